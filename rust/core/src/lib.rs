@@ -1,0 +1,22 @@
+//! The arithmetic of pyaccount: privacy profiles, loss distributions and their composition.
+//!
+//! The crate takes plain numbers and gives bounds. It knows no documents, no policy (which theorem applies,
+//! what to refuse) and no Python. Each public item states its formula, units, guarantee and source.
+//!
+//! | room | takes | gives |
+//! | --- | --- | --- |
+//! | [`pair`] | the parameters of one round | its privacy profile, with the error of every evaluation |
+//! | [`pld`] | profiles, counts and a question | a proven interval for ε(δ) or δ(ε) |
+//! | [`run`] | long work | the same work, on a pool, cancellable |
+//!
+//! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod pair;
+pub mod pld;
+pub mod run;
+pub mod special;
+
+pub use error::{Error, Result};

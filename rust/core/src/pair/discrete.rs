@@ -1,0 +1,67 @@
+//! Finite pairs, such as randomised response.
+
+use crate::error::{Error, Result};
+use crate::pair::{Profile, ProfilePoint};
+use crate::special::UNIT_ROUNDOFF;
+
+/// Two laws on the same finite set: δ(ε) = Σ_i (p_i − e^ε q_i)_+.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiscretePair {
+    outcomes: Vec<(f64, f64)>,
+}
+
+impl DiscretePair {
+    /// The pair with P and Q probabilities `outcomes`; each list must sum to 1 within rounding.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for negative or NaN entries, or sums away from 1.
+    pub fn new(outcomes: Vec<(f64, f64)>) -> Result<Self> {
+        for sum in [outcomes.iter().map(|o| o.0).sum::<f64>(), outcomes.iter().map(|o| o.1).sum::<f64>()] {
+            let normalised = (sum - 1.0).abs() < 1e-12;
+            if !normalised {
+                return Err(Error::Domain { name: "sum of probabilities", value: sum, allowed: "1" });
+            }
+        }
+        if let Some(&(p, q)) = outcomes.iter().find(|(p, q)| *p < 0.0 || *q < 0.0) {
+            return Err(Error::Domain { name: "probability", value: p.min(q), allowed: "at least 0" });
+        }
+        Ok(Self { outcomes })
+    }
+
+    /// The same pair read in the other direction, H(Q‖P).
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self { outcomes: self.outcomes.iter().map(|&(p, q)| (q, p)).collect() }
+    }
+}
+
+impl Profile for DiscretePair {
+    fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
+        let alpha = epsilon.exp();
+        let (mut delta, mut slope, mut magnitude) = (0.0, 0.0, 0.0);
+        for &(p, q) in &self.outcomes {
+            if p > alpha * q {
+                delta += p - alpha * q;
+                slope += alpha * q;
+                magnitude += p + alpha * q;
+            }
+        }
+        #[allow(clippy::cast_precision_loss)] // a count of outcomes
+        let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64 + epsilon.abs());
+        // At a tie p = αq rounding decides whether the outcome counts: δ does not change, the slope may take either value,
+        // and both are slopes of supporting lines there.
+        ProfilePoint {
+            delta,
+            delta_error: relative * magnitude,
+            slope,
+            slope_error: relative * magnitude,
+            threshold: f64::NAN,
+        }
+    }
+
+    fn delta_at_infinity(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // a count of outcomes
+        let rounding = 1.0 - UNIT_ROUNDOFF * (2.0 + self.outcomes.len() as f64);
+        rounding * self.outcomes.iter().filter(|o| o.1 == 0.0).map(|o| o.0).sum::<f64>()
+    }
+}

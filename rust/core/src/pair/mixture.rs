@@ -1,0 +1,327 @@
+//! Pairs of Gaussian mixtures on the line whose likelihood ratio increases.
+//!
+//! `P = Σ w_i N(a_i, 1)` against `Q = Σ v_j N(b_j, 1)`, shifts in units of the noise. The pairs built here have an increasing
+//! likelihood ratio, so `{L > ε}` is a half-line `y > τ(ε)` and both tails are sums of normal tails:
+//! `δ(ε) = Σ w_i Φ(a_i − τ) − e^ε Σ v_j Φ(b_j − τ)`.
+//!
+//! Whatever half-line is used, this difference is at most the true δ (which is its maximum over all sets), so an error in
+//! τ costs only the likelihood-ratio defect between the two thresholds; that term is in the error returned.
+
+use crate::error::{Error, Result};
+use crate::pair::weights::{binomial, hypergeometric, Weights};
+use crate::pair::{Profile, ProfilePoint};
+use crate::special::{scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
+
+/// One Gaussian of a mixture: its log weight and its shift in units of the noise's standard deviation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Component {
+    log_weight: f64,
+    weight: f64,
+    shift: f64,
+}
+
+/// A mixture of unit-variance Gaussians.
+#[derive(Debug, Clone, PartialEq)]
+struct Mixture {
+    /// Sorted by shift.
+    components: Vec<Component>,
+}
+
+impl Mixture {
+    fn new(components: impl Iterator<Item = (f64, f64)>) -> Self {
+        let mut components: Vec<Component> =
+            components.map(|(log_weight, shift)| Component { log_weight, weight: log_weight.exp(), shift }).collect();
+        components.sort_by(|a, b| a.shift.total_cmp(&b.shift));
+        Self { components }
+    }
+
+    fn mirrored(&self) -> Self {
+        Self::new(self.components.iter().map(|c| (c.log_weight, -c.shift)))
+    }
+
+    /// `ln(density(y)/φ(y))`, its derivative, and a bound on the rounding of the former.
+    fn log_ratio(&self, y: f64) -> (f64, f64, f64) {
+        if let [only] = self.components[..] {
+            let (linear, square) = (only.shift * y, 0.5 * only.shift * only.shift);
+            let rounding = 4.0 * UNIT_ROUNDOFF * (linear.abs() + square + only.log_weight.abs());
+            return (only.log_weight + linear - square, only.shift, rounding);
+        }
+        let exponent = |c: &Component| c.log_weight + c.shift * (y - 0.5 * c.shift);
+        let largest = self.components.iter().map(exponent).fold(f64::NEG_INFINITY, f64::max);
+        let (mut sum, mut moment, mut magnitude) = (0.0, 0.0, 0.0_f64);
+        for c in &self.components {
+            let e = exponent(c);
+            if e > largest - 45.0 {
+                let term = (e - largest).exp();
+                sum += term;
+                moment += term * c.shift;
+                magnitude = magnitude.max(c.log_weight.abs() + c.shift.abs() * (y.abs() + c.shift.abs()));
+            }
+        }
+        // Terms left out weigh at most e^-45 each; the rest is the rounding of the exponents that matter.
+        #[allow(clippy::cast_precision_loss)] // a count of components
+        let count = self.components.len() as f64;
+        let rounding = UNIT_ROUNDOFF * (4.0 * magnitude + 2.0 * count + 4.0) + 3e-20 * count;
+        (largest + sum.ln(), moment / sum, rounding)
+    }
+
+    /// `e^ε Pr[Y > τ]` under the mixture.
+    fn scaled_tail(&self, epsilon: f64, tau: f64, weight_error: f64) -> Approximation {
+        let mut total = Approximation::default();
+        for c in &self.components {
+            let x = tau - c.shift;
+            let x_error = UNIT_ROUNDOFF * (x.abs() + 2.0 * c.shift.abs());
+            total += if c.weight > UNDERFLOW {
+                scaled_upper_tail(epsilon, x, x_error).scaled(c.weight, weight_error)
+            } else {
+                // The weight has left the normal range; e^ε may bring the product back.
+                let relative = weight_error + 2.0 * UNIT_ROUNDOFF * (epsilon.abs() + c.log_weight.abs());
+                scaled_upper_tail(epsilon + c.log_weight, x, x_error).scaled(1.0, relative)
+            };
+        }
+        total
+    }
+}
+
+/// The profile H_{e^ε}(P‖Q) of a pair of Gaussian mixtures with increasing likelihood ratio.
+///
+/// * Units: shifts divided by σ; ε in nats.
+/// * Guarantee: [`Profile::at`] returns values within their stated errors.
+/// * Precision: relative error about 10⁻¹⁵ of P(L > ε), growing with the square of the tail's standardised distance.
+/// * Source: mathematics of one round, mixtures of Gaussians (Choquette-Choo et al. 2023, Lemma 4.6; group-level
+///   accounting arXiv:2401.10294, Theorems 3.1 and 3.3).
+#[derive(Debug, Clone, PartialEq)]
+pub struct MixturePair {
+    numerator: Mixture,
+    denominator: Mixture,
+    /// Relative error of every weight.
+    weight_error: f64,
+    /// The likelihood ratio increases on `[start, ∞)`; only such thresholds are used.
+    start: f64,
+    /// Infimum and supremum of the loss on that half-line.
+    range: (f64, f64),
+}
+
+fn check_positive(name: &'static str, value: f64) -> Result<()> {
+    if value > 0.0 && value.is_finite() {
+        Ok(())
+    } else {
+        Err(Error::Domain { name, value, allowed: "a positive finite number" })
+    }
+}
+
+impl MixturePair {
+    fn monotone(numerator: Mixture, denominator: Mixture, weight_error: f64) -> Self {
+        let ends = |pick: fn(&Mixture) -> Option<&Component>, outside: f64| match (pick(&numerator), pick(&denominator))
+        {
+            (Some(p), Some(q)) if (p.shift - q.shift).abs() == 0.0 => p.log_weight - q.log_weight,
+            _ => outside,
+        };
+        let range = (ends(|m| m.components.first(), f64::NEG_INFINITY), ends(|m| m.components.last(), f64::INFINITY));
+        Self { numerator, denominator, weight_error, start: f64::NEG_INFINITY, range }
+    }
+
+    /// `N(sensitivity, σ²)` against `N(0, σ²)`: the Gaussian mechanism. Its two directions are the same profile.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] unless both arguments are positive and finite.
+    pub fn gaussian(sensitivity: f64, noise_multiplier: f64) -> Result<Self> {
+        check_positive("sensitivity", sensitivity)?;
+        check_positive("noise_multiplier", noise_multiplier)?;
+        let numerator = Mixture::new(std::iter::once((0.0, sensitivity / noise_multiplier)));
+        Ok(Self::monotone(numerator, Mixture::new(std::iter::once((0.0, 0.0))), 0.0))
+    }
+
+    fn from_weights(weights: &Weights, unit: f64, noise_multiplier: f64, two_sided: bool) -> Result<Self> {
+        check_positive("noise_multiplier", noise_multiplier)?;
+        let shifted = |sign: f64| {
+            Mixture::new(
+                weights
+                    .count
+                    .iter()
+                    .zip(&weights.log_probability)
+                    .map(|(&j, &l)| (l, sign * unit * f64::from(j) / noise_multiplier)),
+            )
+        };
+        let denominator = if two_sided { shifted(-1.0) } else { Mixture::new(std::iter::once((0.0, 0.0))) };
+        Ok(Self::monotone(shifted(1.0), denominator, weights.relative_error))
+    }
+
+    /// Poisson sampling with probability p, `group_size` records that take part independently:
+    /// `Σ_j Bin(j; k, p) N(j, σ²)` against `N(0, σ²)` (add-remove, zero-out) or, `two_sided`, against
+    /// `Σ_j Bin(j; k, p) N(−j, σ²)` (replace-one). This is the *remove* direction.
+    ///
+    /// Tight for every α in both directions (arXiv:2401.10294, Theorem 3.1; replace-one: gradients ±1).
+    ///
+    /// # Errors
+    /// [`Error::Domain`].
+    pub fn poisson(group_size: u32, probability: f64, noise_multiplier: f64, two_sided: bool) -> Result<Self> {
+        let weights = binomial(group_size, probability)?;
+        Self::from_weights(&weights, 1.0, noise_multiplier, two_sided)
+    }
+
+    /// A batch of `batch_size` drawn without replacement from `group_size` sensitive and `others` other records, each drawn
+    /// sensitive record moving the sum by `shift`: `Σ_j Hyp(j) N(shift·j, σ²)` against `N(0, σ²)`. This is the *remove*
+    /// direction.
+    ///
+    /// With `shift` = 2 tight for add-remove (arXiv:2401.10294, Theorem 3.3), and as a pair of concrete data sets a lower bound
+    /// under replace-one (the sensitive records at +1 or −1, all others at −1). With `shift` = 1 a lower bound under zero-out
+    /// (all others at zero).
+    ///
+    /// # Errors
+    /// [`Error::Domain`].
+    pub fn fixed_size(
+        group_size: u32,
+        others: u64,
+        batch_size: u64,
+        shift: f64,
+        noise_multiplier: f64,
+    ) -> Result<Self> {
+        check_positive("shift", shift)?;
+        let weights = hypergeometric(group_size, others, batch_size)?;
+        Self::from_weights(&weights, shift, noise_multiplier, false)
+    }
+
+    /// `(1−q)N(0) + qN(2)` against `(1−q)N(0) + qN(1)`, for ε ≥ 0 only: one record of a fixed-size batch set to zero while
+    /// every other record opposes it.
+    ///
+    /// The ratio `(1−q+q·e^{2ct−2c²})/(1−q+q·e^{ct−c²/2})`, c = 1/σ, crosses 1 once, at t = 3c/2, and increases from there: with
+    /// `u = e^{ct−c²/2}` the sign of its derivative is that of `2(1−q)u·e^{−c²} + qu²e^{−c²} − (1−q)`, increasing in u and
+    /// positive at the crossing `u = e^{c²}`. So for ε ≥ 0 the set {L > ε} is a half-line beyond 3c/2.
+    pub(crate) fn opposed_zero_out(probability: f64, noise_multiplier: f64) -> Result<Self> {
+        let weights = binomial(1, probability)?;
+        check_positive("noise_multiplier", noise_multiplier)?;
+        let at = |shift: f64| {
+            Mixture::new(weights.count.iter().zip(&weights.log_probability).map(|(&j, &l)| (l, f64::from(j) * shift)))
+        };
+        let c = 1.0 / noise_multiplier;
+        let mut pair = Self::monotone(at(2.0 * c), at(c), weights.relative_error);
+        pair.start = 1.5 * c;
+        pair.range = (0.0, f64::INFINITY);
+        Ok(pair)
+    }
+
+    /// The other direction of the same pair, H(Q‖P): both mixtures mirrored so that the ratio increases again.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self::monotone(self.denominator.mirrored(), self.numerator.mirrored(), self.weight_error)
+    }
+
+    /// `L(y)`, `L'(y)` and a bound on the rounding of the former.
+    fn loss(&self, y: f64) -> (f64, f64, f64) {
+        let (p, dp, ep) = self.numerator.log_ratio(y);
+        let (q, dq, eq) = self.denominator.log_ratio(y);
+        (p - q, dp - dq, ep + eq + UNIT_ROUNDOFF * (p.abs() + q.abs()))
+    }
+
+    /// A first guess of τ: the threshold of the outermost components alone.
+    fn guess(&self, epsilon: f64) -> f64 {
+        let [first, .., last] = &self.numerator.components[..] else {
+            return 0.0;
+        };
+        // Exact for (1−p)N(0) + pN(c) against N(0); a starting point otherwise.
+        let odds = (epsilon.exp_m1() * (-last.log_weight).exp()).ln_1p();
+        if odds.is_finite() && self.numerator.components.len() == 2 {
+            (odds + 0.5 * last.shift * last.shift) / last.shift
+        } else {
+            0.5 * (first.shift + last.shift)
+        }
+    }
+
+    /// Solve `L(τ) = ε` for ε inside the loss range by Newton steps kept inside a bracket. Returns τ and a bound on
+    /// |L(τ) − ε|.
+    fn threshold(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64) {
+        let mut low = bracket.0.max(self.start);
+        let mut high = bracket.1;
+        let mut y = match (low.is_finite(), high.is_finite()) {
+            (true, true) => 0.5 * (low + high),
+            _ => self.guess(epsilon).max(low),
+        };
+        let mut stride = 1.0;
+        let mut best = (y, f64::INFINITY);
+        for _ in 0..200 {
+            let (value, slope, rounding) = self.loss(y);
+            let residual = value - epsilon;
+            if residual.abs() + rounding < best.1 {
+                best = (y, residual.abs() + rounding);
+            }
+            if residual.abs() <= 2.0 * rounding {
+                break;
+            }
+            if residual > 0.0 {
+                high = high.min(y);
+            } else {
+                low = low.max(y);
+            }
+            let newton = y - residual / slope;
+            let inside = newton > low && newton < high;
+            let next = match (low.is_finite(), high.is_finite()) {
+                // A stale bracket (a hint that does not hold) collapses; leave it by striding outwards.
+                _ if low >= high => {
+                    (low, high) = (self.start, f64::INFINITY);
+                    y - residual.signum() * stride
+                }
+                (true, true) if inside => newton,
+                (true, true) => 0.5 * (low + high),
+                _ if inside && (newton - y).abs() <= 64.0 * stride => newton,
+                (_, false) if residual < 0.0 => y + stride,
+                (false, _) if residual > 0.0 => y - stride,
+                _ => newton.clamp(low, high),
+            };
+            stride *= 2.0;
+            if (next - y).abs() <= UNIT_ROUNDOFF * y.abs() {
+                break;
+            }
+            y = next;
+        }
+        best
+    }
+}
+
+impl Profile for MixturePair {
+    fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
+        // The ends of the loss range are known to the weights' error (and the rounding of two logarithms).
+        let outside = 4.0 * self.weight_error + 8.0 * UNIT_ROUNDOFF;
+        if epsilon >= self.range.1 {
+            let outside = if epsilon > self.range.1 + outside { 0.0 } else { outside };
+            return ProfilePoint {
+                delta: 0.0,
+                delta_error: outside,
+                slope: 0.0,
+                slope_error: outside,
+                threshold: f64::NAN,
+            };
+        }
+        if epsilon <= self.range.0 && self.start.is_infinite() {
+            let slope = epsilon.exp();
+            let delta = -epsilon.exp_m1();
+            return ProfilePoint {
+                delta,
+                delta_error: outside * slope + 4.0 * UNIT_ROUNDOFF * delta.abs(),
+                slope,
+                slope_error: slope * (outside + 4.0 * UNIT_ROUNDOFF),
+                threshold: f64::NAN,
+            };
+        }
+        let (tau, residual) = self.threshold(epsilon, bracket);
+        let above = self.numerator.scaled_tail(0.0, tau, self.weight_error);
+        let below = self.denominator.scaled_tail(epsilon, tau, self.weight_error);
+        let delta = above.value - below.value;
+        // Between the threshold used and the exact one, the density of P − e^ε Q is at most P's times the defect of the
+        // ratio. P's mass there is at most 2·density·(defect/slope), and never more than 1.
+        let (log_p, _, _) = self.numerator.log_ratio(tau);
+        let (_, slope, _) = self.loss(tau);
+        let density = (log_p - 0.5 * tau * tau).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let defect = residual.exp_m1();
+        let misplaced = defect * (2.0 * density * residual / slope).min(1.0);
+        ProfilePoint {
+            delta: delta.max(0.0),
+            delta_error: above.error + below.error + UNIT_ROUNDOFF * delta.abs() + misplaced,
+            slope: below.value,
+            // The slope is a tail of Q at the exact threshold: it moves by e^ε Q's mass between the two, at most P's
+            // times e^defect.
+            slope_error: below.error + 2.0 * (2.0 * density * residual / slope).min(1.0),
+            threshold: tau,
+        }
+    }
+}

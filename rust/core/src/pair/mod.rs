@@ -1,0 +1,48 @@
+//! One round: its privacy profile, however it is given.
+//!
+//! A *profile* is the convex, decreasing function δ(ε) = H_{e^ε}(P‖Q) of one direction of one round, where (P, Q) is a
+//! dominating pair, or any convex bound on it. This room takes the parameters of a round and gives its two profiles
+//! (remove and add). It must not know about composition, targets or documents.
+//!
+//! One file each: [`mixture`] (mixtures of Gaussians), [`substitution`] (fixed-size batches with replaced records),
+//! [`discrete`] (finite pairs), [`weights`] (the laws of how many sensitive records a batch holds).
+
+pub mod discrete;
+pub mod mixture;
+pub mod substitution;
+pub mod weights;
+
+/// One evaluation of a profile at ε, with the error of each number.
+///
+/// `delta` is δ(ε) = P(L > ε) − e^ε Q(L > ε) and `slope` is −dδ/dε = e^ε Q(L > ε) (the right derivative). Both are plain
+/// floating-point numbers known to lie within their error of the exact value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProfilePoint {
+    /// δ(ε).
+    pub delta: f64,
+    /// Upper bound on |computed − exact| of `delta`.
+    pub delta_error: f64,
+    /// −dδ/dε = e^ε·Q(L > ε).
+    pub slope: f64,
+    /// Upper bound on |computed − exact| of `slope`.
+    pub slope_error: f64,
+    /// Where the evaluation found its threshold, if it looked for one: a hint for evaluations nearby, NaN otherwise.
+    pub threshold: f64,
+}
+
+/// A privacy profile: convex and decreasing in α = e^ε, with δ(α → 0) = 1.
+pub trait Profile: Send + Sync + std::fmt::Debug {
+    /// Evaluate at ε (any finite value). `bracket` holds the thresholds of evaluations at a smaller and a larger ε, or
+    /// ∓∞; it may speed the evaluation up and must not change its guarantee.
+    fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint;
+
+    /// Evaluate at ε (any finite value).
+    fn at(&self, epsilon: f64) -> ProfilePoint {
+        self.at_within(epsilon, (f64::NEG_INFINITY, f64::INFINITY))
+    }
+
+    /// A lower bound on lim δ(ε) for ε → ∞: the mass that P puts where Q has none.
+    fn delta_at_infinity(&self) -> f64 {
+        0.0
+    }
+}

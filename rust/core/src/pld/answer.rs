@@ -1,0 +1,406 @@
+//! The question and its answer: ε(δ) or δ(ε) of a composition, as an interval.
+//!
+//! The interval is proven whatever the choices made here; choices (tilt, spacing, mesh, window) only decide how narrow it is
+//! and how long it takes. A second-order estimate sets the first spacing and the interval found corrects it.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::pair::Profile;
+use crate::pld::compose::compose;
+use crate::pld::cumulant::Groups;
+use crate::pld::masses::{Masses, Side};
+use crate::pld::mesh::{exact_spacing, extent, refine, Defects, Mesh, Node};
+use crate::pld::readoff::Readoff;
+use crate::pld::window::{choose, Goal, Grid};
+use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
+
+/// Rounds of one kind, as seen in one direction.
+#[derive(Debug, Clone)]
+pub struct Round {
+    /// The profile of one round.
+    pub profile: Arc<dyn Profile>,
+    /// How many such rounds.
+    pub count: u64,
+}
+
+/// What is asked of the composition.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Query {
+    /// The δ at this ε ≥ 0.
+    Delta(f64),
+    /// The smallest ε ≥ 0 at this δ in (0, 1).
+    Epsilon(f64),
+}
+
+/// How much each source of error may contribute to the upper end, in units of δ at the ε reported.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Budget {
+    /// Loss above the last lattice point of a round, counted as infinite loss in each round.
+    pub truncation: f64,
+    /// Composed loss above the transform's window.
+    pub window: f64,
+    /// Tilted mass that wrapped around the window.
+    pub aliasing: f64,
+    /// Rounding of the transforms and of the powers between them.
+    pub transform_rounding: f64,
+    /// Rounding of the masses, of the tilting and of the scale.
+    pub mass_rounding: f64,
+    /// The largest relative error of an evaluated profile value δ, over the nodes where it is above 1e-290. Part of the discretised
+    /// profiles already.
+    pub profile_relative_error: f64,
+}
+
+/// A proven interval for the answer, and how it was reached.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Answer {
+    /// The true answer is at least this.
+    pub lower: f64,
+    /// The true answer is at most this.
+    pub upper: f64,
+    /// Whether the interval is as narrow as was asked for.
+    pub within_tolerance: bool,
+    /// The error sources, line by line.
+    pub budget: Budget,
+    /// Lattice spacing in nats; 0 where no lattice was needed.
+    pub spacing: f64,
+    /// Profile evaluations.
+    pub nodes: usize,
+    /// Transform length; 0 where none was needed.
+    pub transform_length: usize,
+    /// The tilt λ.
+    pub tilt: f64,
+}
+
+/// Transforms are at most this long: 2²² entries, about 130 MB for one side of one direction.
+const LONGEST: usize = 1 << 22;
+/// Profiles are evaluated at most this often for one mesh.
+const MOST_NODES: usize = 1 << 18;
+/// Tilts beyond this are not useful: δ falls below 1e-300 within a nat.
+const LARGEST_TILT: f64 = 1e5;
+/// Below this an ε is as good as zero: no interval is asked to be narrower than the tolerance times this.
+const SMALLEST_EPSILON: f64 = 1e-6;
+/// No composed δ below this is resolved.
+const SMALLEST_DELTA: f64 = 1e-290;
+/// Attempts at narrowing the interval before it is reported as it is.
+const ATTEMPTS: usize = 5;
+
+/// Answer `query` for the composition of `rounds` in one direction, to a relative width of `tolerance`.
+///
+/// * Formula: δ(ε) = E[(1 − e^{ε − Σ L_i})_+], ε(δ) its inverse (0 where δ(0) ≤ δ).
+/// * Guarantee: `lower ≤ exact ≤ upper` for the composition of the given profiles (with separate lower profiles: the lower end
+///   is a lower bound for theirs).
+/// * Precision: width at most `tolerance` times the upper end when `within_tolerance`.
+/// * Source: the proofs are in the documentation of [`crate::pld`], [`super::masses`] and [`super::compose`].
+///
+/// # Errors
+/// [`Error::Domain`] for a query outside its domain or a count of zero; [`Error::Cancelled`]; [`Error::TimeLimit`];
+/// [`Error::Numerics`].
+pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result<Answer> {
+    check_arguments(rounds, query, tolerance)?;
+    if let [only] = rounds {
+        if only.count == 1 {
+            return Ok(single(only.profile.as_ref(), query));
+        }
+    }
+    Search::new(rounds, query, tolerance, run)?.solve()
+}
+
+fn check_arguments(rounds: &[Round], query: Query, tolerance: f64) -> Result<()> {
+    let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
+    if rounds.is_empty() || rounds.iter().any(|r| r.count == 0) {
+        return domain("count", 0.0, "at least one round of each kind");
+    }
+    if !(tolerance > 0.0 && tolerance < 1.0) {
+        return domain("tolerance", tolerance, "greater than 0 and less than 1");
+    }
+    match query {
+        Query::Delta(epsilon) if !(epsilon >= 0.0 && epsilon.is_finite()) => {
+            domain("epsilon", epsilon, "at least 0 and finite")
+        }
+        Query::Epsilon(delta) if !(1e-280..1.0).contains(&delta) => {
+            domain("delta", delta, "at least 1e-280 and less than 1")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One round needs no discretisation: its profile is read directly.
+fn single(profile: &dyn Profile, query: Query) -> Answer {
+    let upper = |epsilon: f64| {
+        let point = profile.at(epsilon);
+        (point.delta + point.delta_error).min(1.0)
+    };
+    let lower = |epsilon: f64| {
+        let point = profile.at(epsilon);
+        (point.delta - point.delta_error).max(0.0)
+    };
+    let (low, high) = match query {
+        Query::Delta(epsilon) => (lower(epsilon), upper(epsilon)),
+        Query::Epsilon(delta) => (crossing(|e| lower(e) > delta).0, crossing(|e| upper(e) > delta).1),
+    };
+    let point = match query {
+        Query::Delta(epsilon) => profile.at(epsilon),
+        Query::Epsilon(_) => profile.at(high),
+    };
+    Answer {
+        lower: low.min(high),
+        upper: high,
+        within_tolerance: true,
+        budget: Budget {
+            profile_relative_error: point.delta_error / point.delta.max(SMALLEST_DELTA),
+            ..Budget::default()
+        },
+        spacing: 0.0,
+        nodes: 1,
+        transform_length: 0,
+        tilt: 0.0,
+    }
+}
+
+/// Neighbouring ε ≥ 0 between which `above` turns from true to false; (0, 0) if it is false at 0.
+fn crossing(above: impl Fn(f64) -> bool) -> (f64, f64) {
+    if !above(0.0) {
+        return (0.0, 0.0);
+    }
+    let (mut low, mut high) = (0.0, 1e-3);
+    while above(high) {
+        low = high;
+        high *= 2.0;
+        if high > 1e300 {
+            return (low, f64::INFINITY);
+        }
+    }
+    while high - low > 4.0 * UNIT_ROUNDOFF * high && high > 1e-300 {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if above(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low, high)
+}
+
+struct Search<'a> {
+    rounds: &'a [Round],
+    query: Query,
+    tolerance: f64,
+    run: &'a Run,
+    /// The losses of each round that matter.
+    extents: Vec<(f64, f64)>,
+    /// Upper masses on a coarse mesh: good to a few per mille, for estimates.
+    sketch: Vec<Masses>,
+    total: f64,
+}
+
+impl<'a> Search<'a> {
+    fn new(rounds: &'a [Round], query: Query, tolerance: f64, run: &'a Run) -> Result<Self> {
+        #[allow(clippy::cast_precision_loss)] // an estimate
+        let total: f64 = rounds.iter().map(|r| r.count as f64).sum();
+        let mut search = Self { rounds, query, tolerance, run, extents: Vec::new(), sketch: Vec::new(), total };
+        match query {
+            Query::Epsilon(delta) => search.look(delta)?,
+            Query::Delta(epsilon) => {
+                // How far out a round must be followed depends on the δ that comes out: try an ordinary one first.
+                search.look(1e-20)?;
+                let groups = search.groups(&search.sketch);
+                let tilt = groups.tilt_for_epsilon(epsilon, LARGEST_TILT);
+                if tilt >= LARGEST_TILT || groups.saddle_point_log_delta(tilt) < -41.0 {
+                    search.look(SMALLEST_DELTA)?;
+                }
+            }
+        }
+        Ok(search)
+    }
+
+    /// Sketch the rounds for answers around this δ.
+    fn look(&mut self, delta: f64) -> Result<()> {
+        let ignored = (delta * self.tolerance * 1e-3 / self.total).max(1e-299);
+        self.extents.clear();
+        self.sketch.clear();
+        for round in self.rounds {
+            let profile = round.profile.as_ref();
+            let range = extent(profile, 1e-15, ignored);
+            let spacing = exact_spacing((range.1 - range.0) * 2.0_f64.powi(-36));
+            let mesh = refine(profile, spacing, range, 4096, self.run, |left, right, gap| {
+                let small = right.point.delta.min(1.0 - left.point.delta).max(1e-14 * left.point.delta);
+                gap <= 3e-3 * small + 1e-299
+            })?;
+            self.sketch.push(Masses::new(Side::Upper, profile, &mesh));
+            self.extents.push(range);
+            self.run.check()?;
+        }
+        Ok(())
+    }
+
+    fn groups<'b>(&self, masses: &'b [Masses]) -> Groups<'b> {
+        Groups::new(masses.iter().zip(self.rounds.iter().map(|r| r.count)))
+    }
+
+    fn solve(self) -> Result<Answer> {
+        let groups = self.groups(&self.sketch);
+        let (mut saddle, mut center, mut log_delta) = match self.query {
+            Query::Delta(epsilon) => {
+                let saddle = groups.tilt_for_epsilon(epsilon, LARGEST_TILT);
+                (saddle, epsilon, groups.saddle_point_log_delta(saddle).max(SMALLEST_DELTA.ln()))
+            }
+            Query::Epsilon(delta) => {
+                let saddle = groups.tilt_for_delta(delta, LARGEST_TILT);
+                (saddle, groups.at(saddle).mean.max(0.0), delta.ln())
+            }
+        };
+        let mut margin = match self.query {
+            Query::Delta(_) => 0.0,
+            Query::Epsilon(_) => 0.05 * center + 0.5 / (saddle + 1.0),
+        };
+        let mut effort = 1.0;
+        let mut best: Option<Answer> = None;
+        for attempt in 0..ATTEMPTS {
+            // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
+            let width = match self.query {
+                Query::Epsilon(_) => self.tolerance * center.max(SMALLEST_EPSILON),
+                Query::Delta(_) => self.tolerance / saddle.max(1.0),
+            } / effort;
+            let goal = Goal {
+                epsilon: center,
+                margin,
+                log_delta,
+                slack: (1e-2 * width * saddle.max(1.0)).clamp(1e-9, 1e-3),
+                // Second-order error of both sides on a lattice of spacing h: n(λ+1)h²/4 nats in ε. Half of the width
+                // for it.
+                spacing: (2.0 * width / (self.total * (saddle + 1.0))).sqrt().min(0.3 / (saddle + 1.0)),
+                rounds: self.total,
+                longest: LONGEST,
+            };
+            let grid = choose(&groups, saddle, &goal);
+            // The mesh may add as much again, spread evenly over its cells.
+            let found = self.attempt(&grid, saddle, center, 0.25 * width * saddle.max(1.0))?;
+            let answer = match best {
+                // Both intervals are proven, so their intersection is.
+                Some(earlier) => Answer {
+                    lower: found.lower.max(earlier.lower),
+                    upper: found.upper.min(earlier.upper),
+                    budget: if found.upper <= earlier.upper { found.budget } else { earlier.budget },
+                    ..found
+                },
+                None => found,
+            };
+            let wanted = self.tolerance
+                * match self.query {
+                    Query::Delta(_) => answer.upper,
+                    Query::Epsilon(_) => answer.upper.max(SMALLEST_EPSILON),
+                };
+            let width = answer.upper - answer.lower;
+            let answer = Answer { within_tolerance: width <= wanted, ..answer };
+            best = Some(answer);
+            let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
+            if answer.within_tolerance || below || (grid.limited && attempt > 0) {
+                break;
+            }
+            match self.query {
+                Query::Epsilon(_) if found.upper.is_finite() => {
+                    center = found.upper;
+                    saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
+                    margin = margin.min((found.upper - found.lower).max(0.02 / (saddle + 1.0)));
+                }
+                Query::Epsilon(_) => {
+                    // The window ended before δ was reached.
+                    margin += 0.5 * center;
+                    center = 1.5 * center + 1.0;
+                    saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
+                    continue;
+                }
+                Query::Delta(_) => log_delta = answer.upper.max(SMALLEST_DELTA).ln(),
+            }
+            effort *= (width / wanted).clamp(2.0, 100.0) * 1.3;
+        }
+        best.ok_or(Error::Numerics { reason: "no attempt at composing the rounds was made" })
+    }
+
+    /// One composition of both sides. `budget` is the error that the meshes may add to ln δ; `saddle` weighs it.
+    fn attempt(&self, grid: &Grid, saddle: f64, center: f64, budget: f64) -> Result<Answer> {
+        let mut meshes = Vec::with_capacity(self.rounds.len());
+        let mut profile_error = 0.0_f64;
+        for group in 0..self.rounds.len() {
+            let steepest = grid.theta[0].max(grid.tilt + grid.theta[1]);
+            let mesh = self.mesh(group, grid.spacing, saddle, steepest, budget)?;
+            for node in mesh.nodes.iter().filter(|n| n.point.delta > SMALLEST_DELTA) {
+                profile_error = profile_error.max(node.point.delta_error / node.point.delta);
+            }
+            meshes.push(mesh);
+        }
+        let side = |side: Side| {
+            let masses: Vec<Masses> = meshes
+                .iter()
+                .zip(self.rounds)
+                .map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh))
+                .collect();
+            let groups: Vec<(&Masses, u64)> = masses.iter().zip(self.rounds.iter().map(|r| r.count)).collect();
+            compose(side, &groups, grid, self.run).map(|composed| Readoff::new(&composed, center))
+        };
+        let (upper, lower) = rayon::join(|| side(Side::Upper), || side(Side::Lower));
+        let (upper, lower) = (upper?, lower?);
+        let (low, high) = match self.query {
+            Query::Delta(epsilon) => (lower.delta(epsilon), upper.delta(epsilon)),
+            Query::Epsilon(delta) => (lower.epsilon(delta), upper.epsilon(delta)),
+        };
+        let at = match self.query {
+            Query::Delta(epsilon) => epsilon,
+            Query::Epsilon(_) if high.is_finite() => high,
+            Query::Epsilon(_) => center,
+        };
+        Ok(Answer {
+            lower: low.min(high),
+            upper: high,
+            within_tolerance: false,
+            budget: Budget {
+                aliasing: lower.budget(at).aliasing,
+                profile_relative_error: profile_error,
+                ..upper.budget(at)
+            },
+            spacing: grid.spacing,
+            nodes: meshes.iter().map(|m| m.nodes.len()).sum(),
+            transform_length: grid.length,
+            tilt: grid.tilt,
+        })
+    }
+
+    /// A mesh on which the relative error of the moment tilted by `saddle`, summed over all cells and rounds, is about `budget`,
+    /// and that of the moment tilted by `steepest`, which only enters Markov bounds, is below one.
+    fn mesh(&self, group: usize, spacing: f64, saddle: f64, steepest: f64, budget: f64) -> Result<Mesh> {
+        let profile = self.rounds[group].profile.as_ref();
+        let range = self.extents[group];
+        let sketch = Groups::new(std::iter::once((&self.sketch[group], 1)));
+        let (log_moment, log_steepest) = (sketch.at(saddle).value, sketch.at(steepest).value);
+        #[allow(clippy::cast_precision_loss)] // an estimate
+        let rounds = self.rounds[group].count as f64;
+        // E e^{λL} changes by λ(λ+1)∫e^{λε}(δ̃ − δ)dε when the profile does.
+        let weighed = |tilt: f64, log_moment: f64, left: &Node, right: &Node, gap: f64| {
+            if gap == 0.0 {
+                return 0.0;
+            }
+            let lambda = tilt.max(1.0);
+            let size = lambda * (lambda + 1.0) * rounds * (right.epsilon - left.epsilon);
+            gap * size * (tilt * right.epsilon - log_moment).exp()
+        };
+        let cost = |left: &Node, right: &Node, gap: f64| weighed(saddle, log_moment, left, right, gap);
+        let markov = |left: &Node, right: &Node, gap: f64| weighed(steepest, log_steepest, left, right, gap) <= 0.01;
+        // Halving a cell divides its cost by eight, so the sum of cube roots barely depends on the mesh: measured on a
+        // coarse one, it gives the cost per cell at which all cells together meet the budget.
+        let coarse =
+            refine(profile, spacing, range, 2048, self.run, |left, right, gap| cost(left, right, gap) <= 0.02)?;
+        let roots: f64 =
+            coarse.nodes.windows(2).map(|w| cost(&w[0], &w[1], Defects::between(&w[0], &w[1]).gap()).cbrt()).sum();
+        #[allow(clippy::cast_precision_loss)] // a count of groups
+        let share = budget / self.rounds.len() as f64;
+        let per_cell = (share / roots.max(1e-3)).powf(1.5).min(0.02);
+        refine(profile, spacing, range, MOST_NODES, self.run, |left, right, gap| {
+            cost(left, right, gap) <= per_cell && markov(left, right, gap)
+        })
+    }
+}

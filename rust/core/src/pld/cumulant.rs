@@ -1,0 +1,139 @@
+//! The cumulant generating function of composed loss masses, and what follows from it: tilts and tails.
+
+use crate::pld::masses::Masses;
+
+/// `Σ_groups count · ln Σ_i p_i e^{λ ε_i}` and its first two derivatives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cumulant {
+    /// The value K(λ).
+    pub value: f64,
+    /// K′(λ): the mean loss under the tilted law.
+    pub mean: f64,
+    /// K″(λ): its variance.
+    pub variance: f64,
+}
+
+/// Several kinds of rounds, each with its masses and count.
+#[derive(Debug)]
+pub struct Groups<'a> {
+    members: Vec<(&'a Masses, f64, Vec<f64>)>,
+}
+
+impl<'a> Groups<'a> {
+    /// Prepare the logarithms of the masses.
+    #[must_use]
+    pub fn new(groups: impl Iterator<Item = (&'a Masses, u64)>) -> Self {
+        #[allow(clippy::cast_precision_loss)] // counts are at most 1e18 and enter estimates and bounds with slack
+        let members = groups
+            .map(|(masses, count)| (masses, count as f64, masses.mass.iter().map(|m| m.ln()).collect()))
+            .collect();
+        Self { members }
+    }
+
+    /// K, K′, K″ at λ.
+    #[must_use]
+    pub fn at(&self, lambda: f64) -> Cumulant {
+        let mut total = Cumulant { value: 0.0, mean: 0.0, variance: 0.0 };
+        for (masses, count, logs) in &self.members {
+            let one = single(lambda, &masses.epsilon, logs);
+            total.value += count * one.value;
+            total.mean += count * one.mean;
+            total.variance += count * one.variance;
+        }
+        total
+    }
+
+    /// `ln Σ p e^{λε}` of each group by itself.
+    #[must_use]
+    pub fn values(&self, lambda: f64) -> Vec<f64> {
+        self.members.iter().map(|(masses, _, logs)| single(lambda, &masses.epsilon, logs).value).collect()
+    }
+
+    /// The λ ≥ 0 with K′(λ) = ε, or the nearest end of `[0, limit]`.
+    #[must_use]
+    pub fn tilt_for_epsilon(&self, epsilon: f64, limit: f64) -> f64 {
+        root(limit, 1e-3, |lambda| self.at(lambda).mean - epsilon)
+    }
+
+    /// The λ ≥ 0 at which the saddle-point approximation of δ at its own mean loss equals `delta`.
+    ///
+    /// An estimate: it places the tilt, and no guarantee depends on it.
+    #[must_use]
+    pub fn tilt_for_delta(&self, delta: f64, limit: f64) -> f64 {
+        root(limit, 1e-3, |lambda| delta.ln() - self.saddle_point_log_delta(lambda))
+    }
+
+    /// `ln δ` at ε = K′(λ) by the saddle-point approximation.
+    #[must_use]
+    pub fn saddle_point_log_delta(&self, lambda: f64) -> f64 {
+        let k = self.at(lambda);
+        // The factor λ(λ+1) comes from integrating 1 − e^{−x} against e^{−λx}; the 1/(1 + …) keeps it finite at λ = 0.
+        let width = (2.0 * std::f64::consts::PI * k.variance).sqrt();
+        k.value - lambda * k.mean - (1.0 + lambda * (lambda + 1.0) * width).ln()
+    }
+
+    /// A point beyond which the tilted composed law has mass at most `e^{log_mass}`, on the side `sign` of its mean, and the θ
+    /// that shows it.
+    ///
+    /// Markov's inequality: `Pr_λ[±(S − x) ≥ 0] ≤ exp(K(λ ± θ) − K(λ) ∓ θx)` for any θ > 0. The point is nearest when
+    /// `±θK′(λ ± θ) = K(λ ± θ) − K(λ) − log_mass`; the difference of the two sides increases with θ.
+    #[must_use]
+    pub fn reach(&self, lambda: f64, at: &Cumulant, sign: f64, log_mass: f64) -> (f64, f64) {
+        let needed = |shifted: &Cumulant| shifted.value - at.value - log_mass;
+        let theta = root(LARGEST_THETA, 0.03, |theta| {
+            let shifted = self.at(lambda + sign * theta);
+            sign * theta * shifted.mean - needed(&shifted)
+        });
+        let theta = theta.max(1e-9);
+        (sign * needed(&self.at(lambda + sign * theta)) / theta, theta)
+    }
+
+    /// A bound on `ln Pr_λ[±(S − x) ≥ 0]` from the given θ ≥ 0: Markov's inequality as in [`Groups::reach`].
+    ///
+    /// The cumulants are sums of n rounded terms; `slack` must exceed n times their rounding.
+    #[must_use]
+    pub fn log_tail(&self, lambda: f64, at: &Cumulant, sign: f64, x: f64, theta: f64, slack: f64) -> f64 {
+        (self.at(lambda + sign * theta).value - at.value - sign * theta * x + slack).min(0.0)
+    }
+}
+
+fn single(lambda: f64, epsilon: &[f64], logs: &[f64]) -> Cumulant {
+    let exponents = || epsilon.iter().zip(logs).map(|(e, l)| l + lambda * e);
+    let largest = exponents().fold(f64::NEG_INFINITY, f64::max);
+    let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+    for (t, e) in exponents().zip(epsilon) {
+        let w = (t - largest).exp();
+        sum += w;
+        first += w * e;
+        second += w * e * e;
+    }
+    let mean = first / sum;
+    Cumulant { value: largest + sum.ln(), mean, variance: (second / sum - mean * mean).max(0.0) }
+}
+
+/// Markov parameters beyond this are not looked for.
+const LARGEST_THETA: f64 = 1e6;
+
+/// The root of an increasing function on `[0, limit]`, to the relative precision given, or the end it lies beyond.
+fn root(limit: f64, precision: f64, f: impl Fn(f64) -> f64) -> f64 {
+    if f(0.0) >= 0.0 {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, 1.0_f64.min(limit));
+    while f(high) < 0.0 {
+        if high >= limit {
+            return limit;
+        }
+        low = high;
+        high = (2.0 * high).min(limit);
+    }
+    while high - low > precision * high && high > 1e-9 {
+        let middle = 0.5 * (low + high);
+        if f(middle) < 0.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    0.5 * (low + high)
+}

@@ -1,0 +1,154 @@
+//! From a profile on a lattice to two discrete loss distributions, one above and one below it.
+//!
+//! Write a convex piecewise-linear function of α with kinks at `α_i = e^{ε_i}` as `g(α) = m_∞ + Σ p_i (1 − α/α_i)_+`. Its
+//! masses are second differences: with `D_i = g_i − g_{i+1}`,
+//! `p_i = D_{i−1}/(1 − e^{−(ε_i−ε_{i−1})}) − D_i/(e^{ε_{i+1}−ε_i} − 1)`, in which no e^ε appears, so large losses do not overflow.
+//!
+//! * **Upper.** Let U_i ≥ δ(ε_i). The lower convex hull of the points (α_i, U_i) is convex, and still at least δ: δ is convex and
+//!   at most U at the nodes, and the hull is the largest such function. Right of the last node it stays constant (m_∞).
+//! * **Lower.** Between two nodes the profile lies above its two supporting lines there; let a and b be how far the left one
+//!   misses the right value and the right one the left value ([`Defects`]). The segment between the two values lowered by
+//!   s and s′ lies below the larger line, hence below the profile, exactly if it does so where the lines meet: `s/b + s′/a ≥ 1`.
+//!   Going left to right, each node is lowered as little as this allows. Lowering a value further never invalidates a
+//!   segment, so the hull of the result is still below. In the smooth case s alternates around `fh²/4`, and the law
+//!   loses a variance of `h²/3` where the upper one gains `h²/6`; at a sharp edge of the density nothing is lost on its empty
+//!   side.
+//!
+//! Rounding: the differences D are exact to u, each mass adds 3u of the slope at its node, and the slopes re-summed from
+//! the masses therefore differ from the intended ones by at most 4u for each node. Both measures are understood up to the
+//! factor `1 ± relative_error`, which the composition raises to the number of rounds.
+
+use crate::pair::Profile;
+use crate::pld::mesh::{Defects, Mesh, Node};
+use crate::special::UNIT_ROUNDOFF;
+
+/// Which side of the profile a measure lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// At least the profile everywhere.
+    Upper,
+    /// At most the profile everywhere.
+    Lower,
+}
+
+/// A measure on the lattice whose profile bounds another one from one side.
+#[derive(Debug, Clone)]
+pub struct Masses {
+    /// The lattice spacing, in nats.
+    pub spacing: f64,
+    /// Lattice positions, increasing.
+    pub index: Vec<i64>,
+    /// The losses `index · spacing`.
+    pub epsilon: Vec<f64>,
+    /// Positive masses.
+    pub mass: Vec<f64>,
+    /// Mass at loss +∞.
+    pub at_infinity: f64,
+    /// The bound holds for the measure times 1 + `relative_error` (upper) or 1 − `relative_error` (lower).
+    pub relative_error: f64,
+}
+
+impl Masses {
+    /// Discretise a profile sampled on `mesh` from one side.
+    #[must_use]
+    pub fn new(side: Side, profile: &dyn Profile, mesh: &Mesh) -> Self {
+        match side {
+            Side::Upper => upper(mesh),
+            Side::Lower => lower(mesh, profile.delta_at_infinity()),
+        }
+    }
+}
+
+fn upper(mesh: &Mesh) -> Masses {
+    let value = |i: usize| {
+        let point = &mesh.nodes[i].point;
+        (point.delta + point.delta_error).min(1.0)
+    };
+    let values: Vec<f64> = (0..mesh.nodes.len()).map(value).collect();
+    let last = values[values.len() - 1];
+    hull(mesh, 1.0, &values, last)
+}
+
+fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
+    let nodes = &mesh.nodes;
+    // δ − δ(∞) at the nodes, from below.
+    let floor = |node: &Node| {
+        let point = &node.point;
+        (point.delta - point.delta_error - 4.0 * UNIT_ROUNDOFF * point.delta - at_infinity).max(0.0)
+    };
+    let mut values = Vec::with_capacity(nodes.len());
+    // Left of the first node the supporting line 1 − α holds; it is followed up to the node.
+    let first = floor(&nodes[0]);
+    let line = -nodes[0].epsilon.exp_m1() * (1.0 - 4.0 * UNIT_ROUNDOFF) - at_infinity;
+    values.push(first.min(line).max(0.0));
+    let mut lowered = first - values[0];
+    for cell in nodes.windows(2) {
+        let i = values.len() - 1;
+        let defects = Defects::between(&cell[0], &cell[1]);
+        let target = floor(&cell[1]);
+        let needed = defects.right_needed(lowered);
+        if needed < target {
+            lowered = needed;
+            values.push(target - needed);
+            continue;
+        }
+        // Zero is all that can be kept on the right; the left value may have to make room for that.
+        values[i] = (floor(&cell[0]) - defects.left_needed(target)).clamp(0.0, values[i]);
+        values.push(0.0);
+        break;
+    }
+    // Right of the last node nothing is known but δ ≥ δ(∞).
+    let last = values.len() - 1;
+    if values[last] > 0.0 {
+        let defects = Defects::between(&nodes[last - 1], &nodes[last]);
+        let left = floor(&nodes[last - 1]) - defects.left_needed(floor(&nodes[last]));
+        values[last - 1] = left.clamp(0.0, values[last - 1]);
+        values[last] = 0.0;
+    }
+    let mut masses = hull(mesh, 1.0 - at_infinity, &values, 0.0);
+    masses.at_infinity = at_infinity;
+    masses
+}
+
+/// The lower convex hull of `(0, origin)` and the first `values.len()` nodes, as masses. `at_infinity` is the value right
+/// of them.
+fn hull(mesh: &Mesh, origin: f64, values: &[f64], at_infinity: f64) -> Masses {
+    let nodes = &mesh.nodes;
+    // Slopes on both sides of node j, in units of 1/α_j; `None` is the origin α = 0.
+    let left_slope = |i: Option<usize>, j: usize| match i {
+        None => origin - values[j],
+        Some(i) => (values[i] - values[j]) / -(nodes[i].epsilon - nodes[j].epsilon).exp_m1(),
+    };
+    let right_slope = |j: usize, k: usize| (values[j] - values[k]) / (nodes[k].epsilon - nodes[j].epsilon).exp_m1();
+    let mut kept: Vec<usize> = Vec::with_capacity(values.len());
+    for k in 0..values.len() {
+        while let Some(&j) = kept.last() {
+            let previous = kept.len().checked_sub(2).map(|p| kept[p]);
+            if left_slope(previous, j) >= right_slope(j, k) {
+                break;
+            }
+            kept.pop();
+        }
+        kept.push(k);
+    }
+    let mut masses = Masses {
+        spacing: mesh.spacing,
+        index: Vec::with_capacity(kept.len()),
+        epsilon: Vec::with_capacity(kept.len()),
+        mass: Vec::with_capacity(kept.len()),
+        at_infinity,
+        #[allow(clippy::cast_precision_loss)] // a count of nodes
+        relative_error: 16.0 * UNIT_ROUNDOFF * (values.len() as f64 + 8.0),
+    };
+    for (position, &j) in kept.iter().enumerate() {
+        let previous = position.checked_sub(1).map(|p| kept[p]);
+        let after = kept.get(position + 1).map_or(0.0, |&k| right_slope(j, k));
+        let mass = left_slope(previous, j) - after;
+        if mass > 0.0 {
+            masses.index.push(nodes[j].index);
+            masses.epsilon.push(nodes[j].epsilon);
+            masses.mass.push(mass);
+        }
+    }
+    masses
+}

@@ -1,0 +1,174 @@
+//! Where a profile is evaluated: lattice points, dense where the answer depends on them.
+//!
+//! The lattice `ε = i·spacing` has a spacing with at most twelve significant bits, so every lattice point is a binary64
+//! number exactly. Only a subset of its points is used: a cell is halved while the area between the profile and its chord
+//! matters to the question asked.
+
+use crate::error::Result;
+use crate::pair::{Profile, ProfilePoint};
+use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
+
+/// A lattice point and the profile there.
+#[derive(Debug, Clone, Copy)]
+pub struct Node {
+    /// The position on the lattice.
+    pub index: i64,
+    /// The loss, `index · spacing`, exactly.
+    pub epsilon: f64,
+    /// The profile at that loss.
+    pub point: ProfilePoint,
+}
+
+/// Nodes in increasing order on a lattice.
+#[derive(Debug, Clone)]
+pub struct Mesh {
+    /// The lattice spacing, in nats.
+    pub spacing: f64,
+    /// At least two nodes.
+    pub nodes: Vec<Node>,
+}
+
+/// The largest number with twelve significant bits that is at most `value` (positive, normal): its multiples by any
+/// index below 2⁴¹ are exact.
+#[must_use]
+pub fn exact_spacing(value: f64) -> f64 {
+    f64::from_bits(value.to_bits() & !((1u64 << 41) - 1))
+}
+
+/// How far the supporting lines at two neighbouring nodes miss each other's values, both from above.
+///
+/// `a`: the value at the right node minus the left line there; `b`: the value at the left node minus the right line there,
+/// values and lines taken at the lower end of their errors (and the lines' slopes at their worse end).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Defects {
+    a: f64,
+    b: f64,
+}
+
+impl Defects {
+    /// The defects of the cell between two nodes.
+    #[must_use]
+    pub fn between(left: &Node, right: &Node) -> Self {
+        let width = right.epsilon - left.epsilon;
+        let (forward, backward) = (width.exp_m1(), -(-width).exp_m1());
+        let (p, q) = (&left.point, &right.point);
+        let drop = (p.delta - p.delta_error) - (q.delta - q.delta_error);
+        // Lowering the left value by its error and the right one by another changes the drop; both lines and values are
+        // lowered alike, so only rounding is left to allow for.
+        let rounding = 8.0 * UNIT_ROUNDOFF * (p.delta + q.delta);
+        let rise = (p.slope + p.slope_error) * forward * (1.0 + 8.0 * UNIT_ROUNDOFF);
+        let fall = (q.slope - q.slope_error) * backward * (1.0 - 8.0 * UNIT_ROUNDOFF);
+        Self { a: (rise - drop + rounding).max(0.0), b: (drop - fall + rounding).max(0.0) }
+    }
+
+    /// How far the chord rises above the larger of the two lines, at most: ab/(a + b), where they meet.
+    #[must_use]
+    pub fn gap(self) -> f64 {
+        if self.a == 0.0 || self.b == 0.0 {
+            0.0
+        } else if self.a.is_finite() {
+            self.a * (self.b / (self.a + self.b))
+        } else {
+            self.b
+        }
+    }
+
+    /// How much the right value must be lowered when the left one is lowered by `left`: `a(1 − left/b)`.
+    #[must_use]
+    pub fn right_needed(self, left: f64) -> f64 {
+        if left >= self.b {
+            0.0
+        } else {
+            self.a * (1.0 - left / self.b) * (1.0 + 8.0 * UNIT_ROUNDOFF) + UNIT_ROUNDOFF * self.a
+        }
+    }
+
+    /// How much the left value must be lowered when the right one is lowered by `right`: `b(1 − right/a)`.
+    #[must_use]
+    pub fn left_needed(self, right: f64) -> f64 {
+        if right >= self.a {
+            0.0
+        } else {
+            self.b * (1.0 - right / self.a) * (1.0 + 8.0 * UNIT_ROUNDOFF) + UNIT_ROUNDOFF * self.b
+        }
+    }
+}
+
+/// The interval of losses that matters for one profile: outside it, the mass of P is below `lower_mass` on the left and δ
+/// is below `upper_delta` on the right. Located to a few per cent.
+#[must_use]
+pub fn extent(profile: &dyn Profile, lower_mass: f64, upper_delta: f64) -> (f64, f64) {
+    let floor = profile.delta_at_infinity();
+    let beyond = |epsilon: f64| {
+        let point = profile.at(epsilon);
+        point.delta - floor <= upper_delta
+    };
+    // P(L ≤ ε) = 1 − δ − slope.
+    let before = |epsilon: f64| {
+        let point = profile.at(epsilon);
+        1.0 - point.delta - point.slope <= lower_mass
+    };
+    (outermost(-1.0, before), outermost(1.0, beyond))
+}
+
+/// A point on the side `sign` of zero where `reached` holds, close to the first such; `reached` is monotone.
+fn outermost(sign: f64, reached: impl Fn(f64) -> bool) -> f64 {
+    let mut outer = 1e-6;
+    while !reached(sign * outer) && outer < 1e9 {
+        outer *= 4.0;
+    }
+    let mut inner = outer / 4.0;
+    while outer > 1.03 * inner {
+        let middle = (inner * outer).sqrt();
+        if reached(sign * middle) {
+            outer = middle;
+        } else {
+            inner = middle;
+        }
+    }
+    sign * outer
+}
+
+/// Halve cells between the lattice points around `low` and `high` until `accept(left, right, gap)` holds or a cell has the
+/// width of the lattice, or there are `limit` nodes.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
+pub fn refine(
+    profile: &dyn Profile,
+    spacing: f64,
+    (low, high): (f64, f64),
+    limit: usize,
+    run: &Run,
+    accept: impl Fn(&Node, &Node, f64) -> bool,
+) -> Result<Mesh> {
+    #[allow(clippy::cast_precision_loss)] // indices stay below 2^41: the product is exact
+    let node = |index: i64, bracket: (f64, f64)| {
+        let epsilon = index as f64 * spacing;
+        Node { index, epsilon, point: profile.at_within(epsilon, bracket) }
+    };
+    let open = (f64::NEG_INFINITY, f64::INFINITY);
+    #[allow(clippy::cast_possible_truncation)] // the caller's spacing is at least 2^-40 of the extent
+    let (first, last) = ((low / spacing).floor() as i64, (high / spacing).ceil() as i64);
+    let mut nodes = vec![node(first, open)];
+    let mut pending = vec![node(last.max(first + 1), open)];
+    while let (Some(right), Some(&left)) = (pending.last().copied(), nodes.last()) {
+        let width = right.index - left.index;
+        if width > 1
+            && nodes.len() + pending.len() < limit
+            && !accept(&left, &right, Defects::between(&left, &right).gap())
+        {
+            let bracket = (left.point.threshold, right.point.threshold);
+            let bracket = if bracket.0 < bracket.1 { bracket } else { open };
+            pending.push(node(left.index + width / 2, bracket));
+        } else {
+            nodes.push(right);
+            pending.pop();
+            if nodes.len() % 4096 == 0 {
+                run.check()?;
+            }
+        }
+    }
+    Ok(Mesh { spacing, nodes })
+}

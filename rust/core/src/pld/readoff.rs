@@ -1,0 +1,231 @@
+//! Reading δ(ε) and ε(δ) off a composed law.
+//!
+//! With weights `m_s = e^{−λ(sh − c)} C_s` relative to a centre c, two recursions from the top of the window give, at every lattice
+//! point, the finite part of δ and its slope in units of `e^{K − λc}`: `T_s = e^{−h}(T_{s+1} + m_{s+1})`, `D_s = D_{s+1} + T_s(e^h − 1)`.
+//! Both add non-negative terms only, so their relative error is at most a few u for each step. Inside a cell the profile is
+//! `D_s − T_s(e^x − 1)`, which is inverted in closed form.
+
+use crate::pld::answer::Budget;
+use crate::pld::compose::Composed;
+use crate::pld::masses::Side;
+use crate::special::UNIT_ROUNDOFF;
+
+/// A composed profile near its tilt's mean, as a bound from one side.
+#[derive(Debug)]
+pub struct Readoff {
+    side: Side,
+    spacing: f64,
+    /// Lattice position of entry 0.
+    first: i64,
+    /// D_s and T_s relative to `e^{log_unit}`.
+    delta: Vec<f64>,
+    slope: Vec<f64>,
+    /// K − λc.
+    log_unit: f64,
+    tilt: f64,
+    center: f64,
+    length: usize,
+    /// Relative error of the finite part.
+    relative: f64,
+    /// Coefficients of `e^{K − λε}`: transform rounding; mass wrapped from above and from below (lower side only).
+    transform: f64,
+    wrapped_above: f64,
+    wrapped_below: f64,
+    /// Absolute terms: mass wrapped from below (lower side only, the alternative to `wrapped_below`), mass above the window
+    /// (upper side only), mass at infinity.
+    wrapped_below_weighed: f64,
+    above: f64,
+    read_from: f64,
+    at_infinity: f64,
+}
+
+/// Weights are kept within e^±600 of the centre.
+const LARGEST_EXPONENT: f64 = 600.0;
+
+impl Readoff {
+    /// Prepare `composed` for questions around `center`.
+    #[must_use]
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap
+    )] // lattice positions below 2^50
+    pub fn new(composed: &Composed, center: f64) -> Self {
+        let (h, tilt) = (composed.spacing, composed.tilt);
+        let length = composed.tilted.len();
+        // Start where weights are representable; what lies further left is not asked for with this tilt.
+        let lowest = if tilt > 0.0 { center - LARGEST_EXPONENT / tilt } else { f64::NEG_INFINITY };
+        let skip = ((lowest.max(0.0) / h).floor() as i64 - composed.first - 1).clamp(0, length as i64 - 1) as usize;
+        let first = composed.first + skip as i64;
+        let n = length - skip;
+        let (mut delta, mut slope) = (vec![0.0; n], vec![0.0; n]);
+        let (decay, growth) = ((-h).exp(), h.exp_m1());
+        let (mut d, mut t) = (0.0_f64, 0.0_f64);
+        for s in (0..n).rev() {
+            delta[s] = d;
+            // Now include the mass at s for the points to its left.
+            let loss = (first + s as i64) as f64 * h;
+            let mass = composed.tilted[skip + s] * (-tilt * (loss - center)).exp();
+            t = decay * (t + mass);
+            slope[s] = t;
+            d += t * growth;
+        }
+        // slope[s] is the slope on the cell left of s; shift it to the cell right of s.
+        slope.rotate_left(1);
+        slope[n - 1] = 0.0;
+        let log_unit = composed.log_scale - tilt * center;
+        let top = (composed.first + length as i64) as f64 * h;
+        let lattice_sum = (length as f64).min(1.0 + 1.0 / (h * tilt * (tilt + 1.0)));
+        let scale_rounding = 4.0 * UNIT_ROUNDOFF * (composed.log_scale.abs() + (tilt * center).abs());
+        let exponent_rounding = 4.0 * UNIT_ROUNDOFF * (LARGEST_EXPONENT + tilt * (center.abs() + top.abs()));
+        Self {
+            side: composed.side,
+            spacing: h,
+            first,
+            delta,
+            slope,
+            log_unit,
+            tilt,
+            center,
+            length,
+            relative: composed.relative_error
+                + scale_rounding
+                + exponent_rounding
+                + 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0),
+            transform: composed.entry_error * lattice_sum,
+            wrapped_above: composed.wrapped_above / (tilt + 1.0),
+            wrapped_below: composed.wrapped_below / (tilt + 1.0),
+            wrapped_below_weighed: composed.wrapped_below_weighed,
+            above: composed.mass_above,
+            read_from: composed.read_from,
+            at_infinity: composed.at_infinity,
+        }
+    }
+
+    /// The length of the transform behind this law.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    fn loss(&self, s: usize) -> f64 {
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // lattice positions below 2^50
+        let index = (self.first + s as i64) as f64;
+        index * self.spacing
+    }
+
+    /// `e^{K − λε}`.
+    fn unit(&self, epsilon: f64) -> f64 {
+        (self.log_unit - self.tilt * (epsilon - self.center)).exp()
+    }
+
+    /// What may have wrapped around to points above ε, in units of δ.
+    fn aliasing(&self, epsilon: f64) -> f64 {
+        let unit = self.unit(epsilon);
+        unit * self.wrapped_above + self.wrapped_below_weighed.min(unit * self.wrapped_below)
+    }
+
+    /// The finite part at ε as computed, before any allowance for error; ε is inside the table or right of it.
+    fn finite(&self, epsilon: f64) -> f64 {
+        let last = self.delta.len() - 1;
+        if epsilon >= self.loss(last) {
+            return 0.0;
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // inside the table
+        let mut s = (((epsilon - self.loss(0)) / self.spacing).floor() as usize).min(last - 1);
+        if self.loss(s) > epsilon && s > 0 {
+            s -= 1;
+        }
+        let x = (epsilon - self.loss(s)).max(0.0);
+        self.log_unit.exp() * (self.delta[s] - self.slope[s] * x.exp_m1()).max(self.delta[s + 1])
+    }
+
+    /// A bound on the composed δ at ε, from this law's side, in [0, 1].
+    #[must_use]
+    pub fn delta(&self, epsilon: f64) -> f64 {
+        let start = self.read_from.max(self.loss(0));
+        match self.side {
+            // δ left of where the law may be read is at most 1, and at least its value further right.
+            Side::Upper if epsilon < start => 1.0,
+            Side::Upper => {
+                let errors = self.unit(epsilon) * self.transform + self.above + self.at_infinity;
+                (self.finite(epsilon) * (1.0 + self.relative) + errors * (1.0 + 1e-9) + 1e-300).min(1.0)
+            }
+            Side::Lower => {
+                let epsilon = epsilon.max(start);
+                let errors = (self.unit(epsilon) * self.transform + self.aliasing(epsilon)) * (1.0 + 1e-9);
+                (self.finite(epsilon) * (1.0 - self.relative) - errors + self.at_infinity).max(0.0)
+            }
+        }
+    }
+
+    /// A bound on the composed ε ≥ 0 at δ, from this law's side: upper, an ε with δ(ε) ≤ δ; lower, an ε with δ(ε) ≥ δ or 0.
+    ///
+    /// +∞ (upper) when the law resolves no such ε: the window ends, or errors exceed δ.
+    #[must_use]
+    pub fn epsilon(&self, delta: f64) -> f64 {
+        let start = self.loss(0).max(self.read_from).max(0.0);
+        let end = self.loss(self.delta.len() - 1).max(start);
+        let holds = |epsilon: f64| self.delta(epsilon) <= delta;
+        // The allowances grow to the left of the centre like e^{−λε}, so the lower bound is monotone only near it: bracket the
+        // crossing from the centre outwards.
+        let step = 0.25 / (self.tilt + 1.0);
+        let (mut low, mut high) = (self.center.clamp(start, end), self.center.clamp(start, end));
+        let mut stride = step;
+        while !holds(high) {
+            if high >= end {
+                return match self.side {
+                    Side::Upper => f64::INFINITY,
+                    Side::Lower => high,
+                };
+            }
+            low = high;
+            high = (high + stride).min(end);
+            stride *= 2.0;
+        }
+        stride = step;
+        while low >= high || holds(low) {
+            if low <= start {
+                return match self.side {
+                    Side::Upper => low,
+                    Side::Lower => 0.0,
+                };
+            }
+            high = low;
+            low = (low - stride).max(start);
+            stride *= 1.5;
+        }
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            if middle <= low || middle >= high || high - low <= 1e-15 * high {
+                break;
+            }
+            if holds(middle) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        match self.side {
+            Side::Upper => high,
+            Side::Lower => low,
+        }
+    }
+
+    /// What each error source contributes at ε, in units of δ.
+    #[must_use]
+    pub fn budget(&self, epsilon: f64) -> Budget {
+        let epsilon = epsilon.max(self.read_from).max(self.loss(0));
+        let unit = self.unit(epsilon);
+        let finite = self.finite(epsilon);
+        Budget {
+            truncation: self.at_infinity,
+            window: self.above,
+            aliasing: self.aliasing(epsilon),
+            transform_rounding: unit * self.transform,
+            mass_rounding: finite * self.relative,
+            profile_relative_error: 0.0,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Which tilt and which stretch of the lattice a composition is computed on.
+//!
+//! Nothing here is a bound: [`super::compose`] computes its bounds from the actual masses whatever is chosen here. What is chosen
+//! decides how short the transform is.
+//!
+//! A tilt at the saddle point makes δ a sum of order one but gives rare large losses weight, which a longer window must hold. A
+//! smaller tilt keeps the window short as long as rounding errors stay far below the tilted δ. The window needs
+//!
+//! * to reach so far up that the untilted mass above it is negligible beside δ;
+//! * to be so long that tilted mass beyond one length above the point of reading is negligible (it would wrap around);
+//! * on the lower side, *either* to start where the tilted law starts, *or* to be so long that `e^{−λ·length}` is negligible
+//!   beside δ: mass that wraps up from below by one length is weighed down by that factor.
+
+use crate::pld::cumulant::Groups;
+use crate::pld::mesh::exact_spacing;
+
+/// What the composition is to be good for.
+#[derive(Debug, Clone, Copy)]
+pub struct Goal {
+    /// The expected ε of the answer.
+    pub epsilon: f64,
+    /// How far below it the answer may turn out to lie.
+    pub margin: f64,
+    /// ln δ at that ε, roughly.
+    pub log_delta: f64,
+    /// The relative error in δ that the window and the rounding may each cause.
+    pub slack: f64,
+    /// The lattice spacing that the discretisation asks for.
+    pub spacing: f64,
+    /// The number of rounds.
+    pub rounds: f64,
+    /// The longest transform.
+    pub longest: usize,
+}
+
+/// A stretch of lattice, a tilt, and the Markov parameters that show what lies outside.
+#[derive(Debug, Clone, Copy)]
+pub struct Grid {
+    /// The tilt λ.
+    pub tilt: f64,
+    /// The lattice spacing.
+    pub spacing: f64,
+    /// The first lattice position.
+    pub first: i64,
+    /// A power of two.
+    pub length: usize,
+    /// The composition is to be read at this ε and above.
+    pub read_from: f64,
+    /// λ-values for the Markov bounds: on the untilted mass above the window, the tilted mass that wraps from above, and
+    /// the tilted mass below the window.
+    pub theta: [f64; 3],
+    /// Whether the spacing had to be coarser than asked for.
+    pub limited: bool,
+}
+
+struct Candidate {
+    tilt: f64,
+    start: f64,
+    width: f64,
+    theta: [f64; 3],
+}
+
+/// Choose a grid for `goal`; `saddle` is the tilt whose mean loss is the expected answer.
+#[must_use]
+pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
+    let read_from = (goal.epsilon - goal.margin).max(0.0);
+    let log_slack = goal.slack.ln();
+    let untilted = groups.at(0.0);
+    let best = [1.0, 0.8, 0.62, 0.48, 0.36]
+        .iter()
+        .filter_map(|share| {
+            let tilt = share * saddle;
+            let at = groups.at(tilt);
+            // δ in units of e^{K − λε}: what the tilted sum will come to.
+            let log_sum = (goal.log_delta + tilt * goal.epsilon - at.value).min(0.0);
+            let log_noise = ((goal.rounds + 16.0) * 1e-13).ln();
+            if *share < 1.0 && (log_noise > log_sum + log_slack || saddle == 0.0) {
+                return None;
+            }
+            let (top, theta_top) = groups.reach(0.0, &untilted, 1.0, goal.log_delta + log_slack);
+            let (above, theta_above) = groups.reach(tilt, &at, 1.0, log_sum + log_slack);
+            let (below, theta_below) = groups.reach(tilt, &at, -1.0, log_sum + log_slack);
+            let below = below.min(read_from);
+            let wrapped = above - read_from;
+            let weighed_down = wrapped.max(top - read_from).max((1.0 - goal.log_delta - log_slack) / tilt);
+            let held = wrapped.max(top - below);
+            let (start, width) = if weighed_down < held { (read_from, weighed_down) } else { (below, held) };
+            Some(Candidate { tilt, start, width, theta: [theta_top, theta_above, theta_below] })
+        })
+        .min_by(|a, b| a.width.total_cmp(&b.width))
+        .unwrap_or(Candidate { tilt: saddle, start: 0.0, width: 1.0, theta: [1.0; 3] });
+    // Transforms have power-of-two lengths: use all of the one that is needed.
+    #[allow(clippy::cast_precision_loss)] // a transform length
+    let longest = goal.longest as f64;
+    let width = 1.02 * best.width.max(1e-12);
+    let needed = (width / goal.spacing).max(64.0);
+    let length = needed.log2().ceil().exp2().min(longest);
+    let spacing = exact_spacing(width / (length - 6.0));
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 64 and `longest`; positions below 2^41
+    Grid {
+        tilt: best.tilt,
+        spacing,
+        first: (best.start / spacing).floor() as i64 - 2,
+        length: length as usize,
+        read_from,
+        theta: best.theta,
+        limited: needed > longest,
+    }
+}

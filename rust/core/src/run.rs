@@ -1,0 +1,65 @@
+//! The one door for long work: cancellation, a deadline, and a pool of the requested size.
+//!
+//! Work receives a [`Run`] and calls [`Run::check`] between its stages (at least every few hundred milliseconds).
+//! The door does not know what the work is; the work does not know who is waiting for it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+
+/// One piece of long work as seen from inside: whether it should go on.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    cancelled: Arc<AtomicBool>,
+    deadline: Option<Instant>,
+}
+
+impl Run {
+    /// A run that ends with [`Error::TimeLimit`] once `deadline` has passed.
+    #[must_use]
+    pub fn with_deadline(deadline: Option<Instant>) -> Self {
+        Self { cancelled: Arc::default(), deadline }
+    }
+
+    /// Ask the work to stop at its next check. Callable from any thread.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Go on, or leave with the reason why not.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] after [`Run::cancel`], [`Error::TimeLimit`] after the deadline.
+    pub fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(Error::TimeLimit),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The pool with `threads` workers (0: one for each core), built at first use and kept.
+///
+/// # Errors
+/// [`Error::Numerics`] when the operating system refuses the threads.
+pub fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
+    static POOLS: OnceLock<Mutex<BTreeMap<usize, Arc<rayon::ThreadPool>>>> = OnceLock::new();
+    let mut pools = POOLS.get_or_init(Mutex::default).lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(pool) = pools.get(&threads) {
+        return Ok(Arc::clone(pool));
+    }
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("pyaccount-{i}"))
+        .build()
+        .map_err(|_| Error::Numerics { reason: "the operating system refused to start the worker threads" })?;
+    let pool = Arc::new(pool);
+    pools.insert(threads, Arc::clone(&pool));
+    Ok(pool)
+}

@@ -1,0 +1,178 @@
+//! `pyaccount._core`: the arithmetic core as a Python extension module.
+//!
+//! Nothing is decided here. Each binding converts its arguments, calls the core through the door if the call can be long,
+//! and converts the result back; `pyaccount/_core.pyi` documents it for Python.
+
+use std::sync::Arc;
+
+use pyaccount_core::pair::discrete::DiscretePair;
+use pyaccount_core::pair::mixture::MixturePair;
+use pyaccount_core::pair::substitution::Substitution;
+use pyaccount_core::pair::Profile as CoreProfile;
+use pyaccount_core::pld::{answer, Answer, Query, Round};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+
+mod door;
+mod errors;
+
+use errors::raise;
+
+/// One direction of one round.
+#[pyclass(frozen, from_py_object, module = "pyaccount._core")]
+#[derive(Debug, Clone)]
+struct Profile(Arc<dyn CoreProfile>);
+
+impl Profile {
+    fn of(profile: impl CoreProfile + 'static) -> Self {
+        Self(Arc::new(profile))
+    }
+
+    /// A mixture pair in the direction asked for.
+    fn directed(pair: pyaccount_core::Result<MixturePair>, reverse: bool) -> PyResult<Self> {
+        let pair = pair.map_err(raise)?;
+        Ok(Self::of(if reverse { pair.reversed() } else { pair }))
+    }
+}
+
+#[pymethods]
+impl Profile {
+    #[staticmethod]
+    fn gaussian(sensitivity: f64, noise_multiplier: f64) -> PyResult<Self> {
+        Self::directed(MixturePair::gaussian(sensitivity, noise_multiplier), false)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (group_size, sampling_probability, noise_multiplier, *, two_sided, reverse))]
+    fn poisson(
+        group_size: u32,
+        sampling_probability: f64,
+        noise_multiplier: f64,
+        two_sided: bool,
+        reverse: bool,
+    ) -> PyResult<Self> {
+        let pair = MixturePair::poisson(group_size, sampling_probability, noise_multiplier, two_sided);
+        Self::directed(pair, reverse)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (group_size, others, batch_size, shift, noise_multiplier, *, reverse))]
+    fn fixed_size(
+        group_size: u32,
+        others: u64,
+        batch_size: u64,
+        shift: f64,
+        noise_multiplier: f64,
+        reverse: bool,
+    ) -> PyResult<Self> {
+        let pair = MixturePair::fixed_size(group_size, others, batch_size, shift, noise_multiplier);
+        Self::directed(pair, reverse)
+    }
+
+    #[staticmethod]
+    fn fixed_size_replaced(
+        group_size: u32,
+        dataset_size: u64,
+        batch_size: u64,
+        noise_multiplier: f64,
+    ) -> PyResult<Self> {
+        Substitution::replaced(group_size, dataset_size, batch_size, noise_multiplier).map(Self::of).map_err(raise)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (dataset_size, batch_size, noise_multiplier, *, reverse))]
+    fn fixed_size_zeroed(dataset_size: u64, batch_size: u64, noise_multiplier: f64, reverse: bool) -> PyResult<Self> {
+        let (remove, add) = Substitution::zeroed(dataset_size, batch_size, noise_multiplier).map_err(raise)?;
+        Ok(Self::of(if reverse { add } else { remove }))
+    }
+
+    #[staticmethod]
+    fn discrete(outcomes: Vec<(f64, f64)>) -> PyResult<Self> {
+        DiscretePair::new(outcomes).map(Self::of).map_err(raise)
+    }
+
+    fn at(&self, epsilon: f64) -> (f64, f64, f64, f64) {
+        let point = self.0.at(epsilon);
+        (point.delta, point.delta_error, point.slope, point.slope_error)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// A proven interval with its error budget.
+#[pyclass(frozen, get_all, module = "pyaccount._core")]
+#[derive(Debug)]
+struct Interval {
+    lower: f64,
+    upper: f64,
+    within_tolerance: bool,
+    spacing: f64,
+    nodes: usize,
+    transform_length: usize,
+    tilt: f64,
+    budget: std::collections::BTreeMap<&'static str, f64>,
+}
+
+impl From<Answer> for Interval {
+    fn from(answer: Answer) -> Self {
+        let budget = answer.budget;
+        Self {
+            lower: answer.lower,
+            upper: answer.upper,
+            within_tolerance: answer.within_tolerance,
+            spacing: answer.spacing,
+            nodes: answer.nodes,
+            transform_length: answer.transform_length,
+            tilt: answer.tilt,
+            budget: [
+                ("truncation", budget.truncation),
+                ("window", budget.window),
+                ("aliasing", budget.aliasing),
+                ("transform_rounding", budget.transform_rounding),
+                ("mass_rounding", budget.mass_rounding),
+                ("profile_relative_error", budget.profile_relative_error),
+            ]
+            .into(),
+        }
+    }
+}
+
+/// One question to the composition engine: the rounds of one direction, ε or δ, and the relative tolerance.
+type Question = (Vec<(Profile, u64)>, Option<f64>, Option<f64>, f64);
+
+fn convert(question: Question) -> PyResult<(Vec<Round>, Query, f64)> {
+    let (rounds, epsilon, delta, tolerance) = question;
+    let query = match (epsilon, delta) {
+        (Some(epsilon), None) => Query::Delta(epsilon),
+        (None, Some(delta)) => Query::Epsilon(delta),
+        _ => return Err(errors::DomainError::new_err("a question gives exactly one of epsilon and delta")),
+    };
+    let rounds = rounds.into_iter().map(|(profile, count)| Round { profile: profile.0, count }).collect();
+    Ok((rounds, query, tolerance))
+}
+
+/// Answer several questions side by side.
+#[pyfunction]
+#[pyo3(signature = (questions, *, threads = 0, time_limit = None))]
+fn answer_all(
+    py: Python<'_>,
+    questions: Vec<Question>,
+    threads: usize,
+    time_limit: Option<f64>,
+) -> PyResult<Vec<Interval>> {
+    let questions: Vec<_> = questions.into_iter().map(convert).collect::<PyResult<_>>()?;
+    let answers: Vec<Answer> = door::enter(py, threads, time_limit, move |run| {
+        questions.par_iter().map(|(rounds, query, tolerance)| answer(rounds, *query, *tolerance, run)).collect()
+    })?;
+    Ok(answers.into_iter().map(Interval::from).collect())
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Profile>()?;
+    module.add_class::<Interval>()?;
+    module.add_function(wrap_pyfunction!(answer_all, module)?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}
