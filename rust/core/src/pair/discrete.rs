@@ -40,7 +40,11 @@ impl Profile for DiscretePair {
         let alpha = epsilon.exp();
         let (mut delta, mut slope, mut magnitude) = (0.0, 0.0, 0.0);
         for &(p, q) in &self.outcomes {
-            if p > alpha * q {
+            if q == 0.0 {
+                // Never an outcome of Q: α·q is 0 even where α has overflowed.
+                delta += p;
+                magnitude += p;
+            } else if p > alpha * q {
                 delta += p - alpha * q;
                 slope += alpha * q;
                 magnitude += p + alpha * q;

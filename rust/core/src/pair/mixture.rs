@@ -312,15 +312,17 @@ impl Profile for MixturePair {
         let (log_p, _, _) = self.numerator.log_ratio(tau);
         let (_, slope, _) = self.loss(tau);
         let density = (log_p - 0.5 * tau * tau).exp() / (2.0 * std::f64::consts::PI).sqrt();
-        let defect = residual.exp_m1();
-        let misplaced = defect * (2.0 * density * residual / slope).min(1.0);
+        let between = 2.0 * density * residual / slope.abs();
+        // Where the loss is flat the threshold is not determined at all; then the mass between is only known to be at most 1.
+        let between = if between <= 1.0 { between } else { 1.0 };
+        let misplaced = residual.exp_m1() * between;
         ProfilePoint {
             delta: delta.max(0.0),
             delta_error: above.error + below.error + UNIT_ROUNDOFF * delta.abs() + misplaced,
             slope: below.value,
             // The slope is a tail of Q at the exact threshold: it moves by e^ε Q's mass between the two, at most P's
             // times e^defect.
-            slope_error: below.error + 2.0 * (2.0 * density * residual / slope).min(1.0),
+            slope_error: below.error + 2.0 * between,
             threshold: tau,
         }
     }

@@ -30,6 +30,29 @@ pub struct ProfilePoint {
     pub threshold: f64,
 }
 
+impl ProfilePoint {
+    /// The point itself if its numbers are finite and its errors at least zero; otherwise what is true of every profile at
+    /// ε: δ between 1 − e^ε and 1, slope between 0 and e^ε and at most 1.
+    ///
+    /// No profile should need this. It is the guard that keeps a NaN from ever becoming a bound.
+    #[must_use]
+    pub fn or_trivial(self, epsilon: f64) -> Self {
+        let errors = [self.delta_error, self.slope_error];
+        if self.delta.is_finite() && self.slope.is_finite() && errors.iter().all(|e| e.is_finite() && *e >= 0.0) {
+            return self;
+        }
+        let lowest = (-epsilon.exp_m1()).max(0.0);
+        let steepest = epsilon.exp().min(1.0);
+        Self {
+            delta: 0.5 * (1.0 + lowest),
+            delta_error: 0.5 * (1.0 - lowest) + 1e-15,
+            slope: 0.5 * steepest,
+            slope_error: 0.5 * steepest + 1e-15,
+            threshold: f64::NAN,
+        }
+    }
+}
+
 /// A privacy profile: convex and decreasing in α = e^ε, with δ(α → 0) = 1.
 pub trait Profile: Send + Sync + std::fmt::Debug {
     /// Evaluate at ε (any finite value). `bracket` holds the thresholds of evaluations at a smaller and a larger ε, or

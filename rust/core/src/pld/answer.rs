@@ -129,11 +129,11 @@ fn check_arguments(rounds: &[Round], query: Query, tolerance: f64) -> Result<()>
 /// One round needs no discretisation: its profile is read directly.
 fn single(profile: &dyn Profile, query: Query) -> Answer {
     let upper = |epsilon: f64| {
-        let point = profile.at(epsilon);
+        let point = profile.at(epsilon).or_trivial(epsilon);
         (point.delta + point.delta_error).min(1.0)
     };
     let lower = |epsilon: f64| {
-        let point = profile.at(epsilon);
+        let point = profile.at(epsilon).or_trivial(epsilon);
         (point.delta - point.delta_error).max(0.0)
     };
     let (low, high) = match query {
@@ -256,6 +256,8 @@ impl<'a> Search<'a> {
         };
         let mut margin = match self.query {
             Query::Delta(_) => 0.0,
+            // Without a tilt nothing is gained by not reading everything; δ may be so large that ε lies far below the mean.
+            Query::Epsilon(_) if saddle == 0.0 => center,
             Query::Epsilon(_) => 0.05 * center + 0.5 / (saddle + 1.0),
         };
         let mut effort = 1.0;
@@ -274,6 +276,8 @@ impl<'a> Search<'a> {
                 // Second-order error of both sides on a lattice of spacing h: n(λ+1)h²/4 nats in ε. Half of the width
                 // for it.
                 spacing: (2.0 * width / (self.total * (saddle + 1.0))).sqrt().min(0.3 / (saddle + 1.0)),
+                // Lattice positions stay below 2⁴¹.
+                finest: self.extents.iter().fold(0.0_f64, |a, e| a.max(e.1.max(-e.0))) * 2.0_f64.powi(-38),
                 rounds: self.total,
                 longest: LONGEST,
             };
@@ -296,24 +300,33 @@ impl<'a> Search<'a> {
                     Query::Epsilon(_) => answer.upper.max(SMALLEST_EPSILON),
                 };
             let width = answer.upper - answer.lower;
-            let answer = Answer { within_tolerance: width <= wanted, ..answer };
+            let answer = Answer { within_tolerance: width <= wanted && answer.upper.is_finite(), ..answer };
             best = Some(answer);
             let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
             if answer.within_tolerance || below || (grid.limited && attempt > 0) {
                 break;
             }
             match self.query {
-                Query::Epsilon(_) if found.upper.is_finite() => {
-                    center = found.upper;
-                    saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
-                    margin = margin.min((found.upper - found.lower).max(0.02 / (saddle + 1.0)));
-                }
-                Query::Epsilon(_) => {
+                Query::Epsilon(_) if !found.upper.is_finite() => {
                     // The window ended before δ was reached.
-                    margin += 0.5 * center;
+                    margin = 2.0 * margin + 0.5 * center;
                     center = 1.5 * center + 1.0;
                     saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
                     continue;
+                }
+                Query::Epsilon(_) => {
+                    center = found.upper;
+                    saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
+                    if found.lower < grid.read_from {
+                        // The answer may lie left of what was read.
+                        margin = center.min(4.0 * margin);
+                        continue;
+                    }
+                    margin = if saddle == 0.0 {
+                        center
+                    } else {
+                        margin.min((found.upper - found.lower).max(0.02 / (saddle + 1.0)))
+                    };
                 }
                 Query::Delta(_) => log_delta = answer.upper.max(SMALLEST_DELTA).ln(),
             }

@@ -101,12 +101,12 @@ impl Defects {
 pub fn extent(profile: &dyn Profile, lower_mass: f64, upper_delta: f64) -> (f64, f64) {
     let floor = profile.delta_at_infinity();
     let beyond = |epsilon: f64| {
-        let point = profile.at(epsilon);
+        let point = profile.at(epsilon).or_trivial(epsilon);
         point.delta - floor <= upper_delta
     };
     // P(L ≤ ε) = 1 − δ − slope.
     let before = |epsilon: f64| {
-        let point = profile.at(epsilon);
+        let point = profile.at(epsilon).or_trivial(epsilon);
         1.0 - point.delta - point.slope <= lower_mass
     };
     (outermost(-1.0, before), outermost(1.0, beyond))
@@ -146,7 +146,7 @@ pub fn refine(
     #[allow(clippy::cast_precision_loss)] // indices stay below 2^41: the product is exact
     let node = |index: i64, bracket: (f64, f64)| {
         let epsilon = index as f64 * spacing;
-        Node { index, epsilon, point: profile.at_within(epsilon, bracket) }
+        Node { index, epsilon, point: profile.at_within(epsilon, bracket).or_trivial(epsilon) }
     };
     let open = (f64::NEG_INFINITY, f64::INFINITY);
     #[allow(clippy::cast_possible_truncation)] // the caller's spacing is at least 2^-40 of the extent

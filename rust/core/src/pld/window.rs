@@ -27,6 +27,8 @@ pub struct Goal {
     pub slack: f64,
     /// The lattice spacing that the discretisation asks for.
     pub spacing: f64,
+    /// The finest lattice spacing on which the rounds' losses have exact positions.
+    pub finest: f64,
     /// The number of rounds.
     pub rounds: f64,
     /// The longest transform.
@@ -92,10 +94,10 @@ pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
     // Transforms have power-of-two lengths: use all of the one that is needed.
     #[allow(clippy::cast_precision_loss)] // a transform length
     let longest = goal.longest as f64;
-    let width = 1.02 * best.width.max(1e-12);
-    let needed = (width / goal.spacing).max(64.0);
+    let width = (1.02 * best.width).max(58.0 * goal.finest);
+    let needed = (width / goal.spacing.max(goal.finest)).max(64.0);
     let length = needed.log2().ceil().exp2().min(longest);
-    let spacing = exact_spacing(width / (length - 6.0));
+    let spacing = exact_spacing((width / (length - 6.0)).max(goal.finest));
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 64 and `longest`; positions below 2^41
     Grid {
         tilt: best.tilt,

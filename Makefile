@@ -1,0 +1,52 @@
+# Two commands matter: `make demo` and `make test`. Both set up everything they need below .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test build check rust-test python-test bench schemas clean
+
+demo: build
+	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
+	$(BIN)/pyaccount certify examples/cifar10-dp-sgd.yaml
+
+test: check rust-test python-test
+
+# The compiled core, installed in place; cargo rebuilds only what changed.
+build: .venv/installed
+	$(BIN)/maturin develop --release --locked --quiet
+
+.venv/installed: tests/requirements.lock
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.lock
+	touch $@
+
+# Formatting, lints and types. Clippy and rustfmt are optional parts of a Rust toolchain.
+check: build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; fi
+	if cargo clippy --version >/dev/null 2>&1; then cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; fi
+
+rust-test:
+	cargo test --locked --quiet -p pyaccount-core
+
+python-test: build
+	$(BIN)/python -m pytest
+
+# Side by side with peers, in an environment of their own.
+bench: benchmarks/.venv/installed
+	. benchmarks/.venv/bin/activate && maturin develop --release --locked --quiet
+	benchmarks/.venv/bin/python benchmarks/composition.py
+	benchmarks/.venv/bin/python benchmarks/startup.py
+
+benchmarks/.venv/installed: benchmarks/requirements.lock
+	$(PYTHON) -m venv benchmarks/.venv
+	benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r benchmarks/requirements.lock
+	touch $@
+
+# Write the JSON Schemas anew after a change of the models.
+schemas: build
+	$(BIN)/python -m pyaccount.schemas schemas
+
+clean:
+	rm -rf .venv benchmarks/.venv target

@@ -1,0 +1,116 @@
+"""pyaccount: a differential-privacy accountant.
+
+`load` reads a mechanism document, `compile` plans its analysis, `certify` does both and runs the plan; a `Certificate` comes
+out. See the README for the document language.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyaccount.certificate import Certificate, Interval, Profile
+    from pyaccount.document import Document
+    from pyaccount.errors import (
+        CertificateError,
+        DocumentError,
+        DomainError,
+        LimitError,
+        NumericsError,
+        Problem,
+        PyaccountError,
+    )
+    from pyaccount.plan import Plan
+
+__all__ = [
+    "Certificate",
+    "CertificateError",
+    "Document",
+    "DocumentError",
+    "DomainError",
+    "Interval",
+    "LimitError",
+    "NumericsError",
+    "Plan",
+    "Problem",
+    "Profile",
+    "PyaccountError",
+    "certify",
+    "compile",
+    "load",
+]
+
+Source = str | os.PathLike[str] | Mapping[str, Any]
+
+#: Where each public name lives; modules load when a name is first used, so that importing pyaccount costs nothing.
+_HOMES = {
+    "Certificate": "pyaccount.certificate",
+    "Interval": "pyaccount.certificate",
+    "Profile": "pyaccount.certificate",
+    "Document": "pyaccount.document",
+    "Plan": "pyaccount.plan",
+    **dict.fromkeys(
+        [
+            "CertificateError",
+            "DocumentError",
+            "DomainError",
+            "LimitError",
+            "NumericsError",
+            "Problem",
+            "PyaccountError",
+        ],
+        "pyaccount.errors",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'pyaccount' has no attribute {name!r}")
+
+
+def load(source: Source | Document, *, overrides: Sequence[str | tuple[str, object]] = ()) -> Document:
+    """Read and validate a mechanism document from a file or a mapping.
+
+    `overrides` are `path=value` strings or (path, value) pairs, as for `--set`. Raises `DocumentError` with every problem.
+    """
+    from pyaccount.document import load as load_document
+
+    return load_document(source, overrides=overrides)
+
+
+def compile(source: Source | Document) -> Plan:
+    """Plan the analysis of a document: which theorem applies to each part. Nothing is computed.
+
+    Raises `DocumentError` for what no theorem covers.
+    """
+    from pyaccount.plan import compile_document
+
+    return compile_document(load(source))
+
+
+def certify(
+    source: Source | Document,
+    *,
+    overrides: Sequence[str | tuple[str, object]] = (),
+    threads: int = 0,
+    time_limit: float | None = None,
+    progress: bool = False,
+) -> Certificate:
+    """Certify a document: load, compile, run.
+
+    `threads` 0 means one for each core and never changes the answer; `time_limit` is in seconds and overrides the
+    document's; `progress` shows a bar on standard error when that is a terminal. Raises `DocumentError`, `LimitError`,
+    `NumericsError`; Ctrl-C raises `KeyboardInterrupt`; there is no partial certificate.
+    """
+    plan = compile(load(source, overrides=overrides))
+    if not progress:
+        return plan.run(threads=threads, time_limit=time_limit)
+    from pyaccount.execute.bar import progress_bar
+
+    with progress_bar() as report:
+        return plan.run(threads=threads, time_limit=time_limit, report=report)

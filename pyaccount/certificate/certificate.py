@@ -1,0 +1,150 @@
+"""The certificate as an object: its data, its profile, and its forms."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import ValidationError
+
+from pyaccount.certificate.model import CertificateModel, ProfilePoint
+from pyaccount.errors import CertificateError, DomainError
+
+if TYPE_CHECKING:
+    from pyaccount.execute.engine import Answer, Question
+
+
+class Interval(NamedTuple):
+    """A proven interval: the true value is at least `lower` and at most `upper`."""
+
+    lower: float
+    upper: float
+
+
+class Profile:
+    """The privacy profile δ(ε) of the certified run: the points of the certificate, and any other on request.
+
+    `delta` and `epsilon` compose the document's rounds anew, so they answer anywhere, in both directions, with proven
+    intervals; iterating gives the certificate's points.
+    """
+
+    def __init__(self, data: CertificateModel) -> None:
+        self._data = data
+
+    def __iter__(self) -> Iterator[ProfilePoint]:
+        return iter(self._data.profile)
+
+    def __len__(self) -> int:
+        return len(self._data.profile)
+
+    def delta(self, epsilon: float, *, tolerance: float = 1e-3) -> Interval:
+        """δ at `epsilon` ≥ 0 (nats), to a relative width of `tolerance`: the larger of both directions."""
+        if not 0.0 <= epsilon < float("inf"):
+            raise DomainError(f"epsilon = {epsilon!r} is outside its domain: at least 0 and finite")
+        answer = self._ask(epsilon=epsilon, delta=None, tolerance=tolerance)
+        return Interval(answer.lower, min(1.0, answer.upper))
+
+    def epsilon(self, delta: float, *, tolerance: float = 1e-4) -> Interval:
+        """ε at `delta` in [1e-280, 1), to a relative width of `tolerance`: the larger of both directions."""
+        if not 1e-280 <= delta < 1.0:
+            raise DomainError(f"delta = {delta!r} is outside its domain: at least 1e-280 and less than 1")
+        answer = self._ask(epsilon=None, delta=delta, tolerance=tolerance)
+        return Interval(answer.lower, answer.upper)
+
+    def _ask(self, *, epsilon: float | None, delta: float | None, tolerance: float) -> Answer:
+        # The engine is needed only for points that the certificate does not hold.
+        from pyaccount.document import load  # noqa: PLC0415
+        from pyaccount.execute.engine import Engine, Question  # noqa: PLC0415
+        from pyaccount.plan import compile_document  # noqa: PLC0415
+
+        document = load(self._data.document)
+        if self._data.solved is not None and document.blank is not None:
+            document = document.with_value(document.blank, self._data.solved.value)
+        question: Question = Question(epsilon, delta, tolerance)
+        return Engine().ask(compile_document(document).bounds(), question)
+
+
+class Certificate:
+    """A privacy certificate. `data` holds every field; the properties are the ones asked for most."""
+
+    def __init__(self, data: CertificateModel) -> None:
+        self.data = data
+
+    @property
+    def epsilon(self) -> float:
+        """ε at most, at `delta`."""
+        return self.data.guarantee.epsilon
+
+    @property
+    def epsilon_lower(self) -> float:
+        """No ε below this holds at `delta`."""
+        return self.data.guarantee.epsilon_lower
+
+    @property
+    def delta(self) -> float:
+        """δ at most, at `epsilon`."""
+        return self.data.guarantee.delta
+
+    @property
+    def noise_multiplier(self) -> float | None:
+        """σ in units of the clip norm, or None when the phases differ."""
+        return self.data.noise_multiplier
+
+    @property
+    def holds(self) -> bool:
+        """Whether the document's claim is certified."""
+        return self.data.holds
+
+    @property
+    def statement(self) -> str:
+        """The guarantee in one sentence."""
+        return self.data.statement
+
+    @property
+    def profile(self) -> Profile:
+        """The privacy profile."""
+        return Profile(self.data)
+
+    def to_json(self) -> str:
+        """The certificate as JSON text."""
+        return self.data.model_dump_json(indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Read a certificate; raises `CertificateError` for anything that is not one."""
+        try:
+            return cls(CertificateModel.model_validate_json(text))
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise CertificateError(f"not a certificate of format version 1: {place}: {first['msg']}") from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the JSON form; the file appears whole or not at all."""
+        write_atomically(Path(path), self.to_json())
+
+    def __repr__(self) -> str:
+        guarantee = self.data.guarantee
+        return f"<Certificate {json.dumps(self.data.name)}: ε ≤ {guarantee.epsilon:.6g} at δ = {guarantee.delta:.6g}>"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write to a temporary file beside `path`, then rename it into place."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp creates private files; a certificate gets the permissions any new file would.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(temporary).chmod(0o666 & ~mask)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

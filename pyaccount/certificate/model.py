@@ -1,0 +1,181 @@
+"""The certificate as data: what is written to JSON and read back. Every other form is a view of it.
+
+Field names are promises to users. An upper bound and an estimate never share a field: `epsilon` and `delta` are upper
+bounds (or the values given), `epsilon_lower` and `delta_lower` are lower bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+
+class Record(BaseModel):
+    """Base of all parts: immutable, and strict about unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Guarantee(Record):
+    """The guarantee: (`epsilon`, `delta`)-differential privacy, with how tight each number is known to be."""
+
+    kind: Literal["deterministic"] = Field(
+        description="How the guarantee was reached: by proof and bounded arithmetic."
+    )
+    epsilon: NonNegative = Field(description="ε at most, at this delta.")
+    epsilon_lower: NonNegative = Field(description="No ε below this holds at this delta.")
+    delta: Probability = Field(description="δ at most, at this epsilon.")
+    delta_lower: Probability = Field(description="No δ below this holds at this epsilon.")
+    failure_probability: Probability = Field(description="Probability that the statement is false; 0 for a proof.")
+
+
+class Solved(Record):
+    """The blank that was filled."""
+
+    path: str = Field(description="Where the document said `solve`.")
+    value: Finite | int = Field(description="The value found: the claim holds with it.")
+    fails_at: Finite | int | None = Field(description="A neighbouring value with which the bound fails the claim.")
+
+
+class PrivacyUnit(Record):
+    """Who is protected against which change."""
+
+    adjacency: Literal["add-remove", "zero-out", "replace-one"]
+    group_size: int = Field(ge=1, description="How many records are protected together.")
+    unit: Literal["record"] = Field(description="What one unit of the group is.")
+
+
+class ProfilePoint(Record):
+    """One point of the privacy profile."""
+
+    epsilon: NonNegative
+    delta: Probability = Field(description="δ at most, at this epsilon.")
+    delta_lower: Probability = Field(description="No δ below this holds at this epsilon.")
+
+
+class DirectionResult(Record):
+    """One direction: the sensitive records present (remove) or absent (add)."""
+
+    epsilon: NonNegative = Field(description="ε at most in this direction, at the guarantee's delta.")
+    epsilon_lower: NonNegative
+    delta: Probability = Field(description="δ at most in this direction, at the guarantee's epsilon.")
+    delta_lower: Probability
+    profile: list[ProfilePoint]
+
+
+class Directions(Record):
+    """Both directions; the guarantee is the larger of the two."""
+
+    remove: DirectionResult
+    add: DirectionResult
+
+
+class Phase(Record):
+    """One body of the document with its numbers filled in."""
+
+    name: str | None
+    sampler: str
+    iterations: int = Field(description="Iterations of one run.")
+    count: int = Field(description="Runs.")
+    noise_multiplier: Finite
+    sampling_probability: Finite | None = Field(
+        description="Share of the data set in an average batch; null without sampling."
+    )
+    expected_batch_size: Finite | None
+
+
+class Utility(Record):
+    """Error of the released prefix sums, in units of the clip norm."""
+
+    prefix_sum_mse: NonNegative = Field(description="Mean over iterations of the variance of the summed noise.")
+    prefix_sum_rmse: NonNegative = Field(description="Its square root.")
+    max_error: NonNegative = Field(description="Largest standard deviation of the summed noise.")
+
+
+class ReductionRecord(Record):
+    """One theorem used."""
+
+    path: str
+    subject: str
+    theorem: str
+    source: str
+    pair: str
+    rounds: str
+    tight: bool = Field(description="Whether some data sets and gradients attain the bound exactly.")
+    remark: str | None
+
+
+class Composition(Record):
+    """One composition behind the guarantee."""
+
+    direction: Literal["remove", "add", "both"]
+    bound: Literal["mechanism", "upper", "concrete-pair"] = Field(
+        description="mechanism: a tight pair; upper: a bound that is not attained; concrete-pair: two data sets."
+    )
+    question: str
+    lower: NonNegative
+    upper: NonNegative
+    spacing: NonNegative = Field(description="Lattice spacing in nats; 0 where no lattice was needed.")
+    profile_evaluations: int
+    transform_length: int
+    tilt: NonNegative
+
+
+class BudgetLine(Record):
+    """One source of error in the upper end of the guarantee, in units of δ unless it says otherwise."""
+
+    source: str
+    direction: Literal["remove", "add", "both"]
+    contribution: NonNegative
+
+
+class EvidenceRecord(Record):
+    """How the numbers were reached."""
+
+    engine: str
+    tolerance: Finite = Field(description="Relative width asked for.")
+    within_tolerance: bool = Field(description="Whether every composition met it; the interval is proven either way.")
+    compositions: list[Composition]
+    error_budget: list[BudgetLine]
+
+
+class Contrast(Record):
+    """The same training run analysed another way, for contrast."""
+
+    description: str
+    epsilon: NonNegative | None = Field(description="ε at most; null where none could be computed.")
+    delta: Probability
+
+
+class CertificateModel(Record):
+    """A privacy certificate, format version 1."""
+
+    # Meanings never change; a new meaning gets a new name or a new version.
+    pyaccount: Literal[1] = Field(description="Version of the certificate format.")
+    kind: Literal["certificate"]
+    name: str
+    statement: str = Field(description="The guarantee in one English sentence.")
+    holds: bool = Field(description="Whether the document's claim is certified.")
+    guarantee: Guarantee
+    solved: Solved | None
+    privacy: PrivacyUnit
+    noise_multiplier: Finite | None = Field(description="σ if all phases share it, else null: see phases.")
+    noise_convention: str
+    phases: list[Phase]
+    directions: Directions
+    profile: list[ProfilePoint]
+    utility: Utility | None = Field(description="For a single phase that runs once.")
+    assumptions: list[str] = Field(description="What must be true of the training run.")
+    reductions: list[ReductionRecord]
+    evidence: EvidenceRecord
+    unamplified: Contrast
+    group_lemma: Contrast | None = Field(description="The black-box lemma for groups; null for single records.")
+    document: dict[str, Any]
+    document_sha256: str
+    versions: dict[str, str]
+    created: str = Field(description="UTC, ISO 8601.")

@@ -1,0 +1,200 @@
+"""The command line: results on stdout, everything else on stderr, exit codes as promised.
+
+0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong; 3 the machine's limits stopped it; 130 interrupted.
+Heavy modules load inside the commands, so that `--help` and `validate` stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pyaccount.document import Document
+
+HOLDS, FAILS, WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
+
+overrides_option = click.option(
+    "--set",
+    "overrides",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="Replace one value, e.g. privacy.epsilon=4; repeatable.",
+)
+document_argument = click.argument("document", metavar="DOC")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="pyaccount", message="pyaccount %(version)s")
+def commands() -> None:
+    """Certify differential privacy: a mechanism document in, a proven privacy certificate out.
+
+    \b
+    Exit codes: 0 holds, 1 does not hold, 2 the document is wrong,
+    3 stopped by a limit of time or memory, 130 interrupted.
+    """
+
+
+@commands.command()
+@document_argument
+@overrides_option
+@click.option("-o", "--output", metavar="FILE", help="Write the certificate as JSON to FILE, whole or not at all.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), help="What to print on stdout [default: text].")
+@click.option(
+    "--threads",
+    type=click.IntRange(0, 1024),
+    default=0,
+    help="Worker threads; 0: one for each core. Never changes the answer.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Fix the seed of sampled methods, as accounting.seed.")
+@click.option("--quiet", is_flag=True, help="No progress; print the certificate only if --format is given.")
+def certify(
+    document: str,
+    overrides: tuple[str, ...],
+    output: str | None,
+    form: str | None,
+    threads: int,
+    seed: int | None,
+    quiet: bool,
+) -> int:
+    """Certify DOC: fill its blank, or check its claim.
+
+    \b
+    pyaccount certify training.yaml
+    pyaccount certify training.yaml --set privacy.epsilon=4 -o training.cert.json
+    """
+    from pyaccount.plan import compile_document  # noqa: PLC0415
+
+    if output is not None:
+        _check_writable(Path(output))
+    changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
+    plan = compile_document(_load(document, changes))
+    if quiet or not sys.stderr.isatty():
+        bar = nullcontext()
+    else:
+        from pyaccount.execute.bar import progress_bar  # noqa: PLC0415
+
+        bar = progress_bar()  # type: ignore[assignment]
+    with bar as report:
+        certificate = plan.run(threads=threads, report=report)
+    if output is not None:
+        certificate.save(output)
+    if form == "json":
+        click.echo(certificate.to_json(), nl=False)
+    elif form == "text" or not quiet:
+        from pyaccount.certificate.text import print_certificate  # noqa: PLC0415
+
+        print_certificate(_console(), certificate)
+    return HOLDS if certificate.holds else FAILS
+
+
+@commands.command()
+@document_argument
+@overrides_option
+def plan(document: str, overrides: tuple[str, ...]) -> int:
+    """Show how DOC would be analysed: each theorem, the engine, the cost. Nothing is computed."""
+    from pyaccount.certificate.text import print_plan  # noqa: PLC0415
+    from pyaccount.plan import compile_document  # noqa: PLC0415
+
+    print_plan(_console(), compile_document(_load(document, overrides)))
+    return HOLDS
+
+
+@commands.command()
+@click.argument("documents", metavar="DOC...", nargs=-1, required=True)
+@overrides_option
+def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
+    """Report every error of each DOC, with file, line and column. Nothing is computed."""
+    from pyaccount.errors import DocumentError  # noqa: PLC0415
+    from pyaccount.plan import compile_document  # noqa: PLC0415
+
+    status = HOLDS
+    for document in documents:
+        try:
+            compile_document(_load(document, overrides))
+        except DocumentError as error:
+            click.echo(str(error), err=True)
+            status = WRONG
+        else:
+            click.echo(f"{document}: valid")
+    return status
+
+
+@commands.command()
+@click.argument("which", type=click.Choice(["mechanism", "certificate"]), default="mechanism")
+def schema(which: str) -> int:
+    """Print the JSON Schema of mechanism documents or of certificates."""
+    import json  # noqa: PLC0415
+
+    from pyaccount.schemas import SCHEMAS  # noqa: PLC0415
+
+    click.echo(json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False))
+    return HOLDS
+
+
+def _load(document: str, overrides: tuple[str, ...]) -> Document:
+    from pyaccount.document import load  # noqa: PLC0415
+
+    return load(document, overrides=overrides)
+
+
+def _console() -> Console:
+    """A console for stdout: the terminal's width there, a fixed one in files and pipes."""
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console() if sys.stdout.isatty() else Console(width=110)
+
+
+def _check_writable(path: Path) -> None:
+    """Find out before the work, not after it, that the result has nowhere to go."""
+    if path.is_dir():
+        raise click.UsageError(f"--output {path}: is a folder")
+    if not path.parent.is_dir():
+        raise click.UsageError(f"--output {path}: the folder {path.parent} does not exist")
+    if not os.access(path.parent, os.W_OK):
+        raise click.UsageError(f"--output {path}: the folder {path.parent} may not be written to")
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code; every expected failure becomes a message on stderr."""
+    try:
+        return int(commands.main(args=arguments, prog_name="pyaccount", standalone_mode=False) or HOLDS)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return WRONG
+    except click.ClickException as error:
+        error.show()
+        return WRONG
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted: nothing was certified", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of stdout has gone; what it wanted, it has. Keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return HOLDS
+    except OSError as error:
+        click.echo(f"{error.filename or 'input or output'}: {error.strerror or error}", err=True)
+        return STOPPED
+    except Exception as error:
+        from pyaccount.errors import PyaccountError  # noqa: PLC0415
+
+        if not isinstance(error, PyaccountError):
+            raise
+        click.echo(str(error), err=True)
+        return error.exit_code
+
+
+def main() -> None:
+    """The `pyaccount` command."""
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

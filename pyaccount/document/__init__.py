@@ -1,0 +1,43 @@
+"""The mechanism document: from what a person wrote to typed sections.
+
+This room takes a YAML file, a mapping and overrides, and gives a `Document`: validated, typed, hashed, and able to say
+where in the text each value stands. Everything that is wrong with a document is reported at once, as located problems.
+The room must not know how a mechanism is analysed, nor that there is a compiled core: which theorem applies, and which
+mechanisms have no valid bound, is for the plan to say.
+"""
+
+from __future__ import annotations
+
+from pyaccount.document.document import Document
+from pyaccount.document.fields import SOLVE, Solve
+from pyaccount.document.loading import load
+from pyaccount.document.matrices import Identity, Matrix
+from pyaccount.document.noise import Gaussian, Noise
+from pyaccount.document.overrides import Override
+from pyaccount.document.rates import batch_size, sampling_rate
+from pyaccount.document.samplers import Deterministic, FixedSize, Poisson, Sampler
+from pyaccount.document.sections import VERSION, Accounting, Privacy, Training
+from pyaccount.document.views import Body
+
+__all__ = [
+    "SOLVE",
+    "VERSION",
+    "Accounting",
+    "Body",
+    "Deterministic",
+    "Document",
+    "FixedSize",
+    "Gaussian",
+    "Identity",
+    "Matrix",
+    "Noise",
+    "Override",
+    "Poisson",
+    "Privacy",
+    "Sampler",
+    "Solve",
+    "Training",
+    "batch_size",
+    "load",
+    "sampling_rate",
+]

@@ -1,0 +1,239 @@
+"""How a field reads a raw value: the annotations that the models' fields carry.
+
+Each annotation is validator, message and JSON Schema in one, driven by a range or a list of words. pydantic's own
+coercions play no part: a boolean is never a number, and text is one only where it spells one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from pyaccount.document import numerals
+from pyaccount.document.nodes import REPORTED
+from pyaccount.document.ranges import Range
+from pyaccount.document.spelling import nearest_value
+
+Solve = Literal["solve"]
+SOLVE: Solve = "solve"
+JsonSchema = dict[str, Any]
+
+#: A number or a duration in the form of text, in JSON Schema.
+NUMBER_TEXT: JsonSchema = {"type": "string", "pattern": numerals.NUMBER_PATTERN}
+DURATION_TEXT: JsonSchema = {"type": "string", "pattern": numerals.DURATION_PATTERN}
+
+#: Where `solve` may stand, in every body of the document.
+BLANKS = (
+    ("noise", "multiplier"),
+    ("privacy", "epsilon"),
+    ("privacy", "delta"),
+    ("training", "iterations"),
+    ("privacy", "group_size"),
+    ("training", "expected_batch_size"),
+)
+_BLANKS_TEXT = ", ".join(".".join(path) for path in BLANKS[:-1]) + " and " + ".".join(BLANKS[-1])
+
+
+def refuse(slug: str, message: str, allowed: str, suggestion: str | None = None) -> PydanticCustomError:
+    """The error of one value, which `validation` turns into a located problem."""
+    return PydanticCustomError(
+        slug,
+        "{message}",
+        {"message": message, "allowed": allowed, "suggestion": suggestion},
+    )
+
+
+class FieldReader:
+    """An annotation that reads a field's raw value; subclasses say how, and what an editor should accept."""
+
+    def _read(self, value: object) -> object:
+        """The typed value; raises `refuse(…)`."""
+        raise NotImplementedError
+
+    def _json_schema(self) -> JsonSchema:
+        """What an editor accepts, given what its YAML 1.2 parser makes of the text."""
+        raise NotImplementedError
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._pass_reported)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        return self._json_schema()
+
+    def _pass_reported(self, value: object) -> object:
+        return value if value is REPORTED else self._read(value)
+
+
+@dataclass(frozen=True)
+class Number(FieldReader):
+    """A number in a range; `whole` asks for an integer, `blank` also lets `solve` stand."""
+
+    range: Range
+    whole: bool = False
+    blank: bool = False
+
+    def _read(self, value: object) -> object:
+        if value == SOLVE and isinstance(value, str):
+            if self.blank:
+                return SOLVE
+            message = f"solve cannot stand here; blanks are allowed at {_BLANKS_TEXT}"
+            raise refuse("wrong-type", message, self.allowed)
+        number = numerals.parse_number(value) if isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise wrong_type(value, self.allowed)
+        if self.whole and isinstance(number, float) and math.isfinite(number) and not number.is_integer():
+            raise refuse("wrong-type", f"must be a whole number, {self.range.describe()}", self.allowed)
+        # The range refuses NaN, and integers that no float holds.
+        if number not in self.range:
+            raise _out_of_range(self.range)
+        return int(number) if self.whole else float(number)
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        kind = "a whole number" if self.whole else "a number"
+        return f"{kind} {self.range.describe()}{', or solve' if self.blank else ''}"
+
+    def _json_schema(self) -> JsonSchema:
+        """A number in the range, or what a YAML 1.2 parser takes for text: `50_000`."""
+        number = {"type": "integer" if self.whole else "number", **self.range.json_schema()}
+        accepted: list[JsonSchema] = [number, NUMBER_TEXT]
+        if self.blank:
+            accepted.append({"const": SOLVE})
+        return {"anyOf": accepted}
+
+
+@dataclass(frozen=True)
+class Duration(FieldReader):
+    """A time such as `10 min`, or a number of seconds."""
+
+    range: Range
+
+    def _read(self, value: object) -> object:
+        seconds = value
+        if isinstance(value, str):
+            parsed = numerals.parse_duration(value)
+            seconds = numerals.parse_number(value) if parsed is None else parsed
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            raise wrong_type(value, self.allowed)
+        if seconds not in self.range:
+            raise _out_of_range(self.range)
+        return float(seconds)
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return f"a time such as 30 s, 10 min or 2 h, {self.range.describe()}"
+
+    def _json_schema(self) -> JsonSchema:
+        return {"anyOf": [{"type": "number", **self.range.json_schema()}, DURATION_TEXT, NUMBER_TEXT]}
+
+
+@dataclass(frozen=True)
+class Text(FieldReader):
+    """One line of text whose length lies in a range."""
+
+    length: Range
+
+    def _read(self, value: object) -> object:
+        if not isinstance(value, str):
+            raise wrong_type(value, self.allowed)
+        if len(value.strip()) not in self.length or len(value) not in self.length or not value.isprintable():
+            raise refuse("out-of-range", f"must be {self.allowed}", self.allowed)
+        return value
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return f"text of {self.length.minimum} to {self.length.maximum} printable characters on one line"
+
+    def _json_schema(self) -> JsonSchema:
+        return {
+            "type": "string",
+            "minLength": self.length.minimum,
+            "maxLength": self.length.maximum,
+            "pattern": r"^[^\u0000-\u001f]*[^\u0000-\u0020][^\u0000-\u001f]*$",
+        }
+
+
+@dataclass(frozen=True)
+class Choice(FieldReader):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def _read(self, value: object) -> object:
+        allowed = listed(self.words)
+        if not isinstance(value, str):
+            raise wrong_type(value, allowed)
+        if value not in self.words:
+            raise refuse("unknown-value", f"must be {allowed}", allowed, nearest_value(value, self.words))
+        return value
+
+    def _json_schema(self) -> JsonSchema:
+        return {"enum": list(self.words)}
+
+
+@dataclass(frozen=True)
+class Version(FieldReader):
+    """The version of the document language."""
+
+    version: int
+
+    def _read(self, value: object) -> object:
+        number = numerals.parse_number(value) if isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise wrong_type(value, str(self.version))
+        if number != self.version:
+            message = f"this pyaccount reads version {self.version} of the document language"
+            raise refuse("unknown-version", message, str(self.version))
+        return self.version
+
+    def _json_schema(self) -> JsonSchema:
+        return {"enum": [self.version, str(self.version)]}
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of so many entries; the entries themselves are read by the annotated type, each with its own problems."""
+
+    length: Range
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_wrap_validator_function(self._read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        return handler(schema) | {"minItems": self.length.minimum, "maxItems": self.length.maximum}
+
+    def _read(self, value: object, read_entries: core_schema.ValidatorFunctionWrapHandler) -> object:
+        if value is REPORTED:
+            return value
+        allowed = f"a list of {self.length.describe()}"
+        if not isinstance(value, list | tuple):
+            raise wrong_type(value, allowed)
+        if len(value) not in self.length:
+            raise refuse("out-of-range", f"must be {allowed}, not {len(value)}", allowed)
+        return read_entries(value)
+
+
+def wrong_type(value: object, allowed: str) -> PydanticCustomError:
+    """The error of a value of the wrong type; an empty one has its own words."""
+    message = f"has no value; give {allowed}" if value is None else f"must be {allowed}"
+    if isinstance(value, bool):
+        message += "; true and false are no numbers" if "number" in allowed else ""
+    return refuse("wrong-type", message, allowed)
+
+
+def _out_of_range(bounds: Range) -> PydanticCustomError:
+    return refuse("out-of-range", f"must be {bounds.describe()}", bounds.describe())
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words as a choice: `a, b or c`."""
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last

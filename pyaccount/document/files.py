@@ -1,0 +1,95 @@
+"""A file's text, or the problem that there is none.
+
+Nothing is read before the file is known to be a regular one of a sensible size, so that a pipe, a device or a data set
+given by mistake is refused at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import NoReturn
+
+from pyaccount.document.spelling import nearest
+from pyaccount.errors import DocumentError, Problem
+
+#: Far above any document a person writes.
+LARGEST_FILE = 1 << 20
+
+# What YAML allows in a text; anything else means that the file is not one, or hides something.
+_NOT_PRINTABLE = re.compile("[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def read_file(name: str) -> str:
+    """The text of a mechanism document's file, without a byte order mark. Raises `DocumentError`."""
+    if "\0" in name:
+        _refuse(name, Problem("file-not-found", "no file can have this name"))
+    path = Path(name)
+    try:
+        _check_regular(name, path.stat())
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        _refuse(name, Problem("file-not-found", "no such file", suggestion=_similar_file(path)))
+    except PermissionError:
+        _refuse(name, Problem("permission-denied", "the file may not be read by this user"))
+    except OSError as error:
+        _refuse(name, Problem("unreadable-file", f"the file cannot be read: {error.strerror or error}"))
+    _check_size(name, len(data))
+    return _decode(name, data)
+
+
+def _check_regular(name: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        _refuse(name, Problem("not-a-file", "this is a folder; give the YAML file in it"))
+    if not stat.S_ISREG(status.st_mode):
+        _refuse(name, Problem("not-a-file", "this is not a regular file but a pipe, a socket or a device"))
+    _check_size(name, status.st_size)
+
+
+def _check_size(name: str, size: int) -> None:
+    if size > LARGEST_FILE:
+        _refuse(name, Problem("file-too-large", f"a mechanism document has at most {LARGEST_FILE:_} bytes"))
+
+
+def _decode(name: str, data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        _refuse(name, Problem("not-text", "the file is UTF-16; save it as UTF-8"))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # A decoder that skips the byte order mark counts from behind it, as an editor's columns do.
+        before = error.object[: error.start].decode()
+        odd_byte = f"the byte 0x{error.object[error.start]:02x} is not UTF-8 text"
+        _refuse(name, Problem("not-text", odd_byte, line=_line(before), column=_column(before)))
+    if odd := _NOT_PRINTABLE.search(text):
+        before = text[: odd.start()]
+        message = f"the control character U+{ord(odd[0]):04X} does not belong in a text"
+        _refuse(name, Problem("not-text", message, line=_line(before), column=_column(before)))
+    return text
+
+
+def _line(before: str) -> int:
+    return before.count("\n") + 1
+
+
+def _column(before: str) -> int:
+    return len(before) - before.rfind("\n")
+
+
+def _similar_file(path: Path) -> str | None:
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in islice(entries, 1000)]
+    except OSError:
+        return None
+    similar = nearest(path.name, names)
+    return str(path.with_name(similar)) if similar is not None else None
+
+
+def _refuse(name: str, problem: Problem) -> NoReturn:
+    raise DocumentError([replace(problem, file=name)])

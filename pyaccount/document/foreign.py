@@ -1,0 +1,63 @@
+"""Python values to a tree: dictionaries, and what configuration libraries and numpy hand out in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyaccount.document.nodes import DEEPEST, MOST_NODES, Listing, Node, Place, Scalar, Table, too_large
+from pyaccount.errors import DocumentError, Path, Problem, shown
+
+
+def from_value(value: object, place: Place) -> tuple[Node, list[Problem]]:
+    """The tree of a value, everything at one place, and the problems that leave a tree to go on with.
+
+    Raises `DocumentError` if the value is too large for a document, or contains itself.
+    """
+    builder = _Builder(place)
+    return builder.node((), value), builder.problems
+
+
+class _Builder:
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.problems: list[Problem] = []
+        self.count = 0
+
+    def node(self, path: Path, value: object) -> Node:
+        self.count += 1
+        if self.count > MOST_NODES or len(path) > DEEPEST:
+            raise DocumentError([*self.problems, too_large(path, self.place)])
+        value = _plain_value(value)
+        if isinstance(value, Mapping):
+            return self.table(path, value)
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+            return Listing(tuple(self.node((*path, index), item) for index, item in enumerate(value)), self.place)
+        return Scalar(value, self.place)
+
+    def table(self, path: Path, mapping: Mapping[object, object]) -> Table:
+        entries: dict[str, tuple[Place, Node]] = {}
+        torn = False
+        for key, value in mapping.items():
+            if isinstance(key, str):
+                entries[str.__str__(key)] = (self.place, self.node((*path, str.__str__(key)), value))
+                continue
+            torn = True
+            message = f"a key must be text, not {shown(key)}"
+            self.problems.append(Problem("non-string-key", message, path, self.place.file, value=key))
+        return Table(entries, self.place, torn)
+
+
+def _plain_value(value: object) -> object:
+    """A scalar of numpy and its like, or of a subclass such as a string enumeration, as Python's own type."""
+    if value is None or type(value) in (bool, int, float, str, dict, list):
+        return value
+    if not isinstance(value, str | int | float | Mapping | Sequence | type):
+        for convert in ("tolist", "item"):
+            method = getattr(value, convert, None)
+            if callable(method):
+                return method()
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, float) else value

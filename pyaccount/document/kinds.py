@@ -1,0 +1,85 @@
+"""Sections, and sections that come in kinds.
+
+A union of kinds is made of one class per kind, told apart by their `kind`; a new kind is a new member. What does not
+exist is an unknown kind: there are no placeholders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+
+from pyaccount.document.fields import JsonSchema, listed, refuse, wrong_type
+from pyaccount.document.nodes import REPORTED
+from pyaccount.document.spelling import nearest_value
+
+
+class Section(BaseModel):
+    """A mapping of the document: immutable, and with no keys but its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The annotation of a union of kinds: picks the member by its `kind` and lets it read the mapping."""
+
+    what: str
+    members: tuple[type[Section], ...]
+    default: str | None = None
+
+    @property
+    def by_kind(self) -> dict[str, type[Section]]:
+        """The members by the word their `kind` is."""
+        return {get_args(member.model_fields["kind"].annotation)[0]: member for member in self.members}
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys that some member has."""
+        return list(dict.fromkeys(key for member in self.members for key in member.model_fields))
+
+    def member(self, value: object) -> type[Section] | None:
+        """The member that a raw value belongs to, if its kind is known."""
+        kind = value.get("kind", self.default) if isinstance(value, dict) else None
+        return self.by_kind.get(kind) if isinstance(kind, str) else None
+
+    def read(self, value: object, _: object = None) -> object:
+        """The typed section."""
+        if value is REPORTED:
+            return value
+        if not isinstance(value, dict):
+            raise wrong_type(value, f"a mapping with a kind: {listed(self.by_kind)}")
+        if value.get("kind") is REPORTED:
+            return REPORTED
+        member = self.member(value)
+        if member is None:
+            raise self._no_such_kind(value)
+        return member.model_validate(value)
+
+    def _no_such_kind(self, value: dict[str, object]) -> ValidationError:
+        """Errors below the union's own place: at the `kind`, and at the keys that no member has."""
+        allowed = listed(self.by_kind)
+        kind = value.get("kind")
+        error: str | PydanticCustomError
+        if "kind" not in value:
+            error = "missing"
+        elif not isinstance(kind, str):
+            error = wrong_type(kind, allowed)
+        else:
+            message = f"no {self.what} of this kind exists: must be {allowed}"
+            error = refuse("unknown-kind", message, allowed, nearest_value(kind, self.by_kind))
+        lines: list[InitErrorDetails] = [{"type": error, "loc": ("kind",), "input": kind}]
+        for key in (key for key in value if key not in self.keys):
+            lines.append({"type": "extra_forbidden", "loc": (key,), "input": value[key]})
+        return ValidationError.from_exception_data(self.what, lines)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # The union that pydantic would have made serves serialization and the JSON Schema; it never validates.
+        return core_schema.no_info_wrap_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        members = handler(schema)
+        return {"oneOf": members.get("anyOf", [members])}

@@ -1,0 +1,71 @@
+"""How numbers and durations are spelled.
+
+One set of spellings serves plain YAML scalars, quoted ones, overrides and mappings: `2000`, `50_000`, `2e3`, `1.0e-5`,
+`.5`, `0x1F`, `0o17`. A leading zero means nothing, as in YAML 1.2: `010` is ten. The patterns are part of the JSON
+Schema too, so they keep to what Python and ECMAScript read alike.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+_DIGITS = "[0-9]+(?:_[0-9]+)*"
+_DECIMAL = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?[0-9]+)?"
+_BASED = "0x[0-9a-fA-F]+|0o[0-7]+"
+_QUANTITY = rf"{_DECIMAL} ?(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)"
+
+NUMBER_PATTERN = rf"^(?:[-+]?{_DECIMAL}|{_BASED})$"
+DURATION_PATTERN = rf"^{_QUANTITY}(?: ?{_QUANTITY})*$"
+
+_INTEGER = re.compile(rf"[-+]?{_DIGITS}")
+_FLOAT = re.compile(rf"[-+]?{_DECIMAL}")
+_BASED_INTEGER = re.compile(_BASED)
+_NOT_FINITE = re.compile(r"[-+]?\.?(?:inf|infinity|nan)", re.IGNORECASE)
+_DURATION = re.compile(rf"{_QUANTITY}(?: ?{_QUANTITY})*")
+_DURATION_PART = re.compile(rf"({_DECIMAL}) ?([a-z]+)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+#: Python refuses to read longer integers, and no range of the language reaches further.
+_LONGEST_INTEGER = 400
+
+
+def parse_number(text: str) -> int | float | None:
+    """The number a text spells, or `None`. What is too large for a float comes back as an infinity."""
+    if len(text) <= _LONGEST_INTEGER:
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        if _BASED_INTEGER.fullmatch(text):
+            return int(text, 0)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _NOT_FINITE.fullmatch(text):
+        return float(text.replace(".", ""))
+    return None
+
+
+def parse_duration(text: str) -> float | None:
+    """The seconds a text such as `10 min`, `90s` or `1 h 30 min` spells, or `None`."""
+    if not _DURATION.fullmatch(text):
+        return None
+    return math.fsum(float(amount) * _SECONDS[unit[0]] for amount, unit in _DURATION_PART.findall(text))
+
+
+_WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+
+
+def parse_scalar(text: str) -> str | int | float | bool | None:
+    """The value of a plain YAML scalar by the core schema of YAML 1.2, with underscores in numbers.
+
+    `on`, `yes` and dates are text. A number that no float holds stays text too: a numeric field will then say that it
+    is out of range, and show what was written.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    number = parse_number(text) if text[0] in "+-.0123456789" else None
+    if number is None:
+        return text
+    named = text.lstrip("+-")[:2].lower() in (".i", ".n")
+    return number if named or math.isfinite(number) else text

@@ -1,0 +1,106 @@
+"""Overrides: `path=value`, as on the command line, laid over a tree before it is validated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NoReturn
+
+from pyaccount.document.foreign import from_value
+from pyaccount.document.nodes import Listing, Node, Place, Scalar, Table, child, plain, replaced
+from pyaccount.document.reader import read
+from pyaccount.errors import LONGEST_SHOWN, DocumentError, Path, Problem, path_text
+
+Override = str | tuple[str, object]
+
+_PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+|\[[0-9]+\])*")
+
+
+def override(root: Node, overrides: Sequence[Override]) -> tuple[Node, list[Problem]]:
+    """The tree with every override applied, in order, and the problems of those that cannot be."""
+    problems: list[Problem] = []
+    for item in (overrides,) if isinstance(overrides, str) else overrides:
+        try:
+            path_words, value, found = _parse(item)
+            problems += found
+        except DocumentError as error:
+            problems += error.problems
+            continue
+        path = _resolved(root, path_words)
+        changed = set_at(root, path, value)
+        if changed is None:
+            problems.append(_dead_end(root, path, value.place.file))
+        else:
+            root = changed
+    return root, problems
+
+
+def set_at(root: Node, path: Path, value: Node) -> Node | None:
+    """The tree with `value` at `path`, with the mappings above it made where they lack; `None` if that cannot be."""
+    node: Node = root
+    for index, part in enumerate(path):
+        below = child(node, part)
+        if below is None or (isinstance(below, Scalar) and below.value is None):
+            # A number names an entry of a list, and no list is made here.
+            if not isinstance(node, Table) or any(str(name).isdigit() for name in path[index + 1 :]):
+                return None
+            for name in reversed(path[index + 1 :]):
+                value = Table({str(name): (value.place, value)}, value.place)
+            return replaced(root, path[: index + 1], value)
+        node = below
+    return replaced(root, path, value)
+
+
+def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
+    """The path's words and the value of an override."""
+    if isinstance(item, str):
+        path, equals, text = item.partition("=")
+        place = _place(item)
+        if not equals:
+            _refuse(place, "an override is written path=value, as in privacy.epsilon=4")
+        node, problems = read(text, place=place)
+        value = Scalar(None, place) if node is None else node
+    else:
+        path, given = item
+        place = _place(f"{path}={given}")
+        value, problems = from_value(given, place)
+    path = path.strip()
+    if not _PATH.fullmatch(path):
+        _refuse(place, "the path of an override is written with dots, as in phases.0.noise.multiplier")
+    return re.findall(r"[A-Za-z0-9_-]+", path), value, problems
+
+
+def _resolved(root: Node, words: list[str]) -> Path:
+    """The path that words mean in a tree: a number is an index only where a list stands."""
+    path: list[str | int] = []
+    node: Node | None = root
+    for word in words:
+        part = int(word) if isinstance(node, Listing) and word.isdigit() else word
+        path.append(part)
+        node = child(node, part) if node is not None else None
+    return tuple(path)
+
+
+def _dead_end(root: Node, path: Path, file: str | None) -> Problem:
+    """Why nothing can be set at a path."""
+    node = root
+    depth = 0
+    while (below := child(node, path[depth])) is not None and plain(below) is not None:
+        node, depth = below, depth + 1
+    subject = path_text(path[:depth])
+    if isinstance(node, Listing):
+        message = f"{subject} is a list of {len(node.items)} entries, counted from 0"
+    elif isinstance(node, Table):
+        message = f"{path_text(path[: depth + 1])} has no entries; an override cannot add any"
+    else:
+        message = f"{subject} is a single value; nothing can be set below it"
+    return Problem("bad-override", message, path, file)
+
+
+def _place(text: str) -> Place:
+    shortened = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+    return Place(f"--set {shortened}")
+
+
+def _refuse(place: Place, message: str) -> NoReturn:
+    raise DocumentError([Problem("bad-override", message, file=place.file)])

@@ -1,0 +1,78 @@
+"""The range of every number in a document, defined once.
+
+The validator, its messages and the JSON Schema are all derived from these objects; none of them repeats a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The numbers from `minimum` to `maximum`; `above` and `below` make an end point not part of it."""
+
+    minimum: float
+    maximum: float
+    above: bool = False
+    below: bool = False
+    unit: str = ""
+    words: str | None = None
+
+    def __contains__(self, number: float) -> bool:
+        """Whether the number lies in the range; NaN and infinities lie in none."""
+        if isinstance(number, float) and not math.isfinite(number):
+            return False
+        from_below = number > self.minimum if self.above else number >= self.minimum
+        from_above = number < self.maximum if self.below else number <= self.maximum
+        return from_below and from_above
+
+    def describe(self) -> str:
+        """The range in words that complete "must be …"."""
+        if self.words is not None:
+            return self.words
+        low = f"{'greater than' if self.above else 'at least'} {spelled(self.minimum)}"
+        high = f"{'less than' if self.below else 'at most'} {spelled(self.maximum)}"
+        return f"{low} and {high}{' ' if self.unit else ''}{self.unit}"
+
+    def json_schema(self) -> dict[str, float]:
+        """The range as keywords of JSON Schema."""
+        return {
+            "exclusiveMinimum" if self.above else "minimum": self.minimum,
+            "exclusiveMaximum" if self.below else "maximum": self.maximum,
+        }
+
+
+def spelled(number: float) -> str:
+    """A bound as it would be written: `50_000`, `1e-05` without its leading zero, `1e9`."""
+    if isinstance(number, int) and abs(number) < 10**7:
+        return f"{number:_}" if abs(number) >= 10**4 else str(number)
+    mantissa, _, exponent = f"{number:g}".partition("e")
+    if isinstance(number, int) and float(f"{number:g}") != number:
+        return f"{number:_}"
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
+EPSILON = Range(0, 1e6)
+DELTA = Range(1e-280, 1, below=True, words="greater than 0 and less than 1 (and not below 1e-280)")
+GROUP_SIZE = Range(1, 10_000)
+DATASET_SIZE = Range(1, 10**15)
+EXPECTED_BATCH_SIZE = Range(0, 1e15, above=True)
+PROBABILITY = Range(0, 1, above=True)
+ITERATIONS = Range(1, 10**9)
+PARTICIPATIONS = Range(1, 10**9)
+SEPARATION = Range(1, 10**9)
+NOISE_MULTIPLIER = Range(1e-6, 1e9)
+COUNT = Range(1, 10**9)
+TOLERANCE = Range(1e-8, 0.5)
+SEED = Range(0, 2**64 - 1)
+TIME_LIMIT = Range(0, 1e7, above=True, unit="seconds")
+
+#: The number of characters of a name, and of entries of a list.
+NAME_LENGTH = Range(1, 200, unit="characters")
+PROFILE_LENGTH = Range(0, 1000, unit="entries")
+PHASES = Range(1, 10_000, unit="entries")
+
+#: Two statements of one rate agree if they differ by no more than this, relatively.
+RATE_AGREEMENT = 1e-9

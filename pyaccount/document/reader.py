@@ -1,0 +1,185 @@
+"""YAML text to a tree with places.
+
+Only PyYAML's parser is used, event by event: no constructor runs, so nothing in a document can execute; scalars are
+read by `numerals.parse_scalar`, not by YAML 1.1's rules; and the counts of values and levels are checked while the
+tree grows, before an alias bomb takes any room.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+import yaml
+
+from pyaccount.document import numerals
+from pyaccount.document.nodes import DEEPEST, MOST_NODES, REPORTED, Listing, Node, Place, Scalar, Table, too_large
+from pyaccount.errors import DocumentError, Path, Problem, shown
+
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+
+#: The parser built on libyaml where PyYAML has it, which is the case for every wheel; the other one is slower.
+LOADER: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read(text: str, file: str | None = None, *, place: Place | None = None) -> tuple[Node | None, list[Problem]]:
+    """The tree of a text, `None` if it is empty, and the problems that leave a tree to go on with.
+
+    `place` is where everything stands if lines and columns of the text mean nothing, as for an override. Raises
+    `DocumentError` where no tree can be made, with the problems found up to there.
+    """
+    composer = _Composer(text, file, place)
+    try:
+        return composer.document(), composer.problems
+    except yaml.YAMLError as error:
+        raise DocumentError([*composer.problems, composer.syntax_problem(error)]) from None
+
+
+class _Composer:
+    """Builds the tree from events. `count` is the size of the tree so far, every alias counted in full."""
+
+    def __init__(self, text: str, file: str | None, place: Place | None) -> None:
+        self.text = text
+        self.file = file
+        self.place = place
+        self.parser = LOADER(text)
+        self.problems: list[Problem] = []
+        self.count = 0
+        # The node, size and height of each anchor; None while the anchored node is still being read.
+        self.anchors: dict[str, tuple[Node, int, int] | None] = {}
+
+    def document(self) -> Node | None:
+        self.next()  # the start of the stream
+        if not isinstance(self.next(), yaml.DocumentStartEvent):
+            return None
+        node, _ = self.node((), self.next())
+        self.next()  # the end of the document
+        following = self.next()
+        if isinstance(following, yaml.DocumentStartEvent):
+            message = "a second YAML document starts here; a file holds one"
+            self.add_problem("several-documents", message, (), following)
+        return node
+
+    def next(self) -> yaml.Event:
+        event = self.parser.get_event()
+        assert isinstance(event, yaml.Event)
+        return event
+
+    def node(self, path: Path, event: yaml.Event) -> tuple[Node, int]:
+        """The node an event starts, and its height."""
+        if isinstance(event, yaml.AliasEvent):
+            return self.alias(path, event)
+        assert isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
+        before = self.count
+        self.grow(1, path, 0, event)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        node, height = self.content(path, event)
+        if event.tag is not None:
+            message = "YAML tags are not part of the document language: write the plain value"
+            self.add_problem("unsupported-tag", message, path, event, event.tag)
+            node = Scalar(REPORTED, node.place)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (node, self.count - before, height)
+        return node, height
+
+    def content(self, path: Path, event: yaml.Event) -> tuple[Node, int]:
+        place = self.place_of(event)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self.listing(path, place)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self.table(path, place)
+        assert isinstance(event, yaml.ScalarEvent)
+        return Scalar(numerals.parse_scalar(event.value) if event.implicit[0] else event.value, place), 0
+
+    def listing(self, path: Path, place: Place) -> tuple[Node, int]:
+        items: list[Node] = []
+        height = 0
+        while not isinstance(event := self.next(), yaml.SequenceEndEvent):
+            item, below = self.node((*path, len(items)), event)
+            items.append(item)
+            height = max(height, below + 1)
+        return Listing(tuple(items), place), height
+
+    def table(self, path: Path, place: Place) -> tuple[Node, int]:
+        entries: dict[str, tuple[Place, Node]] = {}
+        height = 0
+        torn = False
+        while not isinstance(event := self.next(), yaml.MappingEndEvent):
+            key_node, _ = self.node(path, event)
+            key = self.key(path, key_node, event)
+            value, below = self.node(path if key is None else (*path, key), self.next())
+            height = max(height, below + 1)
+            if key is None:
+                torn = True
+            elif key in entries:
+                first = entries[key][0]
+                where = f" at line {first.line}, column {first.column}" if first.line else ""
+                self.add_problem("duplicate-key", f"this key was already given{where}", (*path, key), event)
+            else:
+                entries[key] = (self.place_of(event), value)
+        return Table(entries, place, torn), height
+
+    def key(self, path: Path, node: Node, event: yaml.Event) -> str | None:
+        """The text of a key, or `None` if it is none, which is reported."""
+        value = node.value if isinstance(node, Scalar) else None
+        if value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+            message = "merge keys are not part of the document language: write the values out"
+            self.add_problem("merge-key", message, path, event, "<<")
+            return None
+        if isinstance(value, str):
+            return value
+        if value is not REPORTED:
+            message = f"a key must be text, not {shown(value)}" if isinstance(node, Scalar) else "a key must be text"
+            self.add_problem("non-string-key", message, path, event, value)
+        return None
+
+    def alias(self, path: Path, event: yaml.AliasEvent) -> tuple[Node, int]:
+        if event.anchor not in self.anchors:
+            self.stop_with("syntax-error", f"no anchor is named {shown(event.anchor)}", path, event)
+        target = self.anchors[event.anchor]
+        if target is None:
+            message = "this alias refers to a value that contains it"
+            self.stop_with("recursive-alias", message, path, event, event.anchor)
+        node, size, height = target
+        self.grow(size, path, height, event)
+        return node, height
+
+    def grow(self, size: int, path: Path, height: int, event: yaml.Event) -> None:
+        """Account for a node that is about to join the tree at `path`, or refuse to build further."""
+        self.count += size
+        if self.count > MOST_NODES or len(path) + height > DEEPEST:
+            raise DocumentError([*self.problems, too_large(path, self.place_of(event))])
+
+    def place_of(self, event: yaml.Event) -> Place:
+        if self.place is not None:
+            return self.place
+        assert event.start_mark is not None
+        return Place(self.file, event.start_mark.line + 1, event.start_mark.column + 1)
+
+    def add_problem(self, slug: str, message: str, path: Path, event: yaml.Event, value: object = None) -> None:
+        place = self.place_of(event)
+        self.problems.append(Problem(slug, message, path, place.file, place.line, place.column, value))
+
+    def stop_with(self, slug: str, message: str, path: Path, event: yaml.Event, value: object = None) -> NoReturn:
+        self.add_problem(slug, message, path, event, value)
+        raise DocumentError(self.problems)
+
+    def syntax_problem(self, error: yaml.YAMLError) -> Problem:
+        """What the parser says about a broken text, in its words but for the most common mistake."""
+        if self.place is not None or not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+            message = getattr(error, "problem", None) or str(error)
+            return Problem("syntax-error", message, file=self.place.file if self.place else self.file)
+        line, column = error.problem_mark.line, error.problem_mark.column
+        message = error.problem or "this is not YAML"
+        if error.context:
+            opened = error.context_mark
+            since = f" that starts at line {opened.line + 1}, column {opened.column + 1}" if opened else ""
+            message = f"{error.context}{since}: {message}"
+        lines = _LINE_BREAK.split(self.text)
+        indentation = re.match("[ \t]*", lines[line] if line < len(lines) else "")
+        assert indentation is not None
+        if "\t" in indentation[0] and column <= indentation.end():
+            message = "a tab in the indentation; YAML indents with spaces only"
+            column = indentation[0].index("\t")
+        return Problem("syntax-error", message, (), self.file, line + 1, column + 1)

@@ -1,0 +1,85 @@
+"""The JSON Schema of mechanism documents, made from the models.
+
+An editor's YAML parser follows YAML 1.2, where `50_000` is text; so numeric fields accept text that spells a number
+too.
+What needs arithmetic between fields is left to `load`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
+from pyaccount.document.sections import BODY_KEYS, VERSION, PhasedDocument, SingleDocument
+
+_TEXTS = {"NumberText": NUMBER_TEXT, "DurationText": DURATION_TEXT}
+
+
+class _Generator(GenerateJsonSchema):
+    """Without the titles that only repeat the keys, and without `null` defaults, which no field accepts."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        described = super().default_schema(schema)
+        return {key: value for key, value in described.items() if (key, value) != ("default", None)}
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+
+def mechanism_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a mechanism document."""
+    definitions: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
+    for shape in (SingleDocument, PhasedDocument):
+        schema = shape.model_json_schema(schema_generator=_Generator)
+        definitions |= schema.pop("$defs")
+        properties |= schema["properties"]
+    for definition in definitions.values():
+        definition.pop("title", None)
+    heads = [name for name in PhasedDocument.model_fields if name in SingleDocument.model_fields]
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:pyaccount:schema:mechanism:v{VERSION}",
+        "title": f"pyaccount mechanism document, version {VERSION}",
+        "description": "A mechanism whose privacy is accounted for: what is protected, how it is trained, one blank.",
+        "type": "object",
+        "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, "phases")},
+        "required": _required(PhasedDocument, heads),
+        "additionalProperties": False,
+        "oneOf": [
+            {"required": _required(SingleDocument, BODY_KEYS), "properties": {"phases": False}},
+            {"required": ["phases"], "properties": dict.fromkeys(BODY_KEYS, False)},
+        ],
+        "$defs": dict(sorted(definitions.items())),
+    }
+    tidied: dict[str, Any] = _tidied(schema)
+    tidied["$defs"] |= {name: dict(text) for name, text in _TEXTS.items()}
+    return tidied
+
+
+def _tidied(schema: Any) -> Any:
+    """The schema with references for the texts that many fields accept, and alike for all versions of pydantic."""
+    for name, text in _TEXTS.items():
+        if schema == text:
+            return {"$ref": f"#/$defs/{name}"}
+    if isinstance(schema, list):
+        return [_tidied(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    tidied = {key: _tidied(value) for key, value in schema.items()}
+    if len(tidied.get("allOf", ())) == 1:
+        tidied = tidied.pop("allOf")[0] | tidied
+    if "const" in tidied:
+        tidied.pop("enum", None)
+    return tidied
+
+
+def _required(shape: type[SingleDocument | PhasedDocument], names: Iterable[str]) -> list[str]:
+    return [name for name in names if shape.model_fields[name].is_required()]

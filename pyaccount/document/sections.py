@@ -1,0 +1,122 @@
+"""The sections of a document, and the two shapes a document can have: one body, or a list of phases."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from pyaccount.document import ranges
+from pyaccount.document.fields import Choice, Duration, Items, Number, Solve, Text, Version
+from pyaccount.document.kinds import Section
+from pyaccount.document.matrices import Identity, Matrix
+from pyaccount.document.noise import Noise
+from pyaccount.document.samplers import Sampler
+
+#: The version of the document language.
+VERSION = 1
+
+Adjacency = Literal["add-remove", "zero-out", "replace-one"]
+Method = Literal["auto", "pld"]
+
+
+class Privacy(Section):
+    """What is protected, and how well: the claim of the document, or its blank."""
+
+    adjacency: Annotated[Adjacency, Choice(get_args(Adjacency))] = Field(
+        description="Which data sets are neighbours: one has a record more (add-remove), a record is replaced by an "
+        "empty one (zero-out), or a record is replaced by another (replace-one)."
+    )
+    group_size: Annotated[int | Solve, Number(ranges.GROUP_SIZE, whole=True, blank=True)] = Field(
+        default=1, description="k: the number of records that are protected together."
+    )
+    epsilon: Annotated[float | Solve, Number(ranges.EPSILON, blank=True)] = Field(
+        description="ε of (ε, δ) differential privacy."
+    )
+    delta: Annotated[float | Solve, Number(ranges.DELTA, blank=True)] = Field(
+        description="δ of (ε, δ) differential privacy."
+    )
+
+
+class Training(Section):
+    """The rounds, and how often a record takes part in them."""
+
+    dataset_size: Annotated[int | None, Number(ranges.DATASET_SIZE, whole=True)] = Field(
+        default=None, description="The number of records in the data set."
+    )
+    expected_batch_size: Annotated[float | Solve | None, Number(ranges.EXPECTED_BATCH_SIZE, blank=True)] = Field(
+        default=None, description="The expected number of records in a round; with fixed-size sampling, the number."
+    )
+    sampling_probability: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
+        default=None, description="The probability with which a record that is available joins a round."
+    )
+    participation_rate: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
+        default=None, description="The long-run share of rounds that a record takes part in."
+    )
+    iterations: Annotated[int | Solve, Number(ranges.ITERATIONS, whole=True, blank=True)] = Field(
+        description="The number of rounds: noisy steps of training."
+    )
+
+
+class Accounting(Section):
+    """How the answer is computed."""
+
+    method: Annotated[Method, Choice(get_args(Method))] = Field(
+        default="auto", description="The engine: the best that applies (auto), or privacy loss distributions (pld)."
+    )
+    tolerance: Annotated[float, Number(ranges.TOLERANCE)] = Field(
+        default=1e-4, description="The width of the answer's interval, relative to the answer."
+    )
+    seed: Annotated[int | None, Number(ranges.SEED, whole=True)] = Field(
+        default=None, description="The seed of everything that is sampled."
+    )
+    profile: Annotated[tuple[Annotated[float, Number(ranges.EPSILON)], ...] | None, Items(ranges.PROFILE_LENGTH)] = (
+        Field(default=None, description="The values of ε at which the certificate gives δ.")
+    )
+    time_limit: Annotated[float | None, Duration(ranges.TIME_LIMIT)] = Field(
+        default=None, description="The longest time the computation may take: `30 s`, `10 min`, `2 h`, or seconds."
+    )
+
+
+class _BodyFields(Section):
+    training: Training = Field(description="The rounds, and how often a record takes part in them.")
+    sampler: Sampler = Field(description="How the records of each round are drawn.")
+    matrix: Matrix = Field(
+        default=Identity(kind="identity"),
+        description="How the noise of the rounds is correlated. Omitted: not at all (identity).",
+    )
+    noise: Noise = Field(description="The noise of each round.")
+    count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(
+        default=1, description="How many times all of this is run."
+    )
+
+
+class Phase(_BodyFields):
+    """One of several mechanisms that are run on the same data."""
+
+    name: Annotated[str | None, Text(ranges.NAME_LENGTH)] = Field(
+        default=None, description="What the phase is called in the certificate."
+    )
+
+
+class _Head(Section):
+    pyaccount: Annotated[int, Version(VERSION)] = Field(description="The version of the document language.")
+    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="What the mechanism is called.")
+    privacy: Privacy = Field(description="What is protected, and how well.")
+    accounting: Accounting = Field(default_factory=Accounting, description="How the answer is computed.")
+
+
+class SingleDocument(_BodyFields, _Head):
+    """A document with one body, at its top level."""
+
+
+class PhasedDocument(_Head):
+    """A document with several bodies, which are composed."""
+
+    phases: Annotated[tuple[Phase, ...], Items(ranges.PHASES)] = Field(
+        description="The mechanisms that are run on the same data, one after the other or side by side."
+    )
+
+
+#: The keys that describe a body, which stand at the top level or in a phase.
+BODY_KEYS = tuple(_BodyFields.model_fields)

@@ -1,0 +1,81 @@
+"""The nearest valid spelling of a word, for messages; nothing here is ever accepted in a document.
+
+Besides small slips, the names other libraries use for the same things are known.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+#: The names of other libraries and common abbreviations, each with the field it means.
+FIELD_ALIASES: dict[str, tuple[str, ...]] = {
+    alias: tuple(field.split("."))
+    for field, aliases in {
+        "pyaccount": "version pyaccount_version",
+        "name": "title",
+        "count": "repeat repeats repetitions times num_times",
+        "privacy.adjacency": "neighboring_relation neighbouring_relation neighbors neighbours relation adjacency_type",
+        "privacy.group_size": "k group users_group max_group_size",
+        "privacy.epsilon": "eps target_epsilon target_eps",
+        "privacy.delta": "target_delta",
+        "training.dataset_size": "n num_examples num_records num_samples train_size records examples",
+        "training.expected_batch_size": "batch_size batch lot_size expected_batch mean_batch_size",
+        "training.sampling_probability": "sample_rate sampling_rate subsampling_rate q p rate sampling_prob",
+        "training.iterations": "steps num_steps n_steps max_steps num_iterations rounds num_rounds num_updates",
+        "noise.multiplier": "noise_multiplier sigma std stddev noise_scale noise_std",
+        "accounting.method": "accountant accounting_method engine",
+        "accounting.tolerance": "tol precision accuracy",
+        "accounting.seed": "random_seed rng_seed",
+        "accounting.time_limit": "timeout max_time",
+        "sampler.max_participations": "participations num_participations",
+        "sampler.min_separation": "min_sep separation",
+        "sampler.kind": "type",
+    }.items()
+    for alias in aliases.split()
+}
+
+#: Other words for the values of choices and kinds.
+VALUE_ALIASES: dict[str, str] = {
+    alias: value
+    for value, aliases in {
+        "add-remove": "add-or-remove add-or-remove-one add/remove unbounded",
+        "zero-out": "zero-one zeroed zero-out-one zero",
+        "replace-one": "replace substitute substitution swap replace-special bounded edit",
+        "poisson": "bernoulli poisson-sampling poisson-subsampling iid",
+        "fixed-size": "without-replacement uniform-without-replacement fixed fixed-batch wor",
+        "none": "deterministic sequential no-sampling in-order",
+        "identity": "eye i dp-sgd",
+        "gaussian": "normal gauss gaussian-noise",
+        "pld": "prv numerical fft",
+    }.items()
+    for alias in aliases.split()
+}
+
+# Longer words are no slips of a short one, and comparing them takes time.
+_LONGEST = 64
+
+
+def nearest(word: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The choice that is spelled most like `word`, or `None` if none is near."""
+    if len(word) > _LONGEST:
+        return None
+    plain = {_plain(choice): choice for choice in choices}
+    found = difflib.get_close_matches(_plain(word), plain, n=1, cutoff=cutoff)
+    return plain[found[0]] if found else None
+
+
+def nearest_value(word: str, choices: Iterable[str]) -> str | None:
+    """The value of a choice that `word` probably means."""
+    choices = tuple(choices)
+    meant = VALUE_ALIASES.get(_plain(word).replace("_", "-"))
+    return meant if meant in choices else nearest(word, choices)
+
+
+def alias_of(key: str) -> tuple[str, ...] | None:
+    """The field that other libraries call `key`."""
+    return FIELD_ALIASES.get(_plain(key)) if len(key) <= _LONGEST else None
+
+
+def _plain(word: str) -> str:
+    return word.strip().lower().replace("-", "_").replace(" ", "_")

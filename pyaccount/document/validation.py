@@ -1,0 +1,218 @@
+"""A tree to typed sections, with every problem of every section.
+
+Where pydantic finds errors, the wrong values are replaced by `REPORTED`, which every field accepts, and the rest is
+read again. So the rules that look at several fields always get a whole document, and stay silent about what was
+reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from pyaccount.document.kinds import Kinds, Section
+from pyaccount.document.nodes import REPORTED, Node, Table, find, located
+from pyaccount.document.sections import BODY_KEYS, PhasedDocument, SingleDocument
+from pyaccount.document.spelling import alias_of, nearest
+from pyaccount.errors import Path, Problem, path_text
+
+Model = SingleDocument | PhasedDocument
+_Error = tuple[Path, str, dict[str, Any]]
+
+# Above this likeness a key is a slip of its neighbour; below the lower one it is another word.
+_SLIP, _LIKE = 0.8, 0.6
+
+# Guessing takes time; a text with more unknown keys than this is no document with slips in it.
+_MOST_GUESSES = 1000
+
+
+def validate(root: Table, raw: dict[str, Any]) -> tuple[Model, list[Problem]]:
+    """The typed document and the problems found; `raw` is the tree's plain value, which is used up."""
+    shape = PhasedDocument if "phases" in raw else SingleDocument
+    problems: list[Problem] = []
+    first = True
+    while True:
+        try:
+            return shape.model_validate(raw), problems
+        except ValidationError as invalid:
+            errors = [
+                (error["loc"], error["type"], error.get("ctx", {}))
+                for error in invalid.errors(include_url=False, include_input=False)
+            ]
+        if first:
+            review = _Review(root, raw, shape)
+            problems = review.problems(errors)
+            review.excuse()
+            first = False
+        # Every round takes a key away or replaces a value by one that is accepted, so this comes to an end.
+        for path, kind, _ in errors:
+            _mend(shape, raw, path, kind)
+
+
+class _Review:
+    """Turns pydantic's errors into problems, leaving out what merely follows from another."""
+
+    def __init__(self, root: Table, raw: dict[str, Any], shape: type[Model]) -> None:
+        self.root = root
+        self.raw = raw
+        self.shape = shape
+        #: The fields that unknown keys probably meant, and all that contains them: no rule shall miss these.
+        self.meant: set[Path] = set()
+        self.guesses = 0
+
+    def problems(self, errors: Iterable[_Error]) -> list[Problem]:
+        absent = []
+        problems = []
+        for path, kind, context in errors:
+            if kind == "missing":
+                absent.append(path)
+            elif kind == "extra_forbidden":
+                problems.append(self.unknown_key(path))
+            elif _get(self.raw, path) is not REPORTED:
+                problems.append(self.wrong_value(path, kind, context))
+        return problems + self.missing_keys(absent)
+
+    def wrong_value(self, path: Path, kind: str, context: dict[str, Any]) -> Problem:
+        if kind != "model_type":
+            allowed, suggestion = context["allowed"], context["suggestion"]
+            problem = Problem(kind, context["message"], path, allowed=allowed, suggestion=suggestion)
+            return located(self.root, problem)
+        keys = ", ".join(_keys_at(self.shape, path, self.raw))
+        empty = _get(self.raw, path) is None
+        message = "has no value; give a mapping" if empty else "must be a mapping"
+        return located(self.root, Problem("wrong-type", message, path, allowed=f"a mapping with the keys {keys}"))
+
+    def unknown_key(self, path: Path) -> Problem:
+        *above, key = path
+        parent = tuple(above)
+        if not parent and key in BODY_KEYS:
+            message = "a document with phases cannot have this beside them: move it into a phase"
+            return located(self.root, Problem("contradiction", message, path), key=True)
+        fields = _keys_at(self.shape, parent, self.raw)
+        if self.shape is SingleDocument and not parent:
+            fields.append("phases")
+        self.guesses += 1
+        target = _meant_field(str(key), parent, fields) if self.guesses <= _MOST_GUESSES else None
+        if target is None:
+            suggestion = None
+        else:
+            self.meant.update(target[:length] for length in range(1, len(target) + 1))
+            suggestion = str(target[-1]) if target[:-1] == parent else path_text(target)
+        place = path_text(parent) or "a document"
+        allowed = ", ".join(fields)
+        message = f"{place} has no such key; its keys are {allowed}"
+        problem = Problem("unknown-key", message, path, allowed=allowed, suggestion=suggestion)
+        return located(self.root, problem, key=True)
+
+    def missing_keys(self, absent: list[Path]) -> list[Problem]:
+        problems = []
+        if not any(key in self.raw for key in (*BODY_KEYS, "phases")):
+            body = [path for path in absent if path[0] in BODY_KEYS]
+            absent = [path for path in absent if path not in body]
+            if not any(self.excused((key,)) for key in (*BODY_KEYS, "phases")):
+                message = "the document describes no mechanism: give training, sampler and noise, or phases"
+                problems.append(located(self.root, Problem("missing-key", message)))
+            elif not self.excused(("phases",)):
+                absent += body
+        for path in absent:
+            if not self.excused(path):
+                problem = Problem("missing-key", f"{path_text(path)} is required", path)
+                problems.append(located(self.root, problem))
+        return problems
+
+    def excused(self, path: Path) -> bool:
+        """Whether a key's absence follows from what was reported already."""
+        parent: Node | None = find(self.root, path[:-1])
+        return path in self.meant or (isinstance(parent, Table) and parent.torn)
+
+    def excuse(self) -> None:
+        """Let the fields that unknown keys meant count as given, so that no rule asks for them."""
+        for *above, key in self.meant:
+            parent = _get(self.raw, tuple(above))
+            if isinstance(parent, dict):
+                parent.setdefault(key, REPORTED)
+
+
+def _mend(shape: type[Model], raw: dict[str, Any], path: Path, kind: str) -> None:
+    """Replace what an error is about by something that will be accepted."""
+    parent = _get(raw, path[:-1])
+    if kind == "extra_forbidden":
+        del parent[path[-1]]
+    elif kind == "model_type":
+        parent[path[-1]] = dict.fromkeys(_keys_at(shape, path, raw), REPORTED)
+    else:
+        parent[path[-1]] = REPORTED
+
+
+def _get(raw: Any, path: Path) -> Any:
+    """The raw value at a path, `None` where nothing is."""
+    for part in path:
+        if isinstance(raw, dict):
+            raw = raw.get(part)
+        elif isinstance(raw, list) and isinstance(part, int):
+            raw = raw[part]
+        else:
+            return None
+    return raw
+
+
+def _keys_at(shape: type[Section], path: Path, raw: Any) -> list[str]:
+    """The keys that the mapping at a path may have."""
+    section = shape
+    for index, part in enumerate(path):
+        if isinstance(part, int):
+            continue
+        field = section.model_fields[part]
+        union = _union_of(field)
+        member = union.member(_get(raw, path[: index + 1])) if union else _section_of(field)
+        if member is None:
+            return union.keys if union else []
+        section = member
+    return list(section.model_fields)
+
+
+def _union_of(field: FieldInfo) -> Kinds | None:
+    """The annotation of a field that holds a union of kinds."""
+    return next((annotation for annotation in field.metadata if isinstance(annotation, Kinds)), None)
+
+
+def _section_of(field: FieldInfo) -> type[Section] | None:
+    """The section a field holds; for a list that of its entries."""
+    for candidate in (field.annotation, *get_args(field.annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, Section):
+            return candidate
+    return None
+
+
+@cache
+def _homes() -> dict[str, Path]:
+    """Where each field of a document with one body belongs."""
+    homes: dict[str, Path] = {}
+    for name, field in SingleDocument.model_fields.items():
+        homes[name] = (name,)
+        union, section = _union_of(field), _section_of(field)
+        for key in union.keys if union else section.model_fields if section else ():
+            homes.setdefault(key, (name, key))
+    return homes
+
+
+def _meant_field(key: str, parent: Path, fields: list[str]) -> Path | None:
+    """The path of the field that an unknown key of the mapping at `parent` probably means."""
+    if slip := nearest(key, fields, cutoff=_SLIP):
+        return (*parent, slip)
+    body = parent[:2] if parent[:1] == ("phases",) else ()
+    alias = alias_of(key) or _homes().get(key)
+    if alias is not None:
+        return (*parent, alias[-1]) if alias[-1] in fields else _absolute(alias, body)
+    if like := nearest(key, fields, cutoff=_LIKE):
+        return (*parent, like)
+    elsewhere = nearest(key, _homes(), cutoff=_SLIP)
+    return _absolute(_homes()[elsewhere], body) if elsewhere else None
+
+
+def _absolute(home: Path, body: Path) -> Path:
+    return (*body, *home) if home[0] in BODY_KEYS else home

@@ -1,0 +1,42 @@
+"""The parts of a document as the later rooms read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyaccount.document.matrices import Matrix
+from pyaccount.document.noise import Noise
+from pyaccount.document.samplers import Sampler
+from pyaccount.document.sections import SingleDocument, Training
+from pyaccount.document.validation import Model
+from pyaccount.errors import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """One mechanism of a document; `path` is where it stands, `()` at the top level or `("phases", index)`."""
+
+    path: Path
+    name: str | None
+    training: Training
+    sampler: Sampler
+    matrix: Matrix
+    noise: Noise
+    count: int
+
+    def at(self, *path: str) -> Path:
+        """The document path of something in this body."""
+        return (*self.path, *path)
+
+
+def bodies_of(model: Model) -> tuple[Body, ...]:
+    """The bodies of a document, whatever its shape; none where the phases could not be read."""
+    if isinstance(model, SingleDocument):
+        body = Body((), None, model.training, model.sampler, model.matrix, model.noise, model.count)
+        return (body,)
+    if not isinstance(model.phases, tuple):
+        return ()
+    return tuple(
+        Body(("phases", index), phase.name, phase.training, phase.sampler, phase.matrix, phase.noise, phase.count)
+        for index, phase in enumerate(model.phases)
+    )

@@ -1,0 +1,194 @@
+"""What can go wrong, as data.
+
+A document's errors are `Problem`s: a stable slug, a place in the text, the path and value, what is allowed. They are
+collected and raised together in one `DocumentError`. The other exceptions say why the machine or the arithmetic
+stopped. `exit_code` is the command's exit code for each. This module imports nothing of the package, so that every
+room, and the compiled core, can use it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+Path = tuple[str | int, ...]
+
+#: The longest text of a value, a key or a file that a message repeats.
+LONGEST_SHOWN = 80
+
+#: Every slug a problem can carry, and what it means. Slugs are promises: they are never renamed or reused.
+SLUGS: dict[str, str] = {
+    "bad-override": "An override is not of the form path=value, or its path leads nowhere.",
+    "contradiction": "Two statements of the document cannot both be true.",
+    "document-too-large": "The document has too many values or is nested too deeply once its aliases are expanded.",
+    "duplicate-key": "A mapping gives the same key twice.",
+    "empty-document": "The file has no content.",
+    "file-not-found": "No file exists under this name.",
+    "file-too-large": "The file is larger than any mechanism document.",
+    "fractional-batch": "Fixed-size sampling needs a whole number of records in a batch.",
+    "merge-key": "The YAML merge key `<<` is not part of the document language.",
+    "missing-key": "A required key is absent.",
+    "no-valid-bound": "No bound is known to hold for this combination of sampler, adjacency and sizes.",
+    "non-string-key": "A key of a mapping is not text.",
+    "not-a-file": "The path leads to a folder, a pipe or a device, not to a regular file.",
+    "not-a-mapping": "The document is a list or a single value, not a mapping.",
+    "not-text": "The file is not UTF-8 text or contains control characters.",
+    "out-of-range": "A value has the right type but lies outside the allowed range.",
+    "permission-denied": "The file may not be read.",
+    "recursive-alias": "A YAML alias refers to a value that contains it.",
+    "several-blanks": "More than one value of the document is `solve`.",
+    "several-documents": "The file holds more than one YAML document.",
+    "syntax-error": "The text is not valid YAML.",
+    "target-infeasible": "No value of the blank meets the target, or every value does.",
+    "unknown-key": "The key is not part of the document language at this place.",
+    "unknown-kind": "No sampler, matrix or noise of this kind exists.",
+    "unknown-value": "The word is not among the allowed ones.",
+    "unknown-version": "The document is written in a version of the language that is not known here.",
+    "unreadable-file": "The operating system failed to read the file.",
+    "unsupported-tag": "YAML tags are not part of the document language.",
+    "wrong-type": "A value has the wrong type.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One error, located.
+
+    `path` leads to the value, or to the key that is missing or unknown; `line` and `column` count from 1. `value` is
+    what was found there, `None` where nothing was. `file` is `--set path=value` for an error in an override, and `None`
+    for a document that is a mapping.
+    """
+
+    slug: str
+    message: str
+    path: Path = ()
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    value: object = None
+    allowed: str | None = None
+    suggestion: str | None = None
+
+    @property
+    def path_text(self) -> str:
+        """The path as people write it: `phases[0].noise.multiplier`."""
+        return path_text(self.path)
+
+    def render(self) -> str:
+        """The problem for people: the place and value on one line, then what is wrong, indented."""
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        subject = self.path_text
+        if self.value is not None:
+            subject = f"{subject} = {shown(self.value)}" if subject else shown(self.value)
+        head = f"{subject} [{self.slug}]".lstrip()
+        lines = [f"{place}: {head}" if place else head, f"    {self.message}"]
+        if self.allowed is not None and self.allowed not in self.message:
+            lines.append(f"    allowed: {self.allowed}")
+        if self.suggestion is not None:
+            lines.append(f"    did you mean {self.suggestion}?")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """The problem for programs; a value that JSON cannot hold becomes its shortened text."""
+        value = self.value
+        # NaN compares false too; longer integers than 64 bits trouble most readers of JSON.
+        short = isinstance(value, int | float) and abs(value) < 2**64
+        plain = short or value is None or isinstance(value, str)
+        return {
+            "slug": self.slug,
+            "message": self.message,
+            "path": self.path_text,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "value": value if plain else shown(value),
+            "allowed": self.allowed,
+            "suggestion": self.suggestion,
+        }
+
+
+class PyaccountError(Exception):
+    """The base of everything pyaccount raises on purpose; `exit_code` is what the command ends with."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class DocumentError(PyaccountError, ValueError):
+    """The document is wrong; `problems` holds everything that is wrong with it, in the order of the text."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(sorted(problems, key=_reading_order))
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(problem.render() for problem in self.problems)
+
+    def to_json(self) -> list[dict[str, object]]:
+        """The problems as a JSON-able list."""
+        return [problem.to_json() for problem in self.problems]
+
+
+class LimitError(PyaccountError):
+    """The limits of the machine, or those the user set, stopped the work; `progress` says how far it came."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, progress: str = "") -> None:
+        super().__init__(message, progress)
+        self.message = message
+        self.progress = progress
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.progress})" if self.progress else self.message
+
+
+class NumericsError(PyaccountError):
+    """The core could not bound a number; the message says which and why."""
+
+    exit_code = 3
+
+
+class DomainError(PyaccountError, ValueError):
+    """An argument of a function lies outside the domain on which its formula is defined."""
+
+    exit_code = 2
+
+
+class CertificateError(PyaccountError, ValueError):
+    """A certificate cannot be read, or does not say what it should."""
+
+    exit_code = 2
+
+
+def path_text(path: Path) -> str:
+    """A path as people write it. Keys that are not plain words are quoted, so that nothing odd reaches a terminal."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif re.fullmatch(r"[A-Za-z0-9_-]{1,80}", part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{shown(part)}]"
+    return text
+
+
+def shown(value: object) -> str:
+    """`repr(value)`, shortened to a length that fits into a message."""
+    # A long text or list is cut before its repr is made: the repr of a megabyte is not free.
+    if isinstance(value, str | list):
+        value = value[: LONGEST_SHOWN + 1]
+    try:
+        text = repr(value)
+    except Exception:  # A foreign object's repr may raise anything, and must not hide the problem it stands in.
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
+def _reading_order(problem: Problem) -> tuple[bool, int, int]:
+    """Overrides, which have no line, come after the file; a mapping's problems keep the order they were found in."""
+    return (problem.line is None, problem.line or 0, problem.column or 0)

@@ -1,0 +1,122 @@
+"""Plan in, evidence out: where the numbers are computed.
+
+`engine` puts questions to the core on this machine, `solve` fills the blank, `group_lemma` gives the black-box contrast.
+This room knows plans and the core; it does not know how a certificate is worded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question, finite
+from pyaccount.execute.group_lemma import GroupLemma, group_lemma
+from pyaccount.execute.progress import Report, silent
+from pyaccount.execute.solve import Solution, decide, solve
+from pyaccount.execute.unamplified import unamplified_bounds
+from pyaccount.plan.plan import Plan, compile_document
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+    from pyaccount.plan.reduction import DirectedBounds
+
+__all__ = ["Answer", "Claim", "DirectedAnswer", "Engine", "Evidence", "Question", "Report", "execute"]
+
+#: The relative width of the δ intervals of a profile.
+PROFILE_TOLERANCE = 1e-3
+#: The unamplified contrast is one Gaussian mechanism: this costs nothing.
+CONTRAST_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A point of the privacy curve, pinned from both sides.
+
+    `at_delta` is the interval for ε at the δ of the claim, `at_epsilon` the one for δ at its ε. One of the two was asked for
+    (`anchor` names the given coordinate) and its upper end is the other coordinate.
+    """
+
+    anchor: Literal["epsilon", "delta"]
+    at_delta: Answer
+    at_epsilon: Answer
+
+    @property
+    def epsilon(self) -> float:
+        """The ε certified."""
+        return self.at_delta.upper if self.anchor == "delta" else given(self.at_epsilon.question.epsilon)
+
+    @property
+    def delta(self) -> float:
+        """The δ certified."""
+        return given(self.at_delta.question.delta) if self.anchor == "delta" else self.at_epsilon.upper
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything a certificate states, as computed. `document` has its blank filled unless that is ε or δ."""
+
+    document: Document
+    holds: bool
+    claim: Claim
+    solution: Solution | None
+    profile: tuple[Answer, ...]
+    unamplified: Answer
+    group_lemma: GroupLemma | None
+
+
+def given(value: float | None) -> float:
+    """The coordinate that a question gives."""
+    assert value is not None
+    return value
+
+
+def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None) -> Evidence:
+    """Run a plan. Raises `DocumentError` for an infeasible target, `LimitError` at the time limit."""
+    report = report or silent
+    document = plan.document
+    limit = document.accounting.time_limit if time_limit is None else time_limit
+    engine = Engine(threads=threads, time_limit=limit)
+    solution, holds, known = None, True, None
+    if document.blank is None:
+        report("checking the claim", 0, 3)
+        verdict = decide(document, engine, document.accounting.tolerance)
+        holds, known = verdict.holds, verdict.answer
+    elif document.blank[-1] not in ("epsilon", "delta"):
+        solution = solve(document, engine, report)
+        document, known = solution.document, solution.answer
+        plan = compile_document(document)
+    bounds = plan.bounds()
+    report("composing", 0, 3)
+    claim = _claim(document, engine, bounds, known)
+    report("profile", 1, 3)
+    points = document.accounting.profile
+    if points is None:
+        points = default_profile(claim.epsilon)
+    profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
+    report("contrast", 2, 3)
+    delta = given(claim.at_delta.question.delta)
+    contrast = engine.ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
+    lemma = group_lemma(document, engine, delta) if document.privacy.group_size != 1 else None
+    report("done", 3, 3)
+    return Evidence(document, holds, claim, solution, profile, contrast, lemma)
+
+
+def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None) -> Claim:
+    """Pin the claim from both sides; `known` is an answer already found for its given coordinate."""
+    privacy, tolerance = document.privacy, document.accounting.tolerance
+    if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0):
+        at_delta = finite(known or engine.ask(bounds, Question(None, privacy.delta, tolerance)))
+        at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, PROFILE_TOLERANCE))
+        return Claim("delta", at_delta, at_epsilon)
+    assert privacy.epsilon != "solve"
+    at_epsilon = known or engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
+    # ε is asked at a δ the core resolves; at the ends of its range the lower end is 0.
+    delta = min(max(at_epsilon.upper, 1e-280), 1.0 - 1e-9)
+    return Claim("epsilon", engine.ask(bounds, Question(None, delta, tolerance)), at_epsilon)
+
+
+def default_profile(epsilon: float) -> tuple[float, ...]:
+    """The ε values of a profile that the document leaves open: around the certified one, two digits each."""
+    if epsilon <= 0.0:
+        return (0.0,)
+    return tuple(float(f"{share * epsilon:.2g}") for share in (0.25, 0.5, 0.75, 1.0, 1.25, 1.5))

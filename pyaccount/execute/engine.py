@@ -1,0 +1,121 @@
+"""Questions to the core and the intervals that come back, on this machine."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount import _core
+from pyaccount.errors import LimitError, NumericsError
+from pyaccount.plan.reduction import DIRECTIONS, DirectedBounds, Direction
+
+if TYPE_CHECKING:
+    from pyaccount.plan.reduction import Part, Rounds
+
+Side = Literal["upper", "lower"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """ε at this δ, or δ at this ε: exactly one is given. `tolerance` is the relative width asked for."""
+
+    epsilon: float | None
+    delta: float | None
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class DirectedAnswer:
+    """A proven interval for one direction, and the core's account of each side."""
+
+    lower: float
+    upper: float
+    upper_account: _core.Interval
+    lower_account: _core.Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A proven interval for the guarantee, which is the larger of its two directions."""
+
+    question: Question
+    directions: dict[Direction, DirectedAnswer]
+
+    @property
+    def upper(self) -> float:
+        """The true value is at most this."""
+        return max(answer.upper for answer in self.directions.values())
+
+    @property
+    def lower(self) -> float:
+        """The true value is at least this."""
+        return max(answer.lower for answer in self.directions.values())
+
+    @property
+    def within_tolerance(self) -> bool:
+        """Whether every composition met the tolerance asked for."""
+        return all(
+            answer.upper_account.within_tolerance and answer.lower_account.within_tolerance
+            for answer in self.directions.values()
+        )
+
+
+class Engine:
+    """The core on this machine, with a number of threads and a deadline for all questions together."""
+
+    def __init__(self, *, threads: int = 0, time_limit: float | None = None) -> None:
+        self._threads = threads
+        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        self._profiles: dict[Part, _core.Profile] = {}
+
+    def ask(self, bounds: DirectedBounds, question: Question) -> Answer:
+        """The answer to one question."""
+        return self.ask_all([(bounds, question)])[0]
+
+    def ask_all(self, items: Sequence[tuple[DirectedBounds, Question]]) -> list[Answer]:
+        """The answers to several questions, computed side by side; equal compositions are computed once."""
+        wanted: dict[tuple[tuple[Rounds, ...], Question], int] = {}
+        for bounds, question in items:
+            for direction in DIRECTIONS:
+                for rounds in (bounds[direction].upper, bounds[direction].lower):
+                    wanted.setdefault((rounds, question), len(wanted))
+        intervals = _core.answer_all(
+            [
+                ([(self._profile(r.part), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
+                for rounds, q in wanted
+            ],
+            threads=self._threads,
+            time_limit=self._remaining(),
+        )
+        answers = []
+        for bounds, question in items:
+            directions: dict[Direction, DirectedAnswer] = {}
+            for direction in DIRECTIONS:
+                above = intervals[wanted[bounds[direction].upper, question]]
+                below = intervals[wanted[bounds[direction].lower, question]]
+                directions[direction] = DirectedAnswer(min(below.lower, above.upper), above.upper, above, below)
+            answers.append(Answer(question, directions))
+        return answers
+
+    def _profile(self, part: Part) -> _core.Profile:
+        if part not in self._profiles:
+            self._profiles[part] = part.build()
+        return self._profiles[part]
+
+    def _remaining(self) -> float | None:
+        if self._deadline is None:
+            return None
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0.0:
+            raise LimitError("the time limit was reached")
+        return remaining
+
+
+def finite(answer: Answer) -> Answer:
+    """The answer, unless its upper end could not be bounded."""
+    if not math.isfinite(answer.upper):
+        raise NumericsError("the composition could not be bounded from above at this δ")
+    return answer

@@ -1,0 +1,237 @@
+"""Solving the blank: the smallest noise, or the most rounds, records or batch, with which the target holds.
+
+Every candidate gets a verdict from proven intervals: it *holds* when the upper end of the bound's interval meets the target,
+it *fails* when the lower end exceeds it, and it is *undecided* in between, in which case the interval is narrowed. (The bound
+is the mechanism's own curve where the reduction is tight.) What is returned holds; next to it stands a candidate that
+fails, close enough by the tolerance asked for. The bounds are monotone in each of these parameters, so everything beyond
+the failing candidate fails too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import DocumentError
+from pyaccount.execute.engine import Answer, Engine, Question
+from pyaccount.execute.progress import Report
+from pyaccount.plan.plan import compile_document
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+    from pyaccount.errors import Path
+
+#: While the bracket is wide, intervals this wide place the next candidate well enough.
+ROUGH = 0.02
+#: Intervals are not narrowed below this to reach a verdict.
+FINEST = 1e-7
+#: Noise multipliers outside this range are not searched.
+NOISE_RANGE = (1e-2, 1e7)
+MOST_ITERATIONS = 10**9
+MOST_STEPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of one candidate."""
+
+    holds: bool
+    fails: bool
+    #: ln(value found / target): positive where the target is missed.
+    excess: float
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The blank's value, the document with it filled in, the answer that shows it holds, and a value that fails."""
+
+    path: Path
+    value: float | int
+    fails_at: float | int | None
+    document: Document
+    answer: Answer
+
+
+def judge(document: Document, engine: Engine, tolerance: float) -> Verdict:
+    """Whether the document's claim holds, from an interval of relative width `tolerance`."""
+    privacy = document.privacy
+    assert privacy.epsilon != "solve"
+    assert privacy.delta != "solve"
+    bounds = compile_document(document).bounds()
+    if privacy.epsilon > 0.0:
+        answer = engine.ask(bounds, Question(None, privacy.delta, tolerance))
+        target = privacy.epsilon
+    else:
+        answer = engine.ask(bounds, Question(0.0, None, tolerance))
+        target = privacy.delta
+    bound = max(direction.upper_account.lower for direction in answer.directions.values())
+    middle = 0.5 * (bound + answer.upper)
+    excess = math.log(middle / target) if 0.0 < middle < math.inf else math.copysign(math.inf, middle - target)
+    return Verdict(answer.upper <= target, bound > target, excess, answer)
+
+
+def decide(document: Document, engine: Engine, tolerance: float) -> Verdict:
+    """`judge`, narrowing the interval until there is a verdict, it stops narrowing, or `FINEST` is reached."""
+    while True:
+        verdict = judge(document, engine, tolerance)
+        if verdict.holds or verdict.fails or tolerance <= FINEST or not verdict.answer.within_tolerance:
+            return verdict
+        tolerance = max(FINEST, 0.1 * tolerance)
+
+
+class Search:
+    """Candidates for the blank, judged and kept as a bracket between one that holds and one that fails."""
+
+    def __init__(self, document: Document, engine: Engine, report: Report) -> None:
+        path = document.blank
+        assert path is not None
+        self.document, self.engine, self.report, self.path = document, engine, report, path
+        self.tolerance = document.accounting.tolerance
+        self.held: dict[float, Verdict] = {}
+        self.failed: dict[float, Verdict] = {}
+        self.undecided: dict[float, Verdict] = {}
+        self.steps = 0
+
+    def try_value(self, value: float, tolerance: float) -> Verdict:
+        """Judge one candidate."""
+        self.report(f"solving {'.'.join(map(str, self.path))}: trying {value:.6g}", self.steps, None)
+        self.steps += 1
+        verdict = decide(self.document.with_value(self.path, value), self.engine, tolerance)
+        kept = self.held if verdict.holds else self.failed if verdict.fails else self.undecided
+        kept[value] = verdict
+        return verdict
+
+    def solution(self, value: float, fails_at: float | None) -> Solution:
+        """The result, with the answer that showed it."""
+        filled = self.document.with_value(self.path, value)
+        return Solution(self.path, value, fails_at, filled, self.held[value].answer)
+
+    def infeasible(self, reason: str, suggestion: str | None = None) -> DocumentError:
+        """The error for a target that no value reaches."""
+        return DocumentError([self.document.problem("target-infeasible", self.path, reason, suggestion=suggestion)])
+
+
+def solve(document: Document, engine: Engine, report: Report) -> Solution:
+    """Fill the document's blank (one of noise, iterations, group size, batch size)."""
+    search = Search(document, engine, report)
+    name = search.path[-1]
+    if name == "multiplier":
+        return _smallest_noise(search)
+    if name == "iterations":
+        return _largest_whole(search, MOST_ITERATIONS, "iteration")
+    if name == "group_size":
+        sizes = [body.training.dataset_size for body in document.bodies if body.sampler.kind == "fixed-size"]
+        return _largest_whole(search, min([10_000, *(size for size in sizes if size is not None)]), "record")
+    body = next(body for body in document.bodies if (*body.path, "training", "expected_batch_size") == search.path)
+    assert body.training.dataset_size is not None  # the document's rules require it for this blank
+    spare = 0
+    if body.sampler.kind == "fixed-size" and document.privacy.adjacency == "add-remove":
+        assert document.privacy.group_size != "solve"
+        spare = document.privacy.group_size
+    return _largest_whole(search, body.training.dataset_size - spare, "record in a batch")
+
+
+def _target(document: Document) -> str:
+    return f"ε = {document.privacy.epsilon:g} at δ = {document.privacy.delta:g}"
+
+
+def _smallest_noise(search: Search) -> Solution:
+    low, high = NOISE_RANGE
+    value = 1.0
+    while not search.held or not search.failed:
+        verdict = search.try_value(value, ROUGH)
+        if not (verdict.holds or verdict.fails):
+            value *= 1.05
+        elif verdict.holds and value <= low:
+            raise search.infeasible(
+                f"the target {_target(search.document)} holds with hardly any noise (already at σ = {low:g}), so there is no "
+                "smallest noise multiplier worth the name",
+                "a smaller epsilon or delta",
+            )
+        elif verdict.fails and value >= high:
+            raise search.infeasible(
+                f"no σ reaches the target {_target(search.document)}: it fails even at σ = {high:g}",
+                "a larger epsilon or delta",
+            )
+        elif verdict.holds:
+            value = max(low, value / _stride(verdict))
+        else:
+            value = min(high, value * _stride(verdict))
+    width = math.log1p(search.tolerance)
+    while True:
+        holds, fails = min(search.held), max(search.failed)
+        gap = math.log(holds / fails)
+        if gap <= width or search.steps >= MOST_STEPS:
+            return search.solution(holds, fails)
+        search.try_value(_between(search, fails, holds, width), _needed(gap, search.tolerance))
+
+
+def _stride(verdict: Verdict) -> float:
+    """How far to go for a bracket: ε falls about like 1/σ."""
+    return min(8.0, max(1.3, math.exp(min(abs(verdict.excess), 3.0)) * 1.1))
+
+
+def _needed(gap: float, tolerance: float) -> float:
+    """The width of interval that is worth its cost while the bracket has this relative gap."""
+    return min(ROUGH, max(0.02 * gap, 0.25 * tolerance))
+
+
+def _between(search: Search, fails: float, holds: float, width: float) -> float:
+    """The next candidate inside a bracket, in log space: a secant step, moved a little to the side still far away."""
+    low, high = sorted((math.log(fails), math.log(holds)))
+    at_fails, at_holds = search.failed[fails].excess, search.held[holds].excess
+    share = 0.5
+    if math.isfinite(at_fails) and math.isfinite(at_holds) and at_fails > at_holds and search.steps % 5 != 4:
+        share = at_fails / (at_fails - at_holds)
+    towards = math.copysign(1.0, holds - fails)
+    root = math.log(fails) + towards * share * (high - low)
+    to_holds, to_fails = abs(math.log(holds) - root), abs(root - math.log(fails))
+    # Land just inside the side whose end is still far away, so that the bracket closes from both sides.
+    if to_holds > 0.6 * width and to_holds >= to_fails:
+        root += towards * 0.3 * width
+    elif to_fails > 0.6 * width:
+        root -= towards * 0.3 * width
+    # An undecided candidate is not tried again: step aside.
+    candidate = math.exp(root)
+    while candidate in search.undecided:
+        root += towards * 0.2 * width
+        candidate = math.exp(root)
+    if not low < root < high:
+        candidate = math.exp(0.5 * (low + high))
+    return candidate
+
+
+def _largest_whole(search: Search, most: int, unit: str) -> Solution:
+    """The largest whole number that holds; ends when the next one fails, or is closer than the tolerance."""
+    if not search.try_value(1, ROUGH).holds:
+        raise search.infeasible(
+            f"not even one {unit} meets the target {_target(search.document)}", "more noise, or a larger epsilon"
+        )
+    value = 1
+    while not search.failed:
+        best = max(search.held)
+        if best >= most:
+            raise search.infeasible(
+                f"the target {_target(search.document)} holds for every value up to {most}, so there is no largest one to find",
+                f"write {most}",
+            )
+        grown = max(value + 1, int(value * 4))
+        value = min(most, grown)
+        search.try_value(value, ROUGH)
+    while True:
+        holds, fails = int(max(search.held)), int(min(search.failed))
+        inside = [v for v in search.undecided if holds < v < fails]
+        gap = fails - holds
+        close = gap <= max(1.0, search.tolerance * holds)
+        if close or len(inside) >= gap - 1 or search.steps >= MOST_STEPS:
+            return search.solution(holds, fails)
+        relative = math.log(fails / holds)
+        candidate = round(_between(search, fails, holds, max(search.tolerance, 1.0 / holds)))
+        candidate = min(max(candidate, holds + 1), fails - 1)
+        while candidate in search.undecided:
+            candidate -= 1
+            if candidate <= holds:
+                candidate = next(v for v in range(holds + 1, fails) if v not in search.undecided)
+        search.try_value(candidate, _needed(relative, max(search.tolerance, 0.1 / holds)))

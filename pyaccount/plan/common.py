@@ -1,0 +1,63 @@
+"""What the reductions share: the words of assumptions, and how parameters that may be blank are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Privacy
+
+Solve = Literal["solve"]
+
+SECRET = (
+    "The sampled batches are secret: nothing but the noisy sums is released, and no log, timing or order reveals them."
+)
+CLIPPING = "Each record's contribution to a batch is clipped to norm 1 in units of the clip norm before it is summed."
+NOISE = (
+    "Fresh Gaussian noise with standard deviation σ times the clip norm is added to every released sum, drawn from a "
+    "generator that cannot be predicted."
+)
+ADJACENCY = {
+    "add-remove": "Neighbouring data sets differ in up to k records added, or up to k records removed.",
+    "zero-out": (
+        "Neighbouring data sets differ in up to k records whose contributions are replaced by zero; the dataset size "
+        "is public."
+    ),
+    "replace-one": "Neighbouring data sets differ in up to k records replaced by arbitrary others.",
+}
+NORMALISATION = "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn."
+
+
+def shown(value: float | Solve, symbol: str) -> str:
+    """A parameter for people: its symbol while it is the blank."""
+    return symbol if value == "solve" else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def number(value: float | Solve) -> float:
+    """A parameter that has been filled in."""
+    if value == "solve":
+        raise AssertionError("a blank reached the arithmetic")
+    return value
+
+
+def whole(value: int | Solve) -> int:
+    """A whole-number parameter that has been filled in."""
+    if value == "solve":
+        raise AssertionError("a blank reached the arithmetic")
+    return value
+
+
+def rounds_text(body: Body) -> str:
+    """How many rounds a body runs, for people."""
+    iterations = shown(body.training.iterations, "n")
+    return iterations if body.count == 1 else f"{body.count} × {iterations}"
+
+
+def rounds(body: Body) -> int:
+    """How many rounds a body runs."""
+    return body.count * whole(body.training.iterations)
+
+
+def basic_assumptions(privacy: Privacy) -> tuple[str, ...]:
+    """What every reduction here assumes of the run."""
+    return (ADJACENCY[privacy.adjacency], CLIPPING, NOISE)

@@ -1,0 +1,128 @@
+"""What a reduction is: a theorem that turns a part of the document into rounds the core can compose.
+
+`Part` names a core profile by its constructor and arguments, so that equal rounds of different phases compare equal and
+are counted together. `Bounds` holds, for each direction, the rounds whose composition bounds the mechanism from above and
+the rounds of a concrete pair of data sets that bounds it from below (the same where the theorem is tight).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount import _core
+
+if TYPE_CHECKING:
+    from pyaccount.errors import Path
+
+Direction = Literal["remove", "add"]
+DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A profile of the core: the name of its constructor, positional arguments, keyword arguments."""
+
+    constructor: str
+    arguments: tuple[float, ...]
+    options: tuple[tuple[str, bool], ...] = ()
+
+    def build(self) -> _core.Profile:
+        """The profile itself."""
+        constructor: Callable[..., _core.Profile] = getattr(_core.Profile, self.constructor)
+        return constructor(*self.arguments, **dict(self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """`count` rounds with the same profile."""
+
+    part: Part
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The rounds that bound a mechanism in one direction, from above and from below."""
+
+    upper: tuple[Rounds, ...]
+    lower: tuple[Rounds, ...]
+
+
+DirectedBounds = dict[Direction, Bounds]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One theorem applied to one body of the document."""
+
+    path: Path
+    subject: str
+    theorem: str
+    source: str
+    pair: str
+    rounds: str
+    tight: bool
+    remark: str | None
+    assumptions: tuple[str, ...]
+    components: int
+    bounds: Callable[[], DirectedBounds]
+
+
+def tight(remove: Part, add: Part, count: int) -> DirectedBounds:
+    """Bounds whose upper and lower rounds are the same."""
+    rounds = {"remove": (Rounds(remove, count),), "add": (Rounds(add, count),)}
+    return {direction: Bounds(rounds[direction], rounds[direction]) for direction in DIRECTIONS}
+
+
+def enclosed(upper: tuple[Part, Part], lower: tuple[Part, Part], count: int) -> DirectedBounds:
+    """Bounds with separate upper and lower rounds, each given as (remove, add)."""
+    return {
+        direction: Bounds((Rounds(above, count),), (Rounds(below, count),))
+        for direction, above, below in zip(DIRECTIONS, upper, lower, strict=True)
+    }
+
+
+def gaussian(sensitivity: float, noise_multiplier: float) -> Part:
+    """The Gaussian mechanism with this sensitivity."""
+    return Part("gaussian", (sensitivity, noise_multiplier))
+
+
+def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> DirectedBounds:
+    """The bounds of several bodies in sequence.
+
+    Equal rounds are counted together, in a fixed order, so that `count: k` and k equal phases are one computation. With
+    `merge_gaussians` all Gaussian rounds become one: the composition of Gaussian mechanisms with sensitivities s_i and noise
+    σ_i is exactly the Gaussian mechanism with (s/σ)² = Σ (s_i/σ_i)² (Dong, Roth & Su 2022, Corollary 3.3).
+    """
+    bodies = list(parts)
+    combined: DirectedBounds = {}
+    for direction in DIRECTIONS:
+        upper = _counted(rounds for body in bodies for rounds in body[direction].upper)
+        lower = _counted(rounds for body in bodies for rounds in body[direction].lower)
+        if merge_gaussians:
+            upper, lower = _merged(upper, rounding=1.0), _merged(lower, rounding=-1.0)
+        combined[direction] = Bounds(upper, lower)
+    return combined
+
+
+def _counted(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
+    counts: dict[Part, int] = {}
+    for item in rounds:
+        counts[item.part] = counts.get(item.part, 0) + item.count
+    order = sorted(counts, key=lambda part: (part.constructor, part.arguments, part.options))
+    return tuple(Rounds(part, counts[part]) for part in order)
+
+
+def _merged(rounds: tuple[Rounds, ...], *, rounding: float) -> tuple[Rounds, ...]:
+    gaussians = [item for item in rounds if item.part.constructor == "gaussian"]
+    if not gaussians:
+        return rounds
+    squares = math.fsum(item.count * (item.part.arguments[0] / item.part.arguments[1]) ** 2 for item in gaussians)
+    # Quotient, square, product, sum and root: at most 3 units of rounding; 8 are moved to the safe side.
+    ratio = math.sqrt(squares) * (1.0 + rounding * 4.0 * sys.float_info.epsilon)
+    others = tuple(item for item in rounds if item.part.constructor != "gaussian")
+    return (Rounds(gaussian(ratio, 1.0), 1), *others)

@@ -1,0 +1,48 @@
+"""The JSON Schemas of everything pyaccount reads and writes, generated from the models.
+
+`python -m pyaccount.schemas` writes them to the folder `schemas/`; a test compares the files with what is generated.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def mechanism_schema() -> dict[str, Any]:
+    """The schema of mechanism documents, version 1."""
+    from pyaccount.document.schema import mechanism_schema as generate  # noqa: PLC0415
+
+    return generate()
+
+
+def certificate_schema() -> dict[str, Any]:
+    """The schema of certificates, format version 1."""
+    from pyaccount.certificate import CertificateModel  # noqa: PLC0415
+
+    schema = CertificateModel.model_json_schema(mode="serialization")
+    return {
+        "$schema": DRAFT,
+        "$id": "certificate.v1.schema.json",
+        **schema,
+        "title": "pyaccount certificate, version 1",
+    }
+
+
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"mechanism": mechanism_schema, "certificate": certificate_schema}
+
+
+def write(folder: Path) -> None:
+    """Write every schema to `folder`."""
+    for name, generate in SCHEMAS.items():
+        text = json.dumps(generate(), indent=2, ensure_ascii=False) + "\n"
+        (folder / f"{name}.v1.schema.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1] if len(sys.argv) > 1 else "schemas"))

@@ -1,0 +1,101 @@
+"""High-precision privacy profiles by independent means: mpmath, definitions and closed forms only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import mpmath as mp
+
+DIGITS = 50
+
+
+def tail(x: mp.mpf) -> mp.mpf:
+    """Pr[Z > x]."""
+    return mp.erfc(x / mp.sqrt(2)) / 2
+
+
+def gaussian_delta(mu: mp.mpf, epsilon: mp.mpf) -> mp.mpf:
+    """δ(ε) of N(μ, 1) against N(0, 1) (Balle & Wang 2018, Theorem 8)."""
+    return tail(epsilon / mu - mu / 2) - mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
+
+
+def decreasing_root(f: Callable[[mp.mpf], mp.mpf], target: mp.mpf, high: mp.mpf) -> mp.mpf:
+    """The x ≥ 0 with f(x) = target for a decreasing f, by bisection to 30 digits; 0 if f(0) ≤ target."""
+    low = mp.mpf(0)
+    if f(low) <= target:
+        return low
+    while f(high) > target:
+        low, high = high, 2 * high
+    for _ in range(110):
+        middle = (low + high) / 2
+        low, high = (middle, high) if f(middle) > target else (low, middle)
+    return high
+
+
+def gaussian_epsilon(mu: float, delta: float) -> mp.mpf:
+    """ε(δ) of N(μ, 1) against N(0, 1)."""
+    with mp.workdps(DIGITS + 200 if delta < 1e-90 else DIGITS):
+        return decreasing_root(lambda e: gaussian_delta(mp.mpf(mu), e), mp.mpf(delta), mp.mpf(1))
+
+
+Mixture = Sequence[tuple[mp.mpf, mp.mpf]]
+
+
+def binomial(trials: int, p: float) -> list[mp.mpf]:
+    """The binomial weights at the exact value of the double p."""
+    q = mp.mpf(p)
+    return [mp.binomial(trials, j) * q**j * (1 - q) ** (trials - j) for j in range(trials + 1)]
+
+
+def hypergeometric(marked: int, others: int, draws: int) -> list[mp.mpf]:
+    """The law of the number of marked records among the draws, exactly."""
+    total = math.comb(marked + others, draws)
+    ways = [
+        math.comb(marked, j) * math.comb(others, draws - j) if 0 <= draws - j <= others else 0
+        for j in range(marked + 1)
+    ]
+    return [mp.mpf(f.numerator) / f.denominator for f in (Fraction(w, total) for w in ways)]
+
+
+def density(mixture: Mixture, y: mp.mpf) -> mp.mpf:
+    """The density of a mixture of unit-variance Gaussians."""
+    return mp.fsum(w * mp.npdf(y - c) for w, c in mixture)
+
+
+def loss(p: Mixture, q: Mixture, y: mp.mpf) -> mp.mpf:
+    """ln P(y)/Q(y)."""
+    return mp.log(density(p, y) / density(q, y))
+
+
+def mixture_delta(p: Mixture, q: Mixture, epsilon: mp.mpf, *, increasing: bool = True) -> mp.mpf:
+    """δ(ε) when the likelihood ratio is monotone: the best half-line, found by bisection on the loss."""
+    sign = 1 if increasing else -1
+
+    def above(y: mp.mpf) -> bool:
+        return bool(loss(p, q, sign * y) > epsilon)
+
+    low, high = mp.mpf(-80), mp.mpf(80)
+    if above(low):
+        return 1 - mp.exp(epsilon)
+    if not above(high):
+        return mp.mpf(0)
+    for _ in range(int(3.4 * mp.mp.dps) + 8):
+        middle = (low + high) / 2
+        low, high = (low, middle) if above(middle) else (middle, high)
+
+    def mass(mixture: Mixture) -> mp.mpf:
+        return mp.fsum(w * tail(high - sign * c) for w, c in mixture)
+
+    return mass(p) - mp.exp(epsilon) * mass(q)
+
+
+def discrete_delta(outcomes: Sequence[tuple[mp.mpf, mp.mpf]], count: int, epsilon: mp.mpf) -> mp.mpf:
+    """δ(ε) of `count` rounds of a two-outcome pair, exactly: a binomial sum."""
+    (p0, q0), (p1, q1) = outcomes
+    total = mp.mpf(0)
+    for j in range(count + 1):
+        ways = mp.binomial(count, j)
+        total += max(mp.mpf(0), ways * (p0**j * p1 ** (count - j) - mp.exp(epsilon) * q0**j * q1 ** (count - j)))
+    return total

@@ -1,0 +1,235 @@
+"""Compositions against closed forms, exact sums and quadrature; the interval must contain the truth and be narrow."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import mpmath as mp
+import oracle
+import pytest
+
+from pyaccount._core import Interval, Profile, answer_all
+
+
+def ask(
+    *rounds: tuple[Profile, int], epsilon: float | None = None, delta: float | None = None, tolerance: float = 1e-4
+) -> Interval:
+    return answer_all([(list(rounds), epsilon, delta, tolerance)])[0]
+
+
+def poisson(p: float, sigma: float, group: int = 1, *, reverse: bool = False) -> Profile:
+    return Profile.poisson(group, p, sigma, two_sided=False, reverse=reverse)
+
+
+def contains(interval: Interval, truth: float | mp.mpf, tolerance: float) -> None:
+    assert interval.lower <= truth <= interval.upper, (interval.lower, truth, interval.upper)
+    assert interval.upper - interval.lower <= tolerance * interval.upper
+
+
+GAUSSIANS = [(1.0, 2000, 1e-6), (30.0, 2000, 1e-15), (20.0, 2000, 1e-30), (50.0, 2000, 1e-100), (0.7, 3, 1e-5)]
+
+
+@pytest.mark.parametrize(("sigma", "count", "delta"), GAUSSIANS)
+def test_gaussian_rounds_match_the_closed_form(sigma: float, count: int, delta: float) -> None:
+    truth = oracle.gaussian_epsilon(math.sqrt(count) / sigma, delta)
+    contains(ask((Profile.gaussian(1.0, sigma), count), delta=delta), truth, 1e-4)
+
+
+def test_random_gaussian_rounds() -> None:
+    rng = random.Random(1)
+    for _ in range(60):
+        mu, count = 10 ** rng.uniform(-1.5, 1.3), round(10 ** rng.uniform(0.4, 6))
+        delta = 10 ** rng.uniform(-60, -0.5)
+        sigma = math.sqrt(count) / mu
+        tolerance = 10 ** rng.uniform(-4, -1)
+        profile = Profile.gaussian(1.0, sigma)
+        truth = oracle.gaussian_epsilon(math.sqrt(count) / sigma, delta)
+        found = ask((profile, count), delta=delta, tolerance=tolerance)
+        assert found.lower <= truth <= found.upper
+        assert found.upper - found.lower <= tolerance * max(found.upper, 1e-6)
+        if truth > 0:
+            with mp.workdps(90):
+                exact = oracle.gaussian_delta(mp.mpf(math.sqrt(count) / sigma), mp.mpf(float(truth)))
+            back = ask((profile, count), epsilon=float(truth), tolerance=tolerance)
+            assert back.lower <= exact <= back.upper
+
+
+def test_merged_and_separate_gaussians_agree() -> None:
+    mixed = ask((Profile.gaussian(1.0, 2.0), 30), (Profile.gaussian(2.0, 9.0), 200), delta=1e-9)
+    contains(mixed, oracle.gaussian_epsilon(math.sqrt(30 / 4 + 200 * 4 / 81), 1e-9), 1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 40, 300])
+@pytest.mark.parametrize("loss", [0.05, 1.0])
+def test_randomised_response(count: int, loss: float) -> None:
+    with mp.workdps(oracle.DIGITS):
+        p = mp.mpf(float(1 / (1 + math.exp(-loss))))
+        outcomes = [(p, 1 - p), (1 - p, p)]
+        profile = Profile.discrete([(float(a), float(b)) for a, b in outcomes])
+        for epsilon in [0.0, 0.3 * loss, 2.5 * loss, 0.8 * count * loss]:
+            truth = oracle.discrete_delta(outcomes, count, mp.mpf(epsilon))
+            found = ask((profile, count), epsilon=epsilon, tolerance=1e-3)
+            # The complement of a double is rounded: the pair composed differs from the exact one by that much.
+            assert found.lower * (1 - 1e-9) <= truth <= found.upper * (1 + 1e-9) + 1e-280
+
+
+def test_certain_disclosure_is_never_lost() -> None:
+    """A pair that discloses everything with probability 1e-4: δ(ε) is at least 1 − (1 − 1e-4)^n for every ε."""
+    profile = Profile.discrete([(1e-4, 0.0), (0.9999, 1.0)])
+    for count in [1, 10, 1000]:
+        truth = -math.expm1(count * math.log1p(-1e-4))
+        found = ask((profile, count), epsilon=5.0, tolerance=1e-3)
+        assert found.lower * (1 - 1e-9) <= truth <= found.upper * (1 + 1e-9)
+        # No ε reaches a smaller δ.
+        assert ask((profile, count), delta=truth / 2, tolerance=1e-3).upper == math.inf
+
+
+@pytest.mark.parametrize(("p", "sigma"), [(0.1, 0.8), (0.01, 1.0), (0.5, 2.0)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_two_rounds_match_quadrature(p: float, sigma: float, *, reverse: bool) -> None:
+    """δ of two rounds is the mean over the first round's outcome of the second round's δ at ε − L."""
+    with mp.workdps(25):
+        q, c = mp.mpf(p), 1 / mp.mpf(sigma)
+        mixture, plain = [(1 - q, mp.mpf(0)), (q, c)], [(mp.mpf(1), mp.mpf(0))]
+        first, second = (plain, mixture) if reverse else (mixture, plain)
+
+        def one_round(epsilon: mp.mpf) -> mp.mpf:
+            # The likelihood ratio inverts in closed form: e^{cy − c²/2} = (e^{±ε} − (1 − p))/p.
+            ratio = (mp.exp(-epsilon if reverse else epsilon) - (1 - q)) / q
+            if ratio <= 0:
+                return mp.mpf(0) if reverse else 1 - mp.exp(epsilon)
+            y = (mp.log(ratio) + c**2 / 2) / c
+            side = -1 if reverse else 1
+
+            def mass(mixture: oracle.Mixture) -> mp.mpf:
+                return mp.fsum(w * oracle.tail(side * (y - s)) for w, s in mixture)
+
+            return mass(first) - mp.exp(epsilon) * mass(second)
+
+        for epsilon in [0.02, 0.5]:
+            e = mp.mpf(epsilon)
+            truth = mp.quad(
+                lambda y, e=e: oracle.density(first, y) * one_round(e - oracle.loss(first, second, y)),
+                [-12, -6, -3, -1, 0, 1, 2, 3, 4, 6, 8, 12],
+            )
+            found = ask((poisson(p, sigma, reverse=reverse), 2), epsilon=epsilon, tolerance=1e-4)
+            assert found.lower <= truth * (1 + mp.mpf(10) ** -7)
+            assert truth * (1 - mp.mpf(10) ** -7) <= found.upper
+            if truth == 0:
+                # ε exceeds the largest loss of two rounds: nothing but allowances for error is left.
+                assert found.upper < 1e-40
+            else:
+                assert found.upper - found.lower <= 1e-4 * found.upper
+
+
+def test_the_standard_setting() -> None:
+    """Poisson, σ = 1, p = 0.01, 2000 rounds, δ = 1e-6; group sizes 2, 8, 32 (peers at a grid of 1e-3: 6.433, 34.89, 259.13)."""
+    found = ask((poisson(0.01, 1.0), 2000), delta=1e-6)
+    assert 2.9542 <= found.lower <= found.upper <= 2.9563
+    narrow = ask((poisson(0.01, 1.0), 2000), delta=1e-6, tolerance=1e-5)
+    assert narrow.upper - narrow.lower <= 1e-3
+    assert found.lower <= narrow.upper
+    assert narrow.lower <= found.upper
+    for group, published in [(2, 6.433), (8, 34.89), (32, 259.13)]:
+        assert ask((poisson(0.01, 1.0, group), 2000), delta=1e-6).upper == pytest.approx(published, rel=2e-4)
+
+
+@pytest.mark.parametrize("delta", [1e-15, 1e-30, 1e-100])
+def test_small_deltas_are_finite_and_consistent(delta: float) -> None:
+    """The interval for ε(δ) and the one for δ(ε) at its middle must overlap: two different tilts, one curve."""
+    for reverse in (False, True):
+        profile = poisson(0.01, 1.0, reverse=reverse)
+        found = ask((profile, 2000), delta=delta)
+        assert found.within_tolerance
+        below = ask((profile, 2000), epsilon=found.lower, tolerance=1e-3)
+        above = ask((profile, 2000), epsilon=found.upper, tolerance=1e-3)
+        assert below.upper >= delta >= above.lower
+
+
+@pytest.mark.parametrize("count", [10**6, 10**8])
+def test_many_rounds(count: int) -> None:
+    """The central limit is close: compare with the Gaussian of the same variance, and with exact Gaussian rounds."""
+    p = 1.0 / math.sqrt(count)
+    found = ask((poisson(p, 1.0), count), delta=1e-6, tolerance=1e-3)
+    assert found.within_tolerance
+    limit = oracle.gaussian_epsilon(math.sqrt(math.e - 1), 1e-6)
+    assert found.upper == pytest.approx(float(limit), rel=0.02)
+    sigma = math.sqrt(count) / 1.5
+    contains(
+        ask((Profile.gaussian(1.0, sigma), count), delta=1e-6, tolerance=1e-3), oracle.gaussian_epsilon(1.5, 1e-6), 1e-3
+    )
+
+
+def test_count_is_repetition() -> None:
+    """`count` rounds at once, and the same rounds in pieces, give overlapping intervals of the same quantity."""
+    profile = poisson(0.02, 0.9)
+    whole = ask((profile, 12), delta=1e-5)
+    pieces = ask(*[(profile, 1)] * 12, delta=1e-5)
+    halves = ask((profile, 5), (profile, 7), delta=1e-5)
+    for other in (pieces, halves):
+        assert other.lower <= whole.upper
+        assert whole.lower <= other.upper
+        assert other.within_tolerance
+
+
+def test_monotone_in_every_parameter() -> None:
+    base = {"p": 0.02, "sigma": 1.0, "count": 500, "group": 2, "delta": 1e-6}
+
+    def epsilon(**changes: float) -> Interval:
+        v = {**base, **changes}
+        profile = poisson(v["p"], v["sigma"], int(v["group"]))
+        return ask((profile, int(v["count"])), delta=v["delta"], tolerance=1e-3)
+
+    middle = epsilon()
+    more = [epsilon(p=0.021), epsilon(sigma=0.97), epsilon(count=530), epsilon(group=3), epsilon(delta=5e-7)]
+    less = [epsilon(p=0.019), epsilon(sigma=1.03), epsilon(count=470), epsilon(group=1), epsilon(delta=2e-6)]
+    assert all(other.lower > middle.upper for other in more)
+    assert all(other.upper < middle.lower for other in less)
+
+
+def test_random_mixtures_are_enclosed_by_coarser_and_finer_answers() -> None:
+    """Intervals at different tolerances are proven independently of one another: every pair must overlap."""
+    rng = random.Random(3)
+    for _ in range(25):
+        profile = Profile.poisson(
+            rng.choice([1, 2, 5]),
+            10 ** rng.uniform(-4, 0) * 0.999,
+            10 ** rng.uniform(-0.5, 1),
+            two_sided=rng.random() < 0.3,
+            reverse=rng.random() < 0.5,
+        )
+        count, delta = round(10 ** rng.uniform(0.3, 4)), 10 ** rng.uniform(-20, -1)
+        found = [ask((profile, count), delta=delta, tolerance=t) for t in (0.3, 0.03, 1e-3)]
+        assert max(f.lower for f in found) <= min(f.upper for f in found)
+
+
+def test_threads_do_not_change_answers() -> None:
+    questions = [
+        ([(poisson(p, 1.0), 300), (Profile.gaussian(1.0, 40.0), 5)], None, 1e-6, 1e-3) for p in (0.01, 0.02, 0.05)
+    ]
+    answers = [answer_all(questions, threads=threads) for threads in (1, 2, 5)]
+    for other in answers[1:]:
+        for one, two in zip(answers[0], other, strict=True):
+            assert (one.lower, one.upper, one.budget) == (two.lower, two.upper, two.budget)
+
+
+def test_bad_arguments_are_refused() -> None:
+    from pyaccount import DomainError
+
+    good = poisson(0.01, 1.0)
+    for rounds, epsilon, delta, tolerance in [
+        ([], None, 1e-6, 1e-3),
+        ([(good, 0)], None, 1e-6, 1e-3),
+        ([(good, 5)], None, 0.0, 1e-3),
+        ([(good, 5)], None, math.nan, 1e-3),
+        ([(good, 5)], -1.0, None, 1e-3),
+        ([(good, 5)], math.inf, None, 1e-3),
+        ([(good, 5)], 1.0, 1e-6, 1e-3),
+        ([(good, 5)], 1.0, None, 0.0),
+    ]:
+        with pytest.raises(DomainError):
+            answer_all([(rounds, epsilon, delta, tolerance)])
+    for p, sigma in [(0.0, 1.0), (1.1, 1.0), (math.nan, 1.0), (0.5, 0.0), (0.5, math.inf)]:
+        with pytest.raises(DomainError):
+            poisson(p, sigma)

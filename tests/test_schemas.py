@@ -1,0 +1,45 @@
+"""The committed JSON Schemas are what the models say, and the examples and certificates satisfy them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import pyaccount
+from pyaccount import schemas
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", sorted(schemas.SCHEMAS))
+def test_committed_schemas_are_current(name: str, tmp_path: Path) -> None:
+    schemas.write(tmp_path)
+    file = f"{name}.v1.schema.json"
+    committed = (ROOT / "schemas" / file).read_text(encoding="utf-8")
+    assert committed == (tmp_path / file).read_text(encoding="utf-8"), "run `make schemas`"
+    Draft202012Validator.check_schema(json.loads(committed))
+
+
+def test_nothing_else_lies_among_the_schemas() -> None:
+    assert {path.name for path in (ROOT / "schemas").iterdir()} == {
+        f"{name}.v1.schema.json" for name in schemas.SCHEMAS
+    }
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_point_editors_to_the_schema_and_satisfy_it(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    assert first == "# yaml-language-server: $schema=../schemas/mechanism.v1.schema.json"
+    validator = Draft202012Validator(schemas.mechanism_schema())
+    assert list(validator.iter_errors(pyaccount.load(path).to_mapping())) == []
+
+
+def test_certificates_satisfy_their_schema() -> None:
+    validator = Draft202012Validator(schemas.certificate_schema())
+    for path in (ROOT / "examples" / "check-a-claim.yaml", ROOT / "examples" / "pretrain-and-finetune.yaml"):
+        certificate = pyaccount.certify(path)
+        assert list(validator.iter_errors(json.loads(certificate.to_json()))) == []
