@@ -121,7 +121,7 @@ def test_zero_epsilon_is_total_variation() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"noise__multiplier": "solve", "privacy__delta": 0.9}, "hardly any noise"),
+        ({"noise__multiplier": "solve", "privacy__delta": 0.999}, "hardly any noise"),
         ({"training__iterations": "solve", "privacy__epsilon": 1e-3}, "not even one iteration"),
         ({"privacy__group_size": "solve", "privacy__epsilon": 0.1}, "not even one record"),
         ({"noise__multiplier": "solve", "privacy__epsilon": 0, "privacy__delta": 1e-12}, "no σ reaches"),

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import DocumentError
+from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.progress import Report
 from pyaccount.plan.plan import compile_document
@@ -27,9 +27,10 @@ ROUGH = 0.02
 #: Intervals are not narrowed below this to reach a verdict.
 FINEST = 1e-7
 #: Noise multipliers outside this range are not searched.
-NOISE_RANGE = (1e-2, 1e7)
+NOISE_RANGE = (1e-2, 1e6)
 MOST_ITERATIONS = 10**9
-MOST_STEPS = 100
+#: Candidates tried before the search is given up.
+MOST_STEPS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,9 @@ class Search:
 
     def try_value(self, value: float, tolerance: float) -> Verdict:
         """Judge one candidate."""
-        self.report(f"solving {'.'.join(map(str, self.path))}: trying {value:.6g}", self.steps, None)
+        if self.steps >= MOST_STEPS:
+            raise NumericsError(f"no value of {path_text(self.path)} could be told to meet or miss the target")
+        self.report(f"solving {path_text(self.path)}: trying {value:.6g}", self.steps, None)
         self.steps += 1
         verdict = decide(self.document.with_value(self.path, value), self.engine, tolerance)
         kept = self.held if verdict.holds else self.failed if verdict.fails else self.undecided
@@ -142,19 +145,19 @@ def _smallest_noise(search: Search) -> Solution:
     value = 1.0
     while not search.held or not search.failed:
         verdict = search.try_value(value, ROUGH)
-        if not (verdict.holds or verdict.fails):
-            value *= 1.05
-        elif verdict.holds and value <= low:
+        if verdict.holds and value <= low:
             raise search.infeasible(
                 f"the target {_target(search.document)} holds with hardly any noise (already at σ = {low:g}), so there is no "
                 "smallest noise multiplier worth the name",
                 "a smaller epsilon or delta",
             )
-        elif verdict.fails and value >= high:
+        if not verdict.holds and value >= high:
             raise search.infeasible(
-                f"no σ reaches the target {_target(search.document)}: it fails even at σ = {high:g}",
+                f"no σ reaches the target {_target(search.document)}: it is missed even at σ = {high:g}",
                 "a larger epsilon or delta",
             )
+        if not (verdict.holds or verdict.fails):
+            value = min(high, value * 1.05)
         elif verdict.holds:
             value = max(low, value / _stride(verdict))
         else:
@@ -163,7 +166,7 @@ def _smallest_noise(search: Search) -> Solution:
     while True:
         holds, fails = min(search.held), max(search.failed)
         gap = math.log(holds / fails)
-        if gap <= width or search.steps >= MOST_STEPS:
+        if gap <= width or search.steps >= MOST_STEPS - 1:
             return search.solution(holds, fails)
         search.try_value(_between(search, fails, holds, width), _needed(gap, search.tolerance))
 
@@ -225,7 +228,7 @@ def _largest_whole(search: Search, most: int, unit: str) -> Solution:
         inside = [v for v in search.undecided if holds < v < fails]
         gap = fails - holds
         close = gap <= max(1.0, search.tolerance * holds)
-        if close or len(inside) >= gap - 1 or search.steps >= MOST_STEPS:
+        if close or len(inside) >= gap - 1 or search.steps >= MOST_STEPS - 1:
             return search.solution(holds, fails)
         relative = math.log(fails / holds)
         candidate = round(_between(search, fails, holds, max(search.tolerance, 1.0 / holds)))

@@ -68,7 +68,7 @@ class Plan:
         if name == "delta":
             return f"the smallest δ at ε = {privacy.epsilon:g}"
         extreme = "smallest" if name == "multiplier" else "largest"
-        return f"the {extreme} {'.'.join(map(str, blank))} with ({privacy.epsilon:g}, {privacy.delta:g})-DP"
+        return f"the {extreme} {path_text(blank)} with ({privacy.epsilon:g}, {privacy.delta:g})-DP"
 
     def bounds(self) -> DirectedBounds:
         """The rounds to compose; the document's blank must be filled or be ε or δ."""

@@ -53,7 +53,7 @@ pub struct Budget {
 }
 
 /// A proven interval for the answer, and how it was reached.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Answer {
     /// The true answer is at least this.
     pub lower: f64,
@@ -104,7 +104,29 @@ pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Resu
             return Ok(single(only.profile.as_ref(), query));
         }
     }
-    Search::new(rounds, query, tolerance, run)?.solve()
+    let distance = total_variation(rounds);
+    match query {
+        Query::Epsilon(delta) if distance <= delta => Ok(Answer { within_tolerance: true, ..Answer::default() }),
+        Query::Epsilon(_) => Search::new(rounds, query, tolerance, run)?.solve(),
+        Query::Delta(_) => {
+            let answer = Search::new(rounds, query, tolerance, run)?.solve()?;
+            Ok(Answer { upper: answer.upper.min(distance), ..answer })
+        }
+    }
+}
+
+/// An upper bound on δ(0) of the composition, 1 − Π(1 − δ_i(0))^{n_i}: outcomes of all rounds can be coupled to agree with the
+/// probability that each of them can (Lindvall 2002, Theorem I.5.2). δ(ε) is at most this for every ε ≥ 0.
+fn total_variation(rounds: &[Round]) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; relative error 2^-53
+    let log_agreement: f64 = rounds
+        .iter()
+        .map(|round| {
+            let point = round.profile.at(0.0).or_trivial(0.0);
+            round.count as f64 * (-(point.delta + point.delta_error).min(1.0)).ln_1p()
+        })
+        .sum();
+    (-log_agreement.exp_m1() * (1.0 + 1e-12)).min(1.0)
 }
 
 fn check_arguments(rounds: &[Round], query: Query, tolerance: f64) -> Result<()> {
@@ -242,7 +264,31 @@ impl<'a> Search<'a> {
         Groups::new(masses.iter().zip(self.rounds.iter().map(|r| r.count)))
     }
 
+    /// The answer where no sum of losses reaches ε: with every loss above a round's extent counted as infinite, only such
+    /// losses contribute, at most Σ n_i δ_i(extent).
+    fn beyond_all_losses(&self) -> Option<Answer> {
+        let Query::Delta(epsilon) = self.query else { return None };
+        let (mut reach, mut rest) = (0.0, 0.0);
+        for (round, extent) in self.rounds.iter().zip(&self.extents) {
+            #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; covered by the factor below
+            let count = round.count as f64;
+            let point = round.profile.at(extent.1).or_trivial(extent.1);
+            reach += count * extent.1.max(0.0);
+            rest += count * (point.delta + point.delta_error);
+        }
+        let upper = rest * (1.0 + 1e-12);
+        (epsilon >= reach * (1.0 + 1e-12)).then(|| Answer {
+            upper,
+            within_tolerance: upper <= SMALLEST_DELTA,
+            budget: Budget { truncation: upper, ..Budget::default() },
+            ..Answer::default()
+        })
+    }
+
     fn solve(self) -> Result<Answer> {
+        if let Some(answer) = self.beyond_all_losses() {
+            return Ok(answer);
+        }
         let groups = self.groups(&self.sketch);
         let (mut saddle, mut center, mut log_delta) = match self.query {
             Query::Delta(epsilon) => {
@@ -262,6 +308,7 @@ impl<'a> Search<'a> {
         };
         let mut effort = 1.0;
         let mut best: Option<Answer> = None;
+        let (mut previous, mut idle) = (f64::INFINITY, 0);
         for attempt in 0..ATTEMPTS {
             // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
             let width = match self.query {
@@ -303,7 +350,10 @@ impl<'a> Search<'a> {
             let answer = Answer { within_tolerance: width <= wanted && answer.upper.is_finite(), ..answer };
             best = Some(answer);
             let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
-            if answer.within_tolerance || below || (grid.limited && attempt > 0) {
+            // Work that twice failed to narrow the interval is not repeated with more effort.
+            idle = if width > 0.7 * previous { idle + 1 } else { 0 };
+            previous = width;
+            if answer.within_tolerance || below || idle == 2 || (grid.limited && attempt > 0) {
                 break;
             }
             match self.query {
@@ -317,15 +367,16 @@ impl<'a> Search<'a> {
                 Query::Epsilon(_) => {
                     center = found.upper;
                     saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
-                    if found.lower < grid.read_from {
-                        // The answer may lie left of what was read.
+                    if found.upper <= grid.read_from {
+                        // δ holds at the point of reading already: the answer lies further left.
                         margin = center.min(4.0 * margin);
                         continue;
                     }
                     margin = if saddle == 0.0 {
                         center
                     } else {
-                        margin.min((found.upper - found.lower).max(0.02 / (saddle + 1.0)))
+                        (found.upper - found.lower)
+                            .clamp(0.02 / (saddle + 1.0), 2.0 * margin.max(0.01 / (saddle + 1.0)))
                     };
                 }
                 Query::Delta(_) => log_delta = answer.upper.max(SMALLEST_DELTA).ln(),

@@ -96,7 +96,7 @@ impl Defects {
 }
 
 /// The interval of losses that matters for one profile: outside it, the mass of P is below `lower_mass` on the left and δ
-/// is below `upper_delta` on the right. Located to a few per cent.
+/// is below `upper_delta` on the right. Located to a few per mille.
 #[must_use]
 pub fn extent(profile: &dyn Profile, lower_mass: f64, upper_delta: f64) -> (f64, f64) {
     let floor = profile.delta_at_infinity();
@@ -119,7 +119,7 @@ fn outermost(sign: f64, reached: impl Fn(f64) -> bool) -> f64 {
         outer *= 4.0;
     }
     let mut inner = outer / 4.0;
-    while outer > 1.03 * inner {
+    while outer > 1.003 * inner {
         let middle = (inner * outer).sqrt();
         if reached(sign * middle) {
             outer = middle;
