@@ -35,7 +35,7 @@ python-test: build
 
 # Side by side with peers, in an environment of their own.
 bench: benchmarks/.venv/installed
-	. benchmarks/.venv/bin/activate && maturin develop --release --locked --quiet
+	VIRTUAL_ENV=$(CURDIR)/benchmarks/.venv benchmarks/.venv/bin/maturin develop --release --locked --quiet
 	benchmarks/.venv/bin/python benchmarks/composition.py
 	benchmarks/.venv/bin/python benchmarks/startup.py
 

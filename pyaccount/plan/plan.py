@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount.errors import path_text
 from pyaccount.plan import deterministic, fixed_size, poisson
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
 

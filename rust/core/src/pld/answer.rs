@@ -350,8 +350,9 @@ impl<'a> Search<'a> {
             let answer = Answer { within_tolerance: width <= wanted && answer.upper.is_finite(), ..answer };
             best = Some(answer);
             let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
-            // Work that twice failed to narrow the interval is not repeated with more effort.
-            idle = if width > 0.7 * previous { idle + 1 } else { 0 };
+            // Costly work that twice failed to narrow the interval is not repeated with more effort.
+            let costly = found.transform_length > 1 << 18 || found.nodes > 1 << 15;
+            idle = if costly && width > 0.7 * previous { idle + 1 } else { 0 };
             previous = width;
             if answer.within_tolerance || below || idle == 2 || (grid.limited && attempt > 0) {
                 break;

@@ -1,0 +1,108 @@
+"""Whole-process times of the `pyaccount` command, interpreter start included.
+
+Runs the command with the interpreter this script runs under and prints medians beside a bare `python -c pass`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+#: A whole `pyaccount certify` is meant to take less than this, in seconds.
+TARGET = 0.6
+
+DOCUMENT = """\
+pyaccount: 1
+name: {name}
+privacy:
+  adjacency: add-remove
+  group_size: {group_size}
+  epsilon: solve
+  delta: 1e-6
+training:
+  sampling_probability: {sampling_probability}
+  iterations: {iterations}
+sampler:
+  kind: poisson
+noise:
+  multiplier: {noise_multiplier}
+"""
+
+#: (sampling probability, noise multiplier, iterations, group size)
+SETTINGS = ((0.01, 1.0, 2_000, 1), (0.01, 0.5, 2_000, 1), (0.001, 0.8, 100_000, 1), (0.01, 1.0, 2_000, 8))
+
+
+def write_documents(folder: Path) -> dict[str, Path]:
+    """One document for each setting, by a label for people."""
+    documents = {}
+    for number, (probability, noise, iterations, group) in enumerate(SETTINGS):
+        path = folder / f"setting-{number}.yaml"
+        text = DOCUMENT.format(
+            name=path.stem,
+            group_size=group,
+            sampling_probability=probability,
+            iterations=iterations,
+            noise_multiplier=noise,
+        )
+        path.write_text(text, encoding="utf-8")
+        documents[f"p={probability:g}, σ={noise:g}, n={iterations}, k={group}"] = path
+    return documents
+
+
+def seconds(command: Sequence[str]) -> float:
+    """The time of one run, which must succeed."""
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Time every command in turn and print the table."""
+    parser = argparse.ArgumentParser(description="Time the pyaccount command as a whole process.")
+    parser.add_argument("--repeats", type=int, default=9, help="runs of each command")
+    repeats = max(parser.parse_args().repeats, 2)
+    pyaccount = [sys.executable, "-m", "pyaccount.cli"]
+    with tempfile.TemporaryDirectory() as folder:
+        documents = write_documents(Path(folder))
+        first = str(next(iter(documents.values())))
+        commands = {
+            "python -c pass": [sys.executable, "-c", "pass"],
+            "pyaccount --help": [*pyaccount, "--help"],
+            "pyaccount validate": [*pyaccount, "validate", first],
+            **{f"pyaccount certify ({label})": [*pyaccount, "certify", str(p)] for label, p in documents.items()},
+        }
+        for command in commands.values():
+            seconds(command)
+        samples: dict[str, list[float]] = {name: [] for name in commands}
+        for _ in range(repeats):
+            for name, command in commands.items():
+                samples[name].append(seconds(command))
+    table = Table(title=f"Whole processes, {repeats} runs each", title_justify="left")
+    table.add_column("command")
+    for heading in ("median", "quartiles", "target", "met"):
+        table.add_column(heading, justify="right")
+    for name, values in samples.items():
+        median = statistics.median(values)
+        low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+        certifies = "certify" in name
+        table.add_row(
+            name,
+            f"{1e3 * median:.0f} ms",
+            f"{1e3 * low:.0f}–{1e3 * high:.0f} ms",
+            f"{1e3 * TARGET:.0f} ms" if certifies else "",
+            ("met" if median < TARGET else "not met") if certifies else "",
+        )
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

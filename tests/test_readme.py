@@ -1,0 +1,71 @@
+"""README, docs and examples: what they show is what happens."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyaccount import cli
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_document_shown_is_the_example() -> None:
+    assert blocks("yaml") == [(ROOT / "examples" / "cifar10-dp-sgd.yaml").read_text(encoding="utf-8")]
+
+
+def test_the_certificate_shown_is_the_one_it_yields(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert cli.run(["certify", "examples/cifar10-dp-sgd.yaml"]) == 0
+    printed = [line[3:-1].rstrip() for line in capsys.readouterr().out.splitlines()]
+    shown = blocks("text")[0].splitlines()
+    start = printed.index(shown[0])
+    assert printed[start : start + len(shown)] == shown
+
+
+@pytest.mark.parametrize("snippet", blocks("python"), ids=lambda text: text.splitlines()[2][:30])
+def test_python_snippets_run(snippet: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    exec(compile(snippet, "README.md", "exec"), {})  # the README's own code
+
+
+def test_the_first_screen_names_both_commands() -> None:
+    for command in ("make demo", "make test"):
+        assert command in README
+        assert re.search(
+            rf"^{command.split()[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_certifies(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["certify", str(path), "--set", "accounting.profile=[1]"]) == 0
+    assert "HOLDS" in capsys.readouterr().out
+
+
+def test_the_figures_script_runs() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "group_level_figures.py"), "--noise", "4", "--groups", "1", "8"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip().startswith("4 ")]
+    assert [row[1] for row in rows] == ["1", "8", "1", "8"]
+    for row in rows:
+        certified, lemma, linear = map(float, row[2:])
+        assert linear * (1 - 1e-3) <= certified <= lemma * (1 + 1e-3)
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("C*.md"))]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
