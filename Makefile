@@ -12,7 +12,7 @@ test: check rust-test python-test
 
 # The compiled core, installed in place; cargo rebuilds only what changed.
 build: .venv/installed
-	$(BIN)/maturin develop --release --locked --quiet
+	PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked --quiet
 
 .venv/installed: tests/requirements.lock
 	$(PYTHON) -m venv .venv
@@ -35,7 +35,7 @@ python-test: build
 
 # Side by side with peers, in an environment of their own.
 bench: benchmarks/.venv/installed
-	VIRTUAL_ENV=$(CURDIR)/benchmarks/.venv benchmarks/.venv/bin/maturin develop --release --locked --quiet
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/benchmarks/.venv benchmarks/.venv/bin/maturin develop --release --locked --quiet
 	benchmarks/.venv/bin/python benchmarks/composition.py
 	benchmarks/.venv/bin/python benchmarks/startup.py
 

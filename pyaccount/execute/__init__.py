@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Claim", "DirectedAnswer", "Engine", "Evidence", "Question", "Report", "execute"]
 
 #: The relative width of the δ intervals of a profile.
-PROFILE_TOLERANCE = 1e-3
+PROFILE_TOLERANCE = 1e-2
 #: The unamplified contrast is one Gaussian mechanism: this costs nothing.
 CONTRAST_TOLERANCE = 1e-6
 

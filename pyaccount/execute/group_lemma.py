@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyaccount.document import Document
 
 #: Intervals this wide are good enough for a contrast; the upper end is a bound all the same.
-TOLERANCE = 0.02
+TOLERANCE = 0.1
 #: Below this δ the core resolves nothing.
 SMALLEST_DELTA = 1e-280
 
@@ -57,7 +57,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
         low, high = high, 1.3 * high
     if math.isnan(value):
         return GroupLemma(delta, None, None)
-    while high - low > 2e-3 * high:
+    while high - low > 5e-3 * high:
         middle = 0.5 * (low + high)
         if excess(middle) <= 0.0:
             high = middle

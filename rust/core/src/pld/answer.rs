@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::pair::Profile;
-use crate::pld::compose::compose;
+use crate::pld::compose::{compose, Transforms};
 use crate::pld::cumulant::Groups;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, refine, Defects, Mesh, Node};
@@ -251,7 +251,7 @@ impl<'a> Search<'a> {
             let spacing = exact_spacing((range.1 - range.0) * 2.0_f64.powi(-36));
             let mesh = refine(profile, spacing, range, 4096, self.run, |left, right, gap| {
                 let small = right.point.delta.min(1.0 - left.point.delta).max(1e-14 * left.point.delta);
-                gap <= 3e-3 * small + 1e-299
+                gap <= 5e-2 * small + 1e-299
             })?;
             self.sketch.push(Masses::new(Side::Upper, profile, &mesh));
             self.extents.push(range);
@@ -399,6 +399,7 @@ impl<'a> Search<'a> {
             }
             meshes.push(mesh);
         }
+        let transforms = Transforms::new(grid.length);
         let side = |side: Side| {
             let masses: Vec<Masses> = meshes
                 .iter()
@@ -406,7 +407,7 @@ impl<'a> Search<'a> {
                 .map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh))
                 .collect();
             let groups: Vec<(&Masses, u64)> = masses.iter().zip(self.rounds.iter().map(|r| r.count)).collect();
-            compose(side, &groups, grid, self.run).map(|composed| Readoff::new(&composed, center))
+            compose(side, &groups, grid, &transforms, self.run).map(|composed| Readoff::new(&composed, center))
         };
         let (upper, lower) = rayon::join(|| side(Side::Upper), || side(Side::Lower));
         let (upper, lower) = (upper?, lower?);

@@ -27,8 +27,11 @@
 //!   most `E·min(N, 1 + 1/(hλ(λ+1)))`: `Σ_x e^{−λx}(1 − e^{−x})` over the lattice.
 //! * **Rounding of tilted masses and of M.** Relative; raised to the number of rounds ([`Composed::relative_error`]).
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use realfft::num_complex::Complex;
-use realfft::RealFftPlanner;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 use crate::error::{Error, Result};
 use crate::pld::cumulant::{Cumulant, Groups};
@@ -36,6 +39,32 @@ use crate::pld::masses::{Masses, Side};
 use crate::pld::window::Grid;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
+
+/// The transforms of one length, planned once for all compositions on a grid.
+pub struct Transforms {
+    length: usize,
+    forward: Arc<dyn RealToComplex<f64>>,
+    inverse: Arc<dyn ComplexToReal<f64>>,
+}
+
+impl Transforms {
+    /// The transforms of a power-of-two length. Those of ordinary lengths are planned once for a process.
+    #[must_use]
+    pub fn new(length: usize) -> Arc<Self> {
+        static PLANS: Mutex<BTreeMap<usize, Arc<Transforms>>> = Mutex::new(BTreeMap::new());
+        let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = plans.get(&length) {
+            return Arc::clone(plan);
+        }
+        let mut planner = RealFftPlanner::new();
+        let (forward, inverse) = (planner.plan_fft_forward(length), planner.plan_fft_inverse(length));
+        let plan = Arc::new(Self { length, forward, inverse });
+        if length <= LONGEST_KEPT {
+            plans.insert(length, Arc::clone(&plan));
+        }
+        plan
+    }
+}
 
 /// A composed law in tilted form, good near the tilt's own mean, with its errors.
 #[derive(Debug, Clone)]
@@ -74,16 +103,22 @@ pub struct Composed {
 ///
 /// # Errors
 /// [`Error::Cancelled`], [`Error::TimeLimit`]; [`Error::Numerics`] if a round has no mass on its lattice.
-pub fn compose(side: Side, groups: &[(&Masses, u64)], grid: &Grid, run: &Run) -> Result<Composed> {
+pub fn compose(
+    side: Side,
+    groups: &[(&Masses, u64)],
+    grid: &Grid,
+    transforms: &Transforms,
+    run: &Run,
+) -> Result<Composed> {
     if groups.iter().any(|g| g.0.mass.is_empty()) {
         return Err(Error::Numerics { reason: "a round has no mass at a finite loss on the lattice" });
     }
-    let (tilt, spacing, length) = (grid.tilt, grid.spacing, grid.length);
+    let (tilt, spacing, length) = (grid.tilt, grid.spacing, transforms.length);
     let cumulants = Groups::new(groups.iter().copied());
     let at = cumulants.at(tilt);
     let logs = cumulants.values(tilt);
-    let spectrum = Spectrum::of(groups, &logs, tilt, length, run)?;
-    let (tilted, entry_error) = spectrum.invert(grid.first, run)?;
+    let spectrum = Spectrum::of(groups, &logs, tilt, transforms, run)?;
+    let (tilted, entry_error) = spectrum.invert(grid.first, transforms, run)?;
 
     let rounds: f64 = groups.iter().map(|g| count(g.1)).sum();
     let largest = groups.iter().flat_map(|g| &g.0.epsilon).fold(0.0_f64, |a, e| a.max(e.abs()));
@@ -147,6 +182,12 @@ fn infinite_mass(side: Side, groups: &[(&Masses, u64)]) -> f64 {
     }
 }
 
+/// Plans up to this length are kept for the life of the process; each holds about two doubles for each point.
+const LONGEST_KEPT: usize = 1 << 20;
+
+/// A frequency whose power is below this is left out, and its bound counted as its error.
+const NEGLIGIBLE: f64 = 1e-28;
+
 /// Bound on the error of each output of a transform of length N for input of unit ℓ₁ norm.
 fn transform_error(length: usize) -> f64 {
     16.0 * UNIT_ROUNDOFF * (f64::from(length.ilog2()) + 2.0)
@@ -161,14 +202,12 @@ struct Spectrum {
 }
 
 impl Spectrum {
-    fn of(groups: &[(&Masses, u64)], logs: &[f64], tilt: f64, length: usize, run: &Run) -> Result<Self> {
-        let forward = RealFftPlanner::<f64>::new().plan_fft_forward(length);
+    fn of(groups: &[(&Masses, u64)], logs: &[f64], tilt: f64, transforms: &Transforms, run: &Run) -> Result<Self> {
+        let (length, forward) = (transforms.length, &transforms.forward);
         let eta = transform_error(length);
-        let half = length / 2 + 1;
-        // Running product of values, of (|F̂| + η)^n, and sum of n·η/(|F̂| + η) at each frequency.
-        let mut values = vec![Complex::new(1.0, 0.0); half];
-        let mut bounds = vec![1.0_f64; half];
-        let mut sensitivities = vec![0.0_f64; half];
+        // Running product of the powers, and a bound on the error of each.
+        let mut values: Vec<Complex<f64>> = Vec::new();
+        let mut errors: Vec<f64> = Vec::new();
         let mut input = forward.make_input_vec();
         let mut output = forward.make_output_vec();
         let mut scratch = forward.make_scratch_vec();
@@ -181,40 +220,43 @@ impl Spectrum {
                 .process_with_scratch(&mut input, &mut output, &mut scratch)
                 .map_err(|_| Error::Numerics { reason: "the transform refused its buffers" })?;
             run.check()?;
-            let n_real = count(*n);
-            for (k, &f) in output.iter().enumerate() {
-                let modulus = f.norm() + eta;
-                bounds[k] *= real_power(modulus, *n);
-                sensitivities[k] += n_real * eta / modulus;
-                if bounds[k] > 0.0 {
-                    values[k] *= complex_power(f, *n);
-                } else {
-                    values[k] = Complex::new(0.0, 0.0);
+            let power = Power::new(*n, eta);
+            if errors.is_empty() {
+                errors.extend(output.iter_mut().map(|f| {
+                    let (value, error) = power.of(*f);
+                    *f = value;
+                    error
+                }));
+                values = std::mem::take(&mut output);
+                if groups.len() > 1 {
+                    output = forward.make_output_vec();
+                }
+            } else {
+                for ((value, error), &f) in values.iter_mut().zip(&mut errors).zip(&output) {
+                    let (factor, factor_error) = power.of(f);
+                    let (size, factor_size) = (modulus(*value), modulus(factor));
+                    *error = (size * factor_error + *error * (factor_size + factor_error))
+                        * (1.0 + 16.0 * UNIT_ROUNDOFF)
+                        + 8.0 * UNIT_ROUNDOFF * size * factor_size;
+                    *value *= factor;
                 }
             }
         }
-        let rounds: f64 = groups.iter().map(|g| count(g.1)).sum();
-        let powering = 8.0 * UNIT_ROUNDOFF * rounds;
-        let mut total = 0.0;
-        for k in 0..half {
-            // Interior frequencies stand for two of the N.
-            let multiplicity = if k == 0 || k == half - 1 { 1.0 } else { 2.0 };
-            // The bound itself is a product of rounded factors: the same relative error again.
-            total += multiplicity * bounds[k] * (1.0 + powering) * (sensitivities[k] + powering);
-        }
+        // Interior frequencies stand for two of the N.
+        let total = 2.0 * errors.iter().sum::<f64>() - errors[0] - errors[errors.len() - 1];
         #[allow(clippy::cast_precision_loss)] // a transform length
         let mean_error = total / length as f64 + 1e-290;
         Ok(Self { length, values, mean_error })
     }
 
     /// The law on the window that starts at `first`, and the error of every entry.
-    fn invert(mut self, first: i64, run: &Run) -> Result<(Vec<f64>, f64)> {
-        let inverse = RealFftPlanner::<f64>::new().plan_fft_inverse(self.length);
+    fn invert(mut self, first: i64, transforms: &Transforms, run: &Run) -> Result<(Vec<f64>, f64)> {
+        let inverse = &transforms.inverse;
         #[allow(clippy::cast_precision_loss)] // a transform length
         let n = self.length as f64;
         let half = self.values.len();
-        let modulus: f64 = self.values.iter().map(|v| 2.0 * v.norm()).sum();
-        let entry_error = self.mean_error + transform_error(self.length) * (modulus / n);
+        let size: f64 = self.values.iter().map(|&v| 2.0 * modulus(v)).sum();
+        let entry_error = self.mean_error + transform_error(self.length) * (size / n);
         // The endpoints of a real transform's spectrum are real; rounding left imaginary dust (counted above).
         self.values[0].im = 0.0;
         self.values[half - 1].im = 0.0;
@@ -241,6 +283,40 @@ fn tilted_factor(exponent: f64, log: f64) -> f64 {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)] // residues fit
 fn position(index: i64, length: usize) -> usize {
     index.rem_euclid(length as i64) as usize
+}
+
+/// The n-th powers of transformed values that are each off by at most η.
+struct Power {
+    exponent: u64,
+    eta: f64,
+    /// Values below this have a power below [`NEGLIGIBLE`].
+    faint: f64,
+    /// The relative rounding of a power.
+    rounding: f64,
+}
+
+impl Power {
+    fn new(exponent: u64, eta: f64) -> Self {
+        let n = count(exponent);
+        Self { exponent, eta, faint: (NEGLIGIBLE.ln() / n).exp() * (1.0 - 1e-12), rounding: 8.0 * UNIT_ROUNDOFF * n }
+    }
+
+    /// fⁿ and a bound on its error: `(|f| + η)ⁿ·nη/(|f| + η)` from f, and rounding.
+    fn of(&self, f: Complex<f64>) -> (Complex<f64>, f64) {
+        let size = modulus(f) + self.eta;
+        if size < self.faint {
+            // Taking zero for it errs by no more than the power's bound.
+            return (Complex::new(0.0, 0.0), NEGLIGIBLE);
+        }
+        let relative = count(self.exponent) * self.eta / size;
+        let bound = real_power(size, self.exponent);
+        (complex_power(f, self.exponent), bound * (1.0 + self.rounding) * (relative + self.rounding))
+    }
+}
+
+/// |z|, rounded up.
+fn modulus(z: Complex<f64>) -> f64 {
+    z.norm_sqr().sqrt() * (1.0 + 4.0 * UNIT_ROUNDOFF)
 }
 
 /// zⁿ by repeated squaring: relative error at most 2n·√5·u, far below the 8nu counted.

@@ -52,7 +52,10 @@ impl<'a> Groups<'a> {
     /// The λ ≥ 0 with K′(λ) = ε, or the nearest end of `[0, limit]`.
     #[must_use]
     pub fn tilt_for_epsilon(&self, epsilon: f64, limit: f64) -> f64 {
-        root(limit, 1e-3, |lambda| self.at(lambda).mean - epsilon)
+        root(limit, 1.0, 1e-3, |lambda| {
+            let at = self.at(lambda);
+            (at.mean - epsilon, at.variance)
+        })
     }
 
     /// The λ ≥ 0 at which the saddle-point approximation of δ at its own mean loss equals `delta`.
@@ -60,16 +63,18 @@ impl<'a> Groups<'a> {
     /// An estimate: it places the tilt, and no guarantee depends on it.
     #[must_use]
     pub fn tilt_for_delta(&self, delta: f64, limit: f64) -> f64 {
-        root(limit, 1e-3, |lambda| delta.ln() - self.saddle_point_log_delta(lambda))
+        let start = (-2.0 * delta.ln() / self.at(0.0).variance).sqrt();
+        root(limit, start, 1e-3, |lambda| {
+            let at = self.at(lambda);
+            // The slope of the exponent; that of the logarithmic term is small beside it.
+            (delta.ln() - saddle_point(lambda, &at), lambda * at.variance)
+        })
     }
 
     /// `ln δ` at ε = K′(λ) by the saddle-point approximation.
     #[must_use]
     pub fn saddle_point_log_delta(&self, lambda: f64) -> f64 {
-        let k = self.at(lambda);
-        // The factor λ(λ+1) comes from integrating 1 − e^{−x} against e^{−λx}; the 1/(1 + …) keeps it finite at λ = 0.
-        let width = (2.0 * std::f64::consts::PI * k.variance).sqrt();
-        k.value - lambda * k.mean - (1.0 + lambda * (lambda + 1.0) * width).ln()
+        saddle_point(lambda, &self.at(lambda))
     }
 
     /// A point beyond which the tilted composed law has mass at most `e^{log_mass}`, on the side `sign` of its mean, and the θ
@@ -80,9 +85,10 @@ impl<'a> Groups<'a> {
     #[must_use]
     pub fn reach(&self, lambda: f64, at: &Cumulant, sign: f64, log_mass: f64) -> (f64, f64) {
         let needed = |shifted: &Cumulant| shifted.value - at.value - log_mass;
-        let theta = root(LARGEST_THETA, 0.03, |theta| {
+        let start = (-2.0 * log_mass / at.variance).sqrt();
+        let theta = root(LARGEST_THETA, start, 0.03, |theta| {
             let shifted = self.at(lambda + sign * theta);
-            sign * theta * shifted.mean - needed(&shifted)
+            (sign * theta * shifted.mean - needed(&shifted), theta * shifted.variance)
         });
         let theta = theta.max(1e-9);
         (sign * needed(&self.at(lambda + sign * theta)) / theta, theta)
@@ -95,6 +101,13 @@ impl<'a> Groups<'a> {
     pub fn log_tail(&self, lambda: f64, at: &Cumulant, sign: f64, x: f64, theta: f64, slack: f64) -> f64 {
         (self.at(lambda + sign * theta).value - at.value - sign * theta * x + slack).min(0.0)
     }
+}
+
+/// `ln δ` at ε = K′(λ) from the cumulants there.
+fn saddle_point(lambda: f64, k: &Cumulant) -> f64 {
+    // The factor λ(λ+1) comes from integrating 1 − e^{−x} against e^{−λx}; the 1/(1 + …) keeps it finite at λ = 0.
+    let width = (2.0 * std::f64::consts::PI * k.variance).sqrt();
+    k.value - lambda * k.mean - (1.0 + lambda * (lambda + 1.0) * width).ln()
 }
 
 fn single(lambda: f64, epsilon: &[f64], logs: &[f64]) -> Cumulant {
@@ -115,25 +128,48 @@ fn single(lambda: f64, epsilon: &[f64], logs: &[f64]) -> Cumulant {
 const LARGEST_THETA: f64 = 1e6;
 
 /// The root of an increasing function on `[0, limit]`, to the relative precision given, or the end it lies beyond.
-fn root(limit: f64, precision: f64, f: impl Fn(f64) -> f64) -> f64 {
-    if f(0.0) >= 0.0 {
+///
+/// `f` gives the value and about the slope. Newton steps from `start` while they work, bisection when they do not; it ends only
+/// with a bracket as narrow as the precision, since a short Newton step alone shows nothing where the slope varies.
+fn root(limit: f64, start: f64, precision: f64, f: impl Fn(f64) -> (f64, f64)) -> f64 {
+    let (mut low, mut high) = (0.0, f64::INFINITY);
+    let mut x = if start > 0.0 { start.min(limit) } else { 1.0_f64.min(limit) };
+    for step in 0..200 {
+        let (value, slope) = f(x);
+        if value < 0.0 {
+            if x >= limit {
+                return limit;
+            }
+            low = x;
+        } else {
+            high = x;
+        }
+        if high < 1e-9 || (high.is_finite() && high - low <= precision * high) {
+            break;
+        }
+        // Slightly past the root as Newton sees it, so that the other side of the bracket moves too.
+        let shift = -value / slope;
+        let newton = x + shift - (0.4 * precision * x).copysign(value);
+        let inside = newton > low.max(0.2 * x) && newton < high.min(5.0 * x);
+        x = if inside && step < NEWTON_STEPS {
+            newton
+        } else if high.is_infinite() {
+            (4.0 * x).min(limit)
+        } else if low > 0.0 {
+            0.5 * (low + high)
+        } else {
+            0.2 * high
+        };
+    }
+    if low == 0.0 && f(0.0).0 >= 0.0 {
         return 0.0;
     }
-    let (mut low, mut high) = (0.0, 1.0_f64.min(limit));
-    while f(high) < 0.0 {
-        if high >= limit {
-            return limit;
-        }
-        low = high;
-        high = (2.0 * high).min(limit);
+    if high.is_finite() {
+        0.5 * (low + high)
+    } else {
+        low
     }
-    while high - low > precision * high && high > 1e-9 {
-        let middle = 0.5 * (low + high);
-        if f(middle) < 0.0 {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    0.5 * (low + high)
 }
+
+/// Newton steps that have not met by then are not going to.
+const NEWTON_STEPS: usize = 8;

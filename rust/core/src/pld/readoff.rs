@@ -39,6 +39,10 @@ pub struct Readoff {
     at_infinity: f64,
 }
 
+/// Neighbouring weights are multiplied up this often before one is computed afresh, where they differ little.
+const AFRESH: usize = 32;
+/// Weights that differ by more than this are all computed afresh: one that has underflowed must not keep the next at zero.
+const LITTLE: f64 = 0.01;
 /// Weights are kept within e^±600 of the centre.
 const LARGEST_EXPONENT: f64 = 600.0;
 
@@ -62,11 +66,20 @@ impl Readoff {
         let (mut delta, mut slope) = (vec![0.0; n], vec![0.0; n]);
         let (decay, growth) = ((-h).exp(), h.exp_m1());
         let (mut d, mut t) = (0.0_f64, 0.0_f64);
+        // The weights e^{−λ(loss − centre)}: each from its neighbour, and afresh every so often.
+        let weight_step = (tilt * h).exp();
+        let afresh = if tilt * h < LITTLE { AFRESH } else { 1 };
+        let mut weight = 0.0;
         for s in (0..n).rev() {
             delta[s] = d;
             // Now include the mass at s for the points to its left.
-            let loss = (first + s as i64) as f64 * h;
-            let mass = composed.tilted[skip + s] * (-tilt * (loss - center)).exp();
+            if (s + 1) % afresh == 0 || s + 1 == n {
+                let loss = (first + s as i64) as f64 * h;
+                weight = (-tilt * (loss - center)).exp();
+            } else {
+                weight *= weight_step;
+            }
+            let mass = composed.tilted[skip + s] * weight;
             t = decay * (t + mass);
             slope[s] = t;
             d += t * growth;
@@ -92,7 +105,7 @@ impl Readoff {
             relative: composed.relative_error
                 + scale_rounding
                 + exponent_rounding
-                + 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0),
+                + 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0 + AFRESH as f64),
             transform: composed.entry_error * lattice_sum,
             wrapped_above: composed.wrapped_above / (tilt + 1.0),
             wrapped_below: composed.wrapped_below / (tilt + 1.0),
