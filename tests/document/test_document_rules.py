@@ -24,7 +24,7 @@ ACCEPTED = [
     ("poisson", "dataset_size: 200, expected_batch_size: 200", 1.0, None),
     ("poisson", "dataset_size: 200, sampling_probability: 0.015, expected_batch_size: 3", 0.015, None),
     ("poisson", "sampling_probability: 0.25, participation_rate: 0.25", 0.25, None),
-    ("poisson", "dataset_size: 3, expected_batch_size: 1, sampling_probability: 0.3333333333", 0.3333333333, None),
+    ("poisson", "dataset_size: 3, expected_batch_size: 1, sampling_probability: 0.3333333333", 1 / 3, None),
     ("poisson", "expected_batch_size: 3, sampling_probability: 0.25", 0.25, None),
     ("fixed-size", "dataset_size: 50_000, expected_batch_size: 500", 0.01, 500),
     ("fixed-size", "dataset_size: 50_000, expected_batch_size: 5e2", 0.01, 500),

@@ -58,11 +58,9 @@ pub fn scaled_upper_tail(epsilon: f64, x: f64, x_error: f64) -> Approximation {
     let relative = UNIT_ROUNDOFF * (10.0 + 3.0 * positive * positive + 2.0 * epsilon.abs()) + 2.0 * argument;
     let value = if x < 30.0 {
         let tail = 0.5 * libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2);
-        if epsilon == 0.0 {
-            tail
-        } else {
-            epsilon.exp() * tail
-        }
+        // In two halves, so that a product in range is not lost to an e^ε beyond it.
+        let half = (0.5 * epsilon).exp();
+        half * tail * half
     } else {
         let square = x * x;
         let r = 1.0 / square;
@@ -71,7 +69,7 @@ pub fn scaled_upper_tail(epsilon: f64, x: f64, x_error: f64) -> Approximation {
                 - 3.0 * r * (1.0 - 5.0 * r * (1.0 - 7.0 * r * (1.0 - 9.0 * r * (1.0 - 11.0 * r * (1.0 - 13.0 * r))))));
         (epsilon - 0.5 * square).exp() * series / (x * (2.0 * std::f64::consts::PI).sqrt())
     };
-    Approximation { value, error: value * relative + UNDERFLOW }
+    Approximation { value, error: value * relative.exp_m1() + UNDERFLOW }
 }
 
 /// `Pr[Z > x]` for a standard normal Z: [`scaled_upper_tail`] at ε = 0.

@@ -11,7 +11,8 @@ pub struct DiscretePair {
 }
 
 impl DiscretePair {
-    /// The pair with P and Q probabilities `outcomes`; each list must sum to 1 within rounding.
+    /// The pair with P and Q probabilities `outcomes`; each list must sum to 1 within
+    /// 1e-12 and is normalised.
     ///
     /// # Errors
     /// [`Error::Domain`] for negative or NaN entries, or sums away from 1.
@@ -25,7 +26,8 @@ impl DiscretePair {
         if let Some(&(p, q)) = outcomes.iter().find(|(p, q)| *p < 0.0 || *q < 0.0) {
             return Err(Error::Domain { name: "probability", value: p.min(q), allowed: "at least 0" });
         }
-        Ok(Self { outcomes })
+        let (above, below): (f64, f64) = outcomes.iter().fold((0.0, 0.0), |(p, q), o| (p + o.0, q + o.1));
+        Ok(Self { outcomes: outcomes.into_iter().map(|(p, q)| (p / above, q / below)).collect() })
     }
 
     /// The same pair read in the other direction, H(Q‖P).
@@ -39,19 +41,26 @@ impl Profile for DiscretePair {
     fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
         let alpha = epsilon.exp();
         let (mut delta, mut slope, mut magnitude) = (0.0, 0.0, 0.0);
+        #[allow(clippy::cast_precision_loss)] // a count of outcomes
+        let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64 + 4.0 * epsilon.abs());
         for &(p, q) in &self.outcomes {
-            if q == 0.0 {
-                // Never an outcome of Q: α·q is 0 even where α has overflowed.
-                delta += p;
-                magnitude += p;
-            } else if p > alpha * q {
-                delta += p - alpha * q;
-                slope += alpha * q;
-                magnitude += p + alpha * q;
+            // e^ε q, without the overflow of e^ε; 0 for q = 0 whatever ε.
+            let scaled = if q == 0.0 {
+                0.0
+            } else if epsilon < 700.0 {
+                alpha * q
+            } else {
+                (epsilon + q.ln()).exp()
+            };
+            if p > scaled {
+                delta += p - scaled;
+                slope += scaled;
+            }
+            // An outcome that rounding alone may have put on the wrong side counts into the error.
+            if p * (1.0 + 4.0 * relative) > scaled {
+                magnitude += p + scaled;
             }
         }
-        #[allow(clippy::cast_precision_loss)] // a count of outcomes
-        let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64 + epsilon.abs());
         // At a tie p = αq rounding decides whether the outcome counts: δ does not change, the slope may take either value,
         // and both are slopes of supporting lines there.
         ProfilePoint {

@@ -43,7 +43,7 @@ impl Mixture {
     fn log_ratio(&self, y: f64) -> (f64, f64, f64) {
         if let [only] = self.components[..] {
             let (linear, square) = (only.shift * y, 0.5 * only.shift * only.shift);
-            let rounding = 4.0 * UNIT_ROUNDOFF * (linear.abs() + square + only.log_weight.abs());
+            let rounding = 6.0 * UNIT_ROUNDOFF * (linear.abs() + square + only.log_weight.abs());
             return (only.log_weight + linear - square, only.shift, rounding);
         }
         let exponent = |c: &Component| c.log_weight + c.shift * (y - 0.5 * c.shift);
@@ -61,7 +61,7 @@ impl Mixture {
         // Terms left out weigh at most e^-45 each; the rest is the rounding of the exponents that matter.
         #[allow(clippy::cast_precision_loss)] // a count of components
         let count = self.components.len() as f64;
-        let rounding = UNIT_ROUNDOFF * (4.0 * magnitude + 2.0 * count + 4.0) + 3e-20 * count;
+        let rounding = UNIT_ROUNDOFF * (6.0 * magnitude + 2.0 * count + 4.0) + 3e-20 * count;
         (largest + sum.ln(), moment / sum, rounding)
     }
 
@@ -228,6 +228,22 @@ impl MixturePair {
         }
     }
 
+    /// A τ just below the threshold, a bound on |ε − L(τ)|, and whether τ was shown to lie below.
+    fn threshold_from_below(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64, bool) {
+        let (tau, residual) = self.threshold(epsilon, bracket);
+        let (_, slope, _) = self.loss(tau);
+        let mut step = 2.0 * residual / slope.abs() + 4.0 * UNIT_ROUNDOFF * tau.abs();
+        for _ in 0..4 {
+            let lower = (tau - step).max(self.start);
+            let (value, _, rounding) = self.loss(lower);
+            if value + rounding <= epsilon {
+                return (lower, epsilon - value + rounding, true);
+            }
+            step *= 8.0;
+        }
+        (tau, residual, false)
+    }
+
     /// Solve `L(τ) = ε` for ε inside the loss range by Newton steps kept inside a bracket. Returns τ and a bound on
     /// |L(τ) − ε|.
     fn threshold(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64) {
@@ -303,26 +319,20 @@ impl Profile for MixturePair {
                 threshold: f64::NAN,
             };
         }
-        let (tau, residual) = self.threshold(epsilon, bracket);
+        let (tau, residual, is_below) = self.threshold_from_below(epsilon, bracket);
         let above = self.numerator.scaled_tail(0.0, tau, self.weight_error);
         let below = self.denominator.scaled_tail(epsilon, tau, self.weight_error);
         let delta = above.value - below.value;
-        // Between the threshold used and the exact one, the density of P − e^ε Q is at most P's times the defect of the
-        // ratio. P's mass there is at most 2·density·(defect/slope), and never more than 1.
-        let (log_p, _, _) = self.numerator.log_ratio(tau);
-        let (_, slope, _) = self.loss(tau);
-        let density = (log_p - 0.5 * tau * tau).exp() / (2.0 * std::f64::consts::PI).sqrt();
-        let between = 2.0 * density * residual / slope.abs();
-        // Where the loss is flat the threshold is not determined at all; then the mass between is only known to be at most 1.
-        let between = if between <= 1.0 { between } else { 1.0 };
-        let misplaced = residual.exp_m1() * between;
+        // If the exact threshold lies above τ, P's mass between the two is at most P(y > τ), and never more than 1; there the
+        // density of P − e^ε Q is at most P's times the defect of the ratio, which the weights' error may add to.
+        let between = if is_below { (above.value + above.error).min(1.0) } else { 1.0 };
+        let defect = residual + 2.0 * self.weight_error;
         ProfilePoint {
             delta: delta.max(0.0),
-            delta_error: above.error + below.error + UNIT_ROUNDOFF * delta.abs() + misplaced,
+            delta_error: above.error + below.error + UNIT_ROUNDOFF * delta.abs() + defect.exp_m1() * between,
+            // Any half-line gives a supporting line of the profile; this is the one whose value stands above.
             slope: below.value,
-            // The slope is a tail of Q at the exact threshold: it moves by e^ε Q's mass between the two, at most P's
-            // times e^defect.
-            slope_error: below.error + 2.0 * between,
+            slope_error: below.error,
             threshold: tau,
         }
     }

@@ -14,17 +14,19 @@ pub mod weights;
 
 /// One evaluation of a profile at ε, with the error of each number.
 ///
-/// `delta` is δ(ε) = P(L > ε) − e^ε Q(L > ε) and `slope` is −dδ/dε = e^ε Q(L > ε) (the right derivative). Both are plain
-/// floating-point numbers known to lie within their error of the exact value.
+/// `delta` is δ(ε) = P(L > ε) − e^ε Q(L > ε), known to lie within `delta_error` of the exact value. `slope` is −dδ/dε = e^ε Q(L > ε) at
+/// the outcome set used; together they are a supporting line: for every α′, with α = e^ε,
+/// `δ(ln α′) ≥ (delta − delta_error) − (slope ± slope_error)(α′/α − 1)`, the sign taken against us. Where the profile has a corner
+/// (or is so flat that the threshold is not determined) any slope with that property may be returned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfilePoint {
     /// δ(ε).
     pub delta: f64,
     /// Upper bound on |computed − exact| of `delta`.
     pub delta_error: f64,
-    /// −dδ/dε = e^ε·Q(L > ε).
+    /// −dδ/dε = e^ε·Q(L > ε), or that of another supporting line.
     pub slope: f64,
-    /// Upper bound on |computed − exact| of `slope`.
+    /// How far `slope` may be from the slope of a supporting line.
     pub slope_error: f64,
     /// Where the evaluation found its threshold, if it looked for one: a hint for evaluations nearby, NaN otherwise.
     pub threshold: f64,

@@ -6,6 +6,9 @@
 use crate::error::{Error, Result};
 use crate::special::UNIT_ROUNDOFF;
 
+/// Groups larger than this are refused: their laws have too many components to be of use.
+const MOST_TRIALS: u32 = 1_000_000;
+
 /// A law on `0..=count` with its relative error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
@@ -53,8 +56,8 @@ fn from_ratios(low: u32, high: u32, mode: u32, ratio_error: f64, ratio: impl Fn(
 /// # Errors
 /// [`Error::Domain`] outside that domain.
 pub fn binomial(trials: u32, probability: f64) -> Result<Weights> {
-    if trials == 0 {
-        return Err(Error::Domain { name: "trials", value: 0.0, allowed: "at least 1" });
+    if !(1..=MOST_TRIALS).contains(&trials) {
+        return Err(Error::Domain { name: "trials", value: f64::from(trials), allowed: "between 1 and 1,000,000" });
     }
     if !(probability > 0.0 && probability <= 1.0) {
         return Err(Error::Domain { name: "probability", value: probability, allowed: "greater than 0, at most 1" });

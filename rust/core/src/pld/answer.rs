@@ -420,8 +420,12 @@ impl<'a> Search<'a> {
             Query::Epsilon(_) if high.is_finite() => high,
             Query::Epsilon(_) => center,
         };
+        // The first sign of a defect in any bound: never hidden.
+        if low > high {
+            return Err(Error::Numerics { reason: "the lower bound came out above the upper one" });
+        }
         Ok(Answer {
-            lower: low.min(high),
+            lower: low,
             upper: high,
             within_tolerance: false,
             budget: Budget {
@@ -460,8 +464,12 @@ impl<'a> Search<'a> {
         // coarse one, it gives the cost per cell at which all cells together meet the budget.
         let coarse =
             refine(profile, spacing, range, 2048, self.run, |left, right, gap| cost(left, right, gap) <= 0.02)?;
-        let roots: f64 =
-            coarse.nodes.windows(2).map(|w| cost(&w[0], &w[1], Defects::between(&w[0], &w[1]).gap()).cbrt()).sum();
+        let floor = profile.delta_at_infinity();
+        let roots: f64 = coarse
+            .nodes
+            .windows(2)
+            .map(|w| cost(&w[0], &w[1], Defects::between(&w[0], &w[1], floor).gap()).cbrt())
+            .sum();
         #[allow(clippy::cast_precision_loss)] // a count of groups
         let share = budget / self.rounds.len() as f64;
         let per_cell = (share / roots.max(1e-3)).powf(1.5).min(0.02);

@@ -19,7 +19,7 @@
 //! factor `1 ± relative_error`, which the composition raises to the number of rounds.
 
 use crate::pair::Profile;
-use crate::pld::mesh::{Defects, Mesh, Node};
+use crate::pld::mesh::{lower_value, Defects, Mesh, Node};
 use crate::special::UNIT_ROUNDOFF;
 
 /// Which side of the profile a measure lies on.
@@ -72,10 +72,7 @@ fn upper(mesh: &Mesh) -> Masses {
 fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
     let nodes = &mesh.nodes;
     // δ − δ(∞) at the nodes, from below.
-    let floor = |node: &Node| {
-        let point = &node.point;
-        (point.delta - point.delta_error - 4.0 * UNIT_ROUNDOFF * point.delta - at_infinity).max(0.0)
-    };
+    let floor = |node: &Node| lower_value(node, at_infinity) - at_infinity;
     let mut values = Vec::with_capacity(nodes.len());
     // Left of the first node the supporting line 1 − α holds; it is followed up to the node.
     let first = floor(&nodes[0]);
@@ -84,7 +81,7 @@ fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
     let mut lowered = first - values[0];
     for cell in nodes.windows(2) {
         let i = values.len() - 1;
-        let defects = Defects::between(&cell[0], &cell[1]);
+        let defects = Defects::between(&cell[0], &cell[1], at_infinity);
         let target = floor(&cell[1]);
         let needed = defects.right_needed(lowered);
         if needed < target {
@@ -92,15 +89,19 @@ fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
             values.push(target - needed);
             continue;
         }
-        // Zero is all that can be kept on the right; the left value may have to make room for that.
-        values[i] = (floor(&cell[0]) - defects.left_needed(target)).clamp(0.0, values[i]);
-        values.push(0.0);
-        break;
+        // The right value would be lost altogether: give up part of it and let the left one make room for the rest.
+        let given = if target > 0.0 { 0.5 * target } else { 0.0 };
+        values[i] = (floor(&cell[0]) - defects.left_needed(given)).clamp(0.0, values[i]);
+        values.push(target - given);
+        lowered = given;
+        if target == 0.0 {
+            break;
+        }
     }
     // Right of the last node nothing is known but δ ≥ δ(∞).
     let last = values.len() - 1;
     if values[last] > 0.0 {
-        let defects = Defects::between(&nodes[last - 1], &nodes[last]);
+        let defects = Defects::between(&nodes[last - 1], &nodes[last], at_infinity);
         let left = floor(&nodes[last - 1]) - defects.left_needed(floor(&nodes[last]));
         values[last - 1] = left.clamp(0.0, values[last - 1]);
         values[last] = 0.0;

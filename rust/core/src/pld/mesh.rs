@@ -44,28 +44,39 @@ pub fn exact_spacing(value: f64) -> f64 {
 pub struct Defects {
     a: f64,
     b: f64,
+    /// Whether both stand out of the rounding of what they were computed from.
+    resolved: bool,
+}
+
+/// δ at a node from below: at least what its error leaves, and at least its limit at ∞.
+#[must_use]
+pub fn lower_value(node: &Node, at_infinity: f64) -> f64 {
+    let point = &node.point;
+    (point.delta - point.delta_error - 4.0 * UNIT_ROUNDOFF * point.delta).max(at_infinity)
 }
 
 impl Defects {
-    /// The defects of the cell between two nodes.
+    /// The defects of the cell between two nodes of a profile with this lower bound on its limit at ∞.
     #[must_use]
-    pub fn between(left: &Node, right: &Node) -> Self {
+    pub fn between(left: &Node, right: &Node, at_infinity: f64) -> Self {
         let width = right.epsilon - left.epsilon;
         let (forward, backward) = (width.exp_m1(), -(-width).exp_m1());
         let (p, q) = (&left.point, &right.point);
-        let drop = (p.delta - p.delta_error) - (q.delta - q.delta_error);
-        // Lowering the left value by its error and the right one by another changes the drop; both lines and values are
-        // lowered alike, so only rounding is left to allow for.
+        let drop = lower_value(left, at_infinity) - lower_value(right, at_infinity);
+        // Values and lines are lowered alike, so only rounding is left to allow for.
         let rounding = 8.0 * UNIT_ROUNDOFF * (p.delta + q.delta);
         let rise = (p.slope + p.slope_error) * forward * (1.0 + 8.0 * UNIT_ROUNDOFF);
         let fall = (q.slope - q.slope_error) * backward * (1.0 - 8.0 * UNIT_ROUNDOFF);
-        Self { a: (rise - drop + rounding).max(0.0), b: (drop - fall + rounding).max(0.0) }
+        let (a, b) = ((rise - drop + rounding).max(0.0), (drop - fall + rounding).max(0.0));
+        let errors = rounding + p.delta_error + q.delta_error;
+        let resolved = a > 4.0 * (errors + p.slope_error * forward) && b > 4.0 * (errors + q.slope_error * backward);
+        Self { a, b, resolved }
     }
 
     /// How far the chord rises above the larger of the two lines, at most: ab/(a + b), where they meet.
     #[must_use]
     pub fn gap(self) -> f64 {
-        if self.a == 0.0 || self.b == 0.0 {
+        if !self.resolved && self.a.is_finite() {
             0.0
         } else if self.a.is_finite() {
             self.a * (self.b / (self.a + self.b))
@@ -102,12 +113,12 @@ pub fn extent(profile: &dyn Profile, lower_mass: f64, upper_delta: f64) -> (f64,
     let floor = profile.delta_at_infinity();
     let beyond = |epsilon: f64| {
         let point = profile.at(epsilon).or_trivial(epsilon);
-        point.delta - floor <= upper_delta
+        point.delta - floor <= upper_delta.max(2.0 * point.delta_error)
     };
     // P(L ≤ ε) = 1 − δ − slope.
     let before = |epsilon: f64| {
         let point = profile.at(epsilon).or_trivial(epsilon);
-        1.0 - point.delta - point.slope <= lower_mass
+        point.delta + epsilon.exp_m1() <= lower_mass.max(2.0 * point.delta_error)
     };
     (outermost(-1.0, before), outermost(1.0, beyond))
 }
@@ -151,13 +162,14 @@ pub fn refine(
     let open = (f64::NEG_INFINITY, f64::INFINITY);
     #[allow(clippy::cast_possible_truncation)] // the caller's spacing is at least 2^-40 of the extent
     let (first, last) = ((low / spacing).floor() as i64, (high / spacing).ceil() as i64);
+    let floor = profile.delta_at_infinity();
     let mut nodes = vec![node(first, open)];
     let mut pending = vec![node(last.max(first + 1), open)];
     while let (Some(right), Some(&left)) = (pending.last().copied(), nodes.last()) {
         let width = right.index - left.index;
         if width > 1
             && nodes.len() + pending.len() < limit
-            && !accept(&left, &right, Defects::between(&left, &right).gap())
+            && !accept(&left, &right, Defects::between(&left, &right, floor).gap())
         {
             let bracket = (left.point.threshold, right.point.threshold);
             let bracket = if bracket.0 < bracket.1 { bracket } else { open };

@@ -3,7 +3,7 @@
 //! With weights `m_s = e^{−λ(sh − c)} C_s` relative to a centre c, two recursions from the top of the window give, at every lattice
 //! point, the finite part of δ and its slope in units of `e^{K − λc}`: `T_s = e^{−h}(T_{s+1} + m_{s+1})`, `D_s = D_{s+1} + T_s(e^h − 1)`.
 //! Both add non-negative terms only, so their relative error is at most a few u for each step. Inside a cell the profile is
-//! `D_s − T_s(e^x − 1)`, which is inverted in closed form.
+//! `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without cancellation.
 
 use crate::pld::answer::Budget;
 use crate::pld::compose::Composed;
@@ -151,7 +151,7 @@ impl Readoff {
             s -= 1;
         }
         let x = (epsilon - self.loss(s)).max(0.0);
-        self.log_unit.exp() * (self.delta[s] - self.slope[s] * x.exp_m1()).max(self.delta[s + 1])
+        self.log_unit.exp() * (self.delta[s + 1] + self.slope[s] * x.exp() * (self.spacing - x).max(0.0).exp_m1())
     }
 
     /// A bound on the composed δ at ε, from this law's side, in [0, 1].
@@ -163,12 +163,13 @@ impl Readoff {
             Side::Upper if epsilon < start => 1.0,
             Side::Upper => {
                 let errors = self.unit(epsilon) * self.transform + self.above + self.at_infinity;
-                (self.finite(epsilon) * (1.0 + self.relative) + errors * (1.0 + 1e-9) + 1e-300).min(1.0)
+                (self.finite(epsilon) * (1.0 + self.relative) + errors * (1.0 + 1e-9 + self.relative) + 1e-300).min(1.0)
             }
             Side::Lower => {
                 let epsilon = epsilon.max(start);
-                let errors = (self.unit(epsilon) * self.transform + self.aliasing(epsilon)) * (1.0 + 1e-9);
-                (self.finite(epsilon) * (1.0 - self.relative) - errors + self.at_infinity).max(0.0)
+                let errors =
+                    (self.unit(epsilon) * self.transform + self.aliasing(epsilon)) * (1.0 + 1e-9 + self.relative);
+                (self.finite(epsilon) * (1.0 - self.relative) - errors).max(0.0) + self.at_infinity
             }
         }
     }
@@ -178,6 +179,9 @@ impl Readoff {
     /// +∞ (upper) when the law resolves no such ε: the window ends, or errors exceed δ.
     #[must_use]
     pub fn epsilon(&self, delta: f64) -> f64 {
+        if self.side == Side::Lower && self.at_infinity > delta {
+            return f64::INFINITY;
+        }
         let start = self.loss(0).max(self.read_from).max(0.0);
         let end = self.loss(self.delta.len() - 1).max(start);
         let holds = |epsilon: f64| self.delta(epsilon) <= delta;
