@@ -111,9 +111,9 @@ class Search:
         filled = self.document.with_value(self.path, value)
         return Solution(self.path, value, fails_at, filled, self.held[value].answer)
 
-    def infeasible(self, reason: str, suggestion: str | None = None) -> DocumentError:
+    def infeasible(self, reason: str, remedy: str) -> DocumentError:
         """The error for a target that no value reaches."""
-        return DocumentError([self.document.problem("target-infeasible", self.path, reason, suggestion=suggestion)])
+        return DocumentError([self.document.problem("target-infeasible", self.path, f"{reason}; try {remedy}")])
 
 
 def solve(document: Document, engine: Engine, report: Report) -> Solution:

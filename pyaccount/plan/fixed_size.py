@@ -67,9 +67,9 @@ def _add_remove(document: Document, body: Body) -> Reduction:
                         "no-valid-bound",
                         (*body.path, "training", "expected_batch_size"),
                         f"under add-remove the smaller of two neighbouring data sets has {others} records, fewer than the "
-                        f"batch of {batch}: no batch of that size exists there",
+                        f"batch of {batch}: no batch of that size exists there; under zero-out or replace-one, where the dataset "
+                        "size is public, the question does not arise",
                         allowed=f"at most {max(others, 0)}",
-                        suggestion="adjacency zero-out or replace-one, where the dataset size is public",
                     )
                 ]
             )
