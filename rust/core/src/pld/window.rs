@@ -68,7 +68,8 @@ pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
     let read_from = (goal.epsilon - goal.margin).max(0.0);
     let log_slack = goal.slack.ln();
     let untilted = groups.at(0.0);
-    let best = [1.0, 0.8, 0.62, 0.48, 0.36]
+    let (top, theta_top) = groups.reach(0.0, &untilted, 1.0, goal.log_delta + log_slack);
+    let best = [1.0, 0.7, 0.45]
         .iter()
         .filter_map(|share| {
             let tilt = share * saddle;
@@ -79,7 +80,6 @@ pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
             if *share < 1.0 && (log_noise > log_sum + log_slack || saddle == 0.0) {
                 return None;
             }
-            let (top, theta_top) = groups.reach(0.0, &untilted, 1.0, goal.log_delta + log_slack);
             let (above, theta_above) = groups.reach(tilt, &at, 1.0, log_sum + log_slack);
             let (below, theta_below) = groups.reach(tilt, &at, -1.0, log_sum + log_slack);
             let below = below.min(read_from);
