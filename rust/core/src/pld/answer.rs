@@ -10,7 +10,7 @@ use crate::pair::Profile;
 use crate::pld::compose::{compose, Transforms};
 use crate::pld::cumulant::Groups;
 use crate::pld::masses::{Masses, Side};
-use crate::pld::mesh::{exact_spacing, extent, refine, Defects, Mesh, Node};
+use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
 use crate::pld::readoff::Readoff;
 use crate::pld::window::{choose, Goal, Grid};
 use crate::run::Run;
@@ -249,7 +249,8 @@ impl<'a> Search<'a> {
             let profile = round.profile.as_ref();
             let range = extent(profile, 1e-15, ignored);
             let spacing = exact_spacing((range.1 - range.0) * 2.0_f64.powi(-36));
-            let mesh = refine(profile, spacing, range, 4096, self.run, |left, right, gap| {
+            let ends = Mesh::around(profile, spacing, range);
+            let mesh = ends.refined(profile, 4096, self.run, |left, right, gap| {
                 let small = right.point.delta.min(1.0 - left.point.delta).max(1e-14 * left.point.delta);
                 gap <= 5e-2 * small + 1e-299
             })?;
@@ -462,8 +463,8 @@ impl<'a> Search<'a> {
         let markov = |left: &Node, right: &Node, gap: f64| weighed(steepest, log_steepest, left, right, gap) <= 0.01;
         // Halving a cell divides its cost by eight, so the sum of cube roots barely depends on the mesh: measured on a
         // coarse one, it gives the cost per cell at which all cells together meet the budget.
-        let coarse =
-            refine(profile, spacing, range, 2048, self.run, |left, right, gap| cost(left, right, gap) <= 0.02)?;
+        let ends = Mesh::around(profile, spacing, range);
+        let coarse = ends.refined(profile, 2048, self.run, |left, right, gap| cost(left, right, gap) <= 0.02)?;
         let floor = profile.delta_at_infinity();
         let roots: f64 = coarse
             .nodes
@@ -473,7 +474,7 @@ impl<'a> Search<'a> {
         #[allow(clippy::cast_precision_loss)] // a count of groups
         let share = budget / self.rounds.len() as f64;
         let per_cell = (share / roots.max(1e-3)).powf(1.5).min(0.02);
-        refine(profile, spacing, range, MOST_NODES, self.run, |left, right, gap| {
+        coarse.refined(profile, MOST_NODES, self.run, |left, right, gap| {
             cost(left, right, gap) <= per_cell && markov(left, right, gap)
         })
     }

@@ -141,46 +141,57 @@ fn outermost(sign: f64, reached: impl Fn(f64) -> bool) -> f64 {
     sign * outer
 }
 
-/// Halve cells between the lattice points around `low` and `high` until `accept(left, right, gap)` holds or a cell has the
-/// width of the lattice, or there are `limit` nodes.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
-pub fn refine(
-    profile: &dyn Profile,
-    spacing: f64,
-    (low, high): (f64, f64),
-    limit: usize,
-    run: &Run,
-    accept: impl Fn(&Node, &Node, f64) -> bool,
-) -> Result<Mesh> {
-    #[allow(clippy::cast_precision_loss)] // indices stay below 2^41: the product is exact
-    let node = |index: i64, bracket: (f64, f64)| {
-        let epsilon = index as f64 * spacing;
-        Node { index, epsilon, point: profile.at_within(epsilon, bracket).or_trivial(epsilon) }
-    };
-    let open = (f64::NEG_INFINITY, f64::INFINITY);
-    #[allow(clippy::cast_possible_truncation)] // the caller's spacing is at least 2^-40 of the extent
-    let (first, last) = ((low / spacing).floor() as i64, (high / spacing).ceil() as i64);
-    let floor = profile.delta_at_infinity();
-    let mut nodes = vec![node(first, open)];
-    let mut pending = vec![node(last.max(first + 1), open)];
-    while let (Some(right), Some(&left)) = (pending.last().copied(), nodes.last()) {
-        let width = right.index - left.index;
-        if width > 1
-            && nodes.len() + pending.len() < limit
-            && !accept(&left, &right, Defects::between(&left, &right, floor).gap())
-        {
-            let bracket = (left.point.threshold, right.point.threshold);
-            let bracket = if bracket.0 < bracket.1 { bracket } else { open };
-            pending.push(node(left.index + width / 2, bracket));
-        } else {
-            nodes.push(right);
-            pending.pop();
-            if nodes.len() % 4096 == 0 {
-                run.check()?;
+impl Mesh {
+    /// The two lattice points around `low` and `high`.
+    #[must_use]
+    pub fn around(profile: &dyn Profile, spacing: f64, (low, high): (f64, f64)) -> Self {
+        #[allow(clippy::cast_possible_truncation)] // the caller's spacing is at least 2^-40 of the extent
+        let (first, last) = ((low / spacing).floor() as i64, (high / spacing).ceil() as i64);
+        let nodes = [first, last.max(first + 1)].map(|index| node(profile, spacing, index, OPEN));
+        Self { spacing, nodes: nodes.to_vec() }
+    }
+
+    /// The same mesh with cells halved until `accept(left, right, gap)` holds or a cell has the width of the lattice, or
+    /// there are `limit` nodes.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
+    pub fn refined(
+        self,
+        profile: &dyn Profile,
+        limit: usize,
+        run: &Run,
+        accept: impl Fn(&Node, &Node, f64) -> bool,
+    ) -> Result<Self> {
+        let floor = profile.delta_at_infinity();
+        let mut pending = self.nodes;
+        pending.reverse();
+        let mut nodes: Vec<Node> = pending.pop().into_iter().collect();
+        while let (Some(right), Some(&left)) = (pending.last().copied(), nodes.last()) {
+            let width = right.index - left.index;
+            if width > 1
+                && nodes.len() + pending.len() < limit
+                && !accept(&left, &right, Defects::between(&left, &right, floor).gap())
+            {
+                let bracket = (left.point.threshold, right.point.threshold);
+                let bracket = if bracket.0 < bracket.1 { bracket } else { OPEN };
+                pending.push(node(profile, self.spacing, left.index + width / 2, bracket));
+            } else {
+                nodes.push(right);
+                pending.pop();
+                if nodes.len() % 4096 == 0 {
+                    run.check()?;
+                }
             }
         }
+        Ok(Self { spacing: self.spacing, nodes })
     }
-    Ok(Mesh { spacing, nodes })
+}
+
+const OPEN: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+
+#[allow(clippy::cast_precision_loss)] // indices stay below 2^41: the product is exact
+fn node(profile: &dyn Profile, spacing: f64, index: i64, bracket: (f64, f64)) -> Node {
+    let epsilon = index as f64 * spacing;
+    Node { index, epsilon, point: profile.at_within(epsilon, bracket).or_trivial(epsilon) }
 }
