@@ -57,3 +57,81 @@ def answer_all(
     time_limit: float | None = None,
 ) -> list[Interval]:
     """Compose and answer: each question is (rounds with counts, epsilon, delta, relative tolerance), one of ε and δ None."""
+
+INSTRUCTION_SETS: list[str]
+"""The instruction sets that sampling can use on this processor, the one that is used first."""
+
+SHARD_SIZE: int
+"""Samples in a shard."""
+
+class Sampled:
+    """A mechanism whose privacy loss can be sampled: a mixture P = Σ_x w_x N(Cx, σ²I) against N(0, σ²I) or its mirror image.
+
+    Everything is in units of σ. A proposal is given by a parameter (renewal: its sampling probability; bins: the exponent of the
+    weights' tilt) and the stretch κ of the means. `direction` is remove, add or replace.
+    """
+
+    @staticmethod
+    def renewal(
+        coefficients: Sequence[float], iterations: int, min_separation: int, sampling_probability: float, warm: bool
+    ) -> Sampled:
+        """b-min-sep sampling with the banded Toeplitz matrix of these coefficients (divided by σ)."""
+
+    @staticmethod
+    def bins(gram: Sequence[float], inner: int) -> Sampled:
+        """Balls in bins, from the Gram matrix of the modes (divided by σ²), row by row; `inner` is the modes' length."""
+
+    def log_densities(self, outcomes: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
+        """ln dP/dR and ln dP⁻/dR, R = N(0, I), at outcomes y/σ (bins: at the inner products ⟨m_t, y⟩/σ²)."""
+
+    def balanced_parameter(self, stretch: float) -> float:
+        """The proposal parameter that keeps the cap smallest at this stretch."""
+
+    def bounds(self, direction: str, parameter: float, stretch: float, epsilon: float) -> tuple[float, float, float]:
+        """The cap of V, a bound on |E V − δ| from the generator, and a bound on each log density's rounding."""
+
+    def simulate(
+        self,
+        direction: str,
+        parameter: float,
+        stretch: float,
+        tables: Sequence[tuple[float, float, Sequence[tuple[float, float]]]],
+        *,
+        edges: tuple[float, float] | None,
+        key: tuple[int, int, int, int],
+        first: int,
+        count: int,
+        threads: int,
+        time_limit: float | None,
+    ) -> tuple[list[list[tuple[list[float], float, float]]], LossHistogram | None]:
+        """Run `count` shards from `first` with the streams of `key` = (seed, purpose, candidate, direction).
+
+        A table is (ε, cap, [(threshold, stake), …]). Returns for each shard and table (log capitals, Σ V, Σ V²), and
+        the histogram with bins (lowest edge, width) if asked for.
+        """
+
+    def probe(
+        self,
+        direction: str,
+        parameter: float,
+        stretch: float,
+        *,
+        key: tuple[int, int, int, int],
+        shard: int,
+        instruction_set: str,
+    ) -> tuple[list[float], list[float], list[float]] | None:
+        """ln dP/dR, ln dP⁻/dR and ln dM/dR of a shard's first eight samples; None where the processor lacks the instructions."""
+
+class LossHistogram:
+    """Samples by privacy loss, with the sums of their weights and squared weights."""
+
+    samples: int
+    edges: tuple[float, float]
+    counts: list[int]
+    weights: list[float]
+
+    def merged(self, other: LossHistogram) -> LossHistogram:
+        """Both together; they must be of the same mechanism, direction, proposal and bins."""
+
+    def moments(self, epsilon: float) -> tuple[float, float, float]:
+        """The sample mean of V at ε from below and from above, and the mean of V² from above."""

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from rich.console import Console
 
     from pyaccount.document import Document
+    from pyaccount.execute.progress import Report
 
 HOLDS, FAILS, WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -76,13 +79,7 @@ def certify(
         _check_writable(Path(output))
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
     plan = compile_document(_load(document, changes))
-    if quiet or not sys.stderr.isatty():
-        bar = nullcontext()
-    else:
-        from pyaccount.execute.bar import progress_bar  # noqa: PLC0415
-
-        bar = progress_bar()  # type: ignore[assignment]
-    with bar as report:
+    with _progress(quiet=quiet) as report:
         certificate = plan.run(threads=threads, report=report)
     if output is not None:
         certificate.save(output)
@@ -98,12 +95,23 @@ def certify(
 @commands.command()
 @document_argument
 @overrides_option
-def plan(document: str, overrides: tuple[str, ...]) -> int:
-    """Show how DOC would be analysed: each theorem, the engine, the cost. Nothing is computed."""
-    from pyaccount.certificate.text import print_plan  # noqa: PLC0415
+@click.option("--estimate", is_flag=True, help="Ask the pilot for estimates of δ, σ and cost, by sampling a little.")
+@click.option(
+    "--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads of the pilot; 0: one for each core."
+)
+def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int) -> int:
+    """Show how DOC would be analysed: each theorem, the engine, the cost. Nothing is computed, unless --estimate asks."""
+    from pyaccount.certificate.plan_text import print_plan  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
-    print_plan(_console(), compile_document(_load(document, overrides)))
+    compiled = compile_document(_load(document, overrides))
+    found = None
+    if estimate:
+        from pyaccount.execute.sampling.forecast import forecast  # noqa: PLC0415
+
+        with _progress(quiet=False) as report:
+            found = forecast(compiled, threads=threads, report=report)
+    print_plan(_console(), compiled, found)
     return HOLDS
 
 
@@ -137,6 +145,15 @@ def schema(which: str) -> int:
 
     click.echo(json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False))
     return HOLDS
+
+
+def _progress(*, quiet: bool) -> AbstractContextManager[Report | None]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        return nullcontext()
+    from pyaccount.execute.bar import progress_bar  # noqa: PLC0415
+
+    return progress_bar()
 
 
 def _load(document: str, overrides: tuple[str, ...]) -> Document:

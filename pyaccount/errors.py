@@ -28,6 +28,8 @@ SLUGS: dict[str, str] = {
     "file-not-found": "No file exists under this name.",
     "file-too-large": "The file is larger than any mechanism document.",
     "fractional-batch": "Fixed-size sampling needs a whole number of records in a batch.",
+    "infeasible-rate": "A record cannot take part as often as the document says.",
+    "matrix-file": "The matrix's file cannot be read, or holds no valid matrix.",
     "merge-key": "The YAML merge key `<<` is not part of the document language.",
     "missing-key": "A required key is absent.",
     "no-valid-bound": "No bound is known to hold for this combination of sampler, adjacency and sizes.",

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,9 @@ from pyaccount.certificate.model import CertificateModel, ProfilePoint
 from pyaccount.errors import CertificateError, DomainError
 
 if TYPE_CHECKING:
+    from pyaccount.document import Document
     from pyaccount.execute.engine import Answer, Question
+    from pyaccount.execute.sampling.profile import Curve
 
 
 class Interval(NamedTuple):
@@ -29,7 +32,9 @@ class Profile:
     """The privacy profile δ(ε) of the certified run: the points of the certificate, and any other on request.
 
     `delta` and `epsilon` compose the document's rounds anew, so they answer anywhere, in both directions, with proven
-    intervals; iterating gives the certificate's points.
+    intervals; iterating gives the certificate's points. For a sampled mechanism they draw new samples with the
+    certificate's seed, and each interval holds with probability at least 1 − 2q, q the certificate's
+    `pointwise_failure_probability`; the tolerance then plays no part.
     """
 
     def __init__(self, data: CertificateModel) -> None:
@@ -45,6 +50,9 @@ class Profile:
         """δ at `epsilon` ≥ 0 (nats), to a relative width of `tolerance`: the larger of both directions."""
         if not 0.0 <= epsilon < float("inf"):
             raise DomainError(f"epsilon = {epsilon!r} is outside its domain: at least 0 and finite")
+        if self._data.evidence.sampling is not None:
+            point = self._curve.point(epsilon)
+            return Interval(point.lower, point.upper)
         answer = self._ask(epsilon=epsilon, delta=None, tolerance=tolerance)
         return Interval(answer.lower, min(1.0, answer.upper))
 
@@ -52,18 +60,39 @@ class Profile:
         """ε at `delta` in [1e-280, 1), to a relative width of `tolerance`: the larger of both directions."""
         if not 1e-280 <= delta < 1.0:
             raise DomainError(f"delta = {delta!r} is outside its domain: at least 1e-280 and less than 1")
+        if self._data.evidence.sampling is not None:
+            return Interval(*self._curve.epsilons(delta))
         answer = self._ask(epsilon=None, delta=delta, tolerance=tolerance)
         return Interval(answer.lower, answer.upper)
 
+    @cached_property
+    def _curve(self) -> Curve:
+        from pyaccount.execute.sampling.execute import curve_of  # noqa: PLC0415
+
+        sampling = self._data.evidence.sampling
+        assert sampling is not None
+        guarantee = self._data.guarantee
+        return curve_of(self._document(), guarantee.epsilon, sampling.seed, sampling.pointwise_failure_probability)
+
+    def _document(self) -> Document:
+        from pyaccount.document import load  # noqa: PLC0415
+
+        document = load(self._data.document)
+        if document.choices:
+            matrix = self._data.phases[0].matrix
+            fits = {"kind": matrix.kind, "bands": matrix.bands}
+            for path in document.choices:
+                document = document.with_value(path, fits[str(path[-1])])
+        if self._data.solved is not None and document.blank is not None:
+            document = document.with_value(document.blank, self._data.solved.value)
+        return document
+
     def _ask(self, *, epsilon: float | None, delta: float | None, tolerance: float) -> Answer:
         # The engine is needed only for points that the certificate does not hold.
-        from pyaccount.document import load  # noqa: PLC0415
         from pyaccount.execute.engine import Engine, Question  # noqa: PLC0415
         from pyaccount.plan import compile_document  # noqa: PLC0415
 
-        document = load(self._data.document)
-        if self._data.solved is not None and document.blank is not None:
-            document = document.with_value(document.blank, self._data.solved.value)
+        document = self._document()
         question: Question = Question(epsilon, delta, tolerance)
         return Engine().ask(compile_document(document).bounds(), question)
 

@@ -24,14 +24,19 @@ class Record(BaseModel):
 class Guarantee(Record):
     """The guarantee: (`epsilon`, `delta`)-differential privacy, with how tight each number is known to be."""
 
-    kind: Literal["deterministic"] = Field(
-        description="How the guarantee was reached: by proof and bounded arithmetic."
+    kind: Literal["deterministic", "verified", "confidence"] = Field(
+        description="deterministic: by proof and bounded arithmetic. verified: by a randomised test whose failure is part of "
+        "delta, for a run that takes place only because it passed. confidence: true with probability at least "
+        "1 − failure_probability over the accountant's own randomness."
     )
     epsilon: NonNegative = Field(description="ε at most, at this delta.")
     epsilon_lower: NonNegative = Field(description="No ε below this holds at this delta.")
     delta: Probability = Field(description="δ at most, at this epsilon.")
     delta_lower: Probability = Field(description="No δ below this holds at this epsilon.")
-    failure_probability: Probability = Field(description="Probability that the statement is false; 0 for a proof.")
+    failure_probability: Probability = Field(
+        description="Probability, over the accountant's randomness, that the statement is false; 0 for a proof, and for a "
+        "verified guarantee, where it is part of delta."
+    )
 
 
 class Solved(Record):
@@ -51,11 +56,17 @@ class PrivacyUnit(Record):
 
 
 class ProfilePoint(Record):
-    """One point of the privacy profile."""
+    """One point of the privacy profile.
+
+    Where the mechanism was sampled, each bound of each point holds with probability at least 1 −
+    `pointwise_failure_probability` of the evidence.
+    """
 
     epsilon: NonNegative
     delta: Probability = Field(description="δ at most, at this epsilon.")
     delta_lower: Probability = Field(description="No δ below this holds at this epsilon.")
+    delta_estimate: Probability | None = Field(default=None, description="An estimate of δ; not a bound.")
+    standard_error: NonNegative | None = Field(default=None, description="The standard error of the estimate.")
 
 
 class DirectionResult(Record):
@@ -75,6 +86,15 @@ class Directions(Record):
     add: DirectionResult
 
 
+class MatrixRecord(Record):
+    """The strategy matrix of a phase."""
+
+    kind: str
+    bands: int | None = Field(description="Non-zero diagonals.")
+    column_norm: Finite = Field(description="The largest norm of a column, to which σ refers times the clip norm.")
+    sha256: str | None = Field(description="Of the entries, row by row as doubles, for a matrix from a file.")
+
+
 class Phase(Record):
     """One body of the document with its numbers filled in."""
 
@@ -84,9 +104,14 @@ class Phase(Record):
     count: int = Field(description="Runs.")
     noise_multiplier: Finite
     sampling_probability: Finite | None = Field(
-        description="Share of the data set in an average batch; null without sampling."
+        description="What the sampler draws with: for b-min-sep, conditional on availability; for cyclic Poisson, within "
+        "the current part; null without sampling, and for balls in bins."
+    )
+    participation_rate: Finite | None = Field(
+        description="Long-run share of iterations that a record takes part in; null without sampling."
     )
     expected_batch_size: Finite | None
+    matrix: MatrixRecord = Field(description="How the noise of the iterations is correlated.")
 
 
 class Utility(Record):
@@ -130,8 +155,60 @@ class BudgetLine(Record):
     """One source of error in the upper end of the guarantee, in units of δ unless it says otherwise."""
 
     source: str
-    direction: Literal["remove", "add", "both"]
+    direction: Literal["remove", "add", "both", "replace"]
     contribution: NonNegative
+
+
+class ProposalRecord(Record):
+    """Where samples were drawn from; see the documentation of sampling."""
+
+    parameter: Finite
+    stretch: Finite
+
+
+class TestRecord(Record):
+    """One test of a claim δ(ε) < threshold, as run."""
+
+    direction: Literal["remove", "add", "replace"]
+    noise_multiplier: Finite
+    epsilon: NonNegative
+    threshold: Probability
+    proposal: ProposalRecord
+    cap: NonNegative = Field(description="What one sample can contribute at most.")
+    stakes: list[Finite] = Field(description="Of the wagers whose mean is the capital; empty for a fixed sample.")
+    samples: int
+    log_capital: Finite = Field(description="ln of the highest capital reached.")
+    log_target: Finite = Field(description="ln(1/q): the capital that certifies.")
+    mean: NonNegative = Field(description="Of the samples; an estimate, which a test that may stop early biases.")
+    standard_error: NonNegative
+    accepted: bool
+
+
+class SamplingRecord(Record):
+    """What was sampled."""
+
+    verification: Literal["betting", "fixed-sample"]
+    seed: int
+    seed_source: Literal["document", "system"] = Field(
+        description="document: fixed there, before any result was seen. system: from the operating system's entropy."
+    )
+    samples: int = Field(description="All samples drawn, those of the pilot included.")
+    shard_size: int
+    test_probability: Probability = Field(description="Of accepting a false claim in one walk down a ladder.")
+    total_probability: Probability = Field(description="q: of certifying something false, in all walks allowed.")
+    pointwise_failure_probability: Probability = Field(
+        description="With which each lower end and each bound of each profile point may be wrong."
+    )
+    tests: list[TestRecord]
+
+
+class ConsideredRecord(Record):
+    """A candidate of a choice, by estimates."""
+
+    matrix: str
+    bands: int
+    noise_multiplier_estimate: Finite
+    prefix_sum_mse_estimate: Finite
 
 
 class EvidenceRecord(Record):
@@ -141,6 +218,8 @@ class EvidenceRecord(Record):
     tolerance: Finite = Field(description="Relative width asked for.")
     within_tolerance: bool = Field(description="Whether every composition met it; the interval is proven either way.")
     compositions: list[Composition]
+    sampling: SamplingRecord | None = Field(description="Null where nothing was sampled.")
+    considered: list[ConsideredRecord] = Field(description="What choices were made among; empty without any.")
     error_budget: list[BudgetLine]
 
 

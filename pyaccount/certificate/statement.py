@@ -26,12 +26,21 @@ def statement(document: Document, guarantee: Guarantee, *, holds: bool) -> str:
         f"({up(guarantee.epsilon)}, {up(guarantee.delta)})-differentially private with respect to {neighbours}, provided that "
         "the run satisfies the assumptions listed"
     )
+    if guarantee.kind == "confidence":
+        proven += (
+            f" (with probability at least 1 − {up(guarantee.failure_probability)} over the accountant's own randomness)"
+        )
     if holds:
         return f"The training run “{document.name}” is {proven}."
     claim = f"({plain(float(privacy.epsilon))}, {plain(float(privacy.delta))})-differentially private"
     refuted = guarantee.epsilon_lower > float(privacy.epsilon) if privacy.epsilon != "solve" else False
+    chance = (
+        f" (with probability at least 1 − {up(guarantee.failure_probability)})"
+        if guarantee.kind == "confidence"
+        else ""
+    )
     verdict = (
-        f"is not {claim}: no ε below {down(guarantee.epsilon_lower)} holds at δ = {plain(guarantee.delta)}"
+        f"is not {claim}: no ε below {down(guarantee.epsilon_lower)} holds at δ = {plain(guarantee.delta)}{chance}"
         if refuted
         else f"could not be certified as {claim}"
     )

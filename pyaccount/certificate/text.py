@@ -10,12 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.certificate.rounding import down, plain, up
-from pyaccount.errors import path_text
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
-    from pyaccount.certificate.model import CertificateModel
-    from pyaccount.plan import Plan
+    from pyaccount.certificate.model import CertificateModel, Phase
 
 
 def print_certificate(console: Console, certificate: Certificate) -> None:
@@ -67,12 +65,15 @@ def _numbers(data: CertificateModel) -> Table:
     table.add_column(style="dim")
     table.add_row("ε", f"at most {up(guarantee.epsilon)}", f"at least {down(guarantee.epsilon_lower)}, at this δ")
     table.add_row("δ", f"at most {up(guarantee.delta)}", f"at least {down(guarantee.delta_lower)}, at this ε")
+    if guarantee.kind != "deterministic":
+        table.add_row("guarantee", *_kind(data))
     directions = data.directions
-    table.add_row(
-        "directions",
-        f"remove ε ≤ {up(directions.remove.epsilon)}, add ε ≤ {up(directions.add.epsilon)}",
-        "the larger counts",
-    )
+    if data.evidence.sampling is None:
+        table.add_row(
+            "directions",
+            f"remove ε ≤ {up(directions.remove.epsilon)}, add ε ≤ {up(directions.add.epsilon)}",
+            "the larger counts",
+        )
     unit = data.privacy
     table.add_row("protects", f"{unit.group_size} {unit.unit}{'s' if unit.group_size > 1 else ''}", unit.adjacency)
     if data.solved is not None:
@@ -83,22 +84,56 @@ def _numbers(data: CertificateModel) -> Table:
             table.add_row("solved", f"{data.solved.path} = {_value(data.solved.value)}", beyond)
     for phase in data.phases:
         runs = f"{phase.count} × " if phase.count > 1 else ""
-        rate = (
-            "" if phase.sampling_probability is None else f", sampling probability {plain(phase.sampling_probability)}"
-        )
         table.add_row(
             phase.name or "training",
-            f"σ = {_value(phase.noise_multiplier)}, {runs}{phase.iterations} iterations, {phase.sampler}{rate}",
+            f"σ = {_value(phase.noise_multiplier)}, {runs}{phase.iterations} iterations, {phase.sampler}{_rate(phase)}",
             "σ in units of the clip norm",
         )
+        if phase.matrix.kind != "identity":
+            table.add_row(
+                "matrix",
+                f"{phase.matrix.kind}, {phase.matrix.bands} bands",
+                f"largest column norm {phase.matrix.column_norm:.6g}",
+            )
     if data.utility is not None:
         table.add_row(
             "prefix sums", f"noise MSE {data.utility.prefix_sum_mse:.6g}", "in units of the clip norm squared"
         )
+        if data.phases[0].matrix.kind != "identity":
+            table.add_row(
+                "",
+                f"RMSE {data.utility.prefix_sum_rmse:.6g}, max error {data.utility.max_error:.6g}",
+                "in units of the clip norm",
+            )
     table.add_row("unamplified", f"ε ≤ {_bound(data.unamplified.epsilon)}", data.unamplified.description)
     if data.group_lemma is not None:
         table.add_row("group lemma", f"ε ≤ {_bound(data.group_lemma.epsilon)}", data.group_lemma.description)
     return table
+
+
+def _kind(data: CertificateModel) -> tuple[str, str]:
+    """What kind of guarantee sampling gave, and what that means."""
+    sampling = data.evidence.sampling
+    assert sampling is not None
+    if data.guarantee.kind == "verified":
+        return "verified by a randomised test", f"its failure, {up(sampling.total_probability, 2)}, is part of δ"
+    return (
+        f"confidence 1 − {up(data.guarantee.failure_probability, 2)}",
+        "over the accountant's own randomness, for a mechanism given beforehand",
+    )
+
+
+def _rate(phase: Phase) -> str:
+    """How often a record takes part, in the sampler's own terms and in the common one."""
+    p, rate = phase.sampling_probability, phase.participation_rate
+    if rate is None:
+        return ""
+    if p == rate:
+        return f", sampling probability {plain(p)}"
+    batch = "" if phase.expected_batch_size is None else f", expected batch {phase.expected_batch_size:.6g}"
+    given = {"b-min-sep": " when available", "cyclic-poisson": " within its part"}.get(phase.sampler, "")
+    drawn = "" if p is None else f", sampling probability {p:.6g}{given}"
+    return f", participation rate {rate:.6g}{drawn}{batch}"
 
 
 def _bound(value: float | None) -> str:
@@ -111,6 +146,8 @@ def _value(value: float) -> str:
 
 def _profile(data: CertificateModel) -> Table:
     table = Table(title="Privacy profile", title_justify="left", title_style="bold", box=None, padding=(0, 2))
+    if data.evidence.sampling is not None:
+        return _sampled_profile(data, table)
     for heading in ("ε", "δ at most", "δ at least", "remove: δ at most", "add: δ at most"):
         table.add_column(heading, justify="right")
     for point, remove, add in zip(
@@ -120,6 +157,73 @@ def _profile(data: CertificateModel) -> Table:
             plain(point.epsilon), up(point.delta, 4), down(point.delta_lower, 4), up(remove.delta, 4), up(add.delta, 4)
         )
     return table
+
+
+def _sampled_profile(data: CertificateModel, table: Table) -> Table:
+    """The profile of a sampled mechanism: bounds that hold with their own probability each, and estimates as such."""
+    sampling = data.evidence.sampling
+    assert sampling is not None
+    table.title = f"Privacy profile: each bound with confidence 1 − {up(sampling.pointwise_failure_probability, 2)}"
+    for heading in ("ε", "δ at most", "δ at least", "estimate", "± s.e.", "remove: estimate", "add: estimate"):
+        table.add_column(heading, justify="right")
+    for point, remove, add in zip(
+        data.profile, data.directions.remove.profile, data.directions.add.profile, strict=True
+    ):
+        estimates = (point.delta_estimate, point.standard_error, remove.delta_estimate, add.delta_estimate)
+        table.add_row(
+            plain(point.epsilon),
+            up(point.delta, 3),
+            down(point.delta_lower, 3),
+            *(
+                "" if value is None else f"{value:.{digits}g}"
+                for value, digits in zip(estimates, (4, 2, 4, 4), strict=True)
+            ),
+        )
+    return table
+
+
+def _tests(data: CertificateModel) -> list[RenderableType]:
+    """The tests that were run."""
+    sampling = data.evidence.sampling
+    if sampling is None:
+        return []
+    table = Table(title="Tests", title_justify="left", title_style="bold", box=None, padding=(0, 2))
+    for heading in ("direction", "σ", "δ(ε) below", "at ε", "samples", "log capital", "of", "cap", "stretch", ""):
+        table.add_column(heading, justify="right")
+    for test in sampling.tests:
+        table.add_row(
+            test.direction,
+            f"{test.noise_multiplier:.6g}",
+            f"{test.threshold:.4g}",
+            f"{test.epsilon:.6g}",
+            f"{test.samples}",
+            f"{test.log_capital:.2f}",
+            f"{test.log_target:.2f}",
+            f"{test.cap:.3g}",
+            f"{test.proposal.stretch:.3g}",
+            "accepted" if test.accepted else "rejected",
+        )
+    origin = (
+        "fixed in the document, before any result was seen"
+        if sampling.seed_source == "document"
+        else "from the operating system"
+    )
+    parts: list[RenderableType] = [
+        Text(f"{sampling.verification}, {sampling.samples} samples in all; seed {sampling.seed}, {origin}."),
+        table,
+    ]
+    if data.evidence.considered:
+        choice = Table(
+            title="Considered, by estimates", title_justify="left", title_style="bold", box=None, padding=(0, 2)
+        )
+        for heading in ("matrix", "bands", "σ", "prefix-sum MSE"):
+            choice.add_column(heading, justify="right")
+        for one in data.evidence.considered:
+            choice.add_row(
+                one.matrix, str(one.bands), f"{one.noise_multiplier_estimate:.5g}", f"{one.prefix_sum_mse_estimate:.6g}"
+            )
+        parts.append(choice)
+    return parts
 
 
 def _evidence(data: CertificateModel) -> list[RenderableType]:
@@ -151,38 +255,9 @@ def _evidence(data: CertificateModel) -> list[RenderableType]:
             )
             for c in evidence.compositions
         ),
+        *_tests(data),
         table,
         Text(),
         Text(f"document sha256 {data.document_sha256}", style="dim"),
         Text(f"{versions}; created {data.created}", style="dim"),
     ]
-
-
-def print_plan(console: Console, plan: Plan) -> None:
-    """Print the plan."""
-    estimate = plan.estimate()
-    console.print(Text.assemble(("Plan", "bold"), "  ", (plan.document.name, "bold cyan")))
-    console.print(f"question   {plan.question}", highlight=False)
-    for reduction in plan.reductions:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="bold")
-        grid.add_column()
-        grid.add_row("theorem", Text(reduction.theorem))
-        grid.add_row("source", Text(reduction.source))
-        grid.add_row("pair", Text(reduction.pair))
-        grid.add_row("rounds", Text(reduction.rounds))
-        grid.add_row("tight", Text("yes" if reduction.tight else "no"))
-        if reduction.remark:
-            grid.add_row("remark", Text(reduction.remark))
-        title = f"{path_text(reduction.path) or 'document'}: {reduction.subject}"
-        console.print(Panel(grid, title=title, title_align="left"))
-    console.print(f"engine     {plan.engine}", highlight=False)
-    size = (
-        f", profiles evaluated at about {estimate.evaluations} points, transforms of about {estimate.transform_length}"
-        if estimate.transform_length
-        else ""
-    )
-    console.print(
-        f"cost       about {estimate.compositions} compositions{size}: roughly {estimate.seconds:.2g} s on two cores",
-        highlight=False,
-    )

@@ -11,11 +11,27 @@ from __future__ import annotations
 from pyaccount.document.document import Document
 from pyaccount.document.fields import SOLVE, Solve
 from pyaccount.document.loading import load
-from pyaccount.document.matrices import Identity, Matrix
+from pyaccount.document.matrices import BandedSquareRoot, Dense, Identity, Matrix, OptimalToeplitz, Toeplitz
 from pyaccount.document.noise import Gaussian, Noise
 from pyaccount.document.overrides import Override
-from pyaccount.document.rates import batch_size, sampling_rate
-from pyaccount.document.samplers import Deterministic, FixedSize, Poisson, Sampler
+from pyaccount.document.rates import (
+    bands,
+    batch_size,
+    bins,
+    expected_batch_size,
+    participation_rate,
+    sampling_probability,
+    separation,
+)
+from pyaccount.document.samplers import (
+    BallsInBins,
+    BMinSep,
+    CyclicPoisson,
+    Deterministic,
+    FixedSize,
+    Poisson,
+    Sampler,
+)
 from pyaccount.document.sections import VERSION, Accounting, Privacy, Training
 from pyaccount.document.views import Body
 
@@ -23,7 +39,12 @@ __all__ = [
     "SOLVE",
     "VERSION",
     "Accounting",
+    "BMinSep",
+    "BallsInBins",
+    "BandedSquareRoot",
     "Body",
+    "CyclicPoisson",
+    "Dense",
     "Deterministic",
     "Document",
     "FixedSize",
@@ -31,13 +52,20 @@ __all__ = [
     "Identity",
     "Matrix",
     "Noise",
+    "OptimalToeplitz",
     "Override",
     "Poisson",
     "Privacy",
     "Sampler",
     "Solve",
+    "Toeplitz",
     "Training",
+    "bands",
     "batch_size",
+    "bins",
+    "expected_batch_size",
     "load",
-    "sampling_rate",
+    "participation_rate",
+    "sampling_probability",
+    "separation",
 ]

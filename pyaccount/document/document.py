@@ -11,7 +11,7 @@ from typing import Any, cast
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Node, Table, find, located, place_of, plain
 from pyaccount.document.overrides import set_at
-from pyaccount.document.rules import blanks, broken_rules
+from pyaccount.document.rules import blanks, broken_rules, choice_at, choices
 from pyaccount.document.sections import Accounting, Privacy
 from pyaccount.document.validation import validate
 from pyaccount.document.views import Body, bodies_of
@@ -41,6 +41,24 @@ class Document:
         if found:
             raise DocumentError(found)
         self.blank: Path | None = next(iter(blanks(self)), None)
+        self.choices: tuple[Path, ...] = tuple(choices(self))
+
+    def candidates(self) -> list[Document]:
+        """The documents that a choice in each `choose:` list makes of this one, in the order of the lists; itself without any.
+
+        A combination that contradicts itself is left out; if all do, a `DocumentError` says what is wrong with the first.
+        """
+        if not self.choices:
+            return [self]
+        path, found, errors = self.choices[0], [], []
+        for value in choice_at(self, path):
+            try:
+                found += self.with_value(path, value).candidates()
+            except DocumentError as error:
+                errors.append(error)
+        if not found:
+            raise errors[0]
+        return found
 
     def with_value(self, path: Path, value: object) -> Document:
         """The document with a value at a path, validated anew: how a blank is filled. Raises `DocumentError`."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from pyaccount.document import numerals
@@ -69,6 +69,14 @@ class FieldReader:
         return value if value is REPORTED else self._read(value)
 
 
+class Choose(BaseModel):
+    """Alternatives, of which the best is taken."""
+
+    model_config = ConfigDict(frozen=True)
+
+    choose: tuple[int | float | str, ...]
+
+
 @dataclass(frozen=True)
 class Number(FieldReader):
     """A number in a range; `whole` asks for an integer, `blank` also lets `solve` stand."""
@@ -76,8 +84,23 @@ class Number(FieldReader):
     range: Range
     whole: bool = False
     blank: bool = False
+    choose: bool = False
 
     def _read(self, value: object) -> object:
+        if self.choose and isinstance(value, dict):
+            return Choose(choose=self._alternatives(value))
+        return self._read_one(value)
+
+    def _alternatives(self, value: dict[str, object]) -> tuple[int | float, ...]:
+        alternatives = value.get("choose")
+        if set(value) != {"choose"} or not isinstance(alternatives, list | tuple) or not alternatives:
+            raise wrong_type(value, self.allowed)
+        read: list[int | float] = [self._read_one(item) for item in alternatives]  # type: ignore[misc]
+        if len(set(read)) < len(read):
+            raise refuse("contradiction", "an alternative is listed twice", self.allowed)
+        return tuple(read)
+
+    def _read_one(self, value: object) -> object:
         if value == SOLVE and isinstance(value, str):
             if self.blank:
                 return SOLVE
@@ -97,7 +120,8 @@ class Number(FieldReader):
     def allowed(self) -> str:
         """What may stand here, in words."""
         kind = "a whole number" if self.whole else "a number"
-        return f"{kind} {self.range.describe()}{', or solve' if self.blank else ''}"
+        chosen = ", or choose: with a list of them" if self.choose else ""
+        return f"{kind} {self.range.describe()}{', or solve' if self.blank else ''}{chosen}"
 
     def _json_schema(self) -> JsonSchema:
         """A number in the range, or what a YAML 1.2 parser takes for text: `50_000`."""
@@ -105,6 +129,16 @@ class Number(FieldReader):
         accepted: list[JsonSchema] = [number, NUMBER_TEXT]
         if self.blank:
             accepted.append({"const": SOLVE})
+        if self.choose:
+            items = {"type": "array", "items": {"anyOf": accepted[:2]}, "minItems": 1, "uniqueItems": True}
+            accepted.append(
+                {
+                    "type": "object",
+                    "properties": {"choose": items},
+                    "required": ["choose"],
+                    "additionalProperties": False,
+                }
+            )
         return {"anyOf": accepted}
 
 
@@ -177,6 +211,48 @@ class Choice(FieldReader):
 
     def _json_schema(self) -> JsonSchema:
         return {"enum": list(self.words)}
+
+
+@dataclass(frozen=True)
+class ChoiceOfKinds(FieldReader):
+    """`choose:` with a list of kinds."""
+
+    words: tuple[str, ...]
+
+    def _read(self, value: object) -> object:
+        allowed = f"choose: with a list of {listed(self.words)}"
+        alternatives = value.get("choose") if isinstance(value, dict) and set(value) == {"choose"} else None
+        if not isinstance(alternatives, list | tuple) or not alternatives:
+            raise wrong_type(value, allowed)
+        for word in alternatives:
+            if word not in self.words:
+                suggestion = nearest_value(word, self.words) if isinstance(word, str) else None
+                raise refuse("unknown-kind", f"must be {allowed}", allowed, suggestion)
+        if len(set(alternatives)) < len(alternatives):
+            raise refuse("contradiction", "an alternative is listed twice", allowed)
+        return Choose(choose=tuple(alternatives))
+
+    def _json_schema(self) -> JsonSchema:
+        items = {"type": "array", "items": {"enum": list(self.words)}, "minItems": 1, "uniqueItems": True}
+        return {
+            "type": "object",
+            "properties": {"choose": items},
+            "required": ["choose"],
+            "additionalProperties": False,
+        }
+
+
+@dataclass(frozen=True)
+class Flag(FieldReader):
+    """`true` or `false`."""
+
+    def _read(self, value: object) -> object:
+        if not isinstance(value, bool):
+            raise wrong_type(value, "true or false")
+        return value
+
+    def _json_schema(self) -> JsonSchema:
+        return {"type": "boolean"}
 
 
 @dataclass(frozen=True)

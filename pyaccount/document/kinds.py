@@ -30,6 +30,8 @@ class Kinds:
     what: str
     members: tuple[type[Section], ...]
     default: str | None = None
+    #: Reads a mapping whose kind is itself a choice: `kind: {choose: [...]}`.
+    choice: type[Section] | None = None
 
     @property
     def by_kind(self) -> dict[str, type[Section]]:
@@ -44,6 +46,8 @@ class Kinds:
     def member(self, value: object) -> type[Section] | None:
         """The member that a raw value belongs to, if its kind is known."""
         kind = value.get("kind", self.default) if isinstance(value, dict) else None
+        if isinstance(kind, dict):
+            return self.choice
         return self.by_kind.get(kind) if isinstance(kind, str) else None
 
     def read(self, value: object, _: object = None) -> object:

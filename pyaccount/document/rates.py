@@ -1,40 +1,127 @@
-"""The sampling rate and batch size that a body states, in whichever of the allowed ways."""
+"""How often a record takes part: the three ways to say it, and what they mean for each sampler.
+
+The participation rate p₀ is the long-run share of rounds that a record takes part in, whatever the sampler; the
+expected batch size is p₀ times the data set. The sampling probability p is what the sampler itself draws with: the same
+number for Poisson and fixed-size sampling, conditional on availability for b-min-sep sampling, p₀ = 1/(b − 1 + 1/p),
+and within the current part for cyclic Poisson sampling, p₀ = p/b. Balls in bins have none: p₀ = 1/T.
+"""
 
 from __future__ import annotations
 
-from pyaccount.document.samplers import Deterministic, FixedSize
-from pyaccount.document.sections import Training
+import math
+
+from pyaccount.document.fields import Choose
+from pyaccount.document.matrices import Dense, Identity, Toeplitz
+from pyaccount.document.ranges import RATE_AGREEMENT
+from pyaccount.document.samplers import BallsInBins, BMinSep, CyclicPoisson, Deterministic, FixedSize
 from pyaccount.document.views import Body
 
-#: The fields that state a rate by themselves. For the samplers of this version both mean the same number.
+#: The fields that state a rate by themselves.
 RATE_FIELDS = ("sampling_probability", "participation_rate")
 
 
-def stated_rates(training: Training) -> dict[str, float]:
-    """The rates a body states, by the field that states them; `expected_batch_size` does with `dataset_size`."""
-    rates = {field: rate for field in RATE_FIELDS if (rate := number(getattr(training, field))) is not None}
+def bands(body: Body) -> int | None:
+    """The number of non-zero diagonals of the matrix; None while it is a choice, or for a matrix from a file."""
+    matrix = body.matrix
+    if isinstance(matrix, Identity):
+        return 1
+    if isinstance(matrix, Dense):
+        return None
+    if isinstance(matrix, Toeplitz):
+        listed = matrix.coefficients if isinstance(matrix.coefficients, tuple) else ()
+        used = [k for k, c in enumerate(listed) if isinstance(c, int | float) and c != 0.0]
+        return used[-1] + 1 if used else None
+    # A matrix with errors has no bands to speak of.
+    stated = getattr(matrix, "bands", None)
+    return stated if isinstance(stated, int) else None
+
+
+def separation(body: Body) -> int | None:
+    """b of b-min-sep and cyclic Poisson sampling, the number of bands unless said otherwise; None while it is a choice."""
+    sampler = body.sampler
+    if isinstance(sampler, BMinSep):
+        return bands(body) if sampler.min_separation is None else number_of(sampler.min_separation)
+    if isinstance(sampler, CyclicPoisson):
+        return bands(body) if sampler.partitions is None else number_of(sampler.partitions)
+    return None
+
+
+def stated_rates(body: Body) -> dict[str, float]:
+    """The participation rates a body states, by the field that states them; `expected_batch_size` does with `dataset_size`."""
+    training = body.training
+    rates: dict[str, float] = {}
+    probability, rate = number(training.sampling_probability), number(training.participation_rate)
+    if probability is not None and not isinstance(body.sampler, BallsInBins):
+        converted = _rate_of(body, probability)
+        if converted is not None:
+            rates["sampling_probability"] = converted
+    if rate is not None:
+        rates["participation_rate"] = rate
     batch, records = number(training.expected_batch_size), number(training.dataset_size)
     if batch is not None and records is not None and batch <= records:
         rates["expected_batch_size"] = batch / records
     return rates
 
 
-def sampling_rate(body: Body) -> float:
-    """The probability with which a record joins a round.
+def _rate_of(body: Body, probability: float) -> float | None:
+    """The participation rate that goes with a sampling probability."""
+    if isinstance(body.sampler, BMinSep | CyclicPoisson):
+        b = separation(body)
+        if b is None:
+            return None
+        return probability / b if isinstance(body.sampler, CyclicPoisson) else 1.0 / (b - 1.0 + 1.0 / probability)
+    return probability
 
-    For Poisson sampling this is the sampling probability, for fixed-size sampling the batch over the data set. Raises
-    `ValueError` if the body has no rate: because its order is deterministic, or because the batch is still a blank.
+
+def participation_rate(body: Body) -> float:
+    """The long-run share of rounds that a record takes part in.
+
+    Raises `ValueError` if the body has none: because its order is deterministic, or because the batch is still a blank.
     """
     if isinstance(body.sampler, Deterministic):
         raise ValueError("a deterministic order has no sampling rate")
+    if isinstance(body.sampler, BallsInBins):
+        return 1.0 / bins(body)
     if isinstance(body.sampler, FixedSize):
         assert body.training.dataset_size is not None
         return batch_size(body) / body.training.dataset_size
-    rates = stated_rates(body.training)
+    rates = stated_rates(body)
     if rates:
         # Several statements agree to rounding; the largest is safe.
         return max(rates.values())
     raise ValueError("the expected batch size is still to be solved")
+
+
+def sampling_probability(body: Body) -> float:
+    """What the sampler draws with; the participation rate for Poisson and fixed-size sampling. Raises `ValueError` as above."""
+    stated = number(body.training.sampling_probability)
+    rate = participation_rate(body)
+    if isinstance(body.sampler, BMinSep | CyclicPoisson):
+        b = separation(body)
+        assert b is not None  # choices are made before anything is computed
+        if isinstance(body.sampler, CyclicPoisson):
+            probability = rate * b
+        else:
+            free = 1.0 - rate * (b - 1)
+            probability = rate / free if free > 0.0 else math.inf
+        # A rate of 1/b means a probability of 1; rounding must not leave it below.
+        converted = 1.0 if rate * b >= 1.0 - RATE_AGREEMENT else min(1.0, probability)
+        if stated is None:
+            return converted
+        # Several statements agree to rounding; the largest is safe. One alone is not converted there and back.
+        return max(stated, converted) if len(stated_rates(body)) > 1 else stated
+    return rate
+
+
+def bins(body: Body) -> int:
+    """T of balls in bins. Raises `ValueError` if nothing states it."""
+    sampler = body.sampler
+    assert isinstance(sampler, BallsInBins)
+    if sampler.bins is not None:
+        return sampler.bins
+    for rate in stated_rates(body).values():
+        return max(1, round(1.0 / rate))
+    raise ValueError("the number of bins is not given")
 
 
 def batch_size(body: Body) -> int:
@@ -45,12 +132,27 @@ def batch_size(body: Body) -> int:
     records = body.training.dataset_size
     if not isinstance(body.sampler, FixedSize) or records is None:
         raise ValueError("only fixed-size sampling has a fixed batch size")
-    for field, rate in stated_rates(body.training).items():
+    for field, rate in stated_rates(body).items():
         batch = number(body.training.expected_batch_size) if field == "expected_batch_size" else None
         return round(rate * records if batch is None else batch)
     raise ValueError("the batch size is still to be solved")
 
 
+def expected_batch_size(body: Body) -> float | None:
+    """The expected batch size, where the data set's size is known."""
+    training = body.training
+    if training.expected_batch_size is not None:
+        return number(training.expected_batch_size)
+    if training.dataset_size is None or isinstance(body.sampler, Deterministic):
+        return None
+    return participation_rate(body) * training.dataset_size
+
+
 def number(value: object) -> int | float | None:
-    """The value if it is a number: not absent, not a blank, not wrong."""
+    """The value if it is a number: not absent, not a blank, not a choice, not wrong."""
     return value if isinstance(value, int | float) else None
+
+
+def number_of(value: int | Choose) -> int | None:
+    """A whole number that is not a choice."""
+    return value if isinstance(value, int) else None

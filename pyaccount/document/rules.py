@@ -11,10 +11,11 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.fields import BLANKS, SOLVE
-from pyaccount.document.ranges import RATE_AGREEMENT
-from pyaccount.document.rates import RATE_FIELDS, number, stated_rates
-from pyaccount.document.samplers import Deterministic, FixedSize, Poisson
+from pyaccount.document.fields import BLANKS, SOLVE, Choose
+from pyaccount.document.matrices import Toeplitz
+from pyaccount.document.ranges import BINS, RATE_AGREEMENT
+from pyaccount.document.rates import RATE_FIELDS, bands, number, separation, stated_rates
+from pyaccount.document.samplers import BallsInBins, BMinSep, CyclicPoisson, Deterministic, FixedSize, Poisson
 from pyaccount.document.views import Body
 from pyaccount.errors import Path, Problem, path_text
 
@@ -29,6 +30,7 @@ _WHOLE, _ROUNDING = 1e-3, 1e-15
 def broken_rules(document: Document) -> Iterator[Problem]:
     """Every problem of the document's fields taken together."""
     yield from one_blank(document)
+    yield from choices_compare_noise(document)
     for body in document.bodies:
         for rule in _BODY_RULES:
             yield from rule(document, body)
@@ -45,6 +47,34 @@ def blanks(document: Document) -> list[Path]:
     return sorted(found, key=document.position)
 
 
+def choices_compare_noise(document: Document) -> Iterator[Problem]:
+    """A choice is made by the error at the target, so the noise is what is solved for."""
+    for path in choices(document):
+        if len(document.bodies) > 1:
+            message = "choose: is for documents with one body"
+            yield document.problem("contradiction", path, message)
+        elif number(getattr(document.bodies[0].noise, "multiplier", None)) is not None:
+            message = (
+                "choose: takes the matrix with the smallest error at the target, so noise.multiplier must be solve"
+            )
+            yield document.problem("contradiction", path, message)
+
+
+def choices(document: Document) -> Iterator[Path]:
+    """The paths of the document's `choose:` lists."""
+    for body in document.bodies:
+        for field in ("kind", "bands"):
+            if isinstance(getattr(body.matrix, field, None), Choose):
+                yield body.at("matrix", field)
+
+
+def choice_at(document: Document, path: Path) -> tuple[int | float | str, ...]:
+    """The alternatives at a path of `choices`."""
+    body = next(body for body in document.bodies if path[: len(body.path)] == body.path)
+    chosen: Choose = getattr(body.matrix, str(path[-1]))
+    return chosen.choose
+
+
 def one_blank(document: Document) -> Iterator[Problem]:
     """A document has one blank, or none."""
     found = blanks(document)
@@ -56,7 +86,7 @@ def one_blank(document: Document) -> Iterator[Problem]:
 
 
 def rate_is_given(document: Document, body: Body) -> Iterator[Problem]:
-    """Poisson and fixed-size sampling need to know how much of the data set joins a round."""
+    """Sampling needs to know how much of the data set joins a round."""
     training = body.training
     given = [training.expected_batch_size, *(getattr(training, field) for field in RATE_FIELDS)]
     if any(value is not None for value in given):
@@ -70,6 +100,18 @@ def rate_is_given(document: Document, body: Body) -> Iterator[Problem]:
     elif isinstance(body.sampler, FixedSize):
         message = "fixed-size sampling needs the size of its batches: give expected_batch_size"
         yield document.problem("missing-key", body.at("training", "expected_batch_size"), message)
+    elif isinstance(body.sampler, BMinSep | CyclicPoisson):
+        message = (
+            f"{body.sampler.kind} sampling needs its rate: give participation_rate, sampling_probability, "
+            "or expected_batch_size together with dataset_size"
+        )
+        yield document.problem("missing-key", body.at("training", "participation_rate"), message)
+    elif isinstance(body.sampler, BallsInBins) and body.sampler.bins is None:
+        message = (
+            "balls in bins need their number: give sampler.bins, participation_rate, or expected_batch_size together with "
+            "dataset_size"
+        )
+        yield document.problem("missing-key", body.at("sampler", "bins"), message)
 
 
 def dataset_size_is_given(document: Document, body: Body) -> Iterator[Problem]:
@@ -79,10 +121,12 @@ def dataset_size_is_given(document: Document, body: Body) -> Iterator[Problem]:
     reason = None
     if isinstance(body.sampler, FixedSize):
         reason = "fixed-size sampling draws from a known number of records"
-    elif isinstance(body.sampler, Poisson) and batch == SOLVE:
+    elif not isinstance(body.sampler, Deterministic) and batch == SOLVE:
         reason = "an expected batch size can be solved for only with a known number of records"
-    elif isinstance(body.sampler, Poisson) and batch is not None:
+    elif not isinstance(body.sampler, Deterministic) and batch is not None:
         without_rate = all(getattr(training, field) is None for field in RATE_FIELDS)
+        if isinstance(body.sampler, BallsInBins) and body.sampler.bins is not None:
+            without_rate = False
         reason = "expected_batch_size gives the sampling rate only together with it" if without_rate else None
     if reason is not None and training.dataset_size is None:
         message = f"dataset_size is required: {reason}"
@@ -111,7 +155,7 @@ def batch_is_whole(document: Document, body: Body) -> Iterator[Problem]:
         return
     if records is None or training.expected_batch_size is not None:
         return
-    for field, rate in stated_rates(training).items():
+    for field, rate in stated_rates(body).items():
         drawn = rate * records
         if round(drawn) == 0 or abs(drawn - round(drawn)) > min(RATE_AGREEMENT * records, _WHOLE + _ROUNDING * drawn):
             message = (
@@ -123,9 +167,9 @@ def batch_is_whole(document: Document, body: Body) -> Iterator[Problem]:
 
 def rates_agree(document: Document, body: Body) -> Iterator[Problem]:
     """A rate that is given in several ways is the same in all."""
-    if not isinstance(body.sampler, Poisson | FixedSize):
+    if isinstance(body.sampler, Deterministic):
         return
-    rates = {body.at("training", field): rate for field, rate in stated_rates(body.training).items()}
+    rates = {body.at("training", field): rate for field, rate in stated_rates(body).items()}
     paths = sorted(rates, key=document.position)
     for path in paths[1:]:
         first, rate = paths[0], rates[path]
@@ -146,10 +190,12 @@ def blank_batch_is_free(document: Document, body: Body) -> Iterator[Problem]:
         message = "a deterministic order has no batch size to solve for: the guarantee does not depend on it"
         yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
         return
-    for field in RATE_FIELDS:
-        if number(getattr(body.training, field)) is not None:
-            message = "expected_batch_size is to be solved, which this would fix"
-            yield document.problem("contradiction", body.at("training", field), message)
+    fixed = [body.at("training", field) for field in RATE_FIELDS if number(getattr(body.training, field)) is not None]
+    if isinstance(body.sampler, BallsInBins) and number(body.sampler.bins) is not None:
+        fixed.append(body.at("sampler", "bins"))
+    for path in fixed:
+        message = "expected_batch_size is to be solved, which this would fix"
+        yield document.problem("contradiction", path, message)
 
 
 def deterministic_order(document: Document, body: Body) -> Iterator[Problem]:
@@ -166,7 +212,90 @@ def deterministic_order(document: Document, body: Body) -> Iterator[Problem]:
         yield document.problem("contradiction", body.at("sampler", "max_participations"), message)
 
 
+def bands_fit(document: Document, body: Body) -> Iterator[Problem]:
+    """A matrix has no more diagonals than rounds, and none but the last may be without a first coefficient."""
+    matrix = body.matrix
+    rounds, width = number(body.training.iterations), bands(body)
+    field = "coefficients" if isinstance(matrix, Toeplitz) else "bands"
+    if rounds is not None and width is not None and width > rounds:
+        message = f"the matrix has {width} bands, but there are only {rounds:_} iterations"
+        yield document.problem("contradiction", body.at("matrix", field), message, allowed=f"at most {rounds}")
+    if isinstance(matrix, Toeplitz) and isinstance(matrix.coefficients, tuple):
+        first = matrix.coefficients[0]
+        if isinstance(first, int | float) and first == 0.0:
+            message = (
+                "the first coefficient stands on the diagonal and must be greater than 0, or the matrix has no inverse"
+            )
+            yield document.problem("out-of-range", (*body.at("matrix", "coefficients"), 0), message)
+
+
+def separation_covers_bands(document: Document, body: Body) -> Iterator[Problem]:
+    """Participations of a record must not meet in the matrix: at least `bands` rounds lie between them."""
+    b, width = separation(body), bands(body)
+    if b is None or width is None or width <= b:
+        return
+    field = "min_separation" if isinstance(body.sampler, BMinSep) else "partitions"
+    message = (
+        f"the matrix has {width} bands, so that a record's participations must be at least {width} rounds apart, but this "
+        f"allows {b}: take at most {b} bands, or {field} of at least {width}"
+    )
+    yield document.problem("contradiction", body.at("sampler", field), message, allowed=f"at least {width}")
+
+
+def rate_is_feasible(document: Document, body: Body) -> Iterator[Problem]:
+    """A record that takes part at most every b rounds has a participation rate of at most 1/b."""
+    b = separation(body)
+    if b is None or not isinstance(body.sampler, BMinSep | CyclicPoisson):
+        return
+    stated = body.sampler.min_separation if isinstance(body.sampler, BMinSep) else body.sampler.partitions
+    what = "bands" if stated is None else "a separation" if isinstance(body.sampler, BMinSep) else "partitions"
+    for field, rate in stated_rates(body).items():
+        if rate * b > 1.0 + RATE_AGREEMENT:
+            records = number(body.training.dataset_size)
+            batch = f", that is a batch of at most {records / b:.10g}" if records is not None else ""
+            message = (
+                f"this is a participation rate of {rate:.10g}, but a record takes part at most once in {b} rounds: at most "
+                f"1/{b} = {1.0 / b:.6g} is feasible{batch}; or {what} of at most {math.floor(1.0 / rate * (1 + 1e-12))}"
+            )
+            yield document.problem("infeasible-rate", body.at("training", field), message)
+
+
+def bins_are_whole(document: Document, body: Body) -> Iterator[Problem]:
+    """Balls in bins: the participation rate is 1/T, and every bin has its turn."""
+    sampler = body.sampler
+    if not isinstance(sampler, BallsInBins):
+        return
+    if number(body.training.sampling_probability) is not None:
+        message = "balls in bins draw no probability: give sampler.bins, participation_rate or expected_batch_size"
+        yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
+    for field, rate in stated_rates(body).items():
+        whole = max(1, round(1.0 / rate))
+        count = whole if sampler.bins is None else number(sampler.bins)
+        if count is not None and not math.isclose(rate * count, 1.0, rel_tol=RATE_AGREEMENT):
+            message = (
+                f"this is a participation rate of {rate:.10g}, but with {count} bins it is 1/{count} = {1.0 / count:.6g}"
+                if sampler.bins is not None
+                else f"the participation rate is 1 over a whole number of bins, but this is 1/{1.0 / rate:.10g}"
+            )
+            yield document.problem("infeasible-rate", body.at("training", field), message)
+    counts = {body.at("sampler", "bins"): number(sampler.bins)} if sampler.bins is not None else {}
+    if sampler.bins is None:
+        counts |= {body.at("training", field): max(1, round(1.0 / rate)) for field, rate in stated_rates(body).items()}
+    rounds = number(body.training.iterations)
+    for path, count in counts.items():
+        if count is not None and rounds is not None and count > rounds:
+            message = f"there are {count} bins, but only {rounds:_} iterations: some bins never have a turn"
+            yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")
+        elif count is not None and count not in BINS:
+            message = f"this makes {count} bins; their number must be {BINS.describe()}"
+            yield document.problem("out-of-range", path, message)
+
+
 _BODY_RULES = (
+    bands_fit,
+    separation_covers_bands,
+    rate_is_feasible,
+    bins_are_whole,
     rate_is_given,
     dataset_size_is_given,
     batch_fits,

@@ -17,7 +17,8 @@ from pyaccount.document.samplers import Sampler
 VERSION = 1
 
 Adjacency = Literal["add-remove", "zero-out", "replace-one"]
-Method = Literal["auto", "pld"]
+Method = Literal["auto", "pld", "monte-carlo"]
+Verification = Literal["betting", "fixed-sample"]
 
 
 class Privacy(Section):
@@ -62,10 +63,18 @@ class Accounting(Section):
     """How the answer is computed."""
 
     method: Annotated[Method, Choice(get_args(Method))] = Field(
-        default="auto", description="The engine: the best that applies (auto), or privacy loss distributions (pld)."
+        default="auto",
+        description="The engine: the best that applies (auto), privacy loss distributions (pld), or sampling of the "
+        "privacy loss (monte-carlo).",
     )
-    tolerance: Annotated[float, Number(ranges.TOLERANCE)] = Field(
-        default=1e-4, description="The width of the answer's interval, relative to the answer."
+    verification: Annotated[Verification, Choice(get_args(Verification))] = Field(
+        default="betting",
+        description="How samples certify a claim: by betting against it (betting), or by the mean of a number of plain "
+        "samples fixed beforehand (fixed-sample).",
+    )
+    tolerance: Annotated[float | None, Number(ranges.TOLERANCE)] = Field(
+        default=None,
+        description="The width of the answer's interval, relative to the answer. Omitted: 1e-4, or 0.01 for sampling.",
     )
     seed: Annotated[int | None, Number(ranges.SEED, whole=True)] = Field(
         default=None, description="The seed of everything that is sampled."

@@ -29,7 +29,11 @@ FIELD_ALIASES: dict[str, tuple[str, ...]] = {
         "accounting.seed": "random_seed rng_seed",
         "accounting.time_limit": "timeout max_time",
         "sampler.max_participations": "participations num_participations",
-        "sampler.min_separation": "min_sep separation",
+        "sampler.min_separation": "min_sep separation b",
+        "sampler.bins": "cycle_length num_bins epoch_length",
+        "sampler.start": "warm_start",
+        "matrix.bands": "num_bands bandwidth",
+        "matrix.coefficients": "coefs toeplitz_coefficients first_column",
         "sampler.kind": "type",
     }.items()
     for alias in aliases.split()
@@ -48,6 +52,12 @@ VALUE_ALIASES: dict[str, str] = {
         "identity": "eye i dp-sgd",
         "gaussian": "normal gauss gaussian-noise",
         "pld": "prv numerical fft",
+        "monte-carlo": "montecarlo mc sampling simulation",
+        "b-min-sep": "bminsep min-sep b-minsep b-min-separation",
+        "balls-in-bins": "bnb ballsinbins balls-and-bins",
+        "cyclic-poisson": "cyclicpoisson cyclic",
+        "banded-square-root": "bsr square-root sqrt",
+        "optimal-toeplitz": "banded-toeplitz optimal",
     }.items()
     for alias in aliases.split()
 }

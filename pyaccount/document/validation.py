@@ -97,7 +97,8 @@ class _Review:
             fields.append("phases")
         self.guesses += 1
         target = _meant_field(str(key), parent, fields) if self.guesses <= _MOST_GUESSES else None
-        if target is None:
+        # A key of another kind belongs where it stands, but not to this kind.
+        if target is None or target == path:
             suggestion = None
         else:
             self.meant.update(target[:length] for length in range(1, len(target) + 1))

@@ -1,11 +1,13 @@
 """Plan in, evidence out: where the numbers are computed.
 
-`engine` puts questions to the core on this machine, `solve` fills the blank, `group_lemma` gives the black-box contrast.
-This room knows plans and the core; it does not know how a certificate is worded.
+`engine` puts questions to the core on this machine, `solve` fills the blank, `sampling` judges mechanisms by samples,
+`choose` compares what a document leaves open, `group_lemma` gives the black-box contrast. This room knows plans and the
+core; it does not know how a certificate is worded.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -18,9 +20,10 @@ from pyaccount.plan.plan import Plan, compile_document
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
+    from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.reduction import DirectedBounds
 
-__all__ = ["Answer", "Claim", "DirectedAnswer", "Engine", "Evidence", "Question", "Report", "execute"]
+__all__ = ["Answer", "Claim", "DirectedAnswer", "Engine", "Evidence", "Question", "Report", "execute", "run"]
 
 #: The relative width of the δ intervals of a profile.
 PROFILE_TOLERANCE = 1e-2
@@ -64,6 +67,25 @@ class Evidence:
     group_lemma: GroupLemma | None
 
 
+def run(
+    plan: Plan, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None
+) -> tuple[Plan, Evidence | SampledEvidence]:
+    """Make the choices that the document leaves open, then run the plan. Gives the plan that was run, and its evidence."""
+    report = report or silent
+    began = time.monotonic()
+    limit = plan.document.accounting.time_limit if time_limit is None else time_limit
+    if plan.candidates:
+        from pyaccount.execute.choose import choose  # noqa: PLC0415 - seldom needed
+
+        plan = choose(plan, threads=threads, time_limit=limit, report=report)
+    remaining = None if limit is None else max(limit - (time.monotonic() - began), 1e-9)
+    if not plan.sampled:
+        return plan, execute(plan, threads=threads, time_limit=remaining, report=report)
+    from pyaccount.execute.sampling import execute_sampled  # noqa: PLC0415 - that room imports this one's engine
+
+    return plan, execute_sampled(plan, threads=threads, time_limit=remaining, report=report)
+
+
 def given(value: float | None) -> float:
     """The coordinate that a question gives."""
     assert value is not None
@@ -79,7 +101,7 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
     solution, holds, known = None, True, None
     if document.blank is None:
         report("checking the claim", 0, 3)
-        verdict = decide(document, engine, document.accounting.tolerance)
+        verdict = decide(document, engine, plan.tolerance)
         holds, known = verdict.holds, verdict.answer
     elif document.blank[-1] not in ("epsilon", "delta"):
         solution = solve(document, engine, report)
@@ -87,7 +109,7 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
         plan = compile_document(document)
     bounds = plan.bounds()
     report("composing", 0, 3)
-    claim = _claim(document, engine, bounds, known)
+    claim = _claim(document, engine, bounds, known, plan.tolerance)
     report("profile", 1, 3)
     points = document.accounting.profile
     if points is None:
@@ -101,9 +123,9 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
     return Evidence(document, holds, claim, solution, profile, contrast, lemma)
 
 
-def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None) -> Claim:
+def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None, tolerance: float) -> Claim:
     """Pin the claim from both sides; `known` is an answer already found for its given coordinate."""
-    privacy, tolerance = document.privacy, document.accounting.tolerance
+    privacy = document.privacy
     if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0):
         at_delta = finite(known or engine.ask(bounds, Question(None, privacy.delta, tolerance)))
         at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, PROFILE_TOLERANCE))

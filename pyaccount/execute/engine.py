@@ -96,7 +96,11 @@ class Engine:
             for direction in DIRECTIONS:
                 above = intervals[wanted[bounds[direction].upper, question]]
                 below = intervals[wanted[bounds[direction].lower, question]]
-                directions[direction] = DirectedAnswer(min(below.lower, above.upper), above.upper, above, below)
+                if below.lower > above.upper:
+                    raise NumericsError(
+                        f"the bounds cross ({below.lower!r} above {above.upper!r}): this is a defect, nothing is certified"
+                    )
+                directions[direction] = DirectedAnswer(below.lower, above.upper, above, below)
             answers.append(Answer(question, directions))
         return answers
 

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount.document import separation
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.progress import Report
@@ -89,7 +90,7 @@ class Search:
         path = document.blank
         assert path is not None
         self.document, self.engine, self.report, self.path = document, engine, report, path
-        self.tolerance = document.accounting.tolerance
+        self.tolerance = compile_document(document).tolerance
         self.held: dict[float, Verdict] = {}
         self.failed: dict[float, Verdict] = {}
         self.undecided: dict[float, Verdict] = {}
@@ -133,7 +134,11 @@ def solve(document: Document, engine: Engine, report: Report) -> Solution:
     if body.sampler.kind == "fixed-size" and document.privacy.adjacency == "add-remove":
         assert document.privacy.group_size != "solve"
         spare = document.privacy.group_size
-    return _largest_whole(search, body.training.dataset_size - spare, "record in a batch")
+    most = body.training.dataset_size - spare
+    if body.sampler.kind == "cyclic-poisson":
+        # A batch comes from one of the parts.
+        most //= separation(body) or 1
+    return _largest_whole(search, most, "record in a batch")
 
 
 def _target(document: Document) -> str:

@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.document import BallsInBins, BMinSep, CyclicPoisson, Identity, bins, separation
 from pyaccount.plan.common import number, rounds, whole
 from pyaccount.plan.deterministic import participations
 from pyaccount.plan.reduction import DirectedBounds, combine, gaussian, tight
+from pyaccount.plan.strategy import SLACK, strategy
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document import Body, Document
 
 
 def unamplified_bounds(document: Document) -> DirectedBounds:
-    """One Gaussian mechanism: each body's rounds with sensitivity k (2k under replace-one), no sampling.
+    """One Gaussian mechanism: each body's run with the participations of a record revealed and as bad as they can be.
 
-    A body without sampling keeps its own number of participations.
+    The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows. A
+    mixture is dominated by its worst component (joint quasi-convexity of the hockey stick), so this bounds the sampled
+    run too.
     """
     sensitivity = float(whole(document.privacy.group_size)) * (2 if document.privacy.adjacency == "replace-one" else 1)
     parts = []
     for body in document.bodies:
-        count = body.count * participations(body) if body.sampler.kind == "none" else rounds(body)
-        part = gaussian(sensitivity, number(body.noise.multiplier))
+        shift, count = _worst(document, body)
+        part = gaussian(sensitivity * shift, number(body.noise.multiplier))
         parts.append(tight(part, part, count))
     return combine(parts, merge_gaussians=True)
+
+
+def _worst(document: Document, body: Body) -> tuple[float, int]:
+    """The largest ‖Cx‖ of a run, from above, and how many such runs there are."""
+    sampler = body.sampler
+    if isinstance(sampler, BallsInBins):
+        return strategy(document, body).bin_gram(bins(body))[1], body.count
+    if isinstance(sampler, BMinSep | CyclicPoisson):
+        b = separation(body) or 1
+        return strategy(document, body).sensitivity(b, whole(body.training.iterations))[0] * (1.0 + SLACK), body.count
+    if isinstance(body.matrix, Identity):
+        return 1.0, body.count * participations(body) if sampler.kind == "none" else rounds(body)
+    apart = (sampler.min_separation or 1) if sampler.kind == "none" else 1
+    return strategy(document, body).sensitivity(apart, participations(body))[0] * (1.0 + SLACK), body.count

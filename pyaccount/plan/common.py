@@ -17,6 +17,10 @@ NOISE = (
     "Fresh Gaussian noise with standard deviation σ times the clip norm is added to every released sum, drawn from a "
     "generator that cannot be predicted."
 )
+MATRIX_NOISE = (
+    "The noise of the iterations is C⁻¹Z, C the matrix stated and Z with independent Gaussian rows of standard deviation σ times "
+    "the clip norm, drawn from a generator that cannot be predicted; Z is released in no other way."
+)
 ADJACENCY = {
     "add-remove": "Neighbouring data sets differ in up to k records added, or up to k records removed.",
     "zero-out": (
@@ -58,6 +62,7 @@ def rounds(body: Body) -> int:
     return body.count * whole(body.training.iterations)
 
 
-def basic_assumptions(privacy: Privacy) -> tuple[str, ...]:
-    """What every reduction here assumes of the run."""
-    return (ADJACENCY[privacy.adjacency], CLIPPING, NOISE)
+def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, ...]:
+    """What every reduction here assumes of the run; with a matrix, of the body that has it."""
+    noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE
+    return (ADJACENCY[privacy.adjacency], CLIPPING, noise)

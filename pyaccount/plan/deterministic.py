@@ -1,11 +1,14 @@
-"""No sampling: every record takes part in rounds fixed beforehand. One Gaussian mechanism, exactly."""
+"""No sampling: every record takes part in rounds fixed beforehand. One Gaussian mechanism."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.errors import DocumentError
 from pyaccount.plan.common import basic_assumptions, number, shown, whole
-from pyaccount.plan.reduction import DirectedBounds, Reduction, gaussian, tight
+from pyaccount.plan.reduction import DirectedBounds, Reduction, enclosed, gaussian, tight
+from pyaccount.plan.sampled import matrix_text
+from pyaccount.plan.strategy import SLACK, strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -24,7 +27,9 @@ def participations(body: Body) -> int:
 
 
 def reduce(document: Document, body: Body) -> Reduction:
-    """Sensitivity k in each of m rounds (2k under replace-one): the Gaussian mechanism with sensitivity k√m."""
+    """Sensitivity k·max_x ‖Cx‖ over the participation patterns x (2k under replace-one), which is k√m for m rounds with C = I."""
+    if body.matrix.kind != "identity":
+        return _with_matrix(document, body)
     privacy = document.privacy
     factor = 2 if privacy.adjacency == "replace-one" else 1
 
@@ -44,12 +49,62 @@ def reduce(document: Document, body: Body) -> Reduction:
         rounds=m if body.count == 1 else f"{body.count} × {m}",
         tight=True,
         remark=None,
-        assumptions=(
-            *basic_assumptions(privacy),
-            "Which records take part in which round is fixed beforehand, does not depend on the data, and does not change for "
-            "the other records when a record is added, removed or replaced.",
-            f"No record takes part in more than {m} rounds of a run.",
-        ),
+        assumptions=_assumptions(document, body, m),
         components=1,
         bounds=bounds,
+        gaussian=True,
+    )
+
+
+def _with_matrix(document: Document, body: Body) -> Reduction:
+    privacy = document.privacy
+    if body.training.iterations == "solve":
+        message = "the matrix depends on the number of iterations"
+        raise DocumentError([document.problem("no-valid-bound", body.at("training", "iterations"), message)])
+    factor = 2 if privacy.adjacency == "replace-one" else 1
+    m = participations(body)
+    above, below = strategy(document, body).sensitivity(separation_of(body), m)
+    attained = above == below
+    k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
+
+    def bounds() -> DirectedBounds:
+        group, noise = factor * whole(privacy.group_size), number(body.noise.multiplier)
+        upper, lower = gaussian(group * above * (1.0 + SLACK), noise), gaussian(group * below * (1.0 - SLACK), noise)
+        return enclosed((upper, upper), (lower, lower), body.count)
+
+    return Reduction(
+        path=body.path,
+        subject=f"no sampling, {matrix_text(body)}",
+        theorem="the Gaussian mechanism with the largest sensitivity of a participation pattern",
+        source=(
+            "Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; Kalinin & Lampert 2024 (arXiv:2405.13763), Theorem 2"
+            if attained
+            else "Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; cross products of columns bounded from above"
+        ),
+        pair=f"N({'' if factor == 1 else '2·'}{k}·{above:.6g}, {sigma}²) against N(0, {sigma}²)",
+        rounds=str(body.count),
+        tight=attained,
+        remark=None
+        if attained
+        else f"The sensitivity is an upper bound; evenly spaced rounds reach {below:.6g}, which gives the lower end.",
+        assumptions=_assumptions(document, body, str(m)),
+        components=1,
+        bounds=bounds,
+        gaussian=True,
+    )
+
+
+def separation_of(body: Body) -> int:
+    """The least distance between two participations of a body without sampling."""
+    return (body.sampler.min_separation or 1) if body.sampler.kind == "none" else 1
+
+
+def _assumptions(document: Document, body: Body, m: str) -> tuple[str, ...]:
+    apart = separation_of(body)
+    return (
+        *basic_assumptions(document.privacy, body),
+        "Which records take part in which round is fixed beforehand, does not depend on the data, and does not change for "
+        "the other records when a record is added, removed or replaced.",
+        f"No record takes part in more than {m} rounds of a run"
+        + (f", nor twice within {apart} rounds." if apart > 1 else "."),
     )

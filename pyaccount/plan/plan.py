@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import path_text
-from pyaccount.plan import deterministic, fixed_size, poisson
+from pyaccount.errors import DocumentError, path_text
+from pyaccount.plan import cyclic_poisson, deterministic, fixed_size, poisson, sampled
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
+from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +21,17 @@ if TYPE_CHECKING:
 REDUCERS: dict[str, Callable[[Document, Body], Reduction]] = {
     "poisson": poisson.reduce,
     "fixed-size": fixed_size.reduce,
+    "b-min-sep": sampled.reduce,
+    "balls-in-bins": sampled.reduce,
+    "cyclic-poisson": cyclic_poisson.reduce,
     "none": deterministic.reduce,
 }
+
+#: The samplers whose rounds are analysed one by one, which a matrix would tie together.
+ROUND_BY_ROUND = ("poisson", "fixed-size")
+
+#: The relative width of the answer's interval where the document does not say.
+COMPOSED_TOLERANCE, SAMPLED_TOLERANCE = 1e-4, 1e-2
 
 #: How many compositions solving a blank takes, typically: a bracket, a few secant steps, the two ends.
 SEARCH_STEPS = 16
@@ -29,12 +39,30 @@ SEARCH_STEPS = 16
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a plan will cost, roughly: from the engine's scaling laws, within a factor of a few."""
+    """What composing will cost, roughly: from the engine's scaling laws, within a factor of a few."""
 
     compositions: int
     evaluations: int
     transform_length: int
     seconds: float
+
+
+def _duration(seconds: float) -> str:
+    """A time for people."""
+    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A candidate of a choice, with the noise multiplier it needs by the pilot's estimate and the error that goes with it."""
+
+    matrix: str
+    bands: int
+    noise_multiplier: float
+    prefix_sum_mse: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +71,34 @@ class Plan:
 
     document: Document
     reductions: tuple[Reduction, ...]
+    #: What the `choose:` lists leave to choose from, and the document that has them; empty without.
+    candidates: tuple[Document, ...] = ()
+    asked: Document | None = None
+    #: What was compared to make the choices.
+    considered: tuple[Considered, ...] = ()
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the mechanism is judged by sampling its privacy loss."""
+        return any(reduction.sampled is not None for reduction in self.reductions)
+
+    @property
+    def tolerance(self) -> float:
+        """The relative width of the answer's interval: the document's, or the engine's default."""
+        stated = self.document.accounting.tolerance
+        return stated if stated is not None else SAMPLED_TOLERANCE if self.sampled else COMPOSED_TOLERANCE
 
     @property
     def closed_form(self) -> bool:
         """Whether the whole composition is one Gaussian mechanism, read without discretisation."""
-        plain = all(reduction.components == 1 and reduction.tight for reduction in self.reductions)
+        plain = all(reduction.gaussian for reduction in self.reductions)
         return plain and self.document.accounting.method == "auto"
 
     @property
     def engine(self) -> str:
         """The engine, for people."""
+        if self.sampled:
+            return "Monte Carlo: samples of the privacy loss, bounded by their proposal, and wagers against the claim"
         if self.closed_form:
             return "closed form (one Gaussian mechanism)"
         return "privacy loss distributions: connect-the-dots upper and lower bounds, tilted FFT, both directions"
@@ -84,7 +130,7 @@ class Plan:
         questions = 2 + 2 * (len(profile) if profile is not None else 6) + (2 * SEARCH_STEPS if searching else 0)
         if self.closed_form:
             return Estimate(questions, questions, 0, 1e-3)
-        tolerance = self.document.accounting.tolerance
+        tolerance = self.tolerance
         evaluations = sum(1500 * math.sqrt(1e-4 / tolerance) for _ in self.reductions)
         components = max(reduction.components for reduction in self.reductions)
         iterations = sum(
@@ -95,6 +141,33 @@ class Plan:
         seconds = questions * (evaluations * (components + 2) * 0.5e-6 + length * 0.1e-6)
         return Estimate(questions, round(evaluations), length, seconds)
 
+    def sampling_cost(self) -> list[str]:
+        """What a test of the claim takes with plain samples, for people: without drawing any."""
+        reduction = self.reductions[0]
+        assert reduction.sampled is not None
+        delta = self.document.privacy.delta
+        body = self.document.bodies[0]
+        probe = (
+            self.document
+            if body.noise.multiplier != "solve"
+            else self.document.with_value(body.at("noise", "multiplier"), 1.0)
+        )
+        mechanism = compile_document(probe).reductions[0].sampled
+        assert mechanism is not None
+        cost = mechanism().cost
+        lines = [f"one sample takes about {cost / 1000:.3g} µs on one core"]
+        if delta != "solve":
+            log = math.log(100.0 / delta)
+            easy, hard = 7.0 * log / delta, 51.0 * log / delta
+            lines.append(
+                f"a verification with plain samples would take about {easy:.2g} of them if the truth is half of δ, {hard:.2g} at "
+                f"80 %: {_duration(easy * cost / 2e9)} to {_duration(hard * cost / 2e9)} on two cores"
+            )
+        lines.append(
+            "samples drawn where losses are large, with bounded weights, take fewer: --estimate asks the pilot how many"
+        )
+        return lines
+
     def run(self, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None) -> Certificate:
         """Execute the plan on this machine and certify the result.
 
@@ -102,15 +175,57 @@ class Plan:
         reaches, `LimitError` at the time limit, `KeyboardInterrupt` on Ctrl-C; there is no partial certificate.
         """
         from pyaccount.certificate.issue import issue  # noqa: PLC0415 - the certificate room is not needed to plan
-        from pyaccount.execute import execute  # noqa: PLC0415
+        from pyaccount.execute import run  # noqa: PLC0415
 
-        return issue(self, execute(self, threads=threads, time_limit=time_limit, report=report))
+        plan, evidence = run(self, threads=threads, time_limit=time_limit, report=report)
+        return issue(plan, evidence)
 
 
 def compile_document(document: Document) -> Plan:
-    """Choose the reduction for each body of the document. Raises `DocumentError` for what no theorem covers."""
-    plan = Plan(document, tuple(REDUCERS[body.sampler.kind](document, body) for body in document.bodies))
-    if document.blank is None or document.blank[-1] in ("epsilon", "delta"):
+    """Choose the reduction for each body of the document. Raises `DocumentError` for what no theorem covers.
+
+    A document with `choose:` lists is planned as the first of its candidates; `Plan.candidates` holds them all.
+    """
+    candidates = document.candidates()
+    first = _compile_one(candidates[0])
+    return Plan(first.document, first.reductions, tuple(candidates), document) if document.choices else first
+
+
+def _compile_one(document: Document) -> Plan:
+    problems = []
+    for body in document.bodies:
+        if body.matrix.kind != "identity" and body.sampler.kind in ROUND_BY_ROUND:
+            problems.append(
+                document.problem(
+                    "no-valid-bound",
+                    body.at("sampler", "kind"),
+                    f"with a matrix the rounds depend on one another, and no bound is known for {body.sampler.kind} sampling; "
+                    "b-min-sep, balls-in-bins and cyclic-poisson keep a record's participations apart",
+                    allowed="b-min-sep, balls-in-bins, cyclic-poisson or none",
+                )
+            )
+    if problems:
+        raise DocumentError(problems)
+    plan = Plan(document, tuple(_reducer(document, body)(document, body) for body in document.bodies))
+    if document.accounting.method == "monte-carlo" and not plan.sampled:
+        message = "only b-min-sep, balls-in-bins and Poisson sampling of single records are judged by sampling"
+        raise DocumentError(
+            [document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")]
+        )
+    if not plan.sampled and (document.blank is None or document.blank[-1] in ("epsilon", "delta")):
         # Refusals that depend on numbers show before anything runs.
         plan.bounds()
+    if any(body.matrix.kind == "dense" for body in document.bodies) and not any(
+        body.training.iterations == "solve" for body in document.bodies
+    ):
+        # So do those that depend on a file.
+        for body in document.bodies:
+            strategy(document, body)
     return plan
+
+
+def _reducer(document: Document, body: Body) -> Callable[[Document, Body], Reduction]:
+    if body.sampler.kind == "poisson" and document.accounting.method == "monte-carlo":
+        # b-min-sep with b = 1 is Poisson sampling.
+        return sampled.reduce
+    return REDUCERS[body.sampler.kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document import sampling_rate
+from pyaccount.document import sampling_probability
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
 from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, gaussian, tight
 
@@ -18,13 +18,13 @@ def reduce(document: Document, body: Body) -> Reduction:
     two_sided = privacy.adjacency == "replace-one"
     blank_rate = body.training.expected_batch_size == "solve"
     k = shown(privacy.group_size, "k")
-    p = "p" if blank_rate else f"{sampling_rate(body):g}"
+    p = "p" if blank_rate else f"{sampling_probability(body):g}"
     sigma = shown(body.noise.multiplier, "σ")
     mixture = f"Σ_j Bin(j; {k}, {p})·N({{sign}}j, {sigma}²)"
     other = mixture.format(sign="−") if two_sided else f"N(0, {sigma}²)"
 
     def bounds() -> DirectedBounds:
-        group, rate, noise = whole(privacy.group_size), sampling_rate(body), number(body.noise.multiplier)
+        group, rate, noise = whole(privacy.group_size), sampling_probability(body), number(body.noise.multiplier)
         if rate >= 1.0:
             # Every record is in every batch: a Gaussian mechanism.
             part = gaussian(2.0 * group if two_sided else float(group), noise)

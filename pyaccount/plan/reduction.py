@@ -17,6 +17,7 @@ from pyaccount import _core
 
 if TYPE_CHECKING:
     from pyaccount.errors import Path
+    from pyaccount.plan.sampled import SampledMechanism
 
 Direction = Literal["remove", "add"]
 DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")
@@ -70,6 +71,10 @@ class Reduction:
     assumptions: tuple[str, ...]
     components: int
     bounds: Callable[[], DirectedBounds]
+    #: Whether the rounds are Gaussian mechanisms, which compose to one.
+    gaussian: bool = False
+    #: For a mechanism that is judged by sampling; it has no rounds to compose.
+    sampled: Callable[[], SampledMechanism] | None = None
 
 
 def tight(remove: Part, add: Part, count: int) -> DirectedBounds:

@@ -42,6 +42,17 @@ phases:
 accounting: {tolerance: 0.01, profile: [1, 2.5], time_limit: 10 min, seed: 7, method: pld}
 """
 
+CHOOSING = """\
+pyaccount: 1
+name: choosing
+privacy: {adjacency: zero-out, epsilon: 4, delta: 1e-6}
+training: {dataset_size: 1000, participation_rate: 0.1, iterations: 100}
+sampler: {kind: b-min-sep, min_separation: 8, start: cold}
+matrix: {kind: {choose: [optimal-toeplitz, banded-square-root]}, bands: {choose: [4, 8]}, normalize: true}
+noise: {multiplier: solve}
+accounting: {method: monte-carlo, verification: betting, seed: 3}
+"""
+
 Found = tuple[str, str, int | None, int | None]
 
 

@@ -63,7 +63,28 @@ FIELDS = [
     (10, "  iterations: 10.5", "wrong-type", "training.iterations", 15),
     (10, "  iterations: '10.5'", "wrong-type", "training.iterations", 15),
     (12, "  kind: poison", "unknown-kind", "sampler.kind", 9),
-    (12, "  kind: b-min-sep", "unknown-kind", "sampler.kind", 9),
+    (12, "  kind: user-b-min-sep", "unknown-kind", "sampler.kind", 9),
+    (12, "  kind: shuffled", "unknown-kind", "sampler.kind", 9),
+    (12, "  kind: {choose: [poisson, b-min-sep]}", "wrong-type", "sampler.kind", 9),
+    (12, "  kind: b-min-sep\n  min_separation: 0", "out-of-range", "sampler.min_separation", 19),
+    (12, "  kind: b-min-sep\n  min_separation: 1e10", "out-of-range", "sampler.min_separation", 19),
+    (12, "  kind: b-min-sep\n  min_separation: 1.5", "wrong-type", "sampler.min_separation", 19),
+    (12, "  kind: b-min-sep\n  min_separation: {choose: [2, 4]}", "wrong-type", "sampler.min_separation", 19),
+    (12, "  kind: b-min-sep\n  min_separation: solve", "wrong-type", "sampler.min_separation", 19),
+    (12, "  kind: b-min-sep\n  start: tepid", "unknown-value", "sampler.start", 10),
+    (12, "  kind: b-min-sep\n  start: true", "wrong-type", "sampler.start", 10),
+    (12, "  kind: b-min-sep\n  bins: 3", "unknown-key", "sampler.bins", 3),
+    (12, "  kind: b-min-sep\n  partitions: 3", "unknown-key", "sampler.partitions", 3),
+    (12, "  kind: balls-in-bins\n  bins: 0", "out-of-range", "sampler.bins", 9),
+    (12, "  kind: balls-in-bins\n  bins: 4097", "out-of-range", "sampler.bins", 9),
+    (12, "  kind: balls-in-bins\n  bins: 2.5", "wrong-type", "sampler.bins", 9),
+    (12, "  kind: balls-in-bins\n  bins: solve", "wrong-type", "sampler.bins", 9),
+    (12, "  kind: balls-in-bins\n  bins:", "wrong-type", "sampler.bins", 8),
+    (12, "  kind: balls-in-bins\n  min_separation: 3", "unknown-key", "sampler.min_separation", 3),
+    (12, "  kind: cyclic-poisson\n  partitions: 0", "out-of-range", "sampler.partitions", 15),
+    (12, "  kind: cyclic-poisson\n  partitions: 1e10", "out-of-range", "sampler.partitions", 15),
+    (12, "  kind: cyclic-poisson\n  partitions: true", "wrong-type", "sampler.partitions", 15),
+    (12, "  kind: cyclic-poisson\n  start: warm", "unknown-key", "sampler.start", 3),
     (12, "  kind: 3", "wrong-type", "sampler.kind", 9),
     (12, "  kind: [poisson]", "wrong-type", "sampler.kind", 9),
     (12, "  kind:", "wrong-type", "sampler.kind", 8),
@@ -92,7 +113,64 @@ FIELDS = [
     (14, "  multiplier: 1\naccounting: {time_limit: 0}", "out-of-range", "accounting.time_limit", 26),
     (14, "  multiplier: 1\naccounting: {time_limit: 1000 days}", "out-of-range", "accounting.time_limit", 26),
     (14, "  multiplier: 1\naccounting: {time_limit: true}", "wrong-type", "accounting.time_limit", 26),
+    (14, "  multiplier: {choose: [1, 2]}", "wrong-type", "noise.multiplier", 15),
+    (14, "  multiplier: 1\naccounting: {method: prv2}", "unknown-value", "accounting.method", 22),
+    (14, "  multiplier: 1\naccounting: {method: {choose: [pld]}}", "wrong-type", "accounting.method", 22),
+    (14, "  multiplier: 1\naccounting: {verification: bet}", "unknown-value", "accounting.verification", 28),
+    (14, "  multiplier: 1\naccounting: {verification: true}", "wrong-type", "accounting.verification", 28),
+    (14, "  multiplier: 1\naccounting: {tolerance: null}", "wrong-type", "accounting.tolerance", 25),
+    (14, "  multiplier: 1\naccounting: {seed: 1.5}", "wrong-type", "accounting.seed", 20),
+    (14, "  multiplier: 1\naccounting: {seed: seven}", "wrong-type", "accounting.seed", 20),
 ]
+
+MATRICES = [
+    # the matrix, the slug, the path, the column
+    ("{kind: banded-square-root}", "missing-key", "matrix.bands", 9),
+    ("{kind: optimal-toeplitz}", "missing-key", "matrix.bands", 9),
+    ("{kind: toeplitz}", "missing-key", "matrix.coefficients", 9),
+    ("{kind: dense}", "missing-key", "matrix.file", 9),
+    ("{kind: banded-square-root, bands: 0}", "out-of-range", "matrix.bands", 43),
+    ("{kind: banded-square-root, bands: 16385}", "out-of-range", "matrix.bands", 43),
+    ("{kind: banded-square-root, bands: 1.5}", "wrong-type", "matrix.bands", 43),
+    ("{kind: optimal-toeplitz, bands: solve}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: [4, 8]}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: 4, normalize: 1}", "wrong-type", "matrix.normalize", 55),
+    ("{kind: optimal-toeplitz, bands: 4, normalize: 'true'}", "wrong-type", "matrix.normalize", 55),
+    ("{kind: optimal-toeplitz, bands: 4, file: a.npy}", "unknown-key", "matrix.file", 44),
+    ("{kind: identity, bands: 1}", "unknown-key", "matrix.bands", 26),
+    ("{kind: toeplitz, coefficients: []}", "out-of-range", "matrix.coefficients", 40),
+    ("{kind: toeplitz, coefficients: 1}", "wrong-type", "matrix.coefficients", 40),
+    ("{kind: toeplitz, coefficients: {choose: [1]}}", "wrong-type", "matrix.coefficients", 40),
+    ("{kind: toeplitz, coefficients: [1, -0.5]}", "out-of-range", "matrix.coefficients[1]", 44),
+    ("{kind: toeplitz, coefficients: [1, .nan]}", "out-of-range", "matrix.coefficients[1]", 44),
+    ("{kind: toeplitz, coefficients: [.inf, 1]}", "out-of-range", "matrix.coefficients[0]", 41),
+    ("{kind: toeplitz, coefficients: [1, 2e9]}", "out-of-range", "matrix.coefficients[1]", 44),
+    ("{kind: toeplitz, coefficients: [1, x, 0.5]}", "wrong-type", "matrix.coefficients[1]", 44),
+    ("{kind: toeplitz, coefficients: [1, true]}", "wrong-type", "matrix.coefficients[1]", 44),
+    ("{kind: dense, file: 3}", "wrong-type", "matrix.file", 29),
+    ("{kind: dense, file: ''}", "out-of-range", "matrix.file", 29),
+    ("{kind: dense, file: a.npy, bands: 3}", "unknown-key", "matrix.bands", 36),
+    ("{kind: optimal-toeplitz, bands: {choose: []}}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {choose: 4}}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {choose: [4, 8, 4]}}", "contradiction", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {choose: [4, 0]}}", "out-of-range", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {choose: [4, 2.5]}}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {choose: [4, solve]}}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {choose: [4, true]}}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {choose: [{choose: [4]}]}}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {choose: {choose: [4]}}}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {choose: [4], from: 3}}", "wrong-type", "matrix.bands", 41),
+    ("{kind: optimal-toeplitz, bands: {chose: [4]}}", "wrong-type", "matrix.bands", 41),
+    ("{kind: {choose: []}, bands: 4}", "wrong-type", "matrix.kind", 16),
+    ("{kind: {choose: optimal-toeplitz}, bands: 4}", "wrong-type", "matrix.kind", 16),
+    ("{kind: {choose: [optimal-toeplitz, identity]}, bands: 4}", "unknown-kind", "matrix.kind", 16),
+    ("{kind: {choose: [optimal-toeplitz, [dense]]}, bands: 4}", "unknown-kind", "matrix.kind", 16),
+    ("{kind: {choose: [optimal-toeplitz, optimal-toeplitz]}, bands: 4}", "contradiction", "matrix.kind", 16),
+    ("{kind: {choose: {choose: [optimal-toeplitz]}}, bands: 4}", "wrong-type", "matrix.kind", 16),
+    ("{kind: {choose: [optimal-toeplitz]}}", "missing-key", "matrix.bands", 9),
+    ("{kind: {choose: [optimal-toeplitz]}, bands: 4, coefficients: [1]}", "unknown-key", "matrix.coefficients", 56),
+]
+FIELDS += [(15, f"matrix: {text}", slug, path, column) for text, slug, path, column in MATRICES]
 
 
 @pytest.mark.parametrize("case", FIELDS)
@@ -121,6 +199,12 @@ KEYS = [
     ({13: "nois:", 14: "  multiplier: 1"}, "nois", 13, 1, "noise"),
     ({2: None, 15: "titel: x"}, "titel", 14, 1, None),
     ({15: "epochs: 3"}, "epochs", 15, 1, None),
+    ({12: "  kind: b-min-sep\n  b: 3"}, "sampler.b", 13, 3, "min_separation"),
+    ({12: "  kind: balls-in-bins\n  num_bins: 100"}, "sampler.num_bins", 13, 3, "bins"),
+    ({12: "  kind: cyclic-poisson\n  q: 0.5", 9: "  # no rate"}, "sampler.q", 13, 3, "training.sampling_probability"),
+    ({15: "matrix: {kind: optimal-toeplitz, num_bands: 3}"}, "matrix.num_bands", 15, 34, "bands"),
+    ({15: "matrix: {kind: toeplitz, coefs: [1]}"}, "matrix.coefs", 15, 26, "coefficients"),
+    ({15: "matrix: {kind: toeplitz, coefficients: [1], normalise: true}"}, "matrix.normalise", 15, 45, "normalize"),
     ({15: '"a b": 3'}, "['a b']", 15, 1, None),
     ({15: f"{'n' * 70}: 3"}, "n" * 70, 15, 1, None),
 ]
@@ -136,12 +220,51 @@ def test_unknown_key(case: tuple[dict[int, str | None], str, int, int, str | Non
         assert len(problems) == 1, "what the key was meant for counts as given"
 
 
+OF_OTHER_KINDS = [
+    {12: "  kind: poisson\n  min_separation: 2"},
+    {12: "  kind: b-min-sep\n  bins: 2"},
+    {12: "  kind: balls-in-bins\n  start: cold"},
+    {15: "matrix: {kind: toeplitz, coefficients: [1], bands: 1}"},
+    {15: "matrix: {kind: {choose: [optimal-toeplitz]}, bands: 1, file: a.npy}"},
+]
+
+
+@pytest.mark.parametrize("changes", OF_OTHER_KINDS)
+def test_a_key_of_another_kind_is_not_suggested_to_itself(changes: dict[int, str | None], tmp_path: Path) -> None:
+    (problem,) = problems_of(written(tmp_path, edited(changes)))
+    assert (problem.slug, problem.suggestion) == ("unknown-key", None)
+    assert problem.allowed is not None
+    assert "kind" in problem.allowed
+    assert str(problem.path[-1]) not in problem.allowed
+
+
+def test_a_choice_of_kinds_must_be_a_list(tmp_path: Path) -> None:
+    """What belongs beside the list stands in it: two problems, for neither the kinds nor the bands are there."""
+    text = edited({15: "matrix: {kind: {choose: [optimal-toeplitz], bands: 4}}"})
+    assert found(tmp_path, text) == [("missing-key", "matrix.bands", 15, 9), ("wrong-type", "matrix.kind", 15, 16)]
+    text = edited({15: "matrix: {choose: [optimal-toeplitz], bands: 4}"})
+    assert found(tmp_path, text) == [("missing-key", "matrix.kind", 15, 9), ("unknown-key", "matrix.choose", 15, 10)]
+
+
 SUGGESTIONS = [
     ({12: "  kind: Poisson"}, "poisson"),
     ({12: "  kind: fixed_size"}, "fixed-size"),
     ({12: "  kind: without-replacement"}, "fixed-size"),
     ({12: "  kind: deterministic"}, "none"),
     ({12: "  kind: xyz"}, None),
+    ({12: "  kind: b_min_sep"}, "b-min-sep"),
+    ({12: "  kind: bmin-sep"}, "b-min-sep"),
+    ({12: "  kind: user-b-min-sep"}, "b-min-sep"),
+    ({12: "  kind: bnb"}, "balls-in-bins"),
+    ({12: "  kind: balls_and_bins"}, "balls-in-bins"),
+    ({12: "  kind: cyclic"}, "cyclic-poisson"),
+    ({12: "  kind: b-min-sep\n  start: wram"}, "warm"),
+    ({15: "matrix: {kind: bsr, bands: 4}"}, "banded-square-root"),
+    ({15: "matrix: {kind: banded-toeplitz, bands: 4}"}, "optimal-toeplitz"),
+    ({15: "matrix: {kind: toeplits, coefficients: [1]}"}, "toeplitz"),
+    ({15: "matrix: {kind: {choose: [optimal-toeplitz, bsr]}, bands: 4}"}, "banded-square-root"),
+    ({15: "accounting: {method: mc}"}, "monte-carlo"),
+    ({15: "accounting: {verification: fixed_sample}"}, "fixed-sample"),
     ({4: "  adjacency: add_remove"}, "add-remove"),
     ({4: "  adjacency: substitution"}, "replace-one"),
     ({14: "  multiplier: 1\n  kind: normal"}, "gaussian"),
@@ -285,7 +408,7 @@ def test_rendering(tmp_path: Path) -> None:
     )
     assert second == (
         f"{path}:12:9: sampler.kind = 'poison' [unknown-kind]\n"
-        "    no sampler of this kind exists: must be poisson, fixed-size or none\n"
+        "    no sampler of this kind exists: must be poisson, fixed-size, b-min-sep, balls-in-bins, cyclic-poisson or none\n"
         "    did you mean poisson?"
     )
     assert max(map(len, third.splitlines())) < 200 + len(str(path))

@@ -1,5 +1,6 @@
 """Seeded mutations of documents: each gives a document or a `DocumentError`, soon, and never anything else."""
 
+import contextlib
 import copy
 import json
 import random
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from document_samples import BASE, PHASED, written
+from document_samples import BASE, CHOOSING, PHASED, written
 
 from pyaccount.document import Document, load
 from pyaccount.errors import SLUGS, DocumentError
@@ -19,10 +20,13 @@ JUNK: list[Any] = [
     None, True, False, 0, -1, 1, 3, 10**30, -(10**30), 0.5, 1e-5, 1e308, float("nan"), float("inf"), "", " ", "solve",
     "poisson", "fixed-size", "none", "1e-5", "50_000", "10 min", "x" * 300, "a\nb", "ünï", "<<", "kind", [], {}, [[]],
     [1, 2], ["solve"], {"kind": "none"}, {"kind": ["none"]}, {"kind": None}, {"a": {"b": {"c": 1}}}, "2026-02-11",
+    "b-min-sep", "balls-in-bins", "cyclic-poisson", "toeplitz", "dense", {"choose": [2, 4]}, {"choose": []}, {"choose": 4},
+    {"choose": ["banded-square-root"]}, {"choose": [{"choose": [2]}]},
 ]  # fmt: skip
 KEYS = ["kind", "multiplier", "iterations", "epsilon", "phases", "training", "sampler", "noise", "matrix", "name",
         "count", "privacy", "accounting", "steps", "batch_size", "sampling_probability", "participation_rate", "", "é",
-        "max_participations", "<<", "0"]  # fmt: skip
+        "max_participations", "<<", "0", "choose", "bands", "coefficients", "file", "min_separation", "bins",
+        "partitions", "start", "normalize"]  # fmt: skip
 TEXT = [*":-[]{}&*!|>'\"%@`#,?\n\t \\~<=_.0e1", "\n  ", ": ", "- ", "&a ", "*a", "!!str ", "\n---\n", "solve", "\ufeff"]
 
 
@@ -87,10 +91,17 @@ def outcome(source: Any, overrides: Sequence[str] = ()) -> Document | DocumentEr
             assert problem.slug in SLUGS
             assert problem.message
             assert problem.render()
+    else:
+        candidates: list[Document] = []
+        # Only choices can leave nothing to choose from.
+        with contextlib.suppress(*[DocumentError] * bool(result.choices)):
+            candidates = result.candidates()
+            assert candidates
+        assert not any(candidate.choices for candidate in candidates)
     return result
 
 
-@pytest.mark.parametrize("base", [BASE, PHASED], ids=["base", "phased"])
+@pytest.mark.parametrize("base", [BASE, PHASED, CHOOSING], ids=["base", "phased", "choosing"])
 @pytest.mark.parametrize("seed", range(10))
 def test_mutated_mappings(seed: int, base: str, tmp_path: Path) -> None:
     rng = random.Random(seed)
@@ -111,7 +122,7 @@ def test_mutated_mappings(seed: int, base: str, tmp_path: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("base", [BASE, PHASED], ids=["base", "phased"])
+@pytest.mark.parametrize("base", [BASE, PHASED, CHOOSING], ids=["base", "phased", "choosing"])
 @pytest.mark.parametrize("seed", range(10))
 def test_garbled_texts(seed: int, base: str, tmp_path: Path) -> None:
     rng = random.Random(seed)

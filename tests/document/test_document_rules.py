@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from document_samples import BASE, edited, found, load_text, problems_of, written
 
-from pyaccount.document import batch_size, load, sampling_rate
+from pyaccount.document import batch_size, load, sampling_probability
 
 HEAD = """\
 pyaccount: 1
@@ -40,7 +40,7 @@ ACCEPTED = [
 def test_rates(sampler: str, training: str, rate: float, batch: int | None, tmp_path: Path) -> None:
     text = f"{HEAD}sampler: {{kind: {sampler}}}\ntraining: {{iterations: 10, {training}}}\n"
     (body,) = load_text(tmp_path, text).bodies
-    assert sampling_rate(body) == pytest.approx(rate, rel=1e-15)
+    assert sampling_probability(body) == pytest.approx(rate, rel=1e-15)
     if batch is None:
         with pytest.raises(ValueError, match="fixed-size"):
             batch_size(body)
@@ -195,15 +195,15 @@ def test_a_blank_batch_has_no_rate_yet(tmp_path: Path) -> None:
         document = load_text(tmp_path, edited({**changes, 12: f"  kind: {kind}"}))
         assert document.blank == ("training", "expected_batch_size")
         with pytest.raises(ValueError, match="to be solved"):
-            sampling_rate(document.bodies[0])
+            sampling_probability(document.bodies[0])
         filled = document.with_value(("training", "expected_batch_size"), 250)
-        assert sampling_rate(filled.bodies[0]) == 0.005
+        assert sampling_probability(filled.bodies[0]) == 0.005
 
 
 def test_a_deterministic_order_has_no_rate(tmp_path: Path) -> None:
     document = load_text(tmp_path, edited({12: "  kind: none"}))
     with pytest.raises(ValueError, match="deterministic"):
-        sampling_rate(document.bodies[0])
+        sampling_probability(document.bodies[0])
 
 
 def test_rules_stay_silent_about_what_was_reported(tmp_path: Path) -> None:

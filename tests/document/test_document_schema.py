@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from document_samples import BASE, PHASED, edited, load_text
+from document_samples import BASE, CHOOSING, PHASED, edited, load_text
 from jsonschema import Draft202012Validator
 from test_document_fields import FIELDS, KEYS, MISSING
 
@@ -67,6 +67,7 @@ def test_every_field_is_described() -> None:
 VALID = [
     BASE,
     PHASED,
+    CHOOSING,
     edited({6: "  delta: 1.0e-5", 8: "  dataset_size: 5e4", 10: "  iterations: '2_000'"}),
     edited({5: "  epsilon: .5", 6: "  delta: 1E-5", 8: "  dataset_size: 0050000", 10: "  iterations: 0x7d0"}),
     edited({5: "  epsilon: 1_000.5", 9: "  expected_batch_size: 5e2", 14: "  multiplier: 1_0.5e-1"}),
@@ -77,6 +78,19 @@ VALID = [
     edited({12: "  kind: fixed-size", 14: "  multiplier: 1\naccounting: {time_limit: 90, seed: 18446744073709551615}"}),
     edited({14: "  multiplier: 1\naccounting: {time_limit: 1 h 30 min, method: auto, tolerance: 1e-8}"}),
     edited({14: "  multiplier: 1\naccounting: {time_limit: '90', profile: [0, '1_0', 1e6]}"}),
+    edited({14: "  multiplier: 1\naccounting: {method: monte-carlo, verification: betting, seed: 0}"}),
+    edited({14: "  multiplier: 1\naccounting: {verification: fixed-sample, tolerance: 0.5}"}),
+    *(edited({12: f"  kind: {kind}"}) for kind in ("b-min-sep", "balls-in-bins", "cyclic-poisson")),
+    edited({12: "  kind: b-min-sep\n  min_separation: 1_00\n  start: cold"}),
+    edited({12: "  kind: balls-in-bins\n  bins: 1e2"}),
+    edited({12: "  kind: cyclic-poisson\n  partitions: '100'"}),
+    edited({15: "matrix: {kind: banded-square-root, bands: 2_000, normalize: false}"}),
+    edited({15: "matrix: {kind: optimal-toeplitz, bands: 1}"}),
+    edited({15: "matrix: {kind: toeplitz, coefficients: [1e-9, 0, .5, '1e9', 0], normalize: true}"}),
+    edited({15: "matrix: {kind: dense, file: ../folder/a matrix.npy}"}),
+    edited({15: "matrix: {kind: optimal-toeplitz, bands: {choose: [16_384, 8, '0x4']}}", 10: "  iterations: 20_000"}),
+    edited({15: "matrix: {kind: {choose: [banded-square-root, optimal-toeplitz]}, bands: 4, normalize: false}"}),
+    edited({15: "matrix: {kind: {choose: [optimal-toeplitz]}, bands: {choose: [4]}}"}),
 ]
 
 

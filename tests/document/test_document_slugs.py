@@ -22,6 +22,7 @@ TRIGGERS: dict[str, str | bytes] = {
     "empty-document": "",
     "file-too-large": b"#" * (1 << 21),
     "fractional-batch": edited({9: "  expected_batch_size: 1.5", 12: "  kind: fixed-size"}),
+    "infeasible-rate": edited({12: "  kind: b-min-sep\n  min_separation: 101"}),
     "merge-key": edited({14: "  <<: {multiplier: 1}"}),
     "missing-key": edited({2: None}),
     "non-string-key": edited({15: "1: 2"}),
@@ -72,6 +73,20 @@ def test_every_slug_of_this_room_has_a_test() -> None:
 @pytest.mark.parametrize("slug", sorted(TRIGGERS))
 def test_triggers(slug: str, tmp_path: Path) -> None:
     assert slug in {problem.slug for problem in problems_of(written(tmp_path, TRIGGERS[slug]))}
+
+
+@pytest.mark.parametrize("start", [0, 1], ids=["from-text", "from-mapping"])
+def test_a_matrix_file_is_read_beside_the_document(start: int, tmp_path: Path) -> None:
+    """`matrix-file` is the plan's to say: the language knows of no files but its own."""
+    path = written(tmp_path, edited({12: "  kind: none", 15: "matrix: {kind: dense, file: absent.npy}"}))
+    document = pyaccount.load(path)
+    with pytest.raises(errors.DocumentError) as caught:
+        pyaccount.compile(document if start == 0 else document.to_mapping())
+    (problem,) = caught.value.problems
+    assert (problem.slug, problem.path_text, problem.value) == ("matrix-file", "matrix.file", "absent.npy")
+    assert (problem.file, problem.line, problem.column) == ((str(path), 15, 29) if start == 0 else (None, None, None))
+    assert (str(tmp_path) in problem.message) == (start == 0)
+    assert "no such file" in problem.message
 
 
 def test_the_catalogue_reads_well() -> None:

@@ -78,12 +78,32 @@ pub fn upper_tail(x: f64, x_error: f64) -> Approximation {
     scaled_upper_tail(0.0, x, x_error)
 }
 
-/// `ln Σ exp(terms)` without overflow; −∞ for an empty sum.
+/// `ln Σ exp(terms)` without overflow; −∞ for an empty sum, +∞ if a term is, NaN if a term is.
 #[must_use]
 pub fn log_sum_exp(terms: impl Iterator<Item = f64> + Clone) -> f64 {
-    let largest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
-    if largest == f64::NEG_INFINITY {
+    // `f64::max` would pass a NaN over, and with it whatever the NaN stands for.
+    let largest = terms.clone().fold(f64::NEG_INFINITY, |a, b| if a.is_nan() || a > b { a } else { b });
+    if !largest.is_finite() {
         return largest;
     }
     largest + terms.map(|t| (t - largest).exp()).sum::<f64>().ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::log_sum_exp;
+
+    #[test]
+    #[allow(clippy::float_cmp)] // infinities
+    fn log_sums_keep_what_is_not_finite() {
+        let infinite = f64::INFINITY;
+        assert_eq!(log_sum_exp([].into_iter()), -infinite);
+        assert_eq!(log_sum_exp([-infinite, -infinite].into_iter()), -infinite);
+        assert_eq!(log_sum_exp([infinite, 0.0].into_iter()), infinite);
+        assert_eq!(log_sum_exp([infinite, infinite].into_iter()), infinite);
+        for terms in [[f64::NAN, 0.0], [0.0, f64::NAN], [f64::NAN, f64::NAN], [f64::NAN, -infinite]] {
+            assert!(log_sum_exp(terms.into_iter()).is_nan());
+        }
+        assert!((log_sum_exp([1e4, 1e4].into_iter()) - (1e4 + std::f64::consts::LN_2)).abs() < 1e-11);
+    }
 }

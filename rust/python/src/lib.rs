@@ -15,6 +15,7 @@ use rayon::prelude::*;
 
 mod door;
 mod errors;
+mod sampling;
 
 use errors::raise;
 
@@ -174,5 +175,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Profile>()?;
     module.add_class::<Interval>()?;
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
+    module.add_class::<sampling::Sampled>()?;
+    module.add_class::<sampling::LossHistogram>()?;
+    let (instruction_sets, shard_size) = sampling::facts();
+    module.add("INSTRUCTION_SETS", instruction_sets)?;
+    module.add("SHARD_SIZE", shard_size)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

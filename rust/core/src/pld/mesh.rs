@@ -179,7 +179,7 @@ impl Mesh {
             } else {
                 nodes.push(right);
                 pending.pop();
-                if nodes.len() % 4096 == 0 {
+                if nodes.len().is_multiple_of(4096) {
                     run.check()?;
                 }
             }

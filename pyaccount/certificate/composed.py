@@ -1,0 +1,135 @@
+"""Numbers of a certificate from a composition: proven intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount.certificate.model import (
+    BudgetLine,
+    Composition,
+    DirectionResult,
+    Directions,
+    EvidenceRecord,
+    Guarantee,
+    ProfilePoint,
+    Solved,
+)
+from pyaccount.certificate.numbers import Numbers, considered, ordered
+from pyaccount.certificate.rounding import plain
+from pyaccount.errors import path_text
+from pyaccount.plan.reduction import DIRECTIONS, Direction
+
+if TYPE_CHECKING:
+    from pyaccount.execute import Claim, Evidence
+    from pyaccount.execute.engine import Answer
+    from pyaccount.plan.plan import Plan
+
+#: The lines of the error budget, in the order of the computation.
+SOURCES = {
+    "truncation": "loss beyond the last lattice point of a round, counted as infinite",
+    "window": "composed loss above the transform's window",
+    "aliasing": "mass wrapped around the window (lower end)",
+    "transform_rounding": "rounding of the Fourier transforms and powers",
+    "mass_rounding": "rounding of masses, tilt and scale",
+    "profile_relative_error": "largest relative error of a profile evaluation (relative, inside the discretised bounds)",
+}
+
+
+def composed(plan: Plan, evidence: Evidence) -> Numbers:
+    """The numbers of a certificate; `plan` is the plan with its blank filled."""
+    claim = evidence.claim
+    return Numbers(
+        guarantee=Guarantee(
+            kind="deterministic",
+            epsilon=claim.epsilon,
+            epsilon_lower=ordered(claim.at_delta.lower, claim.epsilon, "ε"),
+            delta=min(claim.delta, 1.0),
+            delta_lower=ordered(min(claim.at_epsilon.lower, 1.0), min(claim.delta, 1.0), "δ"),
+            failure_probability=0.0,
+        ),
+        solved=_solved(plan, evidence),
+        directions=Directions(**{d: _direction(evidence, d) for d in DIRECTIONS}),
+        profile=[_point(answer) for answer in evidence.profile],
+        evidence=_evidence(plan, claim),
+    )
+
+
+def _solved(plan: Plan, evidence: Evidence) -> Solved | None:
+    if evidence.solution is not None:
+        solution = evidence.solution
+        return Solved(path=path_text(solution.path), value=solution.value, fails_at=solution.fails_at)
+    blank, claim = plan.document.blank, evidence.claim
+    if blank is None:
+        return None
+    value, below = (
+        (claim.epsilon, claim.at_delta.lower) if blank[-1] == "epsilon" else (claim.delta, claim.at_epsilon.lower)
+    )
+    return Solved(path=path_text(blank), value=value, fails_at=below if below > 0.0 else None)
+
+
+def _point(answer: Answer, direction: Direction | None = None) -> ProfilePoint:
+    source = answer if direction is None else answer.directions[direction]
+    assert answer.question.epsilon is not None
+    return ProfilePoint(
+        epsilon=answer.question.epsilon, delta=min(source.upper, 1.0), delta_lower=min(source.lower, 1.0)
+    )
+
+
+def _direction(evidence: Evidence, direction: Direction) -> DirectionResult:
+    at_delta = evidence.claim.at_delta.directions[direction]
+    at_epsilon = evidence.claim.at_epsilon.directions[direction]
+    return DirectionResult(
+        epsilon=at_delta.upper,
+        epsilon_lower=at_delta.lower,
+        delta=min(at_epsilon.upper, 1.0),
+        delta_lower=min(at_epsilon.lower, 1.0),
+        profile=[_point(answer, direction) for answer in evidence.profile],
+    )
+
+
+def _evidence(plan: Plan, claim: Claim) -> EvidenceRecord:
+    anchor = claim.at_delta if claim.anchor == "delta" else claim.at_epsilon
+    question = (
+        f"ε at δ = {plain(anchor.question.delta)}"
+        if anchor.question.delta is not None
+        else f"δ at ε = {plain(anchor.question.epsilon or 0.0)}"
+    )
+    bounds = plan.bounds()
+    compositions: list[Composition] = []
+    budget: list[BudgetLine] = []
+    # Directions that are one and the same composition are listed once.
+    shared = bounds["remove"] == bounds["add"]
+    for direction in DIRECTIONS[:1] if shared else DIRECTIONS:
+        label: Literal["remove", "add", "both"] = "both" if shared else direction
+        answer = anchor.directions[direction]
+        attained = all(reduction.tight for reduction in plan.reductions)
+        accounts = [("mechanism" if attained else "upper", answer.upper_account)]
+        if bounds[direction].lower != bounds[direction].upper and not attained:
+            accounts.append(("concrete-pair", answer.lower_account))
+        for bound, account in accounts:
+            compositions.append(
+                Composition(
+                    direction=label,
+                    bound=bound,  # type: ignore[arg-type]
+                    question=question,
+                    lower=account.lower,
+                    upper=account.upper,
+                    spacing=account.spacing,
+                    profile_evaluations=account.nodes,
+                    transform_length=account.transform_length,
+                    tilt=account.tilt,
+                )
+            )
+        budget += [
+            BudgetLine(source=text, direction=label, contribution=max(0.0, answer.upper_account.budget[key]))
+            for key, text in SOURCES.items()
+        ]
+    return EvidenceRecord(
+        engine=plan.engine,
+        tolerance=plan.tolerance,
+        within_tolerance=anchor.within_tolerance,
+        compositions=compositions,
+        sampling=None,
+        considered=considered(plan),
+        error_budget=budget,
+    )

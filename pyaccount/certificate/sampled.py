@@ -1,0 +1,125 @@
+"""Numbers of a certificate from samples: tested claims, confidence bounds and estimates, each in its own field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount import _core
+from pyaccount.certificate.model import (
+    BudgetLine,
+    DirectionResult,
+    Directions,
+    EvidenceRecord,
+    Guarantee,
+    ProfilePoint,
+    ProposalRecord,
+    SamplingRecord,
+    Solved,
+    TestRecord,
+)
+from pyaccount.certificate.numbers import Numbers, considered, ordered
+from pyaccount.errors import path_text
+
+if TYPE_CHECKING:
+    from pyaccount.errors import Path
+    from pyaccount.execute.sampling import SampledEvidence
+    from pyaccount.execute.sampling.execute import DirectionNumbers
+    from pyaccount.execute.sampling.profile import Point
+    from pyaccount.execute.sampling.verify import Test
+    from pyaccount.plan.plan import Plan
+
+
+def sampled(plan: Plan, evidence: SampledEvidence, blank: Path | None) -> Numbers:
+    """The numbers of a certificate; `blank` is where the document said `solve`."""
+    solved = None
+    if blank is not None and evidence.solved is not None:
+        solved = Solved(path=path_text(blank), value=evidence.solved, fails_at=evidence.fails_at)
+    return Numbers(
+        guarantee=Guarantee(
+            kind=evidence.kind,
+            epsilon=evidence.epsilon,
+            epsilon_lower=ordered(evidence.epsilon_lower, evidence.epsilon, "ε"),
+            delta=evidence.delta,
+            delta_lower=ordered(evidence.delta_lower, evidence.delta, "δ"),
+            failure_probability=evidence.failure_probability,
+        ),
+        solved=solved,
+        directions=Directions(
+            remove=_direction(evidence.directions["remove"]), add=_direction(evidence.directions["add"])
+        ),
+        profile=[_point(point) for point in evidence.profile],
+        evidence=_evidence(plan, evidence),
+    )
+
+
+def _point(point: Point) -> ProfilePoint:
+    return ProfilePoint(
+        epsilon=point.epsilon,
+        delta=point.upper,
+        delta_lower=min(point.lower, point.upper),
+        delta_estimate=min(point.estimate, 1.0),
+        standard_error=point.standard_error,
+    )
+
+
+def _direction(numbers: DirectionNumbers) -> DirectionResult:
+    return DirectionResult(
+        epsilon=numbers.epsilon,
+        epsilon_lower=numbers.epsilon_lower,
+        delta=numbers.delta,
+        delta_lower=numbers.delta_lower,
+        profile=[_point(point) for point in numbers.profile],
+    )
+
+
+def _evidence(plan: Plan, evidence: SampledEvidence) -> EvidenceRecord:
+    accepted = [test for test in evidence.tests if test.accepted]
+    last = {test.direction: test for test in accepted}
+    budget = []
+    for direction, test in last.items():
+        lines = {
+            "failure of the tests: part of δ, or stated beside the guarantee": evidence.total_probability,
+            "the generator: finite tail and grid of its normal numbers, rounding of its waiting times": test.limits.generator,
+            "rounding of the recursion, as a shift of each log density in nats (inside the samples)": test.limits.rounding,
+        }
+        budget += [
+            BudgetLine(source=source, direction=direction, contribution=contribution)
+            for source, contribution in lines.items()
+        ]
+    return EvidenceRecord(
+        engine=plan.engine,
+        tolerance=plan.tolerance,
+        within_tolerance=evidence.within_tolerance,
+        compositions=[],
+        sampling=SamplingRecord(
+            verification="fixed-sample" if evidence.fixed_sample is not None else "betting",
+            seed=evidence.seed,
+            seed_source="document" if evidence.seed_from_document else "system",
+            samples=evidence.samples,
+            shard_size=_core.SHARD_SIZE,
+            test_probability=evidence.test_probability,
+            total_probability=evidence.total_probability,
+            pointwise_failure_probability=evidence.pointwise_probability,
+            tests=[_test(test) for test in evidence.tests],
+        ),
+        considered=considered(plan),
+        error_budget=budget,
+    )
+
+
+def _test(test: Test) -> TestRecord:
+    return TestRecord(
+        direction=test.direction,
+        noise_multiplier=test.noise_multiplier,
+        epsilon=test.epsilon,
+        threshold=test.threshold,
+        proposal=ProposalRecord(parameter=test.proposal.parameter, stretch=test.proposal.stretch),
+        cap=test.limits.cap,
+        stakes=list(test.stakes),
+        samples=test.samples,
+        log_capital=test.log_capital,
+        log_target=test.log_target,
+        mean=test.mean,
+        standard_error=test.standard_error,
+        accepted=test.accepted,
+    )

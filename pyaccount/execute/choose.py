@@ -1,0 +1,61 @@
+"""Making the choices that a document leaves open: the candidate with the smallest prefix-sum error at the target.
+
+Each candidate's noise is calibrated, by the pilot where the mechanism is sampled, and the errors σ²·(1/n)‖AC⁻¹‖_F² are
+compared. Nothing of this enters the guarantee: it only says which mechanism to certify, and the samples of the
+certificate are others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import DocumentError
+from pyaccount.execute.engine import Engine
+from pyaccount.execute.solve import solve
+from pyaccount.plan.common import number
+from pyaccount.plan.plan import Considered, Plan, compile_document
+from pyaccount.plan.strategy import strategy
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+    from pyaccount.execute.progress import Report
+
+
+def choose(plan: Plan, *, threads: int, time_limit: float | None, report: Report) -> Plan:
+    """The plan for the best candidate, with what was considered. Raises `DocumentError` if none reaches the target."""
+    considered: list[Considered] = []
+    best: tuple[float, Document] | None = None
+    refused: DocumentError | None = None
+    for k, candidate in enumerate(plan.candidates):
+        matrix = candidate.bodies[0].matrix
+        label = f"{matrix.kind}, {getattr(matrix, 'bands', 1)} bands"
+        report(f"comparing {len(plan.candidates)} matrices: {label}", k, len(plan.candidates))
+        try:
+            sigma = _noise(candidate, threads=threads, time_limit=time_limit)
+        except DocumentError as error:
+            refused = error
+            continue
+        mse = sigma * sigma * strategy(candidate, candidate.bodies[0]).error.mean_square
+        considered.append(Considered(str(matrix.kind), int(getattr(matrix, "bands", 1)), sigma, mse))
+        if best is None or mse < best[0]:
+            best = (mse, candidate)
+    if best is None:
+        assert refused is not None
+        raise refused
+    return replace(compile_document(best[1]), asked=plan.asked, considered=tuple(considered))
+
+
+def _noise(document: Document, *, threads: int, time_limit: float | None) -> float:
+    """The noise multiplier that a candidate needs, near enough to compare."""
+    plan = compile_document(document)
+    if plan.sampled:
+        from pyaccount.execute.sampling.execute import FAILURE_SHARE, open_session, pilot_noise  # noqa: PLC0415
+
+        session = open_session(plan, threads=threads, time_limit=time_limit, report=lambda *_: None)
+        assert document.privacy.delta != "solve"
+        session.claim = document.privacy.delta * (1.0 - FAILURE_SHARE)
+        return pilot_noise(session, document)[0]
+    engine = Engine(threads=threads, time_limit=time_limit)
+    found = solve(document, engine, lambda *_: None).document
+    return number(found.bodies[0].noise.multiplier)

@@ -1,0 +1,509 @@
+"""A plan with a sampled reduction, executed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount.errors import DocumentError, NumericsError
+from pyaccount.execute.engine import Answer, Engine, Question
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.pilot import Claim, Estimate, Pilot, plain
+from pyaccount.execute.sampling.profile import Curve, Histogram, Point, curve, draw, larger
+from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table, Wager
+from pyaccount.execute.sampling.verify import (
+    Capital,
+    FixedSample,
+    Test,
+    lower_wagers,
+    plan_fixed_sample,
+    verify,
+    verify_fixed,
+)
+from pyaccount.execute.sampling.walk import SECOND, STARTS, Walked, ladder, root, walk
+from pyaccount.execute.unamplified import unamplified_bounds
+from pyaccount.plan.plan import compile_document
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+    from pyaccount.execute.progress import Report
+    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.sampled import Direction, SampledMechanism
+
+#: The probability of accepting a false claim, as a share of δ.
+FAILURE_SHARE = 0.01
+#: The ladder for δ: relative distances above the pilot's estimate.
+DELTA_DISTANCES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03)
+#: How wide an interval for δ is by default.
+DELTA_TOLERANCE = 0.12
+#: Shards for the curves, and for the lower ends.
+PROFILE_SHARDS, LOWER_SHARDS = (64, 512), 96
+#: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
+LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
+#: Noise multipliers outside this range are not searched.
+NOISE_RANGE = (1e-2, 1e6)
+
+Kind = Literal["deterministic", "verified", "confidence"]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionNumbers:
+    """One direction: what holds there, from above and from below, and its curve."""
+
+    epsilon: float
+    epsilon_lower: float
+    delta: float
+    delta_lower: float
+    profile: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledEvidence:
+    """Everything that a certificate of a sampled mechanism states, as computed."""
+
+    document: Document
+    holds: bool
+    kind: Kind
+    epsilon: float
+    epsilon_lower: float
+    delta: float
+    delta_lower: float
+    #: Of the statement as it stands: 0 where it is folded into δ.
+    failure_probability: float
+    #: The probability at which each test, and each lower end and point of the curve, may be wrong.
+    test_probability: float
+    #: Of all tests that could have certified: what is folded into δ, or stated beside the guarantee.
+    total_probability: float
+    #: Of each lower end, and of each bound of each point of a curve; the guarantee's own, not a direction's.
+    pointwise_probability: float
+    solved: float | None
+    fails_at: float | None
+    directions: dict[Literal["remove", "add"], DirectionNumbers]
+    profile: tuple[Point, ...]
+    tests: tuple[Test, ...]
+    estimates: dict[Direction, Estimate]
+    fixed_sample: FixedSample | None
+    seed: int
+    seed_from_document: bool
+    samples: int
+    within_tolerance: bool
+    unamplified: Answer
+
+
+@dataclass(slots=True)
+class Session:
+    """The sampler, the pilot and the document of one execution."""
+
+    plan: Plan
+    sampler: Sampler
+    pilot: Pilot
+    engine: Engine
+    log_target: float = 0.0
+    claim: float = 0.0
+    starts: int = 1
+    fixed: FixedSample | None = None
+    estimates: dict[Direction, Estimate] = field(default_factory=dict)
+
+    def mechanism(self, document: Document) -> SampledMechanism:
+        """The mechanism of a document without a blank in its noise."""
+        reduction = compile_document(document).reductions[0]
+        assert reduction.sampled is not None
+        return reduction.sampled()
+
+    def allow(self, delta: float, starts: int) -> None:
+        """Fix the probability of accepting a false claim, and the claim δ₀ whose acceptance gives `delta` with it folded in."""
+        q = FAILURE_SHARE * delta
+        self.starts = starts
+        self.log_target = math.log(starts / q)
+        self.claim = (delta - q) / (1.0 - q)
+
+    def fix(self, plan: FixedSample) -> None:
+        """Test with a number of samples fixed beforehand instead."""
+        self.fixed, self.starts = plan, 1
+        self.claim, self.log_target = plan.bar, -math.log(plan.failure_probability)
+
+    def estimate(self, mechanism: SampledMechanism, epsilon: float, *, shards: int = 16) -> dict[Direction, Estimate]:
+        """The pilot's estimates in every direction."""
+        self.estimates = {
+            direction: self.pilot.estimate(mechanism, direction, epsilon, shards=shards)
+            for direction in mechanism.directions
+        }
+        return self.estimates
+
+    def test(self, document: Document, epsilon: float, delta: float) -> tuple[Test, ...]:
+        """Test one claim."""
+        mechanism = self.mechanism(document)
+        sigma = noise_of(document)
+        self.sampler.stage(f"testing ({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g}")
+        if self.fixed is not None:
+            return verify_fixed(self.sampler, mechanism, sigma, epsilon, self.fixed)
+        estimates = self.estimate(mechanism, epsilon)
+        return verify(self.sampler, self.pilot, Claim(mechanism, sigma, epsilon, delta, self.log_target), estimates)
+
+
+def noise_of(document: Document) -> float:
+    """σ of a document whose noise is no blank."""
+    multiplier = document.bodies[0].noise.multiplier
+    assert multiplier != "solve"
+    return multiplier
+
+
+def _excess(session: Session, mechanism: SampledMechanism, epsilon: float, delta: float) -> tuple[float, float]:
+    """ln(δ̂(ε)/δ) of the worse direction, and its standard error."""
+    estimates = session.estimate(mechanism, epsilon)
+    worst = max(estimates.values(), key=lambda estimate: estimate.value)
+    if worst.value <= 0.0:
+        return -50.0, 0.0
+    return math.log(worst.value / delta), worst.standard_error / worst.value
+
+
+def open_session(
+    plan: Plan, *, threads: int, time_limit: float | None, report: Report, seed: int | None = None
+) -> Session:
+    """A session for a plan; the document's seed and time limit hold unless others are given."""
+    accounting = plan.document.accounting
+    limit = accounting.time_limit if time_limit is None else time_limit
+    sampler = Sampler(seed=accounting.seed if seed is None else seed, threads=threads, time_limit=limit, report=report)
+    return Session(plan, sampler, Pilot(sampler), Engine(threads=threads, time_limit=limit))
+
+
+def execute_sampled(plan: Plan, *, threads: int, time_limit: float | None, report: Report) -> SampledEvidence:
+    """Run a plan whose mechanism is sampled. Raises as `execute` does."""
+    session = open_session(plan, threads=threads, time_limit=time_limit, report=report)
+    document = plan.document
+    blank = None if document.blank is None else document.blank[-1]
+    if blank == "multiplier":
+        return _calibrate(session, document)
+    if blank == "epsilon":
+        return _solve_epsilon(session, document, None)
+    if blank == "delta":
+        return _solve_delta(session, document)
+    return _check(session, document)
+
+
+def pilot_noise(session: Session, document: Document) -> tuple[float, float]:
+    """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling."""
+    path, privacy = document.blank, document.privacy
+    assert path is not None
+    assert privacy.epsilon != "solve"
+    assert privacy.delta != "solve"
+    epsilon, delta = privacy.epsilon, privacy.delta
+
+    def gaussian(sigma: float) -> float:
+        answer = session.engine.ask(unamplified_bounds(document.with_value(path, sigma)), Question(epsilon, None, 1e-6))
+        return answer.upper
+
+    low, high = NOISE_RANGE
+    if gaussian(high) > delta:
+        message = f"no σ reaches the target ε = {epsilon:g} at δ = {delta:g}: it is missed even at σ = {high:g}"
+        raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a larger epsilon or delta")])
+    if gaussian(low) <= delta:
+        message = f"the target ε = {epsilon:g} at δ = {delta:g} holds with hardly any noise (already at σ = {low:g})"
+        raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a smaller epsilon or delta")])
+    while high / low > 1.0 + 1e-6:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if gaussian(middle) <= delta else (middle, high)
+    session.sampler.stage("pilot")
+
+    def excess(sigma: float) -> tuple[float, float]:
+        session.sampler.stage(f"pilot, σ = {sigma:.4g}")
+        session.sampler.progress(0.0)
+        return _excess(session, session.mechanism(document.with_value(path, sigma)), epsilon, session.claim)
+
+    return root(excess, 0.6 * high, NOISE_RANGE[0], high), high
+
+
+def _calibrate(session: Session, document: Document) -> SampledEvidence:
+    """Algorithm 5 of Dong & Ganesh (2026): a ladder of σ from just above the pilot's root, the unamplified Gaussian on top."""
+    privacy, path = document.privacy, document.blank
+    assert privacy.epsilon != "solve"
+    assert privacy.delta != "solve"
+    assert path is not None
+    epsilon, delta = privacy.epsilon, privacy.delta
+    if document.accounting.verification == "fixed-sample":
+        # The bar is half of δ, so that is what the pilot looks for. One ladder: its q is part of the plan.
+        session.fix(plan_fixed_sample(delta))
+        ladders = [ladder(session.plan.tolerance)]
+    else:
+        session.allow(delta, STARTS)
+        ladders = [ladder(session.plan.tolerance), SECOND]
+    foot, fallback = pilot_noise(session, document)
+    claim = session.claim
+
+    def test(sigma: float) -> tuple[Test, ...]:
+        return session.test(document.with_value(path, sigma), epsilon, claim)
+
+    # Rungs above the certified σ need no samples.
+    reachable = [[d for d in rungs if foot * (1.0 + d) < fallback] for rungs in ladders]
+    walked = walk(foot, reachable, test)
+    sigma = fallback if walked.value is None else walked.value
+    kind: Kind = "deterministic" if walked.value is None else "verified"
+    filled = document.with_value(path, sigma)
+    within = walked.value is not None and sigma <= foot * (1.0 + session.plan.tolerance) * (1.0 + 1e-12)
+    return _evidence(session, filled, walked, kind, epsilon, delta, holds=True, solved=sigma, within=within)
+
+
+def _check(session: Session, document: Document) -> SampledEvidence:
+    """Test the claim; if it is not accepted, say what ε can be certified at its δ."""
+    privacy = document.privacy
+    assert privacy.epsilon != "solve"
+    assert privacy.delta != "solve"
+    epsilon, delta = privacy.epsilon, privacy.delta
+    bound = session.engine.ask(unamplified_bounds(document), Question(epsilon, None, 1e-6))
+    if bound.upper <= delta:
+        # Holds without sampling being looked at.
+        session.allow(delta, 1)
+        session.estimate(session.mechanism(document), epsilon)
+        return _evidence(
+            session, document, Walked(None, ()), "deterministic", epsilon, delta, holds=True, solved=None, within=True
+        )
+    if document.accounting.verification == "fixed-sample":
+        session.fix(plan_fixed_sample(delta))
+    else:
+        session.allow(delta, 1)
+    tests = session.test(document, epsilon, session.claim)
+    if all(test.accepted for test in tests):
+        walked = Walked(epsilon, tests)
+        return _evidence(session, document, walked, "verified", epsilon, delta, holds=True, solved=None, within=True)
+    session.fixed = None
+    return _solve_epsilon(session, document, Walked(None, tests))
+
+
+def _solve_epsilon(session: Session, document: Document, refused: Walked | None) -> SampledEvidence:
+    """A confidence statement: the lowest ε on a ladder that is certified at δ."""
+    delta = document.privacy.delta
+    assert delta != "solve"
+    session.fixed = None
+    q = FAILURE_SHARE * delta
+    session.starts, session.log_target, session.claim = STARTS, math.log(STARTS / q), delta
+    mechanism = session.mechanism(document)
+    worst = session.engine.ask(unamplified_bounds(document), Question(None, delta, 1e-6)).upper
+    if not math.isfinite(worst):
+        raise NumericsError("the unamplified mechanism has no finite ε at this δ to start from")
+    session.sampler.stage("pilot")
+    foot = 0.0
+    if worst > 0.0 and _excess(session, mechanism, 0.0, delta)[0] > 0.0:
+        foot = root(lambda epsilon: _excess(session, mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
+
+    def test(epsilon: float) -> tuple[Test, ...]:
+        return session.test(document, epsilon, delta)
+
+    if foot == 0.0:
+        tests = test(0.0)
+        walked = Walked(0.0 if all(t.accepted for t in tests) else None, tests)
+    else:
+        rungs = [
+            [d for d in distances if foot * (1.0 + d) < worst] for distances in (ladder(session.plan.tolerance), SECOND)
+        ]
+        walked = walk(foot, rungs, test)
+    epsilon = worst if walked.value is None else walked.value
+    kind: Kind = "deterministic" if walked.value is None else "confidence"
+    within = walked.value is not None and epsilon <= foot * (1.0 + session.plan.tolerance) * (1.0 + 1e-12)
+    if refused is not None:
+        walked = Walked(walked.value, refused.tests + walked.tests)
+    return _evidence(
+        session,
+        document,
+        walked,
+        kind,
+        epsilon,
+        delta,
+        holds=refused is None,
+        solved=None if refused is not None else epsilon,
+        within=within,
+    )
+
+
+def _solve_delta(session: Session, document: Document) -> SampledEvidence:
+    """A confidence statement: the lowest δ on a ladder that is certified at ε."""
+    epsilon = document.privacy.epsilon
+    assert epsilon != "solve"
+    mechanism = session.mechanism(document)
+    session.sampler.stage("pilot")
+    estimates = session.estimate(mechanism, epsilon, shards=64)
+    foot = max(estimate.value for estimate in estimates.values())
+    worst = min(1.0, session.engine.ask(unamplified_bounds(document), Question(epsilon, None, 1e-6)).upper)
+    if foot <= 0.0:
+        raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; ask at a smaller ε")
+    q = FAILURE_SHARE * foot
+    session.starts, session.log_target = STARTS, math.log(STARTS / q)
+    stated = document.accounting.tolerance
+    tolerance = DELTA_TOLERANCE if stated is None else stated
+    rungs = ladder(tolerance, DELTA_DISTANCES)
+
+    def test(delta: float) -> tuple[Test, ...]:
+        return session.test(document, epsilon, delta)
+
+    walked = walk(
+        foot,
+        [[d for d in rungs if foot * (1.0 + d) < worst], [d for d in (9.0, 3.0) if foot * (1.0 + d) < worst]],
+        test,
+    )
+    delta = worst if walked.value is None else walked.value
+    kind: Kind = "deterministic" if walked.value is None else "confidence"
+    within = walked.value is not None and delta <= foot * (1.0 + tolerance) * (1.0 + 1e-12)
+    return _evidence(session, document, walked, kind, epsilon, delta, holds=True, solved=delta, within=within)
+
+
+def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
+    session: Session,
+    document: Document,
+    walked: Walked,
+    kind: Kind,
+    epsilon: float,
+    delta: float,
+    *,
+    holds: bool,
+    solved: float | None,
+    within: bool,
+) -> SampledEvidence:
+    """Lower ends, curves and contrast for a result."""
+    sampler, mechanism = session.sampler, session.mechanism(document)
+    q = math.exp(-session.log_target) if session.log_target > 0.0 else FAILURE_SHARE * delta
+    # At the very σ and ε of the result.
+    estimates = session.estimate(mechanism, epsilon)
+    # The guarantee's bounds are the larger of two directions': either may be the one that fails.
+    share = q / len(mechanism.directions)
+    sampler.stage("lower ends")
+    # The last accepted test's proposal has a small cap, and with it a small error of the generator; the pilot's own varies less.
+    tested = {test.direction: test.proposal for test in walked.tests if test.stakes}
+    lower = {
+        direction: _lower_ends(
+            session, mechanism, direction, epsilon, delta, tested.get(direction, estimates[direction].proposal), share
+        )
+        for direction in mechanism.directions
+    }
+    epsilons = document.accounting.profile
+    if epsilons is None:
+        from pyaccount.execute import default_profile  # noqa: PLC0415 - that module imports this one
+
+        epsilons = default_profile(epsilon)
+    spent = sum(test.samples for test in walked.tests if test.accepted) // SHARD
+    shards = min(max(spent // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
+    sampler.stage("profile")
+    histograms = _histograms(session, mechanism, epsilon, tested, shards) if epsilons else {}
+    curves = {
+        direction: tuple(curve(sampler, histograms[direction], epsilons, share)) if epsilons else ()
+        for direction in mechanism.directions
+    }
+    numbers = {
+        direction: DirectionNumbers(epsilon, lower[direction][0], delta, lower[direction][1], curves[direction])
+        for direction in mechanism.directions
+    }
+    directions: dict[Literal["remove", "add"], DirectionNumbers] = {
+        "remove": numbers.get("remove", numbers.get("replace")),  # type: ignore[dict-item]
+        "add": numbers.get("add", numbers.get("replace")),  # type: ignore[dict-item]
+    }
+    pairs = zip(directions["remove"].profile, directions["add"].profile, strict=True)
+    profile = tuple(larger(pair) for pair in pairs)
+    contrast_delta = min(max(delta, 1e-280), 1.0 - 1e-9)
+    contrast = session.engine.ask(unamplified_bounds(document), Question(None, contrast_delta, 1e-6))
+    return SampledEvidence(
+        document=document,
+        holds=holds,
+        kind=kind,
+        epsilon=epsilon,
+        epsilon_lower=max(number.epsilon_lower for number in directions.values()),
+        delta=delta,
+        delta_lower=max(number.delta_lower for number in directions.values()),
+        failure_probability=session.starts * q if kind == "confidence" else 0.0,
+        test_probability=q,
+        total_probability=session.starts * q,
+        pointwise_probability=q,
+        solved=solved,
+        fails_at=None,
+        directions=directions,
+        profile=profile,
+        tests=walked.tests,
+        estimates=dict(estimates),
+        fixed_sample=session.fixed,
+        seed=sampler.seed,
+        seed_from_document=sampler.seed_from_document,
+        samples=sampler.samples,
+        within_tolerance=within,
+        unamplified=contrast,
+    )
+
+
+def _histograms(
+    session: Session, mechanism: SampledMechanism, epsilon: float, tested: dict[Direction, Proposal], shards: int
+) -> dict[Direction, list[Histogram]]:
+    """Loss histograms of every direction: from plain samples, from the pilot's proposal at ε, and from the last test's."""
+    found: dict[Direction, list[Histogram]] = {}
+    for direction in mechanism.directions:
+        proposals = {plain(mechanism, direction), session.estimates[direction].proposal}
+        if direction in tested:
+            proposals.add(tested[direction])
+        ordered = sorted(proposals, key=lambda proposal: (proposal.stretch, proposal.parameter))
+        found[direction] = [
+            draw(session.sampler, mechanism, direction, proposal, epsilon, shards) for proposal in ordered
+        ]
+    return found
+
+
+def curve_of(document: Document, epsilon: float, seed: int, failure_probability: float) -> Curve:
+    """The profile of a mechanism without blanks, from new samples around ε."""
+    session = open_session(compile_document(document), threads=0, time_limit=None, report=silent, seed=seed)
+    mechanism = session.mechanism(document)
+    session.estimate(mechanism, epsilon)
+    histograms = _histograms(session, mechanism, epsilon, {}, PROFILE_SHARDS[0])
+    return Curve(session.sampler, histograms, failure_probability / len(mechanism.directions))
+
+
+def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
+    session: Session,
+    mechanism: SampledMechanism,
+    direction: Direction,
+    epsilon: float,
+    delta: float,
+    proposal: Proposal,
+    q: float,
+) -> tuple[float, float]:
+    """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q, by wagers against smaller values."""
+    sampler = session.sampler
+    epsilons = [epsilon * (1.0 - distance) for distance in LOWER_DISTANCES]
+    points = [epsilon, *epsilons]
+    first, _ = sampler.run(
+        mechanism,
+        direction,
+        proposal,
+        [Table(point, math.inf) for point in points],
+        purpose="pilot",
+        candidate=sampler.fresh(),
+        count=8,
+    )
+    tables = []
+    for k, point in enumerate(points):
+        mean = sum(shard[k].value for shard in first) / (8 * SHARD)
+        square = sum(shard[k].square for shard in first) / (8 * SHARD)
+        generator = sampler.limits(mechanism, direction, proposal, point).generator
+        wagers = lower_wagers(mean, square, delta)
+        if k > 0:
+            target = delta + generator
+            wagers = (
+                (Wager(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
+            )
+        tables.append(Table(point, math.inf, wagers))
+    capitals = [[Capital(1) for _ in table.wagers] for table in tables]
+    candidate = sampler.fresh()
+    sums, _ = sampler.run(
+        mechanism, direction, proposal, tables, purpose="confidence", candidate=candidate, count=LOWER_SHARDS
+    )
+    for shard in sums:
+        for table, group in zip(shard, capitals, strict=True):
+            for growth, capital in zip(table.log_capital, group, strict=True):
+                capital.add((growth,))
+    log_target = math.log(1.0 / q)
+    delta_lower = 0.0
+    generator = sampler.limits(mechanism, direction, proposal, epsilon).generator
+    for wager, capital in zip(tables[0].wagers, capitals[0], strict=True):
+        if not capital.reached(log_target):
+            break
+        delta_lower = max(0.0, wager.threshold - generator)
+    epsilon_lower = 0.0
+    for point, group in zip(epsilons, capitals[1:], strict=True):
+        if not group or not group[0].reached(log_target):
+            break
+        epsilon_lower = point
+    return epsilon_lower, delta_lower

@@ -1,0 +1,262 @@
+"""The pilot: estimates by importance sampling, and the choice of where to sample for a test.
+
+Estimates only. They say where a ladder starts, what a test will cost and how its stakes are set; a test is as valid
+with poor ones. Weights are exact likelihood ratios with the participation patterns summed out (see the core's
+`proposal`), a refinement of Dong & Ganesh's (2026) conditional weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table, Wager
+
+if TYPE_CHECKING:
+    from pyaccount.plan.sampled import Direction, SampledMechanism
+
+#: Shards for each proposal that is tried, and for the estimate with the one chosen.
+TRIAL, ESTIMATE = 2, 16
+#: Effective samples below which an estimate says nothing.
+LEAST_EFFECTIVE = 12.0
+#: Proposals that are tried before the search settles for what it has.
+MOST_TRIALS = 40
+#: The excesses of the coarse grid.
+COARSE = (0.4, 0.8, 1.4, 2.4, 4.0)
+#: Means are stretched no farther than this: losses would be dominated by rounding before long.
+MOST_EXCESS = 12.0
+#: Proposals join with at most this probability.
+MOST_LIKELY = 0.999
+#: Where between plain sampling and the pilot's best a test may sample.
+EXCESS_SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15)
+#: Stakes that are tried, as shares of the largest allowed one.
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimate of δ(ε) in one direction. Not a bound."""
+
+    value: float
+    standard_error: float
+    square: float
+    samples: int
+    proposal: Proposal
+
+    @property
+    def effective(self) -> float:
+        """The number of samples that would be as good if all weighed the same."""
+        return 0.0 if self.square <= 0.0 else self.samples * self.value * self.value / self.square
+
+
+def excess_of(direction: Direction, proposal: Proposal) -> float:
+    """How far a proposal's means are stretched beyond plain sampling."""
+    return -proposal.stretch if direction == "add" else proposal.stretch - 1.0
+
+
+def stretched(mechanism: SampledMechanism, direction: Direction, excess: float, odds: float) -> Proposal:
+    """The proposal with this excess and the odds of taking part multiplied by `odds`."""
+    stretch = -excess if direction == "add" else 1.0 + excess
+    p = mechanism.plain_parameter
+    if p <= 0.0:
+        return Proposal(0.0, stretch)
+    likely = odds * p / (1.0 - p + odds * p)
+    # A proposal that always joins would leave out patterns, unless the sampler itself always joins.
+    return Proposal(likely if p >= 1.0 else max(p, min(likely, MOST_LIKELY)), stretch)
+
+
+def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:
+    """Plain sampling."""
+    return Proposal(mechanism.plain_parameter, 0.0 if direction == "add" else 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim to be tested: δ(`epsilon`) < `delta` for this mechanism, at capital e^`log_target`."""
+
+    mechanism: SampledMechanism
+    noise_multiplier: float
+    epsilon: float
+    delta: float
+    log_target: float
+
+
+class Pilot:
+    """Estimates of δ(ε) for mechanisms that differ little from call to call: each search starts where the last one ended."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.sampler = sampler
+        self._last: dict[Direction, tuple[float, float]] = {}
+
+    def measure(
+        self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal, shards: int
+    ) -> Estimate:
+        """The sample mean with this proposal."""
+        sums, _ = self.sampler.run(
+            mechanism,
+            direction,
+            proposal,
+            [Table(epsilon, math.inf)],
+            purpose="pilot",
+            candidate=self.sampler.fresh(),
+            count=shards,
+        )
+        return _estimate(sum(s[0].value for s in sums), sum(s[0].square for s in sums), shards * SHARD, proposal)
+
+    def estimate(
+        self, mechanism: SampledMechanism, direction: Direction, epsilon: float, *, shards: int = ESTIMATE
+    ) -> Estimate:
+        """δ(ε) with the best proposal that a short search finds."""
+        excess, odds = self._search(mechanism, direction, epsilon)
+        self._last[direction] = (excess, odds)
+        return self.measure(mechanism, direction, epsilon, stretched(mechanism, direction, excess, odds), shards)
+
+    def _search(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> tuple[float, float]:
+        """Climb the effective number of samples over (excess, odds), from where the last search ended or from a coarse grid."""
+        tried: dict[tuple[float, float], float] = {}
+        shards = TRIAL
+
+        def score(at: tuple[float, float]) -> float:
+            if at not in tried:
+                proposal = stretched(mechanism, direction, *at)
+                tried[at] = self.measure(mechanism, direction, epsilon, proposal, shards).effective / shards
+            return tried[at]
+
+        if direction in self._last:
+            point = self._last[direction]
+            known = score(point) * shards >= LEAST_EFFECTIVE
+        else:
+            known, point = False, (1.0, 1.0)
+        if not known:
+            rare = mechanism.plain_parameter < 0.1
+            odds = (1.0,) if mechanism.plain_parameter <= 0.0 else (1.0, 3.0, 9.0) if rare else (1.0, 2.0)
+            for shards in (TRIAL, 8 * TRIAL):
+                tried.clear()
+                point = max(((excess, one) for excess in COARSE for one in odds), key=score)
+                if score(point) * shards >= LEAST_EFFECTIVE:
+                    break
+            if score(point) <= 0.0:
+                # No loss above ε was seen anywhere: as far as the pilot can tell, there is none.
+                return point
+        # Enough samples that scores differ by more than their noise.
+        wanted = math.ceil(2.0 * LEAST_EFFECTIVE / max(score(point), 1e-9))
+        shards = min(max(TRIAL, wanted), 16 * TRIAL)
+        step = 1.4
+        while step > 1.15 and len(tried) < MOST_TRIALS:
+            moves = [(point[0] * step, point[1]), (point[0] / step, point[1])]
+            if mechanism.plain_parameter > 0.0:
+                moves += [(point[0], point[1] * step**1.5), (point[0], point[1] / step**1.5)]
+            best = max(moves, key=score)
+            # A gain within the noise of the trial is none.
+            if score(best) > 1.15 * score(point) and best[0] < MOST_EXCESS:
+                point = best
+            else:
+                step = math.sqrt(step)
+        return point
+
+
+def _estimate(value: float, square: float, samples: int, proposal: Proposal) -> Estimate:
+    mean, second = value / samples, square / samples
+    return Estimate(mean, math.sqrt(max(second - mean * mean, 0.0) / samples), second, samples, proposal)
+
+
+@dataclass(frozen=True, slots=True)
+class Betting:
+    """How a claim δ(ε) < threshold will be tested: where to sample, the stakes, and how many samples that is expected to take."""
+
+    proposal: Proposal
+    cap: float
+    stakes: tuple[float, ...]
+    expected_samples: float
+
+
+def choose_betting(pilot: Pilot, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+    """The proposal and stakes with the least expected cost to reach capital e^`log_target`; None if the claim looks false.
+
+    Proposals between plain sampling and the pilot's best are compared: farther out the samples vary less, but what one
+    of them may contribute is bounded less well, which limits the stakes.
+    """
+    mechanism, threshold, log_target = claim.mechanism, claim.delta, claim.log_target
+    gap = threshold - estimate.value
+    if gap <= 0.0:
+        return None
+    found = [_plain_betting(claim, direction, estimate.value)]
+    best_excess = excess_of(direction, estimate.proposal)
+    options = []
+    for excess in sorted({*(share * best_excess for share in EXCESS_SHARES), *COARSE}):
+        likely = stretched(mechanism, direction, excess, 1.0)
+        balanced = mechanism.core.balanced_parameter(likely.stretch)
+        # Between the sampler's own parameter and the one that balances the components' weights lies the least cap.
+        for share in (0.0, 0.35, 0.6, 0.8, 1.0):
+            proposal = Proposal(_between(likely.parameter, balanced, share), likely.stretch)
+            limits = pilot.sampler.limits(mechanism, direction, proposal, claim.epsilon)
+            if math.isfinite(limits.cap) and (limits.cap, proposal) not in options:
+                options.append((limits.cap, proposal))
+    options.sort(key=lambda option: option[0])
+    if options and options[0][0] <= threshold:
+        # Whatever is drawn, δ(ε) is at most the cap: there is nothing to sample.
+        return Betting(options[0][1], options[0][0], (), 0.0)
+    for cap, proposal in options[:6]:
+        # No stake can do better than the largest one with samples that do not vary.
+        fastest = math.log1p(gap / max(cap - threshold, 1e-300))
+        if fastest <= 0.0 or log_target / fastest >= min(b.expected_samples for b in found):
+            break
+        found.append(_measured_betting(pilot, claim, direction, estimate, cap, proposal))
+    return min(found, key=lambda betting: betting.expected_samples)
+
+
+def _plain_betting(claim: Claim, direction: Direction, mean: float) -> Betting:
+    """Plain samples, without looking at any."""
+    return _blind_betting(claim, plain(claim.mechanism, direction), 1.0, mean)
+
+
+def _between(plain_parameter: float, balanced: float, share: float) -> float:
+    """A parameter between two: of probabilities on the scale of log odds, of exponents linearly."""
+    if plain_parameter <= 0.0 or balanced >= 1.0 or plain_parameter >= 1.0:
+        return plain_parameter + share * (balanced - plain_parameter)
+    low, high = (math.log(p / (1.0 - p)) for p in (plain_parameter, balanced))
+    return 1.0 / (1.0 + math.exp(-(low + share * (high - low))))
+
+
+def _blind_betting(claim: Claim, proposal: Proposal, cap: float, mean: float) -> Betting:
+    """A bet on samples in [0, cap] of which only the mean is known, as if each were 0 or the cap.
+
+    No law on [0, cap] with this mean gives less growth: ln is concave.
+    """
+    largest, share_of_cap = 1.0 / (cap - claim.delta), mean / cap
+    growth = {
+        share: (1.0 - share_of_cap) * math.log1p(share * largest * claim.delta)
+        + share_of_cap * math.log1p(share * largest * (claim.delta - cap))
+        for share in SHARES
+    }
+    best = max(growth, key=lambda share: growth[share])
+    expected = claim.log_target / growth[best] if growth[best] > 0.0 else math.inf
+    return Betting(proposal, cap, (best * largest, 0.5 * best * largest), expected)
+
+
+def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
+    pilot: Pilot, claim: Claim, direction: Direction, estimate: Estimate, cap: float, proposal: Proposal
+) -> Betting:
+    threshold = claim.delta
+    largest = 1.0 / (cap - threshold)
+    table = Table(claim.epsilon, cap, tuple(Wager(threshold, share * largest) for share in SHARES))
+    shards = 8
+    sums, _ = pilot.sampler.run(
+        claim.mechanism, direction, proposal, [table], purpose="pilot", candidate=pilot.sampler.fresh(), count=shards
+    )
+    count = shards * SHARD
+    seen = _estimate(sum(s[0].value for s in sums), sum(s[0].square for s in sums), count, proposal)
+    blind = _blind_betting(claim, proposal, cap, estimate.value)
+    if seen.effective < LEAST_EFFECTIVE:
+        return blind
+    growth = {}
+    for k, share in enumerate(SHARES):
+        rate = sum(s[0].log_capital[k] for s in sums) / count
+        # The mean is known better than this sample knows it.
+        growth[share] = rate + share * largest * (seen.value - estimate.value)
+    best = max(growth, key=lambda share: growth[share])
+    if growth[best] <= 0.0:
+        return blind
+    measured = Betting(proposal, cap, (best * largest, 0.5 * best * largest), claim.log_target / growth[best])
+    return min(measured, blind, key=lambda betting: betting.expected_samples)

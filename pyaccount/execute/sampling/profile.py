@@ -1,0 +1,201 @@
+"""Curves read off loss histograms: estimates of δ(ε) with pointwise bounds that hold with probability at least 1 − q each.
+
+A histogram of N samples gives the sample mean m of V ∈ [0, W], and its mean square. With L = ln(1/q):
+
+* δ ≤ the t > m with N·KL(m/W‖t/W) = L (Chernoff's bound, which holds for means on [0, 1]: Hoeffding 1963, Theorem 1);
+* δ ≤ m + √(2vL/N) + 7WL/(3(N − 1)), v the sample variance (Maurer & Pontil 2009, Theorem 4, with q split for its two sides);
+
+and likewise from below. Of several valid bounds the best is taken, with q divided among them. N is fixed before the
+samples are drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount.execute.sampling.shards import WAVE, Proposal, Sampler
+from pyaccount.execute.sampling.verify import divergence
+
+if TYPE_CHECKING:
+    from pyaccount import _core
+    from pyaccount.plan.sampled import Direction, SampledMechanism
+
+#: Bounds that share one q: two formulas for each histogram.
+FORMULAS = 2
+#: The bins' width in nats; 4096 of them.
+BIN_WIDTH = 1.0 / 32.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """δ at one ε: bounds that hold with probability at least 1 − q each, and an estimate."""
+
+    epsilon: float
+    upper: float
+    lower: float
+    estimate: float
+    standard_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """A loss histogram with what is proven about its samples."""
+
+    mechanism: SampledMechanism
+    direction: Direction
+    proposal: Proposal
+    losses: _core.LossHistogram
+
+    def merged(self, other: Histogram) -> Histogram:
+        """Both together. They must come from the same mechanism, direction and proposal."""
+        if (self.direction, self.proposal) != (other.direction, other.proposal):
+            raise ValueError("histograms of different sampling cannot be merged")
+        return Histogram(self.mechanism, self.direction, self.proposal, self.losses.merged(other.losses))
+
+    def point(self, sampler: Sampler, epsilon: float, failure_probability: float) -> Point:
+        """δ at ε."""
+        limits = sampler.limits(self.mechanism, self.direction, self.proposal, epsilon)
+        # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
+        shift, factor = 2.0 * limits.rounding, 1.0 + 4.0 * limits.rounding
+        _, above, square = self.losses.moments(epsilon - shift)
+        below, _, _ = self.losses.moments(epsilon + shift)
+        above, below, square = above * factor, below / factor, square * factor * factor
+        samples, cap = self.losses.samples, limits.cap
+        log = math.log(FORMULAS / failure_probability)
+        variance = max(square - below * below, 0.0) * samples / (samples - 1)
+        middle = 0.5 * (above + below)
+        error = math.sqrt(max(square - middle * middle, 0.0) / samples)
+        if not math.isfinite(cap):
+            return Point(epsilon, 1.0, 0.0, middle, error)
+        # Each side of the empirical Bernstein bound has its own share of q: ln 2 more.
+        margin = math.sqrt(2.0 * variance * (log + math.log(2.0)) / samples)
+        margin += 7.0 * cap * (log + math.log(2.0)) / (3.0 * (samples - 1))
+        upper = min(above + margin, cap * _chernoff(above / cap, log / samples, upwards=True)) + limits.generator
+        lower = max(below - margin, cap * _chernoff(below / cap, log / samples, upwards=False)) - limits.generator
+        return Point(epsilon, min(1.0, upper), max(0.0, lower), middle, error)
+
+
+def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:
+    """The t on one side of `mean` in [0, 1] with KL(mean‖t) = rate, rounded outwards."""
+    if mean >= 1.0:
+        return 1.0 if upwards else math.exp(-rate)
+    inner, outer = mean, 1.0 if upwards else 0.0
+    for _ in range(200):
+        middle = 0.5 * (inner + outer)
+        if middle in (inner, outer):
+            break
+        if divergence(mean, middle) < rate:
+            inner = middle
+        else:
+            outer = middle
+    return outer
+
+
+def draw(  # noqa: PLR0913, PLR0917 - what is drawn, and how much
+    sampler: Sampler,
+    mechanism: SampledMechanism,
+    direction: Direction,
+    proposal: Proposal,
+    epsilon: float,
+    shards: int,
+) -> Histogram:
+    """A histogram of this many shards, with its bins around ε."""
+    # 4096 bins: half of them on each side of ε, wider if ε is large.
+    width = max(BIN_WIDTH, epsilon / 1024.0)
+    edges = (epsilon - 2048.0 * width, width)
+    candidate, total, done = sampler.fresh(), None, 0
+    while done < shards:
+        count = min(WAVE, shards - done)
+        _, part = sampler.run(
+            mechanism,
+            direction,
+            proposal,
+            [],
+            purpose="profile",
+            candidate=candidate,
+            first=done,
+            count=count,
+            edges=edges,
+        )
+        assert part is not None
+        total = part if total is None else total.merged(part)
+        done += count
+        sampler.progress(done / shards)
+    assert total is not None
+    return Histogram(mechanism, direction, proposal, total)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The profile of a mechanism: the larger of its directions, each from its histograms."""
+
+    sampler: Sampler
+    histograms: dict[Direction, list[Histogram]]
+    failure_probability: float
+
+    def point(self, epsilon: float) -> Point:
+        """δ at ε."""
+        points = [
+            curve(self.sampler, histograms, (epsilon,), self.failure_probability)[0]
+            for histograms in self.histograms.values()
+        ]
+        return larger(points)
+
+    def epsilons(self, delta: float) -> tuple[float, float]:
+        """ε at δ, from below and from above: where the bounds on δ(ε) cross δ; (0, ∞) where they do not."""
+        return self._crossing(delta, lower=True), self._crossing(delta, lower=False)
+
+    def _crossing(self, delta: float, *, lower: bool) -> float:
+        def above(epsilon: float) -> bool:
+            point = self.point(epsilon)
+            return (point.lower if lower else point.upper) > delta
+
+        if not above(0.0):
+            return 0.0
+        low, high = 0.0, 0.5
+        while above(high):
+            low, high = high, 2.0 * high
+            if high > 1e4:
+                return low if lower else math.inf
+        while high - low > 1e-4 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if above(middle) else (low, middle)
+        return low if lower else high
+
+
+def larger(points: Sequence[Point]) -> Point:
+    """The guarantee's point from those of its directions: each bound and the estimate the larger one."""
+    first = max(points, key=lambda point: point.estimate)
+    return Point(
+        first.epsilon,
+        max(point.upper for point in points),
+        max(point.lower for point in points),
+        first.estimate,
+        first.standard_error,
+    )
+
+
+def curve(
+    sampler: Sampler, histograms: Sequence[Histogram], epsilons: Sequence[float], failure_probability: float
+) -> list[Point]:
+    """The points of one direction: for each ε the best bounds of several histograms, q divided among them.
+
+    Each point holds with its own probability; a neighbour's bound would bring its own, so none is carried over.
+    """
+    points = []
+    for epsilon in epsilons:
+        found = [histogram.point(sampler, epsilon, failure_probability / len(histograms)) for histogram in histograms]
+        best = min(found, key=lambda point: point.standard_error if point.estimate > 0.0 else math.inf)
+        points.append(
+            Point(
+                epsilon,
+                min(point.upper for point in found),
+                max(point.lower for point in found),
+                best.estimate,
+                best.standard_error,
+            )
+        )
+    return points

@@ -1,0 +1,146 @@
+"""Shards of samples, run by the core: one stream of numbers for each use, whatever the threads."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount import _core
+from pyaccount.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.execute.progress import Report
+    from pyaccount.plan.sampled import Direction, SampledMechanism
+
+#: What samples are drawn for. No two uses share a stream, so what one use chose cannot depend on another's samples.
+PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4}
+Purpose = Literal["pilot", "verification", "confidence", "profile"]
+
+SHARD: int = _core.SHARD_SIZE
+#: Shards run between two looks at the capital. Fixed, so that results do not depend on the machine.
+WAVE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Where samples are drawn from; see the core's `proposal`."""
+
+    parameter: float
+    stretch: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wager:
+    """A bet against "δ(ε) ≥ threshold" (stake > 0) or "δ(ε) ≤ threshold" (stake < 0)."""
+
+    threshold: float
+    stake: float
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Wagers at one ε; `cap` bounds what a sample contributes there."""
+
+    epsilon: float
+    cap: float
+    wagers: tuple[Wager, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a shard leaves of one table: ln of each wager's capital, and Σ V, Σ V² for estimates."""
+
+    log_capital: tuple[float, ...]
+    value: float
+    square: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The cap of V at one ε, the generator's share of the error of its mean, and the rounding of a log density."""
+
+    cap: float
+    generator: float
+    rounding: float
+
+
+class Sampler:
+    """The core's sampler with a seed, a number of threads and a deadline."""
+
+    def __init__(self, *, seed: int | None, threads: int, time_limit: float | None, report: Report) -> None:
+        self.seed = secrets.randbits(64) if seed is None else seed
+        self.seed_from_document = seed is not None
+        self.samples = 0
+        self.report = report
+        self._threads = threads
+        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        self._began = time.monotonic()
+        self._stage = ""
+        self._candidate = 0
+
+    def fresh(self) -> int:
+        """A candidate number that no stream has used."""
+        self._candidate += 1
+        return self._candidate
+
+    def stage(self, stage: str) -> None:
+        """Name what is being done."""
+        self._stage = stage
+
+    def progress(self, done: float) -> None:
+        """Tell how far the stage is, as a share of 1, and how fast samples come."""
+        rate = self.samples / max(time.monotonic() - self._began, 1e-3)
+        self.report(f"{self._stage}: {shown(self.samples)} samples, {shown(rate)}/s", int(1000 * min(done, 1.0)), 1000)
+
+    def limits(self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float) -> Limits:
+        """What is proven about samples from a proposal."""
+        return Limits(*mechanism.core.bounds(direction, proposal.parameter, proposal.stretch, epsilon))
+
+    def run(  # noqa: PLR0913 - the coordinates of a stream
+        self,
+        mechanism: SampledMechanism,
+        direction: Direction,
+        proposal: Proposal,
+        tables: Sequence[Table],
+        *,
+        purpose: Purpose,
+        candidate: int,
+        first: int = 0,
+        count: int = WAVE,
+        edges: tuple[float, float] | None = None,
+    ) -> tuple[list[list[Sums]], _core.LossHistogram | None]:
+        """Run shards `first`, …: the sums of each for each table, and the histogram of all. Raises `LimitError`."""
+        remaining = None if self._deadline is None else self._deadline - time.monotonic()
+        try:
+            if remaining is not None and remaining <= 0.0:
+                raise LimitError("the time limit was reached")
+            shards, histogram = mechanism.core.simulate(
+                direction,
+                proposal.parameter,
+                proposal.stretch,
+                [(t.epsilon, t.cap, [(w.threshold, w.stake) for w in t.wagers]) for t in tables],
+                edges=edges,
+                key=(self.seed, PURPOSES[purpose], candidate, 1 if direction == "add" else 0),
+                first=first,
+                count=count,
+                threads=self._threads,
+                time_limit=remaining,
+            )
+        except LimitError as error:
+            raise LimitError(
+                error.message, f"{self._stage}, after {shown(self.samples)} samples; seed {self.seed}"
+            ) from error
+        self.samples += count * SHARD
+        return [[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram
+
+
+def shown(number: float) -> str:
+    """A count for people: 1.2M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.0f}"

@@ -1,0 +1,283 @@
+"""Tests of a claim (ε, δ₀): by betting, or by the mean of a number of plain samples fixed beforehand.
+
+Either way a false claim is accepted with probability at most q over the samples, in each direction; both directions
+must accept, so a mechanism that violates one of them is accepted with probability at most q in all. If it is run only
+when accepted, it is (ε, δ₀ + q(1 − δ₀))-differentially private (Wang et al. 2023, Theorem 9; Dong & Ganesh 2026,
+Theorem A.1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount.execute.sampling.pilot import Betting, Claim, Estimate, Pilot, choose_betting, plain
+from pyaccount.execute.sampling.shards import SHARD, WAVE, Limits, Proposal, Sampler, Table, Wager
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.plan.sampled import Direction, SampledMechanism
+
+#: A test is given up after this many times the samples it was expected to take.
+PATIENCE = 5.0
+#: What summing logarithms of capitals may be wrong by: at the start, and for each sample (a unit of rounding each).
+LOG_SLACK, SAMPLE_SLACK = 1e-6, 2.3e-16
+#: A test has at least so many shards, so that a poor forecast does not end it early.
+LEAST_SHARDS = 64
+#: Shares of the claim at which a lower bound on δ is tried, from the easiest on.
+LOWER_SHARES = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.94, 0.97)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One test in one direction, as run."""
+
+    direction: Direction
+    noise_multiplier: float
+    epsilon: float
+    threshold: float
+    proposal: Proposal
+    limits: Limits
+    stakes: tuple[float, ...]
+    samples: int
+    log_capital: float
+    log_target: float
+    mean: float
+    standard_error: float
+    accepted: bool
+
+
+class Capital:
+    """The capital of several wagers on one claim, each with an equal share at the start: watched after each shard."""
+
+    def __init__(self, wagers: int) -> None:
+        self.logs = [0.0] * wagers
+        self.highest = -math.inf
+        self._slack = LOG_SLACK
+
+    def add(self, growth: Sequence[float]) -> None:
+        """Count one shard."""
+        self.logs = [log + more for log, more in zip(self.logs, growth, strict=True)]
+        self._slack += SHARD * SAMPLE_SLACK
+        self.highest = max(self.highest, self.now)
+
+    @property
+    def now(self) -> float:
+        """ln of the capital."""
+        top = max(self.logs)
+        return top + math.log(math.fsum(math.exp(log - top) for log in self.logs) / len(self.logs))
+
+    def reached(self, log_target: float) -> bool:
+        """Whether it ever reached e^`log_target`."""
+        return self.highest >= log_target + self._slack
+
+
+def verify(sampler: Sampler, pilot: Pilot, claim: Claim, estimates: dict[Direction, Estimate]) -> tuple[Test, ...]:
+    """Test a claim in every direction, the likeliest to fail first; stops at the first rejection."""
+    order = sorted(claim.mechanism.directions, key=lambda direction: -estimates[direction].value)
+    tests: list[Test] = []
+    for direction in order:
+        betting = choose_betting(pilot, claim, direction, estimates[direction])
+        if betting is None:
+            tests.append(_refused(sampler, claim, direction, estimates[direction]))
+        else:
+            tests.append(_bet(sampler, claim, direction, betting))
+        if not tests[-1].accepted:
+            break
+    return tuple(tests)
+
+
+def _refused(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Test:
+    """A claim that the pilot thinks false is rejected without samples: that can only lose a certificate, never grant one."""
+    proposal = plain(claim.mechanism, direction)
+    limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
+    return Test(
+        direction=direction,
+        noise_multiplier=claim.noise_multiplier,
+        epsilon=claim.epsilon,
+        threshold=claim.delta,
+        proposal=proposal,
+        limits=limits,
+        stakes=(),
+        samples=0,
+        log_capital=0.0,
+        log_target=claim.log_target,
+        mean=estimate.value,
+        standard_error=estimate.standard_error,
+        accepted=False,
+    )
+
+
+def _proven(claim: Claim, direction: Direction, proposal: Proposal, limits: Limits) -> Test:
+    """A claim that needs no samples: V, and so its mean δ(ε), is at most the cap."""
+    return Test(
+        direction=direction,
+        noise_multiplier=claim.noise_multiplier,
+        epsilon=claim.epsilon,
+        threshold=claim.delta,
+        proposal=proposal,
+        limits=limits,
+        stakes=(),
+        samples=0,
+        log_capital=claim.log_target,
+        log_target=claim.log_target,
+        mean=0.0,
+        standard_error=0.0,
+        accepted=True,
+    )
+
+
+def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
+    """Wager until the capital reaches its target, or the patience ends."""
+    candidate, proposal = sampler.fresh(), betting.proposal
+    limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
+    # The claim about the generator's mean that implies the one about δ.
+    threshold = max(claim.delta - limits.generator, 0.0)
+    room = limits.cap - threshold
+    if room <= 0.0:
+        return _proven(claim, direction, proposal, limits)
+    stakes = tuple(min(stake, 0.999 / room) for stake in betting.stakes)
+    table = Table(claim.epsilon, limits.cap, tuple(Wager(threshold, stake) for stake in stakes))
+    capital = Capital(len(stakes))
+    most = max(LEAST_SHARDS, math.ceil(min(PATIENCE * betting.expected_samples, 1e15) / SHARD))
+    shards, value, square = 0, 0.0, 0.0
+    while shards < most and not capital.reached(claim.log_target):
+        sums, _ = sampler.run(
+            claim.mechanism,
+            direction,
+            proposal,
+            [table],
+            purpose="verification",
+            candidate=candidate,
+            first=shards,
+            count=min(WAVE, most - shards),
+        )
+        for (shard,) in sums:
+            shards += 1
+            value, square = value + shard.value, square + shard.square
+            capital.add(shard.log_capital)
+            if capital.reached(claim.log_target):
+                break
+        sampler.progress(max(capital.now, 0.0) / claim.log_target)
+    samples = shards * SHARD
+    mean = value / samples
+    return Test(
+        direction=direction,
+        noise_multiplier=claim.noise_multiplier,
+        epsilon=claim.epsilon,
+        threshold=claim.delta,
+        proposal=proposal,
+        limits=limits,
+        stakes=stakes,
+        samples=samples,
+        log_capital=capital.highest,
+        log_target=claim.log_target,
+        mean=mean,
+        standard_error=math.sqrt(max(square / samples - mean * mean, 0.0) / samples),
+        accepted=capital.reached(claim.log_target),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSample:
+    """The fixed-sample test (Dong & Ganesh 2026, Appendix A): accept if the mean of `samples` plain samples is at most `bar`.
+
+    If δ(ε) > `delta`, that happens with probability at most q = exp(−s·KL(bar‖delta)) (Chernoff's bound for means of [0, 1]).
+    """
+
+    samples: int
+    bar: float
+    delta: float
+    failure_probability: float
+
+
+def plan_fixed_sample(target: float) -> FixedSample:
+    """The smallest s for which min over δ of δ + q(δ)(1 − δ) is at most the target, with bar = target/2 as in the paper."""
+    bar = 0.5 * target
+
+    def overall(samples: int) -> tuple[float, float, float]:
+        best = (math.inf, target, 1.0)
+        # δ + q(1 − δ) is unimodal in δ; a fine grid is as good as a minimiser, and any δ is valid.
+        for k in range(1, 400):
+            delta = bar + (target - bar) * k / 400.0
+            q = math.exp(-samples * divergence(bar, delta))
+            best = min(best, (delta + q * (1.0 - delta), delta, q))
+        return best
+
+    low, high = 1, 2
+    while overall(high)[0] > target:
+        low, high = high, high * 2
+    while high - low > max(1, high // 4096):
+        middle = (low + high) // 2
+        low, high = (low, middle) if overall(middle)[0] <= target else (middle, high)
+    samples = -(-high // SHARD) * SHARD
+    _, delta, q = overall(samples)
+    return FixedSample(samples, bar, delta, q)
+
+
+def divergence(p: float, q: float) -> float:
+    """KL(p‖q) of two Bernoulli laws."""
+    first = p * math.log(p / q) if p > 0.0 else 0.0
+    return first + (1.0 - p) * (math.log1p(-p) - math.log1p(-q))
+
+
+def verify_fixed(
+    sampler: Sampler, mechanism: SampledMechanism, noise_multiplier: float, epsilon: float, plan: FixedSample
+) -> tuple[Test, ...]:
+    """The fixed-sample test in every direction; stops at the first rejection."""
+    tests: list[Test] = []
+    for direction in mechanism.directions:
+        proposal, candidate = plain(mechanism, direction), sampler.fresh()
+        limits = sampler.limits(mechanism, direction, proposal, epsilon)
+        shards, value, square = 0, 0.0, 0.0
+        total = plan.samples // SHARD
+        while shards < total:
+            sums, _ = sampler.run(
+                mechanism,
+                direction,
+                proposal,
+                [Table(epsilon, 1.0)],
+                purpose="verification",
+                candidate=candidate,
+                first=shards,
+                count=min(WAVE, total - shards),
+            )
+            shards += len(sums)
+            value, square = value + sum(s[0].value for s in sums), square + sum(s[0].square for s in sums)
+            sampler.progress(shards / total)
+        mean = value / plan.samples
+        # Rounding moves the loss and so V, which is at most 1 and changes by at most as much as the loss.
+        accepted = mean + limits.generator + 8.0 * limits.rounding <= plan.bar
+        tests.append(
+            Test(
+                direction=direction,
+                noise_multiplier=noise_multiplier,
+                epsilon=epsilon,
+                threshold=plan.bar,
+                proposal=proposal,
+                limits=limits,
+                stakes=(),
+                samples=plan.samples,
+                log_capital=0.0,
+                log_target=-math.log(plan.failure_probability),
+                mean=mean,
+                standard_error=math.sqrt(max(square / plan.samples - mean * mean, 0.0) / plan.samples),
+                accepted=accepted,
+            )
+        )
+        if not accepted:
+            break
+    return tuple(tests)
+
+
+def lower_wagers(estimate: float, square: float, target: float) -> tuple[Wager, ...]:
+    """Wagers against "δ(ε) ≤ t" for shares t of the target below the estimate, from the easiest on."""
+    wagers = []
+    for share in LOWER_SHARES:
+        threshold = share * target
+        if threshold < estimate:
+            stake = min(0.5 / threshold, (estimate - threshold) / max(square, 1e-300))
+            wagers.append(Wager(threshold, -stake))
+    return tuple(wagers)

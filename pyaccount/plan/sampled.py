@@ -1,0 +1,200 @@
+"""Samplers whose rounds are not independent, with a matrix: a dominating pair on the whole run, judged by sampling.
+
+One record takes part in a random pattern x of rounds, so the run is dominated by P = Σ_x w_x N(Cx, σ²I) against N(0,
+σ²I), or against Σ_x w_x N(−Cx, σ²I) under replacement. The likelihood ratio of a sample is a recursion of n steps
+(b-min-sep) or a sum over bins (balls in bins).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount import _core
+from pyaccount.document import BallsInBins, Dense, Identity, bins, sampling_probability, separation
+from pyaccount.errors import DocumentError
+from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown
+from pyaccount.plan.reduction import DirectedBounds, Reduction
+from pyaccount.plan.strategy import strategy
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+
+Direction = Literal["remove", "add", "replace"]
+
+#: Nanoseconds for a sample and a step on one core, and for a pair of bins: what the kernel takes on a machine of 2024.
+STEP_COST, BINS_COST = 6.0, 1.0
+#: No fewer bins than this are worth less than a microsecond a sample.
+LEAST_COST = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class SampledMechanism:
+    """A mechanism to be sampled: the core's handle, the hockey sticks that matter, and what a sample costs."""
+
+    core: _core.Sampled
+    directions: tuple[Direction, ...]
+    #: Rounds of the recursion, or bins.
+    steps: int
+    #: Rough nanoseconds for one sample on one core.
+    cost: float
+    #: What the proposal's parameter is: the probability of the recursion, or the exponent of the bins' weights (0: equal).
+    plain_parameter: float
+
+
+def reduce(document: Document, body: Body) -> Reduction:
+    """The pair on the whole run; see the head of this file."""
+    _refuse(document, body)
+    privacy = document.privacy
+    sigma = shown(body.noise.multiplier, "σ")
+    two_sided = privacy.adjacency == "replace-one"
+    other = f"Σ_x w_x N(−Cx, {sigma}²)" if two_sided else f"N(0, {sigma}²)"
+    pair = f"Σ_x w_x N(Cx, {sigma}²) against {other}"
+    in_bins = isinstance(body.sampler, BallsInBins)
+    if in_bins:
+        law = f"x = the rounds of one of {bins(body)} bins, each with probability 1/{bins(body)}"
+        source = "Choquette-Choo, Ganesh, Haque, Steinke & Thakurta 2025 (arXiv:2410.06266), Section 4; attained by gradients 1"
+        sampling = (
+            f"Every record is put in one of {bins(body)} bins uniformly at random, independently of the others, once; "
+            f"iteration i uses the records of bin i mod {bins(body)}."
+        )
+    else:
+        b, p = _separation(body), sampling_probability(body)
+        start = "stationary" if getattr(body.sampler, "start", "cold") == "warm" else "available at once"
+        law = (
+            f"x = a renewal process: while available, joins with probability {p:.6g}, then sits out {b - 1} rounds; "
+            f"{start} at first"
+        )
+        source = "Dong & Ganesh 2026 (arXiv:2602.09338), Sections 4 and 5; attained by gradients 1"
+        sampling = (
+            f"Every record joins each iteration in which it is available with probability {p:.6g}, independently of the "
+            f"others, and is unavailable for the next {b - 1} iterations after joining; "
+            + (
+                "at the start each is unavailable for a random number of iterations, drawn from the stationary law."
+                if start == "stationary"
+                else "at the start all are available."
+            )
+        )
+    return Reduction(
+        path=body.path,
+        subject=f"{'balls in bins' if in_bins else body.sampler.kind + ' sampling'}, {matrix_text(body)}",
+        theorem="dominating pair on the whole run: mixtures over participation patterns",
+        source=source,
+        pair=f"{pair}; {law}",
+        rounds=str(body.training.iterations),
+        tight=True,
+        remark=None,
+        assumptions=(
+            *basic_assumptions(privacy, body),
+            sampling,
+            SECRET,
+            NORMALISATION,
+        ),
+        components=1,
+        bounds=_unbounded,
+        sampled=lambda: _mechanism(document, body),
+    )
+
+
+def _unbounded() -> DirectedBounds:
+    raise AssertionError("a sampled mechanism has no rounds to compose")
+
+
+def _separation(body: Body) -> int:
+    return 1 if body.sampler.kind == "poisson" else separation(body) or 1
+
+
+def _mechanism(document: Document, body: Body) -> SampledMechanism:
+    sigma = number(body.noise.multiplier)
+    built = strategy(document, body)
+    directions: tuple[Direction, ...] = (
+        ("replace",) if document.privacy.adjacency == "replace-one" else ("remove", "add")
+    )
+    if isinstance(body.sampler, BallsInBins):
+        count = bins(body)
+        gram, _ = built.bin_gram(count)
+        core = _core.Sampled.bins([entry / (sigma * sigma) for entry in gram], built.iterations)
+        return SampledMechanism(core, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
+    assert built.coefficients is not None  # `_refuse` has seen to it
+    p = sampling_probability(body)
+    core = _core.Sampled.renewal(
+        [c / sigma for c in built.coefficients],
+        built.iterations,
+        _separation(body),
+        p,
+        getattr(body.sampler, "start", "cold") == "warm",
+    )
+    return SampledMechanism(core, directions, built.iterations, STEP_COST * built.iterations, p)
+
+
+def matrix_text(body: Body) -> str:
+    """The matrix in a few words."""
+    matrix = body.matrix
+    if isinstance(matrix, Identity):
+        return "independent noise"
+    if isinstance(matrix, Dense):
+        return "dense matrix from a file"
+    width = getattr(matrix, "bands", None)
+    return f"{matrix.kind} matrix" + (f" of {width} bands" if isinstance(width, int) else "")
+
+
+def refusals(document: Document, body: Body, what: str) -> list[Problem]:
+    """What no analysis of a sampler with a matrix covers: groups, repetition, other phases, blanks that change the matrix."""
+    problems = []
+    if document.privacy.group_size != 1:
+        problems.append(
+            document.problem(
+                "no-valid-bound",
+                ("privacy", "group_size"),
+                f"{what} samples each record for itself: no bound is known for groups of records, whose participations "
+                "interleave; for users with several records the sampler is user-b-min-sep, with the user as the unit",
+                allowed="1",
+            )
+        )
+    if len(document.bodies) > 1 or body.count > 1:
+        path = (*body.path, "sampler", "kind") if len(document.bodies) > 1 else (*body.path, "count")
+        problems.append(
+            document.problem(
+                "no-valid-bound",
+                path,
+                f"{what} is analysed as one run; its composition with other runs is not covered",
+                allowed="a single phase with count: 1",
+            )
+        )
+    return problems
+
+
+def _refuse(document: Document, body: Body) -> None:
+    """Raise `DocumentError` for what this analysis does not cover."""
+    problems = refusals(document, body, body.sampler.kind)
+    method = document.accounting.method
+    if method == "pld":
+        problems.append(
+            document.problem(
+                "no-valid-bound",
+                ("accounting", "method"),
+                f"{body.sampler.kind} has no privacy loss distribution to compose: its rounds depend on one another",
+                allowed="auto or monte-carlo",
+            )
+        )
+    if body.sampler.kind == "b-min-sep" and isinstance(body.matrix, Dense):
+        problems.append(
+            document.problem(
+                "no-valid-bound",
+                body.at("matrix", "kind"),
+                "the recursion for b-min-sep sampling needs a banded Toeplitz matrix; with a dense one, balls-in-bins is "
+                "analysed",
+            )
+        )
+    blank = document.blank
+    if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
+        problems.append(
+            document.problem(
+                "no-valid-bound",
+                blank,
+                "with a sampled analysis the blank is noise.multiplier, privacy.epsilon or privacy.delta",
+            )
+        )
+    if problems:
+        raise DocumentError(problems)

@@ -1,0 +1,206 @@
+"""The matrix of a body, built: its coefficients, its error, and how far one record can move what is released.
+
+This is where the plan's words meet the strategies room; numpy and scipy are imported only for matrices that need them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyaccount.document import BandedSquareRoot, Dense, Identity, OptimalToeplitz, Toeplitz
+from pyaccount.errors import DocumentError
+from pyaccount.plan.common import whole
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyaccount.document import Body, Document
+    from pyaccount.strategies import PrefixSumError
+
+#: Norms are known to better than this, relatively: their sums have non-negative terms, at most 10⁶ in a row, each
+#: rounded once or twice. Whoever bounds with a norm moves it by this to the safe side.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A strategy matrix: lower-triangular, entrywise non-negative; Toeplitz by its first column, or dense.
+
+    `error` is that of the prefix sums at σ = 1; `column_norm` the largest norm of a column.
+    """
+
+    iterations: int
+    coefficients: tuple[float, ...] | None
+    dense: NDArray[np.float64] | None
+    error: PrefixSumError
+    column_norm: float
+    fingerprint: str | None = None
+
+    @property
+    def bands(self) -> int:
+        """The number of non-zero diagonals."""
+        if self.coefficients is not None:
+            return len(self.coefficients)
+        from pyaccount.strategies import bands_of  # noqa: PLC0415
+
+        assert self.dense is not None
+        return int(bands_of(self.dense))
+
+    def sensitivity(self, min_separation: int, participations: int) -> tuple[float, float]:
+        """The largest ‖Σ_i C e_i‖ over so many rounds at least `min_separation` apart, from above and from below.
+
+        The lower end is that of the earliest evenly spaced rounds, and the two are equal where these are the worst: for
+        Toeplitz matrices that do not increase down the first column (Kalinin & Lampert 2024, Theorem 2), for Toeplitz
+        bands within the separation (columns are orthogonal, the first ones the longest) and for every round at once.
+        Otherwise the upper end charges each cross product of two columns to both of them. Both are rounded (see
+        `SLACK`).
+        """
+        most = min(participations, -(-self.iterations // min_separation))
+        if self.coefficients is not None:
+            return _toeplitz_sensitivity(self.coefficients, self.iterations, min_separation, most)
+        assert self.dense is not None
+        return _dense_sensitivity(self.dense, min_separation, most)
+
+    def bin_gram(self, bins: int) -> tuple[list[float], float]:
+        """The Gram matrix of the modes m_t = Σ_e c_{eT+t}, row by row, and the largest ‖m_t‖."""
+        import numpy as np  # noqa: PLC0415
+
+        modes = np.zeros((bins, self.iterations))
+        if self.coefficients is not None:
+            from scipy.signal import lfilter  # type: ignore[import-untyped]  # noqa: PLC0415
+
+            for t in range(bins):
+                comb = np.zeros(self.iterations)
+                comb[t::bins] = 1.0
+                modes[t] = lfilter(self.coefficients, [1.0], comb)
+        else:
+            assert self.dense is not None
+            for t in range(bins):
+                modes[t] = self.dense[:, t::bins].sum(axis=1)
+        gram = modes @ modes.T
+        gram = 0.5 * (gram + gram.T)
+        return gram.ravel().tolist(), float(np.sqrt(gram.diagonal().max()) * (1.0 + SLACK))
+
+
+def _toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: int) -> tuple[float, float]:
+    if len(coefficients) == 1:
+        return (coefficients[0] * math.sqrt(most),) * 2
+    import numpy as np  # noqa: PLC0415
+    from scipy.signal import lfilter  # noqa: PLC0415
+
+    comb = np.zeros(n)
+    comb[: most * b : b] = 1.0
+    spaced = float(np.linalg.norm(lfilter(coefficients, [1.0], comb)))
+    decreasing = all(later <= earlier for earlier, later in pairwise(coefficients))
+    if decreasing or len(coefficients) <= b or (b == 1 and most == n):
+        return spaced, spaced
+    column = np.asarray(coefficients)
+    products = np.correlate(column, column, "full")[len(column) - 1 :]
+    # Whatever the distances, the m-th neighbour on either side is at least m·b away.
+    envelope = np.maximum.accumulate(products[::-1])[::-1]
+    neighbours = envelope[b : (most - 1) * b + 1 : b]
+    return max(spaced, math.sqrt(most * float(products[0] + 2.0 * neighbours.sum()))), spaced
+
+
+def _dense_sensitivity(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, float]:
+    import numpy as np  # noqa: PLC0415
+
+    n = len(matrix)
+    spaced = float(np.linalg.norm(matrix[:, : most * b : b].sum(axis=1)))
+    if b == 1 and most == n:
+        return spaced, spaced
+    gram = matrix.T @ matrix
+    # For each column the largest sum of products with columns that a pattern through it may hold, on either side.
+    crossing = _best_separated(np.tril(gram, -b), b) + _best_separated(np.triu(gram, b), b)
+    worth = gram.diagonal() + crossing
+    # best[j + b]: the largest worth of at most so many columns up to j, at least b apart.
+    best = np.zeros(n + b)
+    for _ in range(most):
+        taken = np.concatenate([np.zeros(b), worth + best[:n]])
+        following = np.maximum.accumulate(taken)
+        if np.array_equal(following, best):
+            break
+        best = following
+    return max(spaced, math.sqrt(float(best[-1]))), spaced
+
+
+def _best_separated(weights: NDArray[np.float64], b: int) -> NDArray[np.float64]:
+    """For each row of non-negative weights, the largest sum of entries at least b apart."""
+    import numpy as np  # noqa: PLC0415
+
+    rows, n = weights.shape
+    # best[:, j + b] is over the first j + 1 entries.
+    best = np.zeros((rows, n + b))
+    for j in range(n):
+        best[:, j + b] = np.maximum(best[:, j + b - 1], weights[:, j] + best[:, j])
+    return np.asarray(best[:, -1])
+
+
+def strategy(document: Document, body: Body) -> Strategy:
+    """The matrix of a body. Raises `DocumentError` for a file that holds none."""
+    n, matrix = whole(body.training.iterations), body.matrix
+    if isinstance(matrix, Identity):
+        return _toeplitz((1.0,), n, normalize=False)
+    if isinstance(matrix, BandedSquareRoot):
+        assert isinstance(matrix.bands, int)
+        return _named("banded-square-root", matrix.bands, n, normalize=matrix.normalize)
+    if isinstance(matrix, OptimalToeplitz):
+        assert isinstance(matrix.bands, int)
+        return _named("optimal-toeplitz", matrix.bands, n, normalize=matrix.normalize)
+    if isinstance(matrix, Toeplitz):
+        listed = list(matrix.coefficients)
+        while listed[-1] == 0.0:
+            listed.pop()
+        return _toeplitz(tuple(listed), n, normalize=matrix.normalize)
+    assert isinstance(matrix, Dense)
+    from pyaccount.strategies import MatrixFileError  # noqa: PLC0415
+
+    folder = Path(document.file).parent if document.file is not None else Path()
+    try:
+        path = folder / matrix.file
+        stamp = path.stat().st_mtime_ns if path.is_file() else 0
+        return _dense(path, n, matrix.normalize, stamp)
+    except MatrixFileError as error:
+        raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
+
+
+@lru_cache(maxsize=64)
+def _named(kind: str, bands: int, iterations: int, *, normalize: bool) -> Strategy:
+    from pyaccount.strategies import banded_square_root, optimal_toeplitz  # noqa: PLC0415
+
+    coefficients = banded_square_root(bands) if kind == "banded-square-root" else optimal_toeplitz(iterations, bands)
+    return _toeplitz(tuple(float(c) for c in coefficients), iterations, normalize=normalize)
+
+
+@lru_cache(maxsize=64)
+def _toeplitz(coefficients: tuple[float, ...], iterations: int, *, normalize: bool) -> Strategy:
+    if coefficients == (1.0,):
+        from pyaccount.strategies.measure import PrefixSumError  # noqa: PLC0415 - without numpy
+
+        error = PrefixSumError(mean_square=(iterations + 1) / 2, max_square=float(iterations))
+        return Strategy(iterations, coefficients, None, error, 1.0)
+    from pyaccount.strategies import normalized, toeplitz_error  # noqa: PLC0415
+
+    if normalize:
+        coefficients = tuple(float(c) for c in normalized(coefficients))
+    norm = math.sqrt(math.fsum(c * c for c in coefficients))
+    return Strategy(iterations, coefficients, None, toeplitz_error(coefficients, iterations), norm)
+
+
+@lru_cache(maxsize=4)
+def _dense(path: Path, iterations: int, normalize: bool, stamp: int) -> Strategy:
+    import hashlib  # noqa: PLC0415
+
+    from pyaccount.strategies import column_norms, dense_error, load_dense, normalized_columns_max  # noqa: PLC0415
+
+    matrix = load_dense(path, iterations)
+    fingerprint = hashlib.sha256(matrix.tobytes()).hexdigest()
+    if normalize:
+        matrix = normalized_columns_max(matrix)
+    return Strategy(iterations, None, matrix, dense_error(matrix), float(column_norms(matrix).max()), fingerprint)

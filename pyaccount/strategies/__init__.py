@@ -1,0 +1,70 @@
+"""Strategy matrices: which C correlates the noise, and how accurate the training it gives is.
+
+The room takes plain numbers, arrays and the path of a file. It gives lower-triangular matrices with non-negative
+entries (Toeplitz ones as their coefficients, dense ones as arrays), their column norms and their prefix-sum errors for
+noise of unit scale. It must not know documents, mechanisms, samplers or privacy: any matrix from here is a valid
+strategy, and only its accuracy depends on how it was found. numpy and scipy are loaded with the first name that needs
+them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyaccount.strategies.dense import (
+        LARGEST,
+        MatrixFileError,
+        bands_of,
+        column_norms,
+        dense_error,
+        is_banded,
+        load_dense,
+        normalized_columns_max,
+    )
+    from pyaccount.strategies.measure import PrefixSumError
+    from pyaccount.strategies.toeplitz import banded_square_root, normalized, optimal_toeplitz, toeplitz_error
+
+#: Where each name lives; numpy and scipy are imported with the first name that needs them.
+_HOMES = {
+    "LARGEST": "dense",
+    "MatrixFileError": "dense",
+    "PrefixSumError": "measure",
+    "banded_square_root": "toeplitz",
+    "bands_of": "dense",
+    "column_norms": "dense",
+    "dense_error": "dense",
+    "is_banded": "dense",
+    "load_dense": "dense",
+    "normalized": "toeplitz",
+    "normalized_columns_max": "dense",
+    "optimal_toeplitz": "toeplitz",
+    "toeplitz_error": "toeplitz",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib  # noqa: PLC0415
+
+    value: object = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+__all__ = [
+    "LARGEST",
+    "MatrixFileError",
+    "PrefixSumError",
+    "banded_square_root",
+    "bands_of",
+    "column_norms",
+    "dense_error",
+    "is_banded",
+    "load_dense",
+    "normalized",
+    "normalized_columns_max",
+    "optimal_toeplitz",
+    "toeplitz_error",
+]

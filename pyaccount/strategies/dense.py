@@ -1,0 +1,259 @@
+"""Dense strategies: read from a file, checked entry by entry, and measured."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg  # type: ignore[import-untyped]
+
+from pyaccount.strategies.measure import PrefixSumError
+from pyaccount.strategies.toeplitz import in_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import IO
+
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+LARGEST = 4096
+"""The most rows a dense strategy may have: 128 MB as doubles, and a second or two for its error."""
+
+LARGEST_TEXT = 512 * 2**20
+"""The most bytes a text file may have: LARGEST² entries at 32 characters each."""
+
+
+class MatrixFileError(ValueError):
+    """A file that holds no usable strategy matrix; the message names the file and the first thing wrong with it."""
+
+
+def load_dense(path: Path, iterations: int) -> Matrix:
+    """The strategy matrix in a file: lower triangular, entries finite and ≥ 0, positive diagonal.
+
+    Takes a .npy file (any real integer or floating-point type; never unpickled), or a .csv or .txt file in UTF-8 with
+    one row a line, entries separated by commas if the first row has one, else by white space, blank lines and comments
+    from # on ignored. Gives a C-contiguous iterations × iterations array of doubles, not normalised; integers and wider
+    types are rounded to the nearest double.
+
+    What can be told from the size, the header or the number of entries is checked before any entry is read, so a file
+    far too large is refused at once. Rows and columns in messages count from 0. Raises MatrixFileError, and nothing else,
+    for anything wrong with the file or the matrix.
+    """
+    try:
+        size = _regular_size(path)
+        match path.suffix.lower():
+            case ".npy":
+                matrix = _read_npy(path, iterations)
+            case ".csv" | ".txt":
+                matrix = _read_text(path, size, iterations)
+            case other:
+                raise MatrixFileError(f"{path}: a matrix file ends in .npy, .csv or .txt, not in {other!r}")
+    except OSError as error:
+        raise MatrixFileError(f"{path}: cannot be read: {error.strerror or error}") from error
+    _check_entries(path, matrix)
+    return matrix
+
+
+def column_norms(matrix: Matrix) -> Matrix:
+    """‖c_j‖₂ for every column j.
+
+    Takes a matrix as `load_dense` gives it; gives a vector of positive numbers. Correct to about √n units in the last
+    place whatever the scale, and infinite only where the norm exceeds the largest double.
+    """
+    # Scaled column by column, so that the squares can neither overflow nor all vanish.
+    peaks = matrix.max(axis=0)
+    with np.errstate(over="ignore"):
+        norms: Matrix = peaks * np.linalg.norm(matrix / peaks, axis=0)
+    return norms
+
+
+def normalized_columns_max(matrix: Matrix) -> Matrix:
+    """C / max_j ‖c_j‖₂: the same strategy with largest column norm 1.
+
+    Takes a matrix as `load_dense` gives it; gives a new one of the same shape. Correct to about √n units in the last
+    place; entries more than 300 orders of magnitude below the norm become 0.
+    """
+    # In two steps, because the norm itself may exceed the largest double.
+    scaled: Matrix = matrix / matrix.max()
+    scaled /= column_norms(scaled).max()
+    return scaled
+
+
+def dense_error(matrix: Matrix) -> PrefixSumError:
+    """The prefix-sum error of the strategy as it is (not normalised).
+
+    X = A·C⁻¹ from X·C = A: mean_square = ‖X‖_F²/n, max_square = the largest squared row norm of X.
+
+    Takes a matrix as `load_dense` gives it. Time O(n³), three more matrices of the same size in memory. A
+    substitution, backward stable: relative error near n·1e−16 times the condition number of the triangular system at
+    worst, far less as a rule. Raises ValueError if an error lies outside the range of a double.
+    """
+    size = len(matrix)
+    scale = float(matrix.diagonal().max())
+    with np.errstate(over="ignore", invalid="ignore"):
+        # The transposed system Cᵀ·Xᵀ = Aᵀ; row i of X is column i of the solution.
+        solution = linalg.solve_triangular(
+            matrix / scale, np.triu(np.ones((size, size))), trans="T", lower=True, overwrite_b=True, check_finite=False
+        )
+        rows = np.einsum("ij,ij->j", solution, solution)
+        return in_range(float(rows.sum()) / size, float(rows.max()), scale)
+
+
+def bands_of(matrix: Matrix) -> int:
+    """The number of bands: the least b with C[i, j] = 0 wherever i − j ≥ b.
+
+    Takes a matrix as `load_dense` gives it; gives 1 for a diagonal matrix and up to n for a full one. Exact: an entry
+    counts unless it is 0.
+    """
+    # The first non-zero entry of each row; the diagonal is positive, so there is one.
+    first = (matrix != 0.0).argmax(axis=1)
+    return int((np.arange(len(matrix)) - first).max()) + 1
+
+
+def is_banded(matrix: Matrix, bands: int) -> bool:
+    """Whether C[i, j] = 0 wherever i − j ≥ bands; takes a matrix as `load_dense` gives it."""
+    return bands_of(matrix) <= bands
+
+
+def _regular_size(path: Path) -> int:
+    """The size in bytes, for a regular file only: opening a pipe or a device could wait for ever."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise MatrixFileError(f"{path}: no such file") from None
+    except ValueError as error:  # a null character in the name
+        raise MatrixFileError(f"{path!s}: cannot be read: {error}") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise MatrixFileError(f"{path}: not a regular file")
+    if not os.access(path, os.R_OK):
+        raise MatrixFileError(f"{path}: no permission to read it")
+    return status.st_size
+
+
+def _read_npy(path: Path, iterations: int) -> Matrix:
+    with path.open("rb") as file:
+        shape, kind = _npy_header(path, file)
+    # Booleans, complex numbers, dates, text and objects are not entries of a real matrix.
+    if kind.kind not in "iuf":
+        raise MatrixFileError(f"{path}: the entries must be real numbers, but their type is {kind}")
+    _check_shape(path, shape, iterations)
+    try:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise MatrixFileError(f"{path}: the header promises {shape} entries of type {kind}, but: {error}") from error
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        # A copy, so that the matrix outlives the file; what overflows to infinity is refused with the other infinities.
+        return np.array(mapped, dtype=np.float64, order="C", copy=True, subok=False)
+
+
+def _npy_header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    try:
+        version = np.lib.format.read_magic(file)
+        # Version 3.0 exists for structured types with names beyond Latin-1 only, which are no numbers.
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            raise MatrixFileError(f"{path}: .npy format {version[0]}.{version[1]} holds no plain matrix")
+        shape, _, kind = readers[version](file)
+    except MatrixFileError:
+        raise
+    except (ValueError, EOFError, SyntaxError) as error:
+        raise MatrixFileError(f"{path}: not a .npy file: {error}") from error
+    return shape, kind
+
+
+def _read_text(path: Path, size: int, iterations: int) -> Matrix:
+    if size > LARGEST_TEXT:
+        raise MatrixFileError(f"{path}: {size} bytes; a text file may have {LARGEST_TEXT}, use .npy for larger ones")
+    try:
+        delimiter = _check_text_shape(path, iterations)
+        rows = [_parse(path, row, line, delimiter) for row, line in enumerate(_lines(path))]
+    except UnicodeDecodeError as error:
+        raise MatrixFileError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+    # The file is read twice, and may have been written to in between.
+    if len(rows) != iterations or any(len(row) != iterations for row in rows):
+        raise MatrixFileError(f"{path}: changed while it was being read")
+    return np.array(rows)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    # Spreadsheets write a byte-order mark.
+    with path.open(encoding="utf-8-sig") as file:
+        for line in file:
+            if kept := line.partition("#")[0].strip():
+                yield kept
+
+
+def _check_text_shape(path: Path, iterations: int) -> str | None:
+    """Count entries without reading them as numbers; gives the delimiter, None for white space."""
+    delimiter: str | None = None
+    rows = columns = 0
+    for row, line in enumerate(_lines(path)):
+        if row == 0:
+            delimiter = "," if "," in line else None
+        count = line.count(",") + 1 if delimiter else len(line.split())
+        if row == 0:
+            columns = count
+        elif count != columns:
+            raise MatrixFileError(f"{path}: row {row} has {count} entries, but row 0 has {columns}")
+        rows += 1
+    _check_shape(path, (rows, columns), iterations)
+    return delimiter
+
+
+def _parse(path: Path, row: int, line: str, delimiter: str | None) -> Matrix:
+    try:
+        return np.loadtxt([line], delimiter=delimiter, comments=None, ndmin=1)
+    except ValueError:
+        # The parser's own message counts rows and columns in its own way: find the entry again.
+        for column, entry in enumerate(line.split(delimiter)):
+            if not _is_number(entry):
+                raise MatrixFileError(
+                    f"{path}: the entry at row {row}, column {column} is {entry.strip()!r}, not a real number"
+                ) from None
+        raise MatrixFileError(f"{path}: row {row} is not a row of real numbers") from None
+
+
+def _is_number(entry: str) -> bool:
+    if not entry.strip():
+        return False
+    try:
+        # With a comma for delimiter, white space inside the entry is part of it.
+        np.loadtxt([entry], delimiter=",", comments=None)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_shape(path: Path, shape: tuple[int, ...], iterations: int) -> None:
+    if shape != (iterations, iterations):
+        raise MatrixFileError(
+            f"{path}: the matrix has shape {_shape(shape)}, but {iterations} iterations need {iterations} × {iterations}"
+        )
+    if iterations > LARGEST:
+        raise MatrixFileError(f"{path}: the matrix has {iterations} rows; a dense matrix may have {LARGEST}")
+    if iterations < 1:
+        raise MatrixFileError(f"{path}: the matrix is empty")
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " × ".join(map(str, shape)) if len(shape) > 1 else str(shape)
+
+
+def _check_entries(path: Path, matrix: Matrix) -> None:
+    _refuse_first(path, matrix, ~np.isfinite(matrix), "every entry must be finite")
+    _refuse_first(path, matrix, np.triu(matrix != 0.0, 1), "a strategy matrix is lower triangular")
+    _refuse_first(path, matrix, matrix < 0.0, "every entry must be ≥ 0")
+    _refuse_first(path, matrix, np.diag(matrix.diagonal() == 0.0), "every diagonal entry must be positive")
+
+
+def _refuse_first(path: Path, matrix: Matrix, wrong: NDArray[np.bool_], rule: str) -> None:
+    """Refuse the first entry, row by row, that breaks the rule."""
+    place = int(wrong.argmax())
+    if wrong.flat[place]:
+        row, column = divmod(place, matrix.shape[1])
+        raise MatrixFileError(f"{path}: the entry at row {row}, column {column} is {matrix[row, column]}, but {rule}")

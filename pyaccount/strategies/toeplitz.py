@@ -1,0 +1,171 @@
+"""Banded Toeplitz strategies: the square root, the optimum, and the error of any of them.
+
+C is lower triangular with C[i, j] = c_{i−j}, and A is the lower triangle of ones. Products of such matrices are
+products of power series, so A·C⁻¹ is Toeplitz with the coefficients s of 1/((1 − x)·c(x)), and everything about an n×n
+matrix is read off n numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import fft, optimize, signal  # type: ignore[import-untyped]
+
+from pyaccount.strategies.measure import PrefixSumError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Vector = NDArray[np.float64]
+
+
+def banded_square_root(bands: int) -> Vector:
+    """The first coefficients of (1 − x)^{−1/2}, the square root of the matrix of prefix sums.
+
+    c_0 = 1, c_j = c_{j−1}·(2j − 1)/(2j) for 0 < j < bands.
+
+    Takes bands ≥ 1; gives `bands` coefficients, positive and strictly decreasing, not normalised. The relative error
+    of c_j is at most about 3j·1.1e−16. Raises ValueError if bands < 1.
+    Source: Kalinin and Lampert 2024 (arXiv:2405.13763).
+    """
+    if bands < 1:
+        raise ValueError(f"a strategy needs at least 1 band, got {bands}")
+    j = np.arange(1, bands, dtype=np.float64)
+    return np.concatenate(([1.0], np.cumprod((2.0 * j - 1.0) / (2.0 * j))))
+
+
+def normalized(coefficients: ArrayLike) -> Vector:
+    """c/‖c‖₂: the same strategy with largest column norm 1.
+
+    Takes a vector of finite coefficients ≥ 0 with c_0 > 0, no longer than the matrix (the first column must hold all
+    of them for ‖c‖ to be its norm); gives one of the same length. Correct to a few units in the last place whatever the
+    scale. Raises ValueError if the coefficients are not as described.
+    """
+    c = _checked(coefficients)
+    c = c / c.max()  # the squares can neither overflow nor all vanish
+    return np.asarray(c / np.linalg.norm(c))
+
+
+def toeplitz_error(coefficients: ArrayLike, iterations: int) -> PrefixSumError:
+    """The prefix-sum error of the Toeplitz strategy with these coefficients, as they are (not normalised).
+
+    With s the series of 1/((1 − x)·c(x)) and n = iterations:
+    mean_square = (1/n)·Σ_{j<n} (n − j)·s_j², max_square = Σ_{j<n} s_j² (the last row is the largest).
+
+    Takes a vector of finite coefficients ≥ 0 with c_0 > 0 and n ≥ 1; coefficients beyond the n-th are not in the matrix
+    and are ignored. Time O(n·bands). Exact but for rounding, near n·1e−16 relative for a non-increasing c. Raises
+    ValueError if the arguments are not as described, or if an error lies outside the range of a double.
+    """
+    _at_least_one_iteration(iterations)
+    c = _checked(coefficients)[:iterations]
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Scaled to c_0 = 1, so that only a strategy with an extreme error leaves the range of a double.
+        squares = np.square(signal.lfilter([1.0], c / c[0], np.ones(iterations)))
+        mean = float(np.arange(iterations, 0.0, -1.0) @ squares) / iterations
+        return in_range(mean, float(squares.sum()), float(c[0]))
+
+
+def in_range(mean_square: float, max_square: float, scale: float) -> PrefixSumError:
+    """The errors of scale·C from those of C: each is divided by scale².
+
+    Raises ValueError where a result is not a positive finite double: a strategy that inaccurate, or that far from any
+    usual normalisation, is a mistake, and zero or infinity would be a false statement about it.
+    """
+    mean_square, max_square = mean_square / scale / scale, max_square / scale / scale
+    if not (0.0 < mean_square < math.inf and 0.0 < max_square < math.inf):
+        raise ValueError(
+            "the prefix-sum error of this strategy is outside the range of a double: "
+            "the matrix is too close to singular, or scaled by an extreme factor"
+        )
+    return PrefixSumError(mean_square, max_square)
+
+
+def optimal_toeplitz(iterations: int, bands: int) -> Vector:
+    """The non-negative banded Toeplitz strategy with the least mean square prefix-sum error at unit column norm.
+
+    Minimises (1/n)·‖A·C⁻¹‖_F²·‖c‖² over c ≥ 0 with `bands` coefficients, n = iterations.
+
+    Takes 1 ≤ bands ≤ iterations; gives `bands` coefficients with ‖c‖₂ = 1. Every result is a valid strategy, never
+    worse than the banded square root. It is a stationary point of the logarithm of the objective (derivatives with
+    respect to c, at c_0 = 1, below about 1e−7), found by a deterministic descent from the banded square root: the
+    objective is within about 1e−12, relative, of its value at the exact stationary point, the coefficients within
+    about 1e−7 of it. That no other stationary point is lower is observed, not proven. Time O(n·bands) a step, some
+    tens of steps. Raises ValueError if the arguments are out of range.
+    Source: McKenna 2024 (arXiv:2405.15913); the gradient is derived in `log_objective`.
+    """
+    _at_least_one_iteration(iterations)
+    if not 1 <= bands <= iterations:
+        raise ValueError(f"the bands of a strategy of {iterations} iterations are 1 to {iterations}, got {bands}")
+    start = banded_square_root(bands)
+    if bands == 1:
+        return start
+    objective = log_objective(iterations, bands)
+
+    def free(tail: Vector) -> tuple[float, Vector]:
+        # The objective does not depend on the scale of c: c_0 = 1 picks one.
+        value, gradient = objective(np.concatenate(([1.0], tail)))
+        return value, gradient[1:]
+
+    # How the descent ended is not asked: with tolerances at the limit of rounding it may well end on a step that no
+    # longer makes progress, at the optimum.
+    found = optimize.minimize(
+        free,
+        start[1:],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * (bands - 1),
+        options={"maxcor": 20, "ftol": 1e-15, "gtol": 1e-10, "maxiter": 2000, "maxfun": 4000},
+    )
+    best = np.concatenate(([1.0], found.x))
+    return normalized(best if objective(best)[0] < objective(start)[0] else start)
+
+
+def log_objective(iterations: int, bands: int) -> Callable[[Vector], tuple[float, Vector]]:
+    """The function c ↦ (F, ∇F), F = ln Σ_{j<n} (n − j)·s_j² + ln ‖c‖², that `optimal_toeplitz` minimises.
+
+    With g the series of 1/c(x): ∂s/∂c_i = −x^i·(s·g), hence
+    ∂F/∂c_i = −2·Σ_j (n − j)·s_j·(s·g)_{j−i} / Σ_j (n − j)·s_j² + 2c_i/‖c‖².
+
+    The function takes `bands` coefficients with c_0 > 0. Where c(x) has a zero well inside the unit disc, s overflows:
+    F is then given as the logarithm of the largest double, which bounds it from below, with gradient 0. A line search
+    that steps that far sees a plateau above everything else and turns back.
+    """
+    impulse = np.ones(iterations)
+    weights = np.arange(iterations, 0.0, -1.0)
+    # Long enough for the lags 0 … bands − 1 of a circular correlation not to wrap around.
+    size = fft.next_fast_len(iterations + bands, real=True)
+    plateau = math.log(np.finfo(np.float64).max)
+
+    def evaluate(c: Vector) -> tuple[float, Vector]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            s = signal.lfilter([1.0], c, impulse)
+            weighted = weights * s
+            error, norm = float(weighted @ s), float(c @ c)
+            spectrum = fft.rfft(weighted, size) * np.conj(fft.rfft(signal.lfilter([1.0], c, s), size))
+            gradient = 2.0 * c / norm - 2.0 * fft.irfft(spectrum, size)[:bands] / error
+        if not (math.isfinite(error) and np.isfinite(gradient).all()):
+            return plateau, np.zeros(bands)
+        return math.log(error) + math.log(norm), gradient
+
+    return evaluate
+
+
+def _checked(coefficients: ArrayLike) -> Vector:
+    c = np.asarray(coefficients, dtype=np.float64)
+    if c.ndim != 1 or c.size == 0:
+        raise ValueError(f"Toeplitz coefficients are a vector of at least one number, got shape {c.shape}")
+    wrong = np.flatnonzero(~(np.isfinite(c) & (c >= 0.0)))
+    if wrong.size:
+        raise ValueError(f"Toeplitz coefficients are finite and ≥ 0; coefficient {wrong[0]} is {c[wrong[0]]}")
+    if c[0] == 0.0:
+        raise ValueError("the first Toeplitz coefficient is 0, so the matrix has no inverse")
+    return c
+
+
+def _at_least_one_iteration(iterations: int) -> None:
+    if iterations < 1:
+        raise ValueError(f"a strategy needs at least 1 iteration, got {iterations}")

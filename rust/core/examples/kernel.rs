@@ -1,0 +1,131 @@
+//! Time the kernel: `cargo run --release -p pyaccount-core --example kernel`.
+
+#![allow(clippy::cast_precision_loss, clippy::cast_lossless, clippy::inline_always, clippy::format_push_string)]
+
+use std::time::Instant;
+
+use pyaccount_core::montecarlo::correlate::Correlator;
+use pyaccount_core::montecarlo::proposal::Comparison;
+use pyaccount_core::montecarlo::renewal::{RenewalKernel, Scratch, Source};
+use pyaccount_core::montecarlo::simulate::{simulate, Job, Mechanism, SHARD};
+use pyaccount_core::montecarlo::stream::{Stream, StreamKey};
+use pyaccount_core::montecarlo::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
+use pyaccount_core::montecarlo::wager::Table;
+use pyaccount_core::run::{pool, Run};
+
+/// A source that draws nothing: what remains is correlation and recursion.
+struct Nothing;
+
+impl Source for Nothing {
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<usize>>) {
+        patterns.clear();
+    }
+    fn fill<V: Vector>(&mut self, _: &RenewalKernel, _: usize, _: &mut [Lanes], _: &mut [Vec<usize>]) {}
+}
+
+enum Stage<'a> {
+    Noise(&'a mut Stream, &'a mut [Lanes]),
+    Correlation(&'a Correlator, &'a mut [Lanes], &'a mut [Lanes], &'a mut Vec<[Lanes; 2]>),
+    Rest(&'a RenewalKernel, &'a mut Scratch),
+}
+
+impl Vectored for Stage<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        match self {
+            Stage::Noise(stream, rows) => {
+                let mut drawing = stream.take::<V>();
+                for pair in rows.chunks_exact_mut(2) {
+                    let (first, second) = drawing.normals();
+                    first.store(&mut pair[0]);
+                    second.store(&mut pair[1]);
+                }
+                stream.put_back(drawing);
+            }
+            Stage::Correlation(correlator, rows, sums, workspace) => {
+                correlator.correlate::<V>(rows, correlator.block(), sums, workspace);
+            }
+            Stage::Rest(kernel, scratch) => {
+                std::hint::black_box(kernel.ratios::<V, _>(None, false, &mut Nothing, scratch));
+            }
+        }
+    }
+}
+
+/// Median nanoseconds of one call.
+fn timed(mut work: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..21)
+        .map(|_| {
+            let began = Instant::now();
+            for _ in 0..20 {
+                work();
+            }
+            began.elapsed().as_secs_f64() * 1e9 / 20.0
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[10]
+}
+
+/// Nanoseconds per sample and step of noise, correlation and recursion.
+fn stages(kernel: &RenewalKernel) -> [f64; 3] {
+    let n = kernel.law().iterations();
+    let correlator = kernel.correlator();
+    let mut rows = vec![splat(0.5); correlator.block() + correlator.tail()];
+    let (mut sums, mut workspace) = (vec![splat(0.0); correlator.block()], Vec::new());
+    let mut stream = Stream::new(StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 }, 0);
+    let block = correlator.block();
+    let noise = timed(|| with_vectors(Stage::Noise(&mut stream, &mut rows[..block]))) / (8 * block) as f64;
+    let blocks = n.div_ceil(block) as f64;
+    let correlation = timed(|| with_vectors(Stage::Correlation(correlator, &mut rows, &mut sums, &mut workspace)))
+        * blocks
+        / (8 * n) as f64;
+    let mut scratch = Scratch::default();
+    let rest = timed(|| with_vectors(Stage::Rest(kernel, &mut scratch))) / (8 * n) as f64;
+    [noise, correlation, rest - correlation]
+}
+
+fn main() {
+    println!("{:?}", instruction_sets());
+    for (n, b, bands, rate, stretch) in [
+        (1024, 64, 32, 0.01, 1.0),
+        (2000, 16, 16, 0.01, 1.0),
+        (7200, 256, 256, 1e-4, 1.0),
+        (2000, 64, 64, 0.01, 1.0),
+        (2000, 64, 64, 0.01, 1.9),
+        (2000, 64, 64, 0.01, 0.0),
+    ] {
+        let mut c = vec![1.0f64];
+        for j in 1..bands {
+            let j = j as f64;
+            c.push(c.last().unwrap() * (2.0 * j - 1.0) / (2.0 * j));
+        }
+        let norm = c.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let p = rate / (1.0 - rate * (b as f64 - 1.0));
+        let kernel = RenewalKernel::new(c.iter().map(|x| x / norm).collect(), n, b, p, true).unwrap();
+        let [noise, correlation, recursion] = stages(&kernel);
+        println!("    noise {noise:.2}, correlation {correlation:.2}, recursion {recursion:.2} ns per sample and step");
+        let mechanism = Mechanism::Renewal(kernel);
+        let proposal = mechanism.proposal(p, stretch).unwrap();
+        let comparison = if stretch == 0.0 { Comparison::Add } else { Comparison::Remove };
+        let tables = vec![Table { epsilon: 8.0, cap: 1.0, wagers: vec![(1e-5, 0.5)] }];
+        let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
+        let job = Job { mechanism, comparison, proposal, tables, edges: None, key };
+        let mut line = String::new();
+        for threads in [1, 2] {
+            let mut best: Vec<f64> = (0..5)
+                .map(|k| {
+                    let began = Instant::now();
+                    let job = job.clone();
+                    pool(threads).unwrap().install(|| simulate(&job, 8 * k, 8, &Run::default()).unwrap());
+                    began.elapsed().as_secs_f64() * 1e9 / (8.0 * SHARD as f64)
+                })
+                .collect();
+            best.sort_by(f64::total_cmp);
+            line +=
+                &format!(" {threads} thread(s): {:.0} ns per sample, {:.2} ns per step", best[2], best[2] / n as f64);
+        }
+        println!("n={n} b={b} bands={bands} stretch={stretch}:{line}");
+    }
+}

@@ -1,0 +1,245 @@
+//! The kernel for balls in bins: T inner products drawn directly, eight samples side by side.
+//!
+//! With modes m_t (the sum of the columns of bin t, in units of σ) only v_t = ⟨m_t, ŷ⟩ matters: dP/dR = (1/T) Σ_t
+//! e^{v_t − ‖m_t‖²/2}. Under N(κm_s, I) the vector v is normal with mean κΓ_s and covariance Γ, the Gram matrix of the
+//! modes. So v = κΓ_s + Lw with LLᵀ = Γ and T normal numbers w: T numbers and T²/2 products a sample, whatever n is
+//! (Choquette-Choo, Ganesh, Haque, Steinke & Thakurta 2025, Section 4.1, computes v from ŷ).
+//!
+//! **Rounding of L.** The factor is that of Γ + eI with e above the backward error of the factorisation and of Γ itself
+//! (Higham 2002, Theorem 10.3), so that LLᵀ − Γ is positive semidefinite: the modes analysed are the true ones with
+//! further coordinates appended, and releasing more coordinates cannot lower a hockey stick. Everything is then
+//! computed from L.
+
+use crate::error::{Error, Result};
+use crate::montecarlo::lanes::{exp, ln};
+use crate::montecarlo::renewal::Ratios;
+use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
+use crate::montecarlo::vector::{splat, Lanes, Vector};
+use crate::participation::bins::Bins;
+use crate::special::UNIT_ROUNDOFF;
+
+/// Rows that are multiplied together.
+const TILE: usize = 8;
+
+/// What the kernel needs to know; shared by all threads.
+#[derive(Debug, Clone)]
+pub struct BinsKernel {
+    law: Bins,
+    /// L by tiles of rows: for each tile its columns, one number for each row, up to the diagonal's tile.
+    tiles: Vec<Vec<[f64; TILE]>>,
+    /// LLᵀ, row by row.
+    gram: Vec<f64>,
+    lipschitz: f64,
+    rounding_scale: f64,
+    /// ln w_t − s_t/2.
+    constants: Vec<f64>,
+}
+
+/// Where samples come from: bins with other probabilities, and the stretch κ of the means.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BinsProposal {
+    /// The law of the bin drawn.
+    pub law: Bins,
+    /// κ.
+    pub stretch: f64,
+    /// Cumulative probabilities of the bins.
+    cumulative: Vec<f64>,
+    /// ln v_t − κ²s_t/2.
+    constants: Vec<f64>,
+}
+
+impl BinsProposal {
+    /// A proposal.
+    #[must_use]
+    pub fn new(law: Bins, stretch: f64) -> Self {
+        let mut sum = 0.0;
+        let cumulative = law
+            .log_weights
+            .iter()
+            .map(|w| {
+                sum += w.exp();
+                sum
+            })
+            .collect();
+        let constants =
+            law.log_weights.iter().zip(&law.squares).map(|(w, s)| w - 0.5 * stretch * stretch * s).collect();
+        Self { law, stretch, cumulative, constants }
+    }
+}
+
+/// Buffers of one worker.
+#[derive(Debug, Clone, Default)]
+pub struct BinsScratch {
+    noise: Vec<Lanes>,
+    products: Vec<Lanes>,
+}
+
+impl BinsKernel {
+    /// The kernel for the Gram matrix of the modes in units of σ, row by row; `inner` is the length of the modes, whose
+    /// products were summed in floating point.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for a matrix that is not square, finite, symmetric and positive semidefinite up to rounding.
+    pub fn new(gram: &[f64], inner: usize) -> Result<Self> {
+        let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        // at most a few thousand bins
+        let bins = (gram.len() as f64).sqrt() as usize;
+        #[allow(clippy::cast_precision_loss)] // reported, and far below 2^53
+        let (entries, size, inner) = (gram.len() as f64, bins as f64, inner as f64);
+        if bins == 0 || bins * bins != gram.len() {
+            return domain("entries of the Gram matrix", entries, "a square number");
+        }
+        if let Some(&wrong) = gram.iter().find(|g| !(g.is_finite() && **g >= 0.0)) {
+            return domain("entry of the Gram matrix", wrong, "finite and at least 0");
+        }
+        let trace: f64 = (0..bins).map(|t| gram[t * bins + t]).sum();
+        let lift = 4.0 * (size + inner + 16.0) * UNIT_ROUNDOFF * trace;
+        let mut factor = vec![0.0; bins * bins];
+        for i in 0..bins {
+            for j in 0..=i {
+                let dot: f64 = (0..j).map(|k| factor[i * bins + k] * factor[j * bins + k]).sum();
+                let rest = gram[i * bins + j] + if i == j { lift } else { 0.0 } - dot;
+                factor[i * bins + j] = if i == j {
+                    if rest <= 0.0 {
+                        return domain("pivot of the Gram matrix", rest, "greater than 0");
+                    }
+                    rest.sqrt()
+                } else {
+                    rest / factor[j * bins + j]
+                };
+            }
+        }
+        let mut lifted = vec![0.0; bins * bins];
+        for i in 0..bins {
+            for j in 0..=i {
+                let dot: f64 = (0..=j).map(|k| factor[i * bins + k] * factor[j * bins + k]).sum();
+                lifted[i * bins + j] = dot;
+                lifted[j * bins + i] = dot;
+            }
+        }
+        let tiles = (0..bins.div_ceil(TILE))
+            .map(|tile| {
+                let columns = ((tile + 1) * TILE).min(bins);
+                let entry = |row: usize, column| if row < bins { factor[row * bins + column] } else { 0.0 };
+                (0..columns).map(|column| std::array::from_fn(|k| entry(tile * TILE + k, column))).collect()
+            })
+            .collect();
+        let largest_of = |column: usize| (0..bins).map(|row| factor[row * bins + column].abs()).fold(0.0, f64::max);
+        let lipschitz = (0..bins).map(largest_of).sum::<f64>() * (1.0 + 1e-9);
+        let squares: Vec<f64> = (0..bins).map(|t| lifted[t * bins + t]).collect();
+        let widest = (0..bins)
+            .map(|row| (0..bins).map(|column| factor[row * bins + column].abs()).sum::<f64>())
+            .fold(0.0, f64::max);
+        let largest = squares.iter().copied().fold(0.0, f64::max);
+        let rounding_scale = (size + 16.0) * (widest * LARGEST_NORMAL + 2.0 * largest);
+        let law = Bins::uniform(squares);
+        let constants = law.log_weights.iter().zip(&law.squares).map(|(w, s)| w - 0.5 * s).collect();
+        Ok(Self { law, tiles, gram: lifted, lipschitz, rounding_scale, constants })
+    }
+
+    /// The law of the bins.
+    #[must_use]
+    pub fn law(&self) -> &Bins {
+        &self.law
+    }
+
+    /// A bound on Σ_j |∂ ln f/∂w_j| for any mixture of the modes.
+    #[must_use]
+    pub fn lipschitz(&self) -> f64 {
+        self.lipschitz
+    }
+
+    /// A bound on the error of each log density from rounding: (T + 16)·u times the sizes of the products, for the
+    /// stretched exponents, and 2T u for the sum.
+    #[must_use]
+    pub fn rounding(&self, stretch: f64) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
+        let bins = self.law.squares.len() as f64;
+        let scale = 1.0 + stretch.abs();
+        UNIT_ROUNDOFF * (self.rounding_scale * scale * scale + 4.0 * bins + 64.0)
+    }
+
+    /// Draw v for eight samples.
+    #[inline(always)]
+    pub fn draw<V: Vector>(&self, proposal: &BinsProposal, stream: &mut Stream, scratch: &mut BinsScratch) {
+        let bins = self.law.squares.len();
+        scratch.noise.resize(bins.next_multiple_of(2), splat(0.0));
+        scratch.products.resize(bins.next_multiple_of(TILE), splat(0.0));
+        let mut drawing = stream.take::<V>();
+        for pair in scratch.noise.chunks_exact_mut(2) {
+            let (first, second) = drawing.normals();
+            first.store(&mut pair[0]);
+            second.store(&mut pair[1]);
+        }
+        for (columns, out) in self.tiles.iter().zip(scratch.products.chunks_exact_mut(TILE)) {
+            let mut sums = [V::splat(0.0); TILE];
+            for (column, noise) in columns.iter().zip(&scratch.noise) {
+                let noise = V::load(noise);
+                for k in 0..TILE {
+                    sums[k] = V::splat(column[k]).mul_add(noise, sums[k]);
+                }
+            }
+            for k in 0..TILE {
+                sums[k].store(&mut out[k]);
+            }
+        }
+        if proposal.stretch != 0.0 {
+            let mut drawn = splat(0.0);
+            drawing.uniform().store(&mut drawn);
+            for (lane, u) in drawn.0.into_iter().enumerate() {
+                // u is in (0, 1]; the first bin whose cumulative probability reaches it, or the last.
+                let bin = proposal.cumulative.partition_point(|&c| c < u).min(bins - 1);
+                for t in 0..bins {
+                    let shift = self.gram[bin * bins + t];
+                    scratch.products[t][lane] = proposal.stretch.mul_add(shift, scratch.products[t][lane]);
+                }
+            }
+        }
+        stream.put_back(drawing);
+    }
+
+    /// The log densities of eight samples whose v is in `scratch`.
+    #[inline(always)]
+    #[must_use]
+    pub fn ratios<V: Vector>(&self, proposal: Option<&BinsProposal>, mirrored: bool, scratch: &BinsScratch) -> Ratios {
+        let mixture = log_sum::<V>(scratch, 1.0, &self.constants);
+        let mirrored = if mirrored { log_sum::<V>(scratch, -1.0, &self.constants) } else { splat(0.0) };
+        let proposal = match proposal {
+            Some(m) => log_sum::<V>(scratch, m.stretch, &m.constants),
+            None => mixture,
+        };
+        Ratios { mixture, mirrored, proposal }
+    }
+
+    /// The log densities for given v in units of σ, one vector for each lane.
+    #[inline(always)]
+    #[must_use]
+    pub fn given<V: Vector>(&self, products: &[Vec<f64>], mirrored: bool) -> Ratios {
+        let bins = self.law.squares.len();
+        let mut scratch = BinsScratch { noise: Vec::new(), products: vec![splat(0.0); bins] };
+        for (lane, vector) in products.iter().enumerate() {
+            for t in 0..bins {
+                scratch.products[t][lane] = vector[t];
+            }
+        }
+        self.ratios::<V>(None, mirrored, &scratch)
+    }
+}
+
+/// ln Σ_t e^{slope·v_t + constant_t}, with the largest exponent of each lane taken out.
+#[inline(always)]
+fn log_sum<V: Vector>(scratch: &BinsScratch, slope: f64, constants: &[f64]) -> Lanes {
+    let slope = V::splat(slope);
+    let mut largest = V::splat(f64::NEG_INFINITY);
+    for (constant, row) in constants.iter().zip(&scratch.products) {
+        largest = largest.max(V::load(row).mul_add(slope, V::splat(*constant)));
+    }
+    let mut sum = V::splat(0.0);
+    for (constant, row) in constants.iter().zip(&scratch.products) {
+        sum = sum.add(exp(V::load(row).mul_add(slope, V::splat(*constant)).sub(largest)));
+    }
+    let mut out = splat(0.0);
+    largest.add(ln(sum)).store(&mut out);
+    out
+}

@@ -1,0 +1,314 @@
+//! Correlation with the matrix's coefficients: u_i = Σ_j ĉ_j ŷ_{i+j}, by the cheaper of direct sums and Fourier transforms.
+//!
+//! Both work on blocks of time with eight samples side by side. The direct way reads each row once for a tile of
+//! outputs. The other way is overlap-save: a transform of N rows gives N − bands + 1 outputs; since ĉ is real, the real
+//! part carries one stretch of time and the imaginary part the next. The forward transform leaves its frequencies in
+//! digit-reversed order, where they are multiplied and from where the inverse starts, so nothing is ever reordered.
+
+use crate::montecarlo::vector::{splat, Lanes, Vector};
+use crate::special::UNIT_ROUNDOFF;
+
+/// Outputs that are summed together.
+const TILE: usize = 8;
+/// Outputs of a block of direct sums.
+const DIRECT_BLOCK: usize = 128;
+/// Transforms are a power of 4 between these.
+const TRANSFORMS: [usize; 4] = [256, 1024, 4096, 16384];
+/// What a vector operation of the transforms costs relative to one of the direct sums: they load and store more.
+const TRANSFORM_WEIGHT: f64 = 1.1;
+
+/// How the coefficients are correlated with rows.
+#[derive(Debug, Clone)]
+pub struct Correlator {
+    bands: usize,
+    /// ĉ with TILE − 1 zeros on both sides.
+    padded: Vec<f64>,
+    transform: Option<Transform>,
+    /// Σ ĉ and √Σ ĉ², for the rounding bound.
+    total: f64,
+    norm: f64,
+}
+
+impl Correlator {
+    /// For these coefficients, by whichever way is cheaper; `transform` forces one of them.
+    #[must_use]
+    pub fn new(coefficients: &[f64], transform: Option<bool>) -> Self {
+        let bands = coefficients.len();
+        let mut padded = vec![0.0; bands + 2 * (TILE - 1)];
+        padded[TILE - 1..TILE - 1 + bands].copy_from_slice(coefficients);
+        let best = TRANSFORMS
+            .into_iter()
+            .filter(|&length| length >= 2 * bands)
+            .min_by(|&a, &b| transform_cost(a, bands).total_cmp(&transform_cost(b, bands)));
+        #[allow(clippy::cast_precision_loss)] // a few thousand
+        let direct = bands as f64;
+        let wanted = transform.unwrap_or_else(|| best.is_some_and(|length| transform_cost(length, bands) < direct));
+        Self {
+            bands,
+            padded,
+            transform: best.filter(|_| wanted).map(|length| Transform::new(coefficients, length)),
+            total: coefficients.iter().sum(),
+            norm: coefficients.iter().map(|c| c * c).sum::<f64>().sqrt(),
+        }
+    }
+
+    /// Outputs of one block.
+    #[must_use]
+    pub fn block(&self) -> usize {
+        self.transform.as_ref().map_or(DIRECT_BLOCK, |t| 2 * t.fresh)
+    }
+
+    /// Rows that must stand behind a block.
+    #[must_use]
+    pub fn tail(&self) -> usize {
+        if self.transform.is_some() {
+            self.bands - 1
+        } else {
+            self.bands + TILE - 2
+        }
+    }
+
+    /// A bound on the error of each output for rows whose entries are at most `largest` in absolute value.
+    ///
+    /// Direct: bands·u·Σ ĉ_j|ŷ| (Higham 2002, Section 3.1). Transforms: the error of forward transform, product and
+    /// inverse relative to ‖ĉ‖₂‖ŷ‖₂ is at most (2·log₂N + 1)·16u in the Euclidean norm of the block (Higham 2002,
+    /// Theorem 24.2, with twiddles that miss by at most 10u), which bounds each entry.
+    #[must_use]
+    pub fn rounding(&self, largest: f64) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // a few thousand
+        match &self.transform {
+            None => (self.bands as f64 + 2.0) * UNIT_ROUNDOFF * self.total * largest,
+            Some(transform) => {
+                let length = transform.length as f64;
+                let levels = 2.0 * length.log2() + 1.0;
+                // The spectrum's largest entry is at most Σ ĉ; both parts of the complex signal count.
+                16.0 * levels * UNIT_ROUNDOFF * self.total.max(self.norm) * (2.0 * length).sqrt() * largest
+            }
+        }
+    }
+
+    /// Correlate a block: `rows` holds [`Correlator::block`] rows and the tail behind them. Only outputs below `length`
+    /// are needed.
+    #[inline(always)]
+    pub fn correlate<V: Vector>(
+        &self,
+        rows: &[Lanes],
+        length: usize,
+        sums: &mut [Lanes],
+        workspace: &mut Vec<[Lanes; 2]>,
+    ) {
+        if let Some(transform) = &self.transform {
+            transform.correlate::<V>(rows, sums, workspace);
+            return;
+        }
+        for (tile, out) in sums[..length.next_multiple_of(TILE)].chunks_exact_mut(TILE).enumerate() {
+            let rows = &rows[tile * TILE..tile * TILE + self.bands + TILE - 1];
+            if V::WIDE {
+                self.tile::<V, TILE>(rows, 0, out);
+            } else {
+                // Half as many sums at a time fit the registers; each sum adds the same terms in the same order.
+                let (first, second) = out.split_at_mut(TILE / 2);
+                self.tile::<V, { TILE / 2 }>(rows, 0, first);
+                self.tile::<V, { TILE / 2 }>(rows, TILE / 2, second);
+            }
+        }
+    }
+
+    /// K of a tile's outputs, from the one at `offset`.
+    #[inline(always)]
+    fn tile<V: Vector, const K: usize>(&self, rows: &[Lanes], offset: usize, out: &mut [Lanes]) {
+        let mut sums = [V::splat(0.0); K];
+        for (row, window) in rows.iter().zip(self.padded.windows(TILE)) {
+            let row = V::load(row);
+            // Row m meets output k with coefficient m − k, which is at m − k + TILE − 1 of the padded ones.
+            for k in 0..K {
+                sums[k] = V::splat(window[TILE - 1 - offset - k]).mul_add(row, sums[k]);
+            }
+        }
+        for k in 0..K {
+            sums[k].store(&mut out[k]);
+        }
+    }
+}
+
+/// Vector operations for each output: two transforms of 7 operations a point and pass, and a product.
+fn transform_cost(length: usize, bands: usize) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // a few thousand
+    let (length, fresh) = (length as f64, (length - bands + 1) as f64);
+    TRANSFORM_WEIGHT * length * (14.0 * 0.5 * length.log2() + 4.0) / (2.0 * fresh)
+}
+
+/// Overlap-save correlation with transforms of one length.
+#[derive(Debug, Clone)]
+struct Transform {
+    length: usize,
+    /// Outputs that each transform yields for each part.
+    fresh: usize,
+    /// For each pass, (w^j, w^2j, w^3j) as six numbers for each j.
+    twiddles: Vec<Vec<[f64; 6]>>,
+    /// The conjugate spectrum of ĉ over N, in the order the forward transform leaves.
+    spectrum: Vec<[f64; 2]>,
+}
+
+impl Transform {
+    fn new(coefficients: &[f64], length: usize) -> Self {
+        let mut twiddles = Vec::new();
+        let mut size = length;
+        while size >= 4 {
+            twiddles.push(
+                (0..size / 4)
+                    .map(|j| {
+                        let turn = |multiple: usize| {
+                            #[allow(clippy::cast_precision_loss)] // below 2^20
+                            let angle = -2.0 * std::f64::consts::PI * ((multiple * j) % size) as f64 / size as f64;
+                            (libm::cos(angle), libm::sin(angle))
+                        };
+                        let (a, b, c) = (turn(1), turn(2), turn(3));
+                        [a.0, a.1, b.0, b.1, c.0, c.1]
+                    })
+                    .collect(),
+            );
+            size /= 4;
+        }
+        let mut this = Self { length, fresh: length - coefficients.len() + 1, twiddles, spectrum: Vec::new() };
+        let mut signal = vec![[splat(0.0); 2]; length];
+        for (c, point) in coefficients.iter().zip(&mut signal) {
+            point[0] = splat(*c);
+        }
+        this.forward::<crate::montecarlo::vector::Portable>(&mut signal);
+        #[allow(clippy::cast_precision_loss)] // a power of two
+        let scale = 1.0 / length as f64;
+        this.spectrum = signal.iter().map(|point| [point[0][0] * scale, -point[1][0] * scale]).collect();
+        this
+    }
+
+    #[inline(always)]
+    fn correlate<V: Vector>(&self, rows: &[Lanes], sums: &mut [Lanes], workspace: &mut Vec<[Lanes; 2]>) {
+        workspace.resize(self.length, [splat(0.0); 2]);
+        for (k, point) in workspace.iter_mut().enumerate() {
+            *point = [rows[k], rows[self.fresh + k]];
+        }
+        self.forward::<V>(workspace);
+        for (point, factor) in workspace.iter_mut().zip(&self.spectrum) {
+            let value = times::<V>(load(point), (V::splat(factor[0]), V::splat(factor[1])));
+            store(value, point);
+        }
+        self.inverse::<V>(workspace);
+        for (k, point) in workspace[..self.fresh].iter().enumerate() {
+            sums[k] = point[0];
+            sums[self.fresh + k] = point[1];
+        }
+    }
+
+    /// Decimation in frequency, radix 4: natural order in, digit-reversed order out.
+    #[inline(always)]
+    fn forward<V: Vector>(&self, data: &mut [[Lanes; 2]]) {
+        let mut size = self.length;
+        for factors in &self.twiddles {
+            let quarter = size / 4;
+            for group in data.chunks_exact_mut(size) {
+                let (low, high) = group.split_at_mut(2 * quarter);
+                let (first, second) = low.split_at_mut(quarter);
+                let (third, fourth) = high.split_at_mut(quarter);
+                for (j, w) in factors.iter().enumerate() {
+                    let (a, b, c, d) = (load::<V>(&first[j]), load(&second[j]), load(&third[j]), load(&fourth[j]));
+                    let (even, odd, sum, difference) = (plus(a, c), minus(a, c), plus(b, d), minus(b, d));
+                    // −i·(b − d)
+                    let turned = (difference.1, V::splat(0.0).sub(difference.0));
+                    store(plus(even, sum), &mut first[j]);
+                    store(times(plus(odd, turned), (V::splat(w[0]), V::splat(w[1]))), &mut second[j]);
+                    store(times(minus(even, sum), (V::splat(w[2]), V::splat(w[3]))), &mut third[j]);
+                    store(times(minus(odd, turned), (V::splat(w[4]), V::splat(w[5]))), &mut fourth[j]);
+                }
+            }
+            size = quarter;
+        }
+    }
+
+    /// The inverse without its factor 1/N: decimation in time, digit-reversed order in, natural order out.
+    #[inline(always)]
+    fn inverse<V: Vector>(&self, data: &mut [[Lanes; 2]]) {
+        let mut size = 4;
+        for factors in self.twiddles.iter().rev() {
+            let quarter = size / 4;
+            for group in data.chunks_exact_mut(size) {
+                let (low, high) = group.split_at_mut(2 * quarter);
+                let (first, second) = low.split_at_mut(quarter);
+                let (third, fourth) = high.split_at_mut(quarter);
+                for (j, w) in factors.iter().enumerate() {
+                    // Conjugate twiddles.
+                    let a = load::<V>(&first[j]);
+                    let b = times(load(&second[j]), (V::splat(w[0]), V::splat(-w[1])));
+                    let c = times(load(&third[j]), (V::splat(w[2]), V::splat(-w[3])));
+                    let d = times(load(&fourth[j]), (V::splat(w[4]), V::splat(-w[5])));
+                    let (even, odd, sum, difference) = (plus(a, c), minus(a, c), plus(b, d), minus(b, d));
+                    // i·(b − d)
+                    let turned = (V::splat(0.0).sub(difference.1), difference.0);
+                    store(plus(even, sum), &mut first[j]);
+                    store(plus(odd, turned), &mut second[j]);
+                    store(minus(even, sum), &mut third[j]);
+                    store(minus(odd, turned), &mut fourth[j]);
+                }
+            }
+            size *= 4;
+        }
+    }
+}
+
+#[inline(always)]
+fn load<V: Vector>(point: &[Lanes; 2]) -> (V, V) {
+    (V::load(&point[0]), V::load(&point[1]))
+}
+
+#[inline(always)]
+fn store<V: Vector>(value: (V, V), point: &mut [Lanes; 2]) {
+    value.0.store(&mut point[0]);
+    value.1.store(&mut point[1]);
+}
+
+#[inline(always)]
+fn plus<V: Vector>(a: (V, V), b: (V, V)) -> (V, V) {
+    (a.0.add(b.0), a.1.add(b.1))
+}
+
+#[inline(always)]
+fn minus<V: Vector>(a: (V, V), b: (V, V)) -> (V, V) {
+    (a.0.sub(b.0), a.1.sub(b.1))
+}
+
+#[inline(always)]
+fn times<V: Vector>(a: (V, V), b: (V, V)) -> (V, V) {
+    let minus_one = V::splat(-1.0);
+    let real = a.0.mul_add(b.0, a.1.mul(b.1).mul(minus_one));
+    (real, a.0.mul_add(b.1, a.1.mul(b.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::montecarlo::vector::{Portable, LANES};
+
+    #[test]
+    #[allow(clippy::cast_precision_loss)] // small numbers
+    fn both_ways_are_the_sum_that_defines_them() {
+        for bands in [1, 2, 7, 60, 200] {
+            let coefficients: Vec<f64> = (0..bands).map(|j| 1.0 / (1.0 + f64::from(j))).collect();
+            for transform in [false, true] {
+                let correlator = Correlator::new(&coefficients, Some(transform));
+                assert_eq!(correlator.transform.is_some(), transform);
+                let block = correlator.block();
+                let rows: Vec<Lanes> = (0..block + correlator.tail())
+                    .map(|i| Lanes(std::array::from_fn(|l| (((i * 37 + l * 11) % 101) as f64 - 50.0) / 17.0)))
+                    .collect();
+                let mut sums = vec![splat(0.0); block];
+                correlator.correlate::<Portable>(&rows, block, &mut sums, &mut Vec::new());
+                for (i, sum) in sums.iter().enumerate() {
+                    for l in 0..LANES {
+                        let exact: f64 = coefficients.iter().enumerate().map(|(j, c)| c * rows[i + j][l]).sum();
+                        assert!((sum[l] - exact).abs() <= correlator.rounding(3.0), "{bands} {transform} {i}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Loss histograms: what sampling leaves behind, and everything that is read off it.
+//!
+//! A histogram counts samples by their privacy loss L, with the sum of their weights and of the squares: for bins
+//! [l, l + h) of losses the sums Σ w and Σ w², w = e^{ln P/R − ln M/R} (w = 1 for plain sampling). Histograms of the same
+//! mechanism, direction, proposal and bins merge by addition. δ(ε) is the mean of w(1 − e^{ε−L})_+; with L moved to the
+//! upper edge of its bin the sum can only grow, to the lower edge only shrink.
+
+/// Bins of a histogram; the first also holds everything below, the last everything above (its upper edge is ∞).
+pub const BINS: usize = 4096;
+
+/// The edges: bin k is [`lowest + k·width`, `lowest + (k + 1)·width`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Edges {
+    /// The lower edge of the first bin.
+    pub lowest: f64,
+    /// The width of a bin in nats.
+    pub width: f64,
+}
+
+/// Counts and weights by privacy loss.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Histogram {
+    /// Where the bins are.
+    pub edges: Edges,
+    /// Samples in all, those with weight 0 included.
+    pub samples: u64,
+    /// Samples by bin.
+    pub counts: Vec<u64>,
+    /// Σ w by bin.
+    pub weights: Vec<f64>,
+    /// Σ w² by bin.
+    pub squares: Vec<f64>,
+}
+
+/// Moments of the summands of δ(ε), each on the stated side of the exact sample moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moments {
+    /// The mean is at most this.
+    pub mean_above: f64,
+    /// The mean is at least this.
+    pub mean_below: f64,
+    /// The mean of the squares is at most this.
+    pub square_above: f64,
+}
+
+impl Histogram {
+    /// An empty histogram.
+    #[must_use]
+    pub fn new(edges: Edges) -> Self {
+        Self { edges, samples: 0, counts: vec![0; BINS], weights: vec![0.0; BINS], squares: vec![0.0; BINS] }
+    }
+
+    /// Count one sample.
+    #[inline(always)]
+    pub fn add(&mut self, loss: f64, weight: f64) {
+        self.samples += 1;
+        let place = (loss - self.edges.lowest) / self.edges.width;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+        // clamped to the bins
+        let bin = place.clamp(0.0, (BINS - 1) as f64) as usize;
+        self.counts[bin] += 1;
+        self.weights[bin] += weight;
+        self.squares[bin] += weight * weight;
+    }
+
+    /// Add another histogram of the same mechanism, direction, proposal and edges.
+    pub fn merge(&mut self, other: &Self) {
+        debug_assert_eq!(self.edges, other.edges);
+        self.samples += other.samples;
+        for k in 0..BINS {
+            self.counts[k] += other.counts[k];
+            self.weights[k] += other.weights[k];
+            self.squares[k] += other.squares[k];
+        }
+    }
+
+    /// The moments of w(1 − e^{ε−L})_+ over all samples.
+    #[must_use]
+    pub fn moments(&self, epsilon: f64) -> Moments {
+        #[allow(clippy::cast_precision_loss)] // fewer than 2^53 samples
+        let (samples, mut sums) =
+            (self.samples as f64, Moments { mean_above: 0.0, mean_below: 0.0, square_above: 0.0 });
+        for k in 0..BINS {
+            #[allow(clippy::cast_precision_loss)] // at most 4096
+            let (lower, upper) = (
+                self.edges.lowest + k as f64 * self.edges.width,
+                self.edges.lowest + (k + 1) as f64 * self.edges.width,
+            );
+            let share = |loss: f64| (-(epsilon - loss).exp_m1()).max(0.0);
+            // A loss may have been put into the neighbouring bin by rounding; the edges are moved by that much.
+            let nudge = 1e-12 * (1.0 + upper.abs());
+            let above = if k + 1 == BINS { 1.0 } else { share(upper + nudge) };
+            let below = if k == 0 { 0.0 } else { share(lower - nudge) };
+            sums.mean_above += self.weights[k] * above;
+            sums.mean_below += self.weights[k] * below;
+            sums.square_above += self.squares[k] * above * above;
+        }
+        let rounding = 1.0 + 1e-11;
+        Moments {
+            mean_above: sums.mean_above / samples * rounding,
+            mean_below: sums.mean_below / samples / rounding,
+            square_above: sums.square_above / samples * rounding,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Monte Carlo accounting: samples of the privacy loss, and guarantees from them.
+//!
+//! This room takes a mechanism given by its participation law and matrix, draws samples of its privacy loss, and keeps
+//! what guarantees are made of: capitals of wagers against claims about δ, and loss histograms. It does not know which
+//! claims are worth testing; that is for its callers.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`vector`] | eight samples side by side, on the processor's widest vectors |
+//! | [`lanes`] | elementary functions of them |
+//! | [`correlate`] | correlation with the matrix |
+//! | [`stream`] | random numbers as a function of seed and shard |
+//! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
+//! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
+//! | [`wager`], [`histogram`] | what is kept of the samples |
+//! | [`simulate`] | running shards in parallel |
+
+// Casts and loops over lanes are each justified where they stand.
+#![allow(clippy::inline_always, clippy::needless_range_loop)]
+
+pub mod bins;
+pub mod correlate;
+pub mod histogram;
+pub mod lanes;
+pub mod proposal;
+pub mod renewal;
+pub mod simulate;
+pub mod stream;
+pub mod vector;
+pub mod wager;

@@ -1,0 +1,546 @@
+//! The one room with unsafe code: vectors of eight lanes, and choosing the processor's instructions at run time.
+//!
+//! A kernel is written once, over any [`Vector`], and compiled for AVX-512, for AVX2 with FMA and for any machine;
+//! [`with_vectors`] runs the copy that the processor can execute. Every operation here rounds as IEEE 754 says and
+//! nothing is reordered, so all copies give the same bits. (Without FMA instructions the fused operations are emulated:
+//! the same numbers, slowly.)
+
+#![allow(unsafe_code)]
+// Lanes are indexed together in several arrays; everything must be inlined into the copy for its instruction set.
+#![allow(clippy::needless_range_loop, clippy::inline_always)]
+
+/// Samples computed side by side.
+pub const LANES: usize = 8;
+
+/// One number for each of the samples computed side by side, as it lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[repr(C, align(64))]
+pub struct Lanes(pub [f64; LANES]);
+
+/// Raw bits for each lane, as they lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C, align(64))]
+pub struct BitLanes(pub [u64; LANES]);
+
+/// The same number in every lane.
+#[must_use]
+pub const fn splat(value: f64) -> Lanes {
+    Lanes([value; LANES])
+}
+
+impl std::ops::Index<usize> for Lanes {
+    type Output = f64;
+    #[inline(always)]
+    fn index(&self, lane: usize) -> &f64 {
+        &self.0[lane]
+    }
+}
+
+impl std::ops::IndexMut<usize> for Lanes {
+    #[inline(always)]
+    fn index_mut(&mut self, lane: usize) -> &mut f64 {
+        &mut self.0[lane]
+    }
+}
+
+/// Eight numbers in registers. Operations are lane by lane.
+#[allow(missing_docs, clippy::return_self_not_must_use)] // the names say it; arithmetic is used
+pub trait Vector: Copy {
+    type Bits: Copy;
+    /// Whether eight lanes fit one register, so that more vectors can be held at once.
+    const WIDE: bool;
+    fn splat(value: f64) -> Self;
+    fn load(from: &Lanes) -> Self;
+    fn store(self, to: &mut Lanes);
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    fn div(self, other: Self) -> Self;
+    fn sqrt(self) -> Self;
+    /// `self·factor + term`, rounded once.
+    fn mul_add(self, factor: Self, term: Self) -> Self;
+    /// The larger; `other` where either is NaN.
+    fn max(self, other: Self) -> Self;
+    /// The smaller; `other` where either is NaN.
+    fn min(self, other: Self) -> Self;
+    /// Whether low < x < high in every lane.
+    fn within(self, low: Self, high: Self) -> bool;
+    fn bits(self) -> Self::Bits;
+    fn from_bits(bits: Self::Bits) -> Self;
+    fn splat_bits(bits: u64) -> Self::Bits;
+    fn load_bits(from: &BitLanes) -> Self::Bits;
+    fn store_bits(bits: Self::Bits, to: &mut BitLanes);
+    fn add_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    fn sub_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    fn and(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    fn or(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    fn xor(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    fn shl<const N: u32>(a: Self::Bits) -> Self::Bits;
+    fn shr<const N: u32>(a: Self::Bits) -> Self::Bits;
+    #[inline(always)]
+    fn rotate<const N: u32, const REST: u32>(a: Self::Bits) -> Self::Bits {
+        Self::or(Self::shl::<N>(a), Self::shr::<REST>(a))
+    }
+    /// `a` where the mask's bits are set, `b` elsewhere.
+    #[inline(always)]
+    fn select(mask: Self::Bits, a: Self, b: Self) -> Self {
+        let flipped = Self::xor(a.bits(), b.bits());
+        Self::from_bits(Self::xor(b.bits(), Self::and(mask, flipped)))
+    }
+}
+
+/// Work that is worth compiling for each instruction set. `run` must be `#[inline(always)]`, and so must what it calls.
+pub trait Vectored {
+    /// What comes out.
+    type Output;
+    /// Do the work with vectors of this kind.
+    fn run<V: Vector>(self) -> Self::Output;
+}
+
+/// Run `work` with the widest vectors there are.
+pub fn with_vectors<W: Vectored>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if x86::has_avx512() {
+            // SAFETY: the processor has just been seen to support every feature that the function is compiled for.
+            return unsafe { x86::avx512(work) };
+        }
+        if x86::has_avx2() {
+            // SAFETY: as above.
+            return unsafe { x86::avx2(work) };
+        }
+    }
+    work.run::<Portable>()
+}
+
+/// Run `work` on the named copy (see [`instruction_sets`]); `None` where this processor cannot.
+pub fn with_instruction_set<W: Vectored>(name: &str, work: W) -> Option<W::Output> {
+    match name {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the features are checked first.
+        "AVX-512" if x86::has_avx512() => Some(unsafe { x86::avx512(work) }),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the features are checked first.
+        "AVX2" if x86::has_avx2() => Some(unsafe { x86::avx2(work) }),
+        "portable" => Some(work.run::<Portable>()),
+        _ => None,
+    }
+}
+
+/// The copies that can run on this processor, the one that is used first.
+#[must_use]
+pub fn instruction_sets() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        if x86::has_avx512() {
+            names.push("AVX-512");
+        }
+        if x86::has_avx2() {
+            names.push("AVX2");
+        }
+    }
+    names.push("portable");
+    names
+}
+
+/// Eight numbers in an array: the copy for any machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Portable([f64; LANES]);
+
+impl Portable {
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        Self(std::array::from_fn(|l| f(self.0[l], other.0[l])))
+    }
+}
+
+#[inline(always)]
+fn zip_bits(a: [u64; LANES], b: [u64; LANES], f: impl Fn(u64, u64) -> u64) -> [u64; LANES] {
+    std::array::from_fn(|l| f(a[l], b[l]))
+}
+
+impl Vector for Portable {
+    type Bits = [u64; LANES];
+    const WIDE: bool = false;
+    #[inline(always)]
+    fn splat(value: f64) -> Self {
+        Self([value; LANES])
+    }
+    #[inline(always)]
+    fn load(from: &Lanes) -> Self {
+        Self(from.0)
+    }
+    #[inline(always)]
+    fn store(self, to: &mut Lanes) {
+        to.0 = self.0;
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.zip(other, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.zip(other, |a, b| a - b)
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.zip(other, |a, b| a * b)
+    }
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        self.zip(other, |a, b| a / b)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        Self(self.0.map(f64::sqrt))
+    }
+    #[inline(always)]
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        Self(std::array::from_fn(|l| self.0[l].mul_add(factor.0[l], term.0[l])))
+    }
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    fn within(self, low: Self, high: Self) -> bool {
+        (0..LANES).all(|l| low.0[l] < self.0[l] && self.0[l] < high.0[l])
+    }
+    #[inline(always)]
+    fn bits(self) -> Self::Bits {
+        self.0.map(f64::to_bits)
+    }
+    #[inline(always)]
+    fn from_bits(bits: Self::Bits) -> Self {
+        Self(bits.map(f64::from_bits))
+    }
+    #[inline(always)]
+    fn splat_bits(bits: u64) -> Self::Bits {
+        [bits; LANES]
+    }
+    #[inline(always)]
+    fn load_bits(from: &BitLanes) -> Self::Bits {
+        from.0
+    }
+    #[inline(always)]
+    fn store_bits(bits: Self::Bits, to: &mut BitLanes) {
+        to.0 = bits;
+    }
+    #[inline(always)]
+    fn add_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+        zip_bits(a, b, u64::wrapping_add)
+    }
+    #[inline(always)]
+    fn sub_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+        zip_bits(a, b, u64::wrapping_sub)
+    }
+    #[inline(always)]
+    fn and(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+        zip_bits(a, b, |a, b| a & b)
+    }
+    #[inline(always)]
+    fn or(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+        zip_bits(a, b, |a, b| a | b)
+    }
+    #[inline(always)]
+    fn xor(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+        zip_bits(a, b, |a, b| a ^ b)
+    }
+    #[inline(always)]
+    fn shl<const N: u32>(a: Self::Bits) -> Self::Bits {
+        a.map(|x| x << N)
+    }
+    #[inline(always)]
+    fn shr<const N: u32>(a: Self::Bits) -> Self::Bits {
+        a.map(|x| x >> N)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    //! AVX-512 and AVX2 with FMA.
+    //!
+    //! The methods are inlined into [`avx512`] and [`avx2`], which are compiled for the features; nobody else can name the types.
+
+    use super::{BitLanes, Lanes, Vector, Vectored};
+    #[allow(clippy::wildcard_imports)] // some fifty intrinsics
+    use std::arch::x86_64::*;
+
+    pub fn has_avx512() -> bool {
+        std::arch::is_x86_feature_detected!("avx512f")
+            && std::arch::is_x86_feature_detected!("avx512dq")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+            && has_avx2()
+    }
+
+    pub fn has_avx2() -> bool {
+        std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+    }
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+    pub fn avx512<W: Vectored>(work: W) -> W::Output {
+        work.run::<Wide>()
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub fn avx2<W: Vectored>(work: W) -> W::Output {
+        work.run::<Pair>()
+    }
+
+    /// One 512-bit register.
+    #[derive(Clone, Copy)]
+    pub struct Wide(__m512d);
+
+    /// Two 256-bit registers.
+    #[derive(Clone, Copy)]
+    pub struct Pair(__m256d, __m256d);
+
+    /// Bits of two 256-bit registers.
+    #[derive(Clone, Copy)]
+    pub struct PairBits(__m256i, __m256i);
+
+    // SAFETY of this block and the next: the types are private to this module and reached only through `avx512` and `avx2`, whose
+    // callers have checked the features; loads and stores go through references to 64-byte aligned memory of the right size.
+    macro_rules! wide {
+        ($e:expr) => {
+            unsafe { $e }
+        };
+    }
+
+    #[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)] // bit patterns and shift counts
+    impl Vector for Wide {
+        type Bits = __m512i;
+        const WIDE: bool = true;
+        #[inline(always)]
+        fn splat(value: f64) -> Self {
+            Self(wide!(_mm512_set1_pd(value)))
+        }
+        #[inline(always)]
+        fn load(from: &Lanes) -> Self {
+            Self(wide!(_mm512_load_pd(from.0.as_ptr())))
+        }
+        #[inline(always)]
+        fn store(self, to: &mut Lanes) {
+            wide!(_mm512_store_pd(to.0.as_mut_ptr(), self.0));
+        }
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            Self(wide!(_mm512_add_pd(self.0, other.0)))
+        }
+        #[inline(always)]
+        fn sub(self, other: Self) -> Self {
+            Self(wide!(_mm512_sub_pd(self.0, other.0)))
+        }
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            Self(wide!(_mm512_mul_pd(self.0, other.0)))
+        }
+        #[inline(always)]
+        fn div(self, other: Self) -> Self {
+            Self(wide!(_mm512_div_pd(self.0, other.0)))
+        }
+        #[inline(always)]
+        fn sqrt(self) -> Self {
+            Self(wide!(_mm512_sqrt_pd(self.0)))
+        }
+        #[inline(always)]
+        fn mul_add(self, factor: Self, term: Self) -> Self {
+            Self(wide!(_mm512_fmadd_pd(self.0, factor.0, term.0)))
+        }
+        #[inline(always)]
+        fn max(self, other: Self) -> Self {
+            Self(wide!(_mm512_max_pd(self.0, other.0)))
+        }
+        #[inline(always)]
+        fn min(self, other: Self) -> Self {
+            Self(wide!(_mm512_min_pd(self.0, other.0)))
+        }
+        #[inline(always)]
+        fn within(self, low: Self, high: Self) -> bool {
+            wide!({
+                let above = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(low.0, self.0);
+                let below = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(self.0, high.0);
+                above & below == 0xff
+            })
+        }
+        #[inline(always)]
+        fn bits(self) -> Self::Bits {
+            wide!(_mm512_castpd_si512(self.0))
+        }
+        #[inline(always)]
+        fn from_bits(bits: Self::Bits) -> Self {
+            Self(wide!(_mm512_castsi512_pd(bits)))
+        }
+        #[inline(always)]
+        fn splat_bits(bits: u64) -> Self::Bits {
+            wide!(_mm512_set1_epi64(bits as i64))
+        }
+        #[inline(always)]
+        fn load_bits(from: &BitLanes) -> Self::Bits {
+            wide!(_mm512_load_si512(from.0.as_ptr().cast()))
+        }
+        #[inline(always)]
+        fn store_bits(bits: Self::Bits, to: &mut BitLanes) {
+            wide!(_mm512_store_si512(to.0.as_mut_ptr().cast(), bits));
+        }
+        #[inline(always)]
+        fn add_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(_mm512_add_epi64(a, b))
+        }
+        #[inline(always)]
+        fn sub_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(_mm512_sub_epi64(a, b))
+        }
+        #[inline(always)]
+        fn and(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(_mm512_and_si512(a, b))
+        }
+        #[inline(always)]
+        fn or(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(_mm512_or_si512(a, b))
+        }
+        #[inline(always)]
+        fn xor(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(_mm512_xor_si512(a, b))
+        }
+        #[inline(always)]
+        fn shl<const N: u32>(a: Self::Bits) -> Self::Bits {
+            wide!(_mm512_slli_epi64::<N>(a))
+        }
+        #[inline(always)]
+        fn shr<const N: u32>(a: Self::Bits) -> Self::Bits {
+            wide!(_mm512_srli_epi64::<N>(a))
+        }
+    }
+
+    #[allow(clippy::cast_possible_wrap)] // bit patterns and shift counts
+    impl Vector for Pair {
+        type Bits = PairBits;
+        const WIDE: bool = false;
+        #[inline(always)]
+        fn splat(value: f64) -> Self {
+            let half = wide!(_mm256_set1_pd(value));
+            Self(half, half)
+        }
+        #[inline(always)]
+        fn load(from: &Lanes) -> Self {
+            wide!(Self(_mm256_load_pd(from.0.as_ptr()), _mm256_load_pd(from.0.as_ptr().add(4))))
+        }
+        #[inline(always)]
+        fn store(self, to: &mut Lanes) {
+            wide!({
+                _mm256_store_pd(to.0.as_mut_ptr(), self.0);
+                _mm256_store_pd(to.0.as_mut_ptr().add(4), self.1);
+            });
+        }
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            wide!(Self(_mm256_add_pd(self.0, other.0), _mm256_add_pd(self.1, other.1)))
+        }
+        #[inline(always)]
+        fn sub(self, other: Self) -> Self {
+            wide!(Self(_mm256_sub_pd(self.0, other.0), _mm256_sub_pd(self.1, other.1)))
+        }
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            wide!(Self(_mm256_mul_pd(self.0, other.0), _mm256_mul_pd(self.1, other.1)))
+        }
+        #[inline(always)]
+        fn div(self, other: Self) -> Self {
+            wide!(Self(_mm256_div_pd(self.0, other.0), _mm256_div_pd(self.1, other.1)))
+        }
+        #[inline(always)]
+        fn sqrt(self) -> Self {
+            wide!(Self(_mm256_sqrt_pd(self.0), _mm256_sqrt_pd(self.1)))
+        }
+        #[inline(always)]
+        fn mul_add(self, factor: Self, term: Self) -> Self {
+            wide!(Self(_mm256_fmadd_pd(self.0, factor.0, term.0), _mm256_fmadd_pd(self.1, factor.1, term.1)))
+        }
+        #[inline(always)]
+        fn max(self, other: Self) -> Self {
+            wide!(Self(_mm256_max_pd(self.0, other.0), _mm256_max_pd(self.1, other.1)))
+        }
+        #[inline(always)]
+        fn min(self, other: Self) -> Self {
+            wide!(Self(_mm256_min_pd(self.0, other.0), _mm256_min_pd(self.1, other.1)))
+        }
+        #[inline(always)]
+        fn within(self, low: Self, high: Self) -> bool {
+            wide!({
+                let first = _mm256_and_pd(
+                    _mm256_cmp_pd::<_CMP_LT_OQ>(low.0, self.0),
+                    _mm256_cmp_pd::<_CMP_LT_OQ>(self.0, high.0),
+                );
+                let second = _mm256_and_pd(
+                    _mm256_cmp_pd::<_CMP_LT_OQ>(low.1, self.1),
+                    _mm256_cmp_pd::<_CMP_LT_OQ>(self.1, high.1),
+                );
+                _mm256_movemask_pd(_mm256_and_pd(first, second)) == 0xf
+            })
+        }
+        #[inline(always)]
+        fn bits(self) -> Self::Bits {
+            wide!(PairBits(_mm256_castpd_si256(self.0), _mm256_castpd_si256(self.1)))
+        }
+        #[inline(always)]
+        fn from_bits(bits: Self::Bits) -> Self {
+            wide!(Self(_mm256_castsi256_pd(bits.0), _mm256_castsi256_pd(bits.1)))
+        }
+        #[inline(always)]
+        fn splat_bits(bits: u64) -> Self::Bits {
+            let half = wide!(_mm256_set1_epi64x(bits as i64));
+            PairBits(half, half)
+        }
+        #[inline(always)]
+        fn load_bits(from: &BitLanes) -> Self::Bits {
+            wide!(PairBits(_mm256_load_si256(from.0.as_ptr().cast()), _mm256_load_si256(from.0.as_ptr().add(4).cast())))
+        }
+        #[inline(always)]
+        fn store_bits(bits: Self::Bits, to: &mut BitLanes) {
+            wide!({
+                _mm256_store_si256(to.0.as_mut_ptr().cast(), bits.0);
+                _mm256_store_si256(to.0.as_mut_ptr().add(4).cast(), bits.1);
+            });
+        }
+        #[inline(always)]
+        fn add_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(PairBits(_mm256_add_epi64(a.0, b.0), _mm256_add_epi64(a.1, b.1)))
+        }
+        #[inline(always)]
+        fn sub_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(PairBits(_mm256_sub_epi64(a.0, b.0), _mm256_sub_epi64(a.1, b.1)))
+        }
+        #[inline(always)]
+        fn and(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(PairBits(_mm256_and_si256(a.0, b.0), _mm256_and_si256(a.1, b.1)))
+        }
+        #[inline(always)]
+        fn or(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(PairBits(_mm256_or_si256(a.0, b.0), _mm256_or_si256(a.1, b.1)))
+        }
+        #[inline(always)]
+        fn xor(a: Self::Bits, b: Self::Bits) -> Self::Bits {
+            wide!(PairBits(_mm256_xor_si256(a.0, b.0), _mm256_xor_si256(a.1, b.1)))
+        }
+        #[inline(always)]
+        fn shl<const N: u32>(a: Self::Bits) -> Self::Bits {
+            wide!({
+                let count = _mm_cvtsi32_si128(N as i32);
+                PairBits(_mm256_sll_epi64(a.0, count), _mm256_sll_epi64(a.1, count))
+            })
+        }
+        #[inline(always)]
+        fn shr<const N: u32>(a: Self::Bits) -> Self::Bits {
+            wide!({
+                let count = _mm_cvtsi32_si128(N as i32);
+                PairBits(_mm256_srl_epi64(a.0, count), _mm256_srl_epi64(a.1, count))
+            })
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Wagers: capital that grows when δ(ε) is smaller (or larger) than claimed.
+//!
+//! A wager at ε against the claim "E V ≥ t" starts with capital 1 and multiplies it by 1 + λ(t − V) for each sample, 0
+//! < λ < 1/(cap − t) with V ≤ cap. If the claim is true the capital is a non-negative supermartingale, so it ever
+//! reaches 1/q with probability at most q (Ville 1939; Waudby-Smith & Ramdas 2024): reaching it certifies E V < t at
+//! level q, at whatever moment one looks. With λ < 0, λ > −1/t, the same holds against "E V ≤ t" for any V ≥ 0. ε, t
+//! and λ are fixed before the samples are drawn. A mixture of wagers with different λ against one claim (the mean of
+//! their capitals) is a wager too.
+//!
+//! V enters rounded against the wager: what the log densities may miss is added to the loss and to the weight (or taken from
+//! them for λ < 0), then V is held to its cap, which the exact V obeys.
+
+use crate::montecarlo::lanes::{exp, ln};
+use crate::montecarlo::renewal::Ratios;
+use crate::montecarlo::vector::{splat, Lanes, Vector};
+
+/// Wagers at one ε, which share V.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// ε.
+    pub epsilon: f64,
+    /// V is at most this; see [`super::proposal`].
+    pub cap: f64,
+    /// (t, λ) of each wager.
+    pub wagers: Vec<(f64, f64)>,
+}
+
+/// Sums over the samples of a shard for one table.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sums {
+    /// ln of the capital of each wager.
+    pub log_capital: Vec<f64>,
+    /// Σ V, without rounding to a side: for estimates only.
+    pub value: f64,
+    /// Σ V².
+    pub square: f64,
+}
+
+/// Sums while a shard runs, by lane.
+#[derive(Debug, Clone)]
+pub struct Running {
+    capital: Vec<Lanes>,
+    value: Lanes,
+    square: Lanes,
+}
+
+impl Running {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(table: &Table) -> Self {
+        Self { capital: vec![splat(0.0); table.wagers.len()], value: splat(0.0), square: splat(0.0) }
+    }
+
+    /// Count eight samples; `error` bounds the error of each log density.
+    #[inline(always)]
+    pub fn add<V: Vector>(&mut self, table: &Table, sample: &Sides<'_>, error: f64) {
+        let (numerator, denominator) = (V::load(sample.numerator), V::load(sample.denominator));
+        let weight = exp(numerator.sub(V::load(sample.proposal)));
+        let ratio = exp(V::splat(table.epsilon).sub(numerator.sub(denominator)));
+        // Both log densities of the loss and both of the weight may be off by `error`.
+        let (up, down) = (1.0 + 4.0 * error, 1.0 - 4.0 * error);
+        let (zero, one, cap) = (V::splat(0.0), V::splat(1.0), V::splat(table.cap));
+        let value = weight.mul(one.sub(ratio).max(zero));
+        let above = weight.mul(V::splat(up)).mul(ratio.mul_add(V::splat(-down), one).max(zero)).min(cap);
+        let below = weight.mul(V::splat(down)).mul(ratio.mul_add(V::splat(-up), one).max(zero)).min(cap);
+        V::load(&self.value).add(value).store(&mut self.value);
+        value.mul_add(value, V::load(&self.square)).store(&mut self.square);
+        for (&(threshold, stake), capital) in table.wagers.iter().zip(&mut self.capital) {
+            let side = if stake >= 0.0 { above } else { below };
+            let growth = ln(V::splat(stake).mul_add(V::splat(threshold).sub(side), one));
+            V::load(capital).add(growth).store(capital);
+        }
+    }
+
+    /// The sums over lanes, in the order of the lanes.
+    #[must_use]
+    pub fn finish(&self) -> Sums {
+        Sums {
+            log_capital: self.capital.iter().map(|lanes| lanes.0.iter().sum()).collect(),
+            value: self.value.0.iter().sum(),
+            square: self.square.0.iter().sum(),
+        }
+    }
+}
+
+/// A sample's log densities in the roles of a comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct Sides<'a> {
+    /// ln of the density that the hockey stick is taken of.
+    pub numerator: &'a Lanes,
+    /// ln of the one that is subtracted.
+    pub denominator: &'a Lanes,
+    /// ln of the one that was sampled.
+    pub proposal: &'a Lanes,
+}
+
+impl<'a> Sides<'a> {
+    /// P against Q, or Q against P for `add`.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(ratios: &'a Ratios, add: bool) -> Self {
+        let (numerator, denominator) =
+            if add { (&ratios.mirrored, &ratios.mixture) } else { (&ratios.mixture, &ratios.mirrored) };
+        Self { numerator, denominator, proposal: &ratios.proposal }
+    }
+}

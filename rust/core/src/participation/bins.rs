@@ -1,0 +1,40 @@
+//! Balls in bins: each record is put in one of T bins for good, and takes part whenever its bin's turn comes.
+
+use crate::participation::PatternSum;
+use crate::special::log_sum_exp;
+
+/// The law of the bin: one weight for each of T bins (equal for the sampler itself, free for a proposal).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bins {
+    /// ln of each bin's probability.
+    pub log_weights: Vec<f64>,
+    /// s_t = ‖m_t‖²/σ², m_t the sum of the columns of bin t.
+    pub squares: Vec<f64>,
+}
+
+impl Bins {
+    /// Equal probabilities.
+    #[must_use]
+    pub fn uniform(squares: Vec<f64>) -> Self {
+        #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
+        let log_weight = -(squares.len() as f64).ln();
+        Self { log_weights: vec![log_weight; squares.len()], squares }
+    }
+
+    /// Probabilities proportional to `e^{exponent·s_t}`.
+    #[must_use]
+    pub fn tilted(&self, exponent: f64) -> Self {
+        let raw: Vec<f64> = self.log_weights.iter().zip(&self.squares).map(|(w, s)| w + exponent * s).collect();
+        let total = log_sum_exp(raw.iter().copied());
+        Self { log_weights: raw.into_iter().map(|w| w - total).collect(), squares: self.squares.clone() }
+    }
+}
+
+impl PatternSum for Bins {
+    fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> f64 {
+        let terms = (0..self.squares.len()).map(|t| {
+            power * self.log_weights[t] + (1.0 - power) * proposal.log_weights[t] + exponent * self.squares[t]
+        });
+        log_sum_exp(terms)
+    }
+}

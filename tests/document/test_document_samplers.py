@@ -1,0 +1,580 @@
+"""The samplers that keep a record's participations apart: their rates, and what fits to which matrix."""
+
+import math
+from pathlib import Path
+
+import pytest
+from document_samples import edited, found, load_text, problems_of, written
+
+from pyaccount.document import (
+    BallsInBins,
+    Body,
+    Document,
+    bands,
+    batch_size,
+    bins,
+    expected_batch_size,
+    participation_rate,
+    sampling_probability,
+    separation,
+)
+from pyaccount.document.ranges import RATE_AGREEMENT
+
+HEAD = """\
+pyaccount: 1
+name: samplers
+privacy: {adjacency: add-remove, epsilon: 4, delta: 1e-6}
+noise: {multiplier: solve}
+"""
+SAMPLER, TRAINING, MATRIX = 5, 6, 7
+
+
+def spelled(sampler: str, training: str, matrix: str = "kind: identity") -> str:
+    return f"{HEAD}sampler: {{kind: {sampler}}}\ntraining: {{{training}}}\nmatrix: {{{matrix}}}\n"
+
+
+def body_of(folder: Path, sampler: str, training: str, matrix: str = "kind: identity") -> Body:
+    (body,) = load_text(folder, spelled(sampler, f"iterations: 100, {training}", matrix)).bodies
+    return body
+
+
+BSR3 = "kind: banded-square-root, bands: 3"
+
+RATES = [
+    # the sampler, the training section, the matrix, then b, p₀, p and the expected batch size
+    ("b-min-sep, min_separation: 1", "sampling_probability: 0.125", "kind: identity", 1, 0.125, 0.125, None),
+    ("b-min-sep", "sampling_probability: 0.125", "kind: identity", 1, 0.125, 0.125, None),
+    ("b-min-sep", "participation_rate: 0.125", "kind: identity", 1, 0.125, 0.125, None),
+    ("b-min-sep", "sampling_probability: 0.5", BSR3, 3, 0.25, 0.5, None),
+    ("b-min-sep", "participation_rate: 0.25", BSR3, 3, 0.25, 0.5, None),
+    ("b-min-sep", "dataset_size: 1000, expected_batch_size: 250", BSR3, 3, 0.25, 0.5, 250),
+    ("b-min-sep, start: cold", "dataset_size: 1000, sampling_probability: 0.5", BSR3, 3, 0.25, 0.5, 250),
+    ("b-min-sep, min_separation: 9", "participation_rate: 0.1", BSR3, 9, 0.1, 0.5, None),
+    ("b-min-sep, min_separation: 9", "sampling_probability: 1", BSR3, 9, 1 / 9, 1, None),
+    ("b-min-sep", "participation_rate: 0.25, sampling_probability: 0.5", BSR3, 3, 0.25, 0.5, None),
+    (
+        "b-min-sep",
+        "participation_rate: 0.25, sampling_probability: 0.5, expected_batch_size: 2, dataset_size: 8",
+        BSR3,
+        3,
+        0.25,
+        0.5,
+        2,
+    ),
+    ("b-min-sep", "sampling_probability: 0.5, expected_batch_size: 7", BSR3, 3, 0.25, 0.5, 7),
+    ("b-min-sep", "sampling_probability: 0.5", "kind: toeplitz, coefficients: [1, 0, 0.5, 0]", 3, 0.25, 0.5, None),
+    ("cyclic-poisson, partitions: 1", "sampling_probability: 0.125", "kind: identity", 1, 0.125, 0.125, None),
+    ("cyclic-poisson", "sampling_probability: 0.75", BSR3, 3, 0.25, 0.75, None),
+    ("cyclic-poisson", "participation_rate: 0.25", BSR3, 3, 0.25, 0.75, None),
+    ("cyclic-poisson", "dataset_size: 1000, expected_batch_size: 250", BSR3, 3, 0.25, 0.75, 250),
+    ("cyclic-poisson, partitions: 4", "dataset_size: 1000, participation_rate: 0.25", BSR3, 4, 0.25, 1, 250),
+    ("cyclic-poisson", "participation_rate: 0.25, sampling_probability: 0.75", BSR3, 3, 0.25, 0.75, None),
+]
+
+
+@pytest.mark.parametrize("case", RATES)
+def test_rates(case: tuple[str, str, str, int, float, float, float | None], tmp_path: Path) -> None:
+    sampler, training, matrix, b, rate, probability, batch = case
+    body = body_of(tmp_path, sampler, training, matrix)
+    assert separation(body) == b
+    assert participation_rate(body) == pytest.approx(rate, rel=1e-14)
+    assert sampling_probability(body) == pytest.approx(probability, rel=1e-14)
+    assert expected_batch_size(body) == (None if batch is None else pytest.approx(batch, rel=1e-14))
+    with pytest.raises(ValueError, match="fixed-size"):
+        batch_size(body)
+
+
+BINS = [
+    # the sampler, the training section, T and the expected batch size
+    ("balls-in-bins, bins: 8", "dataset_size: 80", 8, 10),
+    ("balls-in-bins, bins: 8", "participation_rate: 0.125", 8, None),
+    ("balls-in-bins, bins: 8", "expected_batch_size: 10", 8, 10),
+    ("balls-in-bins, bins: 8", "dataset_size: 80, expected_batch_size: 10, participation_rate: 0.125", 8, 10),
+    ("balls-in-bins, bins: 1", "dataset_size: 80", 1, 80),
+    ("balls-in-bins, bins: 100", "dataset_size: 80", 100, 0.8),
+    ("balls-in-bins", "participation_rate: 0.125", 8, None),
+    ("balls-in-bins", "participation_rate: 1", 1, None),
+    ("balls-in-bins", "participation_rate: 0.33333333333", 3, None),
+    ("balls-in-bins", "dataset_size: 80, expected_batch_size: 10", 8, 10),
+    ("balls-in-bins", "dataset_size: 10, expected_batch_size: 2.5", 4, 2.5),
+]
+
+
+@pytest.mark.parametrize(("sampler", "training", "count", "batch"), BINS)
+def test_bins(sampler: str, training: str, count: int, batch: float | None, tmp_path: Path) -> None:
+    body = body_of(tmp_path, sampler, training, BSR3)
+    assert isinstance(body.sampler, BallsInBins)
+    assert bins(body) == count
+    assert isinstance(bins(body), int)
+    assert participation_rate(body) == sampling_probability(body) == 1 / count
+    assert expected_batch_size(body) == (None if batch is None else pytest.approx(batch, rel=1e-14))
+    assert separation(body) is None
+
+
+def test_a_deterministic_order_has_neither_rate_nor_separation(tmp_path: Path) -> None:
+    body = body_of(tmp_path, "none, min_separation: 5", "dataset_size: 9")
+    assert (separation(body), expected_batch_size(body)) == (None, None)
+    with pytest.raises(ValueError, match="deterministic"):
+        participation_rate(body)
+    assert expected_batch_size(body_of(tmp_path, "none", "dataset_size: 9, expected_batch_size: 3")) == 3
+
+
+B = [1, 2, 3, 7, 10, 100, 1000, 16_384]
+
+
+@pytest.mark.parametrize("b", B)
+def test_the_two_ends_of_the_rate(b: int, tmp_path: Path) -> None:
+    """The rate 1/b is that of probability 1, which nothing exceeds; b = 1 is Poisson sampling."""
+    for kind in (f"b-min-sep, min_separation: {b}", f"cyclic-poisson, partitions: {b}"):
+        full = body_of(tmp_path, kind, f"participation_rate: {1 / b!r}")
+        assert sampling_probability(full) <= 1
+        # Near the end, the conversion multiplies the rounding of the rate by b.
+        assert sampling_probability(full) == pytest.approx(1, abs=1e-15 * b)
+        above = body_of(tmp_path, kind, f"participation_rate: {min(1.0, (1 + 0.9 * RATE_AGREEMENT) / b)!r}")
+        assert sampling_probability(above) == 1
+        certain = body_of(tmp_path, kind, "sampling_probability: 1")
+        assert sampling_probability(certain) == 1
+        assert participation_rate(certain) == pytest.approx(1 / b, rel=1e-15)
+    small = body_of(tmp_path, f"b-min-sep, min_separation: {b}", "sampling_probability: 1e-9")
+    assert participation_rate(small) == pytest.approx(1e-9 / (1 + (b - 1) * 1e-9), rel=1e-14)
+
+
+@pytest.mark.parametrize("p", [1e-9, 0.001, 0.3, 1.0])
+def test_a_separation_of_one_is_poisson_sampling(p: float, tmp_path: Path) -> None:
+    for kind in (
+        "poisson",
+        "b-min-sep",
+        "b-min-sep, min_separation: 1",
+        "cyclic-poisson",
+        "cyclic-poisson, partitions: 1",
+    ):
+        for field in ("sampling_probability", "participation_rate"):
+            body = body_of(tmp_path, kind, f"dataset_size: 1000, {field}: {p!r}")
+            assert participation_rate(body) == pytest.approx(p, rel=1e-15)
+            assert sampling_probability(body) == pytest.approx(p, rel=1e-15)
+            assert expected_batch_size(body) == pytest.approx(1000 * p, rel=1e-15)
+
+
+@pytest.mark.parametrize("b", B)
+@pytest.mark.parametrize("p", [1e-7, 0.01, 0.37, 0.999, 1.0])
+def test_conversion_there_and_back(b: int, p: float, tmp_path: Path) -> None:
+    """A probability that is stated is used as it stands; its rate, stated instead, gives it back."""
+    for kind, rate in (
+        (f"b-min-sep, min_separation: {b}", 1 / (b - 1 + 1 / p)),
+        (f"cyclic-poisson, partitions: {b}", p / b),
+    ):
+        body = body_of(tmp_path, kind, f"sampling_probability: {p!r}")
+        assert sampling_probability(body) == p
+        assert participation_rate(body) == pytest.approx(rate, rel=1e-14)
+        back = body_of(tmp_path, kind, f"participation_rate: {participation_rate(body)!r}")
+        assert sampling_probability(back) == pytest.approx(p, rel=1e-14 * (1 + b * p))
+        # Both at once agree.
+        both = body_of(tmp_path, kind, f"sampling_probability: {p!r}, participation_rate: {participation_rate(body)!r}")
+        assert sampling_probability(both) >= p
+
+
+BANDS = [
+    ("kind: identity", 1),
+    (BSR3, 3),
+    ("kind: optimal-toeplitz, bands: 7", 7),
+    ("kind: toeplitz, coefficients: [1]", 1),
+    ("kind: toeplitz, coefficients: [1, 0, 2, 0, 0]", 3),
+    ("kind: dense, file: a.npy", None),
+    ("kind: banded-square-root, bands: {choose: [3, 4]}", None),
+    ("kind: {choose: [banded-square-root]}, bands: 4", 4),
+    ("kind: {choose: [banded-square-root]}, bands: {choose: [4]}", None),
+]
+
+
+@pytest.mark.parametrize(("matrix", "width"), BANDS)
+def test_bands(matrix: str, width: int | None, tmp_path: Path) -> None:
+    for kind in ("b-min-sep", "cyclic-poisson"):
+        body = body_of(tmp_path, kind, "participation_rate: 0.1", matrix)
+        assert bands(body) == separation(body) == width
+    assert bands(body_of(tmp_path, "none", "dataset_size: 7", matrix)) == width
+
+
+def test_defaults(tmp_path: Path) -> None:
+    document = load_text(tmp_path, spelled("b-min-sep", "iterations: 9, participation_rate: 0.1", BSR3))
+    sampler, matrix, accounting = document.bodies[0].sampler, document.bodies[0].matrix, document.accounting
+    assert (sampler.min_separation, sampler.start) == (None, "warm")
+    assert matrix.normalize is True
+    assert (accounting.method, accounting.verification) == ("auto", "betting")
+    assert (accounting.tolerance, accounting.seed) == (None, None)
+    assert body_of(tmp_path, "balls-in-bins", "participation_rate: 0.1").sampler.bins is None
+    assert body_of(tmp_path, "cyclic-poisson", "participation_rate: 0.1").sampler.partitions is None
+
+
+REFUSED = [
+    # the sampler, the training section, the matrix, then slug and path of every problem
+    ("b-min-sep", "iterations: 9", BSR3, [("missing-key", "training.participation_rate")]),
+    ("cyclic-poisson", "iterations: 9", BSR3, [("missing-key", "training.participation_rate")]),
+    ("balls-in-bins", "iterations: 9", BSR3, [("missing-key", "sampler.bins")]),
+    ("balls-in-bins", "iterations: 9, dataset_size: 9", BSR3, [("missing-key", "sampler.bins")]),
+    ("b-min-sep", "iterations: 9, expected_batch_size: 1", BSR3, [("missing-key", "training.dataset_size")]),
+    ("cyclic-poisson", "iterations: 9, expected_batch_size: 1", BSR3, [("missing-key", "training.dataset_size")]),
+    ("balls-in-bins", "iterations: 9, expected_batch_size: 1", BSR3, [("missing-key", "training.dataset_size")]),
+    (
+        "b-min-sep",
+        "iterations: 9, participation_rate: 0.34",
+        BSR3,
+        [("infeasible-rate", "training.participation_rate")],
+    ),
+    (
+        "cyclic-poisson",
+        "iterations: 9, participation_rate: 0.34",
+        BSR3,
+        [("infeasible-rate", "training.participation_rate")],
+    ),
+    (
+        "b-min-sep, min_separation: 5",
+        "iterations: 9, dataset_size: 100, expected_batch_size: 20.001",
+        BSR3,
+        [("infeasible-rate", "training.expected_batch_size")],
+    ),
+    (
+        "b-min-sep, min_separation: 5",
+        "iterations: 9, dataset_size: 100, expected_batch_size: 25, participation_rate: 0.25",
+        BSR3,
+        [("infeasible-rate", "training.expected_batch_size"), ("infeasible-rate", "training.participation_rate")],
+    ),
+    (
+        "b-min-sep",
+        f"iterations: 9, participation_rate: {(1 + 2 * RATE_AGREEMENT) / 3!r}",
+        BSR3,
+        [("infeasible-rate", "training.participation_rate")],
+    ),
+    (
+        "b-min-sep",
+        "iterations: 9, dataset_size: 100, expected_batch_size: 101",
+        BSR3,
+        [("contradiction", "training.expected_batch_size")],
+    ),
+    (
+        "b-min-sep",
+        "iterations: 9, sampling_probability: 0.5, participation_rate: 0.26",
+        BSR3,
+        [("contradiction", "training.participation_rate")],
+    ),
+    (
+        "b-min-sep",
+        "iterations: 9, participation_rate: 0.25, sampling_probability: 0.25",
+        BSR3,
+        [("contradiction", "training.sampling_probability")],
+    ),
+    (
+        "b-min-sep",
+        "iterations: 9, sampling_probability: 0.5, expected_batch_size: 26, dataset_size: 100",
+        BSR3,
+        [("contradiction", "training.expected_batch_size")],
+    ),
+    (
+        "cyclic-poisson",
+        "iterations: 9, sampling_probability: 0.75, participation_rate: 0.3",
+        BSR3,
+        [("contradiction", "training.participation_rate")],
+    ),
+    (
+        "cyclic-poisson",
+        "iterations: 9, participation_rate: 0.25, sampling_probability: 0.25",
+        BSR3,
+        [("contradiction", "training.sampling_probability")],
+    ),
+    (
+        "cyclic-poisson",
+        "iterations: 9, expected_batch_size: 25, dataset_size: 100, sampling_probability: 0.7",
+        BSR3,
+        [("contradiction", "training.sampling_probability")],
+    ),
+    (
+        "b-min-sep, min_separation: 2",
+        "iterations: 9, participation_rate: 0.1",
+        BSR3,
+        [("contradiction", "sampler.min_separation")],
+    ),
+    (
+        "cyclic-poisson, partitions: 2",
+        "iterations: 9, participation_rate: 0.1",
+        BSR3,
+        [("contradiction", "sampler.partitions")],
+    ),
+    (
+        "b-min-sep, min_separation: 2",
+        "iterations: 9, participation_rate: 0.1",
+        "kind: toeplitz, coefficients: [1, 0, 0.5, 0]",
+        [("contradiction", "sampler.min_separation")],
+    ),
+    ("b-min-sep, min_separation: 3", "iterations: 9, participation_rate: 0.1", BSR3, []),
+    (
+        "b-min-sep, min_separation: 2",
+        "iterations: 9, participation_rate: 0.1",
+        "kind: toeplitz, coefficients: [1, 0.5, 0]",
+        [],
+    ),
+    ("balls-in-bins, bins: 2", "iterations: 9", BSR3, []),
+    ("none, min_separation: 2", "iterations: 9", BSR3, []),
+    ("b-min-sep", "iterations: 2, participation_rate: 0.1", BSR3, [("contradiction", "matrix.bands")]),
+    ("none", "iterations: 2", "kind: optimal-toeplitz, bands: 3", [("contradiction", "matrix.bands")]),
+    ("none", "iterations: 2", "kind: {choose: [optimal-toeplitz]}, bands: 3", [("contradiction", "matrix.bands")]),
+    ("none", "iterations: 2", "kind: toeplitz, coefficients: [1, 1, 1]", [("contradiction", "matrix.coefficients")]),
+    ("none", "iterations: 2", "kind: toeplitz, coefficients: [1, 1, 0]", []),
+    ("none", "iterations: 3", BSR3, []),
+    ("none", "iterations: 3", "kind: toeplitz, coefficients: [0, 1]", [("out-of-range", "matrix.coefficients[0]")]),
+    ("none", "iterations: 3", "kind: toeplitz, coefficients: [0.0]", [("out-of-range", "matrix.coefficients[0]")]),
+    ("none", "iterations: 3", "kind: toeplitz, coefficients: [-0.0, 0]", [("out-of-range", "matrix.coefficients[0]")]),
+    (
+        "none",
+        "iterations: 2",
+        "kind: toeplitz, coefficients: [0, 1, 1]",
+        [("contradiction", "matrix.coefficients"), ("out-of-range", "matrix.coefficients[0]")],
+    ),
+    (
+        "none",
+        "iterations: 3",
+        "kind: toeplitz, coefficients: [-1, .nan, 1e10]",
+        [("out-of-range", f"matrix.coefficients[{index}]") for index in range(3)],
+    ),
+    (
+        "balls-in-bins",
+        "iterations: 9, participation_rate: 0.3",
+        BSR3,
+        [("infeasible-rate", "training.participation_rate")],
+    ),
+    (
+        "balls-in-bins",
+        "iterations: 9, participation_rate: 0.7",
+        BSR3,
+        [("infeasible-rate", "training.participation_rate")],
+    ),
+    (
+        "balls-in-bins",
+        "iterations: 9, participation_rate: 0.33333333",
+        BSR3,
+        [("infeasible-rate", "training.participation_rate")],
+    ),
+    (
+        "balls-in-bins",
+        "iterations: 9, dataset_size: 100, expected_batch_size: 30",
+        BSR3,
+        [("infeasible-rate", "training.expected_batch_size")],
+    ),
+    (
+        "balls-in-bins, bins: 5",
+        "iterations: 9, participation_rate: 0.25",
+        BSR3,
+        [("infeasible-rate", "training.participation_rate")],
+    ),
+    (
+        "balls-in-bins, bins: 5",
+        "iterations: 9, dataset_size: 100, expected_batch_size: 25",
+        BSR3,
+        [("infeasible-rate", "training.expected_batch_size")],
+    ),
+    (
+        "balls-in-bins",
+        "iterations: 9, participation_rate: 0.25, dataset_size: 100, expected_batch_size: 20",
+        BSR3,
+        [("contradiction", "training.expected_batch_size")],
+    ),
+    (
+        "balls-in-bins",
+        "iterations: 9, sampling_probability: 0.25",
+        BSR3,
+        [("contradiction", "training.sampling_probability")],
+    ),
+    (
+        "balls-in-bins, bins: 4",
+        "iterations: 9, sampling_probability: 0.25",
+        BSR3,
+        [("contradiction", "training.sampling_probability")],
+    ),
+    ("balls-in-bins, bins: 10", "iterations: 9", BSR3, [("contradiction", "sampler.bins")]),
+    ("balls-in-bins, bins: 9", "iterations: 9", BSR3, []),
+    ("balls-in-bins, bins: 7", "iterations: 9", BSR3, []),
+    *(
+        (
+            kind,
+            "iterations: 9, dataset_size: 9, expected_batch_size: 1, participation_rate: 0.2",
+            BSR3,
+            [("contradiction", "training.participation_rate")],
+        )
+        for kind in ("b-min-sep", "cyclic-poisson")
+    ),
+]
+
+
+@pytest.mark.parametrize(("sampler", "training", "matrix", "expected"), REFUSED)
+def test_rules(sampler: str, training: str, matrix: str, expected: list[tuple[str, str]], tmp_path: Path) -> None:
+    text = spelled(sampler, training, matrix)
+    if not expected:
+        load_text(tmp_path, text)
+        return
+    problems = found(tmp_path, text)
+    assert [it[:2] for it in problems] == expected
+    for slug, path, line, column in problems:
+        section, _, field = path.partition(".")
+        row = {"sampler": SAMPLER, "training": TRAINING, "matrix": MATRIX}[section]
+        name, _, index = field.partition("[")
+        start = "{" if slug == "missing-key" else f"{name}: [" if index else f"{name}: "
+        at = text.splitlines()[row - 1].index(start) + (0 if slug == "missing-key" else len(start))
+        for _ in range(int(index.rstrip("]") or 0) if index else 0):
+            at = text.splitlines()[row - 1].index(", ", at) + 2
+        assert (line, column) == (row, at + 1)
+
+
+def message(folder: Path, sampler: str, training: str, matrix: str = "kind: identity") -> tuple[str, str | None]:
+    (problem,) = problems_of(written(folder, spelled(sampler, f"iterations: 9, {training}", matrix)))
+    return problem.message, problem.allowed
+
+
+def test_an_infeasible_rate_says_what_is_feasible(tmp_path: Path) -> None:
+    text, _ = message(tmp_path, "b-min-sep, min_separation: 8", "participation_rate: 0.2", BSR3)
+    assert "participation rate of 0.2," in text
+    assert "at most 1/8 = 0.125 is feasible" in text
+    assert text.endswith("or a separation of at most 5")
+    assert "batch" not in text
+    text, _ = message(tmp_path, "b-min-sep, min_separation: 8", "dataset_size: 1000, expected_batch_size: 200", BSR3)
+    assert "a batch of at most 125;" in text
+    text, _ = message(tmp_path, "cyclic-poisson, partitions: 8", "dataset_size: 1000, participation_rate: 0.2")
+    assert "a batch of at most 125;" in text
+    # What the message calls feasible is.
+    for training in ("participation_rate: 0.125", "dataset_size: 1000, expected_batch_size: 125"):
+        load_text(tmp_path, spelled("b-min-sep, min_separation: 8", f"iterations: 9, {training}", BSR3))
+    load_text(tmp_path, spelled("b-min-sep, min_separation: 5", "iterations: 9, participation_rate: 0.2", BSR3))
+
+
+def test_bins_say_which_rate_they_have(tmp_path: Path) -> None:
+    text, _ = message(tmp_path, "balls-in-bins", "participation_rate: 0.3")
+    assert "1 over a whole number of bins" in text
+    assert "1/3.333333333" in text
+    text, _ = message(tmp_path, "balls-in-bins, bins: 5", "participation_rate: 0.25")
+    assert "participation rate of 0.25," in text
+    assert "with 5 bins it is 1/5 = 0.2" in text
+    text, _ = message(tmp_path, "balls-in-bins, bins: 5", "sampling_probability: 0.2")
+    for field in ("sampler.bins", "participation_rate", "expected_batch_size"):
+        assert field in text
+    text, allowed = message(tmp_path, "balls-in-bins, bins: 10", "dataset_size: 100")
+    assert "10 bins" in text
+    assert "only 9 iterations" in text
+    assert allowed == "at most 9"
+
+
+def test_bands_say_what_they_do_not_fit(tmp_path: Path) -> None:
+    for field, sampler in (("min_separation", "b-min-sep"), ("partitions", "cyclic-poisson")):
+        text, allowed = message(tmp_path, f"{sampler}, {field}: 2", "participation_rate: 0.1", BSR3)
+        assert "3 bands" in text
+        assert text.endswith(f"take at most 2 bands, or {field} of at least 3")
+        assert allowed == "at least 3"
+    text, allowed = message(tmp_path, "none", "dataset_size: 9", "kind: optimal-toeplitz, bands: 10")
+    assert text == "the matrix has 10 bands, but there are only 9 iterations"
+    assert allowed == "at most 9"
+    text, _ = message(tmp_path, "none", "dataset_size: 9", "kind: toeplitz, coefficients: [0, 1]")
+    assert "must be greater than 0" in text
+    assert "no inverse" in text
+
+
+def test_a_missing_rate_says_what_to_give(tmp_path: Path) -> None:
+    for sampler in ("b-min-sep", "cyclic-poisson"):
+        text, _ = message(tmp_path, sampler, "dataset_size: 9")
+        assert text.startswith(f"{sampler} sampling needs its rate")
+        for field in ("participation_rate", "sampling_probability", "expected_batch_size", "dataset_size"):
+            assert field in text
+    text, _ = message(tmp_path, "balls-in-bins", "dataset_size: 9")
+    assert "sampling_probability" not in text
+    for field in ("sampler.bins", "participation_rate", "expected_batch_size", "dataset_size"):
+        assert field in text
+
+
+def test_a_contradiction_compares_participation_rates(tmp_path: Path) -> None:
+    """A sampling probability is converted before it is compared, and the message shows the converted number."""
+    text, _ = message(tmp_path, "b-min-sep", "sampling_probability: 0.5, participation_rate: 0.2", BSR3)
+    assert text == "this gives a rate of 0.2, but sampling_probability gives 0.25"
+    text, _ = message(tmp_path, "cyclic-poisson", "participation_rate: 0.2, sampling_probability: 0.75", BSR3)
+    assert text == "this gives a rate of 0.25, but participation_rate gives 0.2"
+
+
+SILENT = [
+    # Nothing is judged by what was reported.
+    ("b-min-sep, min_separation: x", "iterations: 9, participation_rate: 0.9", BSR3, "sampler.min_separation"),
+    (
+        "b-min-sep, min_separation: 2",
+        "iterations: 9, participation_rate: 0.1",
+        "kind: optimal-toeplitz, bands: x",
+        "matrix.bands",
+    ),
+    ("b-min-sep", "iterations: 9, participation_rate: 0.9", "kind: optimal-toeplitz, bands: -3", "matrix.bands"),
+    (
+        "b-min-sep",
+        "iterations: x, participation_rate: 0.05",
+        "kind: optimal-toeplitz, bands: 12",
+        "training.iterations",
+    ),
+    ("b-min-sep", "iterations: 9, participation_rate: 2", BSR3, "training.participation_rate"),
+    ("b-min-sep", "iterations: 9, participation_rate: 0.9", "kind: toeplitz, coefficients: 3", "matrix.coefficients"),
+    ("b-min-sep", "iterations: 9, participation_rate: 0.9", "kind: toeplits, bands: 3", "matrix.kind"),
+    ("balls-in-bins, bins: x", "iterations: 9, participation_rate: 0.3", BSR3, "sampler.bins"),
+    ("balls-in-bins, bins: 10", "iterations: x", BSR3, "training.iterations"),
+    ("balls-in-bins", "iterations: 9, participation_rate: x", BSR3, "training.participation_rate"),
+    ("cyclic-poisson, partitions: x", "iterations: 9, participation_rate: 0.9", BSR3, "sampler.partitions"),
+]
+
+
+@pytest.mark.parametrize(("sampler", "training", "matrix", "path"), SILENT)
+def test_rules_stay_silent_about_what_was_reported(
+    sampler: str, training: str, matrix: str, path: str, tmp_path: Path
+) -> None:
+    assert [it[1] for it in found(tmp_path, spelled(sampler, training, matrix))] == [path]
+
+
+def test_blanks(tmp_path: Path) -> None:
+    """With a blank batch there is no rate yet; with blank iterations no number of rounds to fit into."""
+    for kind in ("b-min-sep", "cyclic-poisson", "balls-in-bins"):
+        text = edited({9: "  expected_batch_size: solve", 12: f"  kind: {kind}", 14: "  multiplier: 1"})
+        document = load_text(tmp_path, text)
+        for question in (participation_rate, sampling_probability):
+            with pytest.raises(ValueError, match=r"to be solved|not given"):
+                question(document.bodies[0])
+        assert expected_batch_size(filled(document, 500)) == 500
+        assert participation_rate(filled(document, 500)) == pytest.approx(0.01, rel=1e-15)
+        text = edited(
+            {10: "  iterations: solve", 12: f"  kind: {kind}", 14: "  multiplier: 1", 15: f"matrix: {{{BSR3}}}"}
+        )
+        assert load_text(tmp_path, text).blank == ("training", "iterations")
+    for field in ("sampling_probability", "participation_rate"):
+        training = f"iterations: 9, dataset_size: 9, expected_batch_size: solve, {field}: 0.1"
+        text = spelled("b-min-sep", training).replace("multiplier: solve", "multiplier: 1")
+        assert [it[:2] for it in found(tmp_path, text)] == [("contradiction", f"training.{field}")]
+
+
+def filled(document: Document, batch: float) -> Body:
+    return document.with_value(("training", "expected_batch_size"), batch).bodies[0]
+
+
+def test_every_body_of_a_phased_document_is_judged(tmp_path: Path) -> None:
+    text = """\
+pyaccount: 1
+name: phases
+privacy: {adjacency: add-remove, epsilon: solve, delta: 1e-6}
+phases:
+  - training: {participation_rate: 0.5, iterations: 10}
+    sampler: {kind: b-min-sep}
+    matrix: {kind: banded-square-root, bands: 4}
+    noise: {multiplier: 1}
+  - training: {iterations: 10}
+    sampler: {kind: balls-in-bins, bins: 11}
+    matrix: {kind: toeplitz, coefficients: [0]}
+    noise: {multiplier: 1}
+"""
+    assert found(tmp_path, text) == [
+        ("infeasible-rate", "phases[0].training.participation_rate", 5, 36),
+        ("contradiction", "phases[1].sampler.bins", 10, 42),
+        ("out-of-range", "phases[1].matrix.coefficients[0]", 11, 45),
+    ]
+
+
+def test_the_formula_of_b_min_sep(tmp_path: Path) -> None:
+    """The long-run rate against the mean of the gaps: b − 1 rounds of rest and 1/p of waiting."""
+    b, p = 5, 0.3
+    gap = b - 1 + math.fsum(k * p * (1 - p) ** (k - 1) for k in range(1, 400))
+    body = body_of(tmp_path, f"b-min-sep, min_separation: {b}", f"sampling_probability: {p}")
+    assert participation_rate(body) == pytest.approx(1 / gap, rel=1e-13)
