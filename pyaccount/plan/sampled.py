@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 Direction = Literal["remove", "add", "replace"]
 
 #: Nanoseconds for a sample and a step on one core, and for a pair of bins: what the kernel takes on a machine of 2024.
-STEP_COST, BINS_COST = 6.0, 1.0
-#: No fewer bins than this are worth less than a microsecond a sample.
-LEAST_COST = 500.0
+STEP_COST, BINS_COST = 6.0, 0.3
+#: What a sample takes however few bins there are.
+LEAST_COST = 200.0
 
 
 @dataclass(frozen=True, slots=True)

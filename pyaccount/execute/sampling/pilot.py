@@ -108,14 +108,23 @@ class Pilot:
         self, mechanism: SampledMechanism, direction: Direction, epsilon: float, *, shards: int = ESTIMATE
     ) -> Estimate:
         """δ(ε) with the best proposal that a short search finds."""
-        excess, odds = self._search(mechanism, direction, epsilon)
-        self._last[direction] = (excess, odds)
-        return self.measure(mechanism, direction, epsilon, stretched(mechanism, direction, excess, odds), shards)
+        for first in (TRIAL, 8 * TRIAL):
+            excess, odds = self._search(mechanism, direction, epsilon, first)
+            self._last[direction] = (excess, odds)
+            proposal = stretched(mechanism, direction, excess, odds)
+            estimate = self.measure(mechanism, direction, epsilon, proposal, shards)
+            if estimate.value <= 0.0 or estimate.effective >= LEAST_EFFECTIVE:
+                break
+            # A few heavy samples made the proposal look good: once more, with more of them.
+            del self._last[direction]
+        return estimate
 
-    def _search(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> tuple[float, float]:
+    def _search(
+        self, mechanism: SampledMechanism, direction: Direction, epsilon: float, first: int
+    ) -> tuple[float, float]:
         """Climb the effective number of samples over (excess, odds), from where the last search ended or from a coarse grid."""
         tried: dict[tuple[float, float], float] = {}
-        shards = TRIAL
+        shards = first
 
         def score(at: tuple[float, float]) -> float:
             if at not in tried:
@@ -129,9 +138,15 @@ class Pilot:
         else:
             known, point = False, (1.0, 1.0)
         if not known:
-            rare = mechanism.plain_parameter < 0.1
-            odds = (1.0,) if mechanism.plain_parameter <= 0.0 else (1.0, 3.0, 9.0) if rare else (1.0, 2.0)
-            for shards in (TRIAL, 8 * TRIAL):
+            # Small likelihood ratios come from many rounds that each say a little: there, join often.
+            odds = (
+                (1.0,)
+                if mechanism.plain_parameter <= 0.0
+                else (1.0, 3.0, 9.0, 60.0)
+                if direction == "add"
+                else (1.0, 3.0, 9.0)
+            )
+            for shards in (first, 8 * first):
                 tried.clear()
                 point = max(((excess, one) for excess in COARSE for one in odds), key=score)
                 if score(point) * shards >= LEAST_EFFECTIVE:

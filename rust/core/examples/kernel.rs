@@ -118,8 +118,8 @@ fn main() {
                 .map(|k| {
                     let began = Instant::now();
                     let job = job.clone();
-                    pool(threads).unwrap().install(|| simulate(&job, 8 * k, 8, &Run::default()).unwrap());
-                    began.elapsed().as_secs_f64() * 1e9 / (8.0 * SHARD as f64)
+                    pool(threads).unwrap().install(|| simulate(&job, 16 * k, 16, &Run::default()).unwrap());
+                    began.elapsed().as_secs_f64() * 1e9 / (16.0 * SHARD as f64)
                 })
                 .collect();
             best.sort_by(f64::total_cmp);

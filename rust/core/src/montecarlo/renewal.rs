@@ -10,7 +10,7 @@
 //! memory does not depend on n.
 //!
 //! **Range.** f is kept in the linear domain with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰,
-//! 2³⁰⁰]. Eight samples with an exponent beyond what a step can carry are computed again in logarithms, one by one
+//! 2³⁰⁰] (for p = 1, where the f_i of different residues mod b are unrelated, nothing is adjusted). Eight samples with an exponent beyond what a step can carry are computed again in logarithms, one by one
 //! ([`logarithmic`]).
 //!
 //! **Rounding.** Every term is positive, so relative errors do not grow: each pattern's product carries at most n additions and
@@ -488,13 +488,17 @@ fn advance<V: Vector>(ring: &mut Ring, first: usize, count: usize, b: usize, p: 
     }
     let (stay, mask) = (V::splat(1.0 - p), ring.mask);
     let mut value = V::load(&ring.values[(first + count) & mask]);
+    let mut inside = true;
     for k in (0..count).rev() {
         let after = V::load(&ring.values[(first + k + b) & mask]);
         value = value.mul_add(stay, growth[k].mul(after));
         value.store(&mut ring.values[(first + k) & mask]);
+        if p >= 1.0 {
+            // Then f_i and f_{i+1} have nothing to do with each other, and `settle` would not see all of them.
+            inside &= value.within(V::splat(1.0 / LARGE), V::splat(LARGE));
+        }
     }
     let (low, high) = (V::splat(-LOWEST), V::splat(HIGHEST));
-    let mut inside = true;
     for k in 0..count {
         inside &= exponents[k].within(low, high);
     }
