@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test build check rust-test python-test bench schemas clean
+.PHONY: demo test build check rust-test python-test bench table schemas clean
 
 demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
@@ -37,12 +37,18 @@ python-test: build
 bench: benchmarks/.venv/installed
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/benchmarks/.venv benchmarks/.venv/bin/maturin develop --release --locked --quiet
 	benchmarks/.venv/bin/python benchmarks/composition.py
+	benchmarks/.venv/bin/python benchmarks/monte_carlo.py
+	cargo run --locked --quiet --release -p pyaccount-core --example kernel
 	benchmarks/.venv/bin/python benchmarks/startup.py
 
 benchmarks/.venv/installed: benchmarks/requirements.lock
 	$(PYTHON) -m venv benchmarks/.venv
 	benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r benchmarks/requirements.lock
 	touch $@
+
+# The CIFAR-10 table of the b-min-sep paper, ours beside theirs: some ten minutes.
+table: build
+	$(BIN)/python examples/cifar10_table.py
 
 # Write the JSON Schemas anew after a change of the models.
 schemas: build

@@ -50,7 +50,8 @@ MATRICES = {
 
 
 def document(row: str, epsilon: float) -> dict[str, object]:
-    """The mechanism document of one cell."""
+    """The mechanism document of one cell: noise to 1 %, to 2 % at small ε where samples are dear, to 0.5 % where they are not."""
+    tolerance = 0.005 if row == "balls-in-bins" and epsilon >= 4 else 0.01 if epsilon >= 4 else 0.02
     return {
         "pyaccount": 1,
         "name": f"{row}-{epsilon:g}",
@@ -59,7 +60,7 @@ def document(row: str, epsilon: float) -> dict[str, object]:
         "sampler": {"kind": row},
         "matrix": MATRICES[row],
         "noise": {"multiplier": "solve"},
-        "accounting": {"seed": 20260211, "tolerance": 0.005, "profile": []},
+        "accounting": {"seed": 20260211, "tolerance": tolerance, "profile": []},
     }
 
 

@@ -78,7 +78,7 @@ def _numbers(data: CertificateModel) -> Table:
     table.add_row("protects", f"{unit.group_size} {unit.unit}{'s' if unit.group_size > 1 else ''}", unit.adjacency)
     if data.solved is not None:
         if data.solved.path in ("privacy.epsilon", "privacy.delta"):
-            table.add_row("solved", f"{data.solved.path} = {up(data.solved.value)}", "the smallest, rounded up")
+            table.add_row("solved", f"{data.solved.path} = {up(data.solved.value)}", _smallest(data))
         else:
             beyond = "" if data.solved.fails_at is None else f"{_value(data.solved.fails_at)} fails"
             table.add_row("solved", f"{data.solved.path} = {_value(data.solved.value)}", beyond)
@@ -109,6 +109,10 @@ def _numbers(data: CertificateModel) -> Table:
     if data.group_lemma is not None:
         table.add_row("group lemma", f"ε ≤ {_bound(data.group_lemma.epsilon)}", data.group_lemma.description)
     return table
+
+
+def _smallest(data: CertificateModel) -> str:
+    return "the smallest, rounded up" if data.evidence.sampling is None else "the smallest that was certified"
 
 
 def _kind(data: CertificateModel) -> tuple[str, str]:

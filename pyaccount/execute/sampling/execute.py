@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from pyaccount.document import BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.progress import silent
@@ -38,7 +39,7 @@ DELTA_DISTANCES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03)
 #: How wide an interval for δ is by default.
 DELTA_TOLERANCE = 0.12
 #: Shards for the curves, and for the lower ends.
-PROFILE_SHARDS, LOWER_SHARDS = (64, 512), 96
+PROFILE_SHARDS = (64, 512)
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 #: Noise multipliers outside this range are not searched.
@@ -211,7 +212,32 @@ def pilot_noise(session: Session, document: Document) -> tuple[float, float]:
         session.sampler.progress(0.0)
         return _excess(session, session.mechanism(document.with_value(path, sigma)), epsilon, session.claim)
 
-    return root(excess, 0.6 * high, NOISE_RANGE[0], high), high
+    return root(excess, min(high, _relative(session, document) or 0.6 * high), NOISE_RANGE[0], high), high
+
+
+def _relative(session: Session, document: Document) -> float | None:
+    """The σ that cyclic Poisson sampling with the same separation would need, roughly: where the pilot starts to look.
+
+    It composes in a moment and is never far from b-min-sep sampling; nothing depends on how near it is.
+    """
+    body, path, privacy = document.bodies[0], document.blank, document.privacy
+    assert path is not None
+    assert privacy.epsilon != "solve"
+    assert privacy.delta != "solve"
+    if not isinstance(body.sampler, BMinSep):
+        return None
+    raw = document.to_mapping()
+    raw["sampler"] = {"kind": "cyclic-poisson", "partitions": separation(body)}
+    raw["training"] = {"participation_rate": participation_rate(body), "iterations": body.training.iterations}
+    raw["accounting"] = {}
+    cyclic = load(raw)
+    low, high = NOISE_RANGE
+    while high / low > 1.05:
+        middle = math.sqrt(low * high)
+        bounds = compile_document(cyclic.with_value(path, middle)).bounds()
+        answer = session.engine.ask(bounds, Question(privacy.epsilon, None, 0.2))
+        low, high = (low, middle) if answer.upper <= privacy.delta else (middle, high)
+    return high
 
 
 def _calibrate(session: Session, document: Document) -> SampledEvidence:
@@ -363,6 +389,8 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
     q = math.exp(-session.log_target) if session.log_target > 0.0 else FAILURE_SHARE * delta
     # At the very σ and ε of the result.
     estimates = session.estimate(mechanism, epsilon)
+    spent = sum(test.samples for test in walked.tests if test.accepted) // SHARD
+    shards = min(max(spent // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
     sampler.stage("lower ends")
@@ -370,7 +398,14 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
     tested = {test.direction: test.proposal for test in walked.tests if test.stakes}
     lower = {
         direction: _lower_ends(
-            session, mechanism, direction, epsilon, delta, tested.get(direction, estimates[direction].proposal), share
+            session,
+            mechanism,
+            direction,
+            epsilon,
+            delta,
+            tested.get(direction, estimates[direction].proposal),
+            share,
+            shards,
         )
         for direction in mechanism.directions
     }
@@ -379,8 +414,6 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
         from pyaccount.execute import default_profile  # noqa: PLC0415 - that module imports this one
 
         epsilons = default_profile(epsilon)
-    spent = sum(test.samples for test in walked.tests if test.accepted) // SHARD
-    shards = min(max(spent // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
     sampler.stage("profile")
     histograms = _histograms(session, mechanism, epsilon, tested, shards) if epsilons else {}
     curves = {
@@ -459,6 +492,7 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     delta: float,
     proposal: Proposal,
     q: float,
+    shards: int,
 ) -> tuple[float, float]:
     """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q, by wagers against smaller values."""
     sampler = session.sampler
@@ -488,7 +522,7 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     capitals = [[Capital(1) for _ in table.wagers] for table in tables]
     candidate = sampler.fresh()
     sums, _ = sampler.run(
-        mechanism, direction, proposal, tables, purpose="confidence", candidate=candidate, count=LOWER_SHARDS
+        mechanism, direction, proposal, tables, purpose="confidence", candidate=candidate, count=shards
     )
     for shard in sums:
         for table, group in zip(shard, capitals, strict=True):
