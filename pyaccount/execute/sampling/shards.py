@@ -80,6 +80,7 @@ class Sampler:
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         self._began = time.monotonic()
         self._stage = ""
+        self._stage_began = self._began
         self._candidate = 0
 
     def fresh(self) -> int:
@@ -89,12 +90,17 @@ class Sampler:
 
     def stage(self, stage: str) -> None:
         """Name what is being done."""
-        self._stage = stage
+        if stage != self._stage:
+            self._stage, self._stage_began = stage, time.monotonic()
 
     def progress(self, done: float) -> None:
-        """Tell how far the stage is, as a share of 1, and how fast samples come."""
-        rate = self.samples / max(time.monotonic() - self._began, 1e-3)
-        self.report(f"{self._stage}: {shown(self.samples)} samples, {shown(rate)}/s", int(1000 * min(done, 1.0)), 1000)
+        """Tell how far the stage is, as a share of 1, how fast samples come, and when the stage will end at this pace."""
+        now = time.monotonic()
+        rate = self.samples / max(now - self._began, 1e-3)
+        spent = now - self._stage_began
+        left = f", about {spent * (1.0 - done) / done:.0f} s left" if 0.02 < done < 1.0 and spent > 1.0 else ""
+        words = f"{self._stage}: {shown(self.samples)} samples, {shown(rate)}/s{left}"
+        self.report(words, int(1000 * min(done, 1.0)), 1000)
 
     def limits(self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float) -> Limits:
         """What is proven about samples from a proposal."""
