@@ -38,7 +38,13 @@ pub const EXP_RANGE: f64 = 700.0;
 #[inline(always)]
 #[must_use]
 pub fn exp<V: Vector>(x: V) -> V {
-    let x = x.max(V::splat(-EXP_RANGE)).min(V::splat(EXP_RANGE));
+    exp_in_range(x.max(V::splat(-EXP_RANGE)).min(V::splat(EXP_RANGE)))
+}
+
+/// [`exp`] for arguments that are known to be within ±[`EXP_RANGE`], or whose result does not matter.
+#[inline(always)]
+#[must_use]
+pub fn exp_in_range<V: Vector>(x: V) -> V {
     let magic = V::splat(MAGIC);
     let shifted = x.mul_add(V::splat(std::f64::consts::LOG2_E), magic);
     let k = shifted.sub(magic);

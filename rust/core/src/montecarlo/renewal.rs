@@ -18,7 +18,7 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::correlate::Correlator;
-use crate::montecarlo::lanes::{exp, ln};
+use crate::montecarlo::lanes::{exp_in_range, ln};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
@@ -484,7 +484,7 @@ impl RenewalKernel {
 fn advance<V: Vector>(ring: &mut Ring, first: usize, count: usize, b: usize, p: f64, exponents: [V; SETTLED]) -> bool {
     let mut growth = exponents;
     for k in 0..SETTLED {
-        growth[k] = exp(exponents[k]).mul(V::splat(p));
+        growth[k] = exp_in_range(exponents[k]).mul(V::splat(p));
     }
     let (stay, mask) = (V::splat(1.0 - p), ring.mask);
     let mut value = V::load(&ring.values[(first + count) & mask]);
@@ -498,11 +498,13 @@ fn advance<V: Vector>(ring: &mut Ring, first: usize, count: usize, b: usize, p: 
             inside &= value.within(V::splat(1.0 / LARGE), V::splat(LARGE));
         }
     }
-    let (low, high) = (V::splat(-LOWEST), V::splat(HIGHEST));
-    for k in 0..count {
-        inside &= exponents[k].within(low, high);
+    let (mut least, mut most) = (exponents[0], exponents[0]);
+    for k in 1..count {
+        least = least.min(exponents[k]);
+        most = most.max(exponents[k]);
     }
-    inside
+    let (low, high) = (V::splat(-LOWEST), V::splat(HIGHEST));
+    inside & least.within(low, high) & most.within(low, high)
 }
 
 /// Keep the newest value in range; false if that is not possible.
