@@ -20,13 +20,10 @@ const TRANSFORM_WEIGHT: f64 = 1.1;
 /// How the coefficients are correlated with rows.
 #[derive(Debug, Clone)]
 pub struct Correlator {
-    bands: usize,
-    /// ĉ with TILE − 1 zeros on both sides.
-    padded: Vec<f64>,
+    coefficients: Vec<f64>,
     transform: Option<Transform>,
-    /// Σ ĉ and √Σ ĉ², for the rounding bound.
+    /// Σ ĉ, for the rounding bound.
     total: f64,
-    norm: f64,
 }
 
 impl Correlator {
@@ -34,8 +31,6 @@ impl Correlator {
     #[must_use]
     pub fn new(coefficients: &[f64], transform: Option<bool>) -> Self {
         let bands = coefficients.len();
-        let mut padded = vec![0.0; bands + 2 * (TILE - 1)];
-        padded[TILE - 1..TILE - 1 + bands].copy_from_slice(coefficients);
         let best = TRANSFORMS
             .into_iter()
             .filter(|&length| length >= 2 * bands)
@@ -44,11 +39,9 @@ impl Correlator {
         let direct = bands as f64;
         let wanted = transform.unwrap_or_else(|| best.is_some_and(|length| transform_cost(length, bands) < direct));
         Self {
-            bands,
-            padded,
+            coefficients: coefficients.to_vec(),
             transform: best.filter(|_| wanted).map(|length| Transform::new(coefficients, length)),
             total: coefficients.iter().sum(),
-            norm: coefficients.iter().map(|c| c * c).sum::<f64>().sqrt(),
         }
     }
 
@@ -61,11 +54,7 @@ impl Correlator {
     /// Rows that must stand behind a block.
     #[must_use]
     pub fn tail(&self) -> usize {
-        if self.transform.is_some() {
-            self.bands - 1
-        } else {
-            self.bands + TILE - 2
-        }
+        self.coefficients.len() - 1 + if self.transform.is_some() { 0 } else { TILE - 1 }
     }
 
     /// A bound on the error of each output for rows whose entries are at most `largest` in absolute value.
@@ -77,12 +66,12 @@ impl Correlator {
     pub fn rounding(&self, largest: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // a few thousand
         match &self.transform {
-            None => (self.bands as f64 + 2.0) * UNIT_ROUNDOFF * self.total * largest,
+            None => (self.coefficients.len() as f64 + 2.0) * UNIT_ROUNDOFF * self.total * largest,
             Some(transform) => {
                 let length = transform.length as f64;
                 let levels = 2.0 * length.log2() + 1.0;
                 // The spectrum's largest entry is at most Σ ĉ; both parts of the complex signal count.
-                16.0 * levels * UNIT_ROUNDOFF * self.total.max(self.norm) * (2.0 * length).sqrt() * largest
+                16.0 * levels * UNIT_ROUNDOFF * self.total * (2.0 * length).sqrt() * largest
             }
         }
     }
@@ -102,27 +91,49 @@ impl Correlator {
             return;
         }
         for (tile, out) in sums[..length.next_multiple_of(TILE)].chunks_exact_mut(TILE).enumerate() {
-            let rows = &rows[tile * TILE..tile * TILE + self.bands + TILE - 1];
+            let rows = &rows[tile * TILE..tile * TILE + self.coefficients.len() + TILE - 1];
             if V::WIDE {
-                self.tile::<V, TILE>(rows, 0, out);
+                self.tile::<V, TILE>(rows, out);
             } else {
                 // Half as many sums at a time fit the registers; each sum adds the same terms in the same order.
                 let (first, second) = out.split_at_mut(TILE / 2);
-                self.tile::<V, { TILE / 2 }>(rows, 0, first);
-                self.tile::<V, { TILE / 2 }>(rows, TILE / 2, second);
+                self.tile::<V, { TILE / 2 }>(rows, first);
+                self.tile::<V, { TILE / 2 }>(&rows[TILE / 2..], second);
             }
         }
     }
 
-    /// K of a tile's outputs, from the one at `offset`.
+    /// K outputs, the first of which starts at the first row: row m meets output k with coefficient m − k.
     #[inline(always)]
-    fn tile<V: Vector, const K: usize>(&self, rows: &[Lanes], offset: usize, out: &mut [Lanes]) {
+    fn tile<V: Vector, const K: usize>(&self, rows: &[Lanes], out: &mut [Lanes]) {
+        let (c, bands) = (&self.coefficients[..], self.coefficients.len());
         let mut sums = [V::splat(0.0); K];
-        for (row, window) in rows.iter().zip(self.padded.windows(TILE)) {
-            let row = V::load(row);
-            // Row m meets output k with coefficient m − k, which is at m − k + TILE − 1 of the padded ones.
+        if bands < K {
             for k in 0..K {
-                sums[k] = V::splat(window[TILE - 1 - offset - k]).mul_add(row, sums[k]);
+                for (c, row) in c.iter().zip(&rows[k..]) {
+                    sums[k] = V::splat(*c).mul_add(V::load(row), sums[k]);
+                }
+            }
+        } else {
+            // Rows that the later outputs do not reach yet, rows that all share, rows that the earlier ones have left behind.
+            for m in 0..K - 1 {
+                let row = V::load(&rows[m]);
+                for k in 0..=m {
+                    sums[k] = V::splat(c[m - k]).mul_add(row, sums[k]);
+                }
+            }
+            for (row, window) in rows[K - 1..bands].iter().zip(c.windows(K)) {
+                let row = V::load(row);
+                for k in 0..K {
+                    sums[k] = V::splat(window[K - 1 - k]).mul_add(row, sums[k]);
+                }
+            }
+            let (last, behind) = (&c[bands - K..], &rows[bands..bands + K - 1]);
+            for m in 0..K - 1 {
+                let row = V::load(&behind[m]);
+                for k in m + 1..K {
+                    sums[k] = V::splat(last[K + m - k]).mul_add(row, sums[k]);
+                }
             }
         }
         for k in 0..K {
