@@ -62,6 +62,7 @@ INSTRUCTION_SETS: list[str]
 """The instruction sets that sampling can use on this processor, the one that is used first."""
 
 SHARD_SIZE: int
+MOST_LIKELY: float
 """Samples in a shard."""
 
 class Sampled:

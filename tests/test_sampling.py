@@ -123,7 +123,7 @@ def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
     composed = pyaccount.certify(document(**common, sampler={"kind": "poisson"}))
     sampled = document(**common, sampler={"kind": "b-min-sep", "min_separation": 1, "start": "cold"})
     plan = pyaccount.compile(sampled)
-    session = open_session(plan, threads=0, time_limit=None, report=silent)
+    session = open_session(plan, threads=0, time_limit=None, report=silent, seed=0)
     estimates = session.estimate(session.mechanism(plan.document), 2.0, shards=128)
     for direction, estimate in estimates.items():
         interval = getattr(composed.data.directions, "remove" if direction == "replace" else direction)
@@ -270,6 +270,23 @@ def test_choices_take_the_least_error() -> None:
     assert 0.0 < lower < upper < 1.0
 
 
+def test_the_recorded_seed_repeats_the_choice_too() -> None:
+    matrix = {"kind": "optimal-toeplitz", "bands": {"choose": [1, 4]}}
+    first = pyaccount.certify(document(accounting={"profile": []}, matrix=matrix)).data.evidence
+    assert first.sampling is not None
+    accounting = {"profile": [], "seed": first.sampling.seed}
+    second = pyaccount.certify(document(accounting=accounting, matrix=matrix)).data.evidence
+    assert second.sampling is not None
+    assert second.considered == first.considered
+    assert second.sampling.tests == first.sampling.tests
+
+
+def test_candidates_share_one_time_limit() -> None:
+    matrix = {"kind": "optimal-toeplitz", "bands": {"choose": [1, 2, 3, 4]}}
+    with pytest.raises(pyaccount.LimitError):
+        pyaccount.certify(document(matrix=matrix), time_limit=1e-6)
+
+
 def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
     common = {
         "privacy": {"adjacency": "zero-out", "epsilon": 2.0, "delta": 1e-4},
@@ -285,6 +302,12 @@ def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
         assert point.lower <= truth.upper
         assert truth.lower <= point.upper
         assert abs(point.estimate - truth.upper) < 6 * point.standard_error + 2e-3 * truth.upper
+    for delta in (1e-2, 1e-3):
+        low, high = curve.epsilons(delta)
+        truth = exact_profile.epsilon(delta=delta)
+        assert 0.0 < low < truth.upper
+        assert truth.lower < high < 1.3 * truth.upper
+    assert curve.epsilons(1e-250)[1] == math.inf
 
 
 def test_histograms_merge() -> None:

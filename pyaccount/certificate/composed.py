@@ -14,7 +14,7 @@ from pyaccount.certificate.model import (
     ProfilePoint,
     Solved,
 )
-from pyaccount.certificate.numbers import Numbers, considered, ordered
+from pyaccount.certificate.numbers import Numbers, budget_lines, considered, ordered
 from pyaccount.certificate.rounding import plain
 from pyaccount.errors import path_text
 from pyaccount.plan.reduction import DIRECTIONS, Direction
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from pyaccount.execute import Claim, Evidence
     from pyaccount.execute.engine import Answer
     from pyaccount.plan.plan import Plan
-
-#: The lines of the error budget, in the order of the computation.
-SOURCES = {
-    "truncation": "loss beyond the last lattice point of a round, counted as infinite",
-    "window": "composed loss above the transform's window",
-    "aliasing": "mass wrapped around the window (lower end)",
-    "transform_rounding": "rounding of the Fourier transforms and powers",
-    "mass_rounding": "rounding of masses, tilt and scale",
-    "profile_relative_error": "largest relative error of a profile evaluation (relative, inside the discretised bounds)",
-}
 
 
 def composed(plan: Plan, evidence: Evidence) -> Numbers:
@@ -120,10 +110,7 @@ def _evidence(plan: Plan, claim: Claim) -> EvidenceRecord:
                     tilt=account.tilt,
                 )
             )
-        budget += [
-            BudgetLine(source=text, direction=label, contribution=max(0.0, answer.upper_account.budget[key]))
-            for key, text in SOURCES.items()
-        ]
+        budget += budget_lines(answer, label)
     return EvidenceRecord(
         engine=plan.engine,
         tolerance=plan.tolerance,

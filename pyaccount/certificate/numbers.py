@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.model import ConsideredRecord
+from pyaccount.certificate.model import BudgetLine, ConsideredRecord
 from pyaccount.errors import NumericsError
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import Directions, EvidenceRecord, Guarantee, ProfilePoint, Solved
+    from pyaccount.execute.engine import DirectedAnswer
     from pyaccount.plan.plan import Plan
+
+#: The lines of the error budget, in the order of the computation.
+SOURCES = {
+    "truncation": "loss beyond the last lattice point of a round, counted as infinite",
+    "window": "composed loss above the transform's window",
+    "aliasing": "mass wrapped around the window (lower end)",
+    "transform_rounding": "rounding of the Fourier transforms and powers",
+    "mass_rounding": "rounding of masses, tilt and scale",
+    "profile_relative_error": "largest relative error of a profile evaluation (relative, inside the discretised bounds)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +52,12 @@ def considered(plan: Plan) -> list[ConsideredRecord]:
             prefix_sum_mse_estimate=one.prefix_sum_mse,
         )
         for one in plan.considered
+    ]
+
+
+def budget_lines(answer: DirectedAnswer, label: Literal["remove", "add", "both"]) -> list[BudgetLine]:
+    """The error budget of a composition in one direction."""
+    return [
+        BudgetLine(source=text, direction=label, contribution=max(0.0, answer.upper_account.budget[key]))
+        for key, text in SOURCES.items()
     ]

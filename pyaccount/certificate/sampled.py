@@ -17,7 +17,7 @@ from pyaccount.certificate.model import (
     Solved,
     TestRecord,
 )
-from pyaccount.certificate.numbers import Numbers, considered, ordered
+from pyaccount.certificate.numbers import Numbers, budget_lines, considered, ordered
 from pyaccount.errors import path_text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def sampled(plan: Plan, evidence: SampledEvidence, blank: Path | None) -> Number
     """The numbers of a certificate; `blank` is where the document said `solve`."""
     solved = None
     if blank is not None and evidence.solved is not None:
-        solved = Solved(path=path_text(blank), value=evidence.solved, fails_at=evidence.fails_at)
+        solved = Solved(path=path_text(blank), value=evidence.solved, fails_at=None)
     return Numbers(
         guarantee=Guarantee(
             kind=evidence.kind,
@@ -75,7 +75,13 @@ def _direction(numbers: DirectionNumbers) -> DirectionResult:
 def _evidence(plan: Plan, evidence: SampledEvidence) -> EvidenceRecord:
     accepted = [test for test in evidence.tests if test.accepted]
     last = {test.direction: test for test in accepted}
-    budget = []
+    budget: list[BudgetLine] = []
+    engine = plan.engine
+    if evidence.kind == "deterministic":
+        # The unamplified Gaussian mechanism is what certifies; its directions are one.
+        engine = f"closed form (one Gaussian mechanism, not amplified), which no test improved on; {engine}"
+        budget += budget_lines(evidence.unamplified.directions["remove"], "both")
+        last = {}
     for direction, test in last.items():
         lines = {
             "failure of the tests: part of δ, or stated beside the guarantee": evidence.total_probability,
@@ -87,14 +93,14 @@ def _evidence(plan: Plan, evidence: SampledEvidence) -> EvidenceRecord:
             for source, contribution in lines.items()
         ]
     return EvidenceRecord(
-        engine=plan.engine,
+        engine=engine,
         tolerance=plan.tolerance,
         within_tolerance=evidence.within_tolerance,
         compositions=[],
         sampling=SamplingRecord(
             verification="fixed-sample" if evidence.fixed_sample is not None else "betting",
             seed=evidence.seed,
-            seed_source="document" if evidence.seed_from_document else "system",
+            seed_source="system" if evidence.document.accounting.seed is None else "document",
             samples=evidence.samples,
             shard_size=_core.SHARD_SIZE,
             test_probability=evidence.test_probability,

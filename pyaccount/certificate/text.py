@@ -214,7 +214,7 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
     )
     parts: list[RenderableType] = [
         Text(f"{sampling.verification}, {sampling.samples} samples in all; seed {sampling.seed}, {origin}."),
-        table,
+        *([table] if sampling.tests else []),
     ]
     if data.evidence.considered:
         choice = Table(

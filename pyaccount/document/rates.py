@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 
-from pyaccount.document.fields import Choose
 from pyaccount.document.matrices import Dense, Identity, Toeplitz
 from pyaccount.document.ranges import RATE_AGREEMENT
-from pyaccount.document.samplers import BallsInBins, BMinSep, CyclicPoisson, Deterministic, FixedSize
+from pyaccount.document.samplers import BallsInBins, BMinSep, CyclicPoisson, Deterministic, FixedSize, Poisson
 from pyaccount.document.views import Body
 
 #: The fields that state a rate by themselves.
@@ -37,13 +36,17 @@ def bands(body: Body) -> int | None:
 
 
 def separation(body: Body) -> int | None:
-    """b of b-min-sep and cyclic Poisson sampling, the number of bands unless said otherwise; None while it is a choice."""
+    """The rounds between two chances of a record: b of b-min-sep and cyclic Poisson sampling, the number of bands unless said
+    otherwise; 1 for Poisson sampling. None while it is a choice, and for samplers without chances.
+    """
     sampler = body.sampler
     if isinstance(sampler, BMinSep):
-        return bands(body) if sampler.min_separation is None else number_of(sampler.min_separation)
-    if isinstance(sampler, CyclicPoisson):
-        return bands(body) if sampler.partitions is None else number_of(sampler.partitions)
-    return None
+        b = sampler.min_separation
+    elif isinstance(sampler, CyclicPoisson):
+        b = sampler.partitions
+    else:
+        return 1 if isinstance(sampler, Poisson) else None
+    return bands(body) if b is None else b if isinstance(b, int) else None
 
 
 def stated_rates(body: Body) -> dict[str, float]:
@@ -151,8 +154,3 @@ def expected_batch_size(body: Body) -> float | None:
 def number(value: object) -> int | float | None:
     """The value if it is a number: not absent, not a blank, not a choice, not wrong."""
     return value if isinstance(value, int | float) else None
-
-
-def number_of(value: int | Choose) -> int | None:
-    """A whole number that is not a choice."""
-    return value if isinstance(value, int) else None

@@ -232,7 +232,7 @@ def bands_fit(document: Document, body: Body) -> Iterator[Problem]:
 def separation_covers_bands(document: Document, body: Body) -> Iterator[Problem]:
     """Participations of a record must not meet in the matrix: at least `bands` rounds lie between them."""
     b, width = separation(body), bands(body)
-    if b is None or width is None or width <= b:
+    if not isinstance(body.sampler, BMinSep | CyclicPoisson) or b is None or width is None or width <= b:
         return
     field = "min_separation" if isinstance(body.sampler, BMinSep) else "partitions"
     message = (

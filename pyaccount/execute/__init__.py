@@ -7,13 +7,14 @@ core; it does not know how a certificate is worded.
 
 from __future__ import annotations
 
+import secrets
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question, finite
+from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question, default_profile, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
-from pyaccount.execute.progress import Report, silent
+from pyaccount.execute.progress import Report, left, silent
 from pyaccount.execute.solve import Solution, decide, solve
 from pyaccount.execute.unamplified import unamplified_bounds
 from pyaccount.plan.plan import Plan, compile_document
@@ -72,18 +73,21 @@ def run(
 ) -> tuple[Plan, Evidence | SampledEvidence]:
     """Make the choices that the document leaves open, then run the plan. Gives the plan that was run, and its evidence."""
     report = report or silent
-    began = time.monotonic()
     limit = plan.document.accounting.time_limit if time_limit is None else time_limit
+    deadline = None if limit is None else time.monotonic() + limit
+    # One seed for the choice and for the certificate: the recorded one repeats both.
+    stated = plan.document.accounting.seed
+    seed = secrets.randbits(64) if stated is None else stated
     if plan.candidates:
         from pyaccount.execute.choose import choose  # noqa: PLC0415 - seldom needed
 
-        plan = choose(plan, threads=threads, time_limit=limit, report=report)
-    remaining = None if limit is None else max(limit - (time.monotonic() - began), 1e-9)
+        plan = choose(plan, threads=threads, deadline=deadline, seed=seed, report=report)
+    remaining = left(deadline)
     if not plan.sampled:
         return plan, execute(plan, threads=threads, time_limit=remaining, report=report)
     from pyaccount.execute.sampling import execute_sampled  # noqa: PLC0415 - that room imports this one's engine
 
-    return plan, execute_sampled(plan, threads=threads, time_limit=remaining, report=report)
+    return plan, execute_sampled(plan, threads=threads, time_limit=remaining, report=report, seed=seed)
 
 
 def given(value: float | None) -> float:
@@ -135,10 +139,3 @@ def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: An
     # ε is asked at a δ the core resolves; at the ends of its range the lower end is 0.
     delta = min(max(at_epsilon.upper, 1e-280), 1.0 - 1e-9)
     return Claim("epsilon", engine.ask(bounds, Question(None, delta, tolerance)), at_epsilon)
-
-
-def default_profile(epsilon: float) -> tuple[float, ...]:
-    """The ε values of a profile that the document leaves open: around the certified one, two digits each."""
-    if epsilon <= 0.0:
-        return (0.0,)
-    return tuple(float(f"{share * epsilon:.2g}") for share in (0.25, 0.5, 0.75, 1.0, 1.25, 1.5))

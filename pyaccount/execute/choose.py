@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
 from pyaccount.execute.engine import Engine
+from pyaccount.execute.progress import left, silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.common import number
 from pyaccount.plan.plan import Considered, Plan, compile_document
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
 
 
-def choose(plan: Plan, *, threads: int, time_limit: float | None, report: Report) -> Plan:
-    """The plan for the best candidate, with what was considered. Raises `DocumentError` if none reaches the target."""
+def choose(plan: Plan, *, threads: int, deadline: float | None, seed: int, report: Report) -> Plan:
+    """The plan for the best candidate, with what was considered.
+
+    All candidates share the deadline (of `time.monotonic`). Raises `DocumentError` if none reaches the target, `LimitError`.
+    """
     considered: list[Considered] = []
     best: tuple[float, Document] | None = None
     refused: DocumentError | None = None
@@ -32,7 +36,7 @@ def choose(plan: Plan, *, threads: int, time_limit: float | None, report: Report
         label = f"{matrix.kind}, {getattr(matrix, 'bands', 1)} bands"
         report(f"comparing {len(plan.candidates)} matrices: {label}", k, len(plan.candidates))
         try:
-            sigma = _noise(candidate, threads=threads, time_limit=time_limit)
+            sigma = _noise(candidate, threads=threads, time_limit=left(deadline), seed=seed)
         except DocumentError as error:
             refused = error
             continue
@@ -46,16 +50,16 @@ def choose(plan: Plan, *, threads: int, time_limit: float | None, report: Report
     return replace(compile_document(best[1]), asked=plan.asked, considered=tuple(considered))
 
 
-def _noise(document: Document, *, threads: int, time_limit: float | None) -> float:
+def _noise(document: Document, *, threads: int, time_limit: float | None, seed: int) -> float:
     """The noise multiplier that a candidate needs, near enough to compare."""
     plan = compile_document(document)
     if plan.sampled:
         from pyaccount.execute.sampling.execute import FAILURE_SHARE, open_session, pilot_noise  # noqa: PLC0415
 
-        session = open_session(plan, threads=threads, time_limit=time_limit, report=lambda *_: None)
+        session = open_session(plan, threads=threads, time_limit=time_limit, report=silent, seed=seed)
         assert document.privacy.delta != "solve"
         session.claim = document.privacy.delta * (1.0 - FAILURE_SHARE)
         return pilot_noise(session, document)[0]
     engine = Engine(threads=threads, time_limit=time_limit)
-    found = solve(document, engine, lambda *_: None).document
+    found = solve(document, engine, silent).document
     return number(found.bodies[0].noise.multiplier)

@@ -123,3 +123,10 @@ def finite(answer: Answer) -> Answer:
     if not math.isfinite(answer.upper):
         raise NumericsError("the composition could not be bounded from above at this δ")
     return answer
+
+
+def default_profile(epsilon: float) -> tuple[float, ...]:
+    """The ε values of a profile that the document leaves open: around the certified one, two digits each."""
+    if epsilon <= 0.0:
+        return (0.0,)
+    return tuple(float(f"{share * epsilon:.2g}") for share in (0.25, 0.5, 0.75, 1.0, 1.25, 1.5))

@@ -14,24 +14,23 @@ from pyaccount.document import Dense, sampling_probability, separation
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown, whole
 from pyaccount.plan.reduction import DIRECTIONS, Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
-from pyaccount.plan.sampled import matrix_text, refusals
+from pyaccount.plan.sampled import group_refusals, matrix_text
 from pyaccount.plan.strategy import SLACK, strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
 
 
 def reduce(document: Document, body: Body) -> Reduction:
     """The composition for a record of the first part."""
-    problems = (
-        [] if body.matrix.kind == "identity" and document.privacy.group_size == 1 else refusals_of(document, body)
-    )
+    problems = _refusals(document, body)
     if problems:
         raise DocumentError(problems)
     two_sided = document.privacy.adjacency == "replace-one"
     blank = body.training.expected_batch_size == "solve"
     b = separation(body) or 1
-    p = "p" if blank else f"{sampling_probability(body):g}"
+    p = "p" if blank else repr(sampling_probability(body))
     sigma = shown(body.noise.multiplier, "σ")
     turns = "⌈n/b⌉" if body.training.iterations == "solve" else str(-(-body.training.iterations // b))
     runs = "" if body.count == 1 else f"{body.count} × "
@@ -58,11 +57,9 @@ def reduce(document: Document, body: Body) -> Reduction:
     )
 
 
-def refusals_of(document: Document, body: Body) -> list:  # type: ignore[type-arg]
+def _refusals(document: Document, body: Body) -> list[Problem]:
     """What is not covered."""
-    problems = []
-    if document.privacy.group_size != 1:
-        problems += refusals(document, body, "cyclic-poisson")[:1]
+    problems = group_refusals(document, "cyclic-poisson")
     if isinstance(body.matrix, Dense):
         problems.append(
             document.problem(
@@ -71,7 +68,7 @@ def refusals_of(document: Document, body: Body) -> list:  # type: ignore[type-ar
                 "cyclic Poisson sampling is analysed with a banded Toeplitz matrix; with a dense one, balls-in-bins is",
             )
         )
-    if body.training.iterations == "solve":
+    if body.training.iterations == "solve" and body.matrix.kind != "identity":
         problems.append(
             document.problem(
                 "no-valid-bound", body.at("training", "iterations"), "the matrix depends on the number of iterations"

@@ -18,7 +18,7 @@ def reduce(document: Document, body: Body) -> Reduction:
     two_sided = privacy.adjacency == "replace-one"
     blank_rate = body.training.expected_batch_size == "solve"
     k = shown(privacy.group_size, "k")
-    p = "p" if blank_rate else f"{sampling_probability(body):g}"
+    p = "p" if blank_rate else repr(sampling_probability(body))
     sigma = shown(body.noise.multiplier, "σ")
     mixture = f"Σ_j Bin(j; {k}, {p})·N({{sign}}j, {sigma}²)"
     other = mixture.format(sign="−") if two_sided else f"N(0, {sigma}²)"

@@ -7,6 +7,7 @@ One record takes part in a random pattern x of rounds, so the run is dominated b
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -60,15 +61,15 @@ def reduce(document: Document, body: Body) -> Reduction:
             f"iteration i uses the records of bin i mod {bins(body)}."
         )
     else:
-        b, p = _separation(body), sampling_probability(body)
+        b, p = separation(body) or 1, sampling_probability(body)
         start = "stationary" if getattr(body.sampler, "start", "cold") == "warm" else "available at once"
         law = (
-            f"x = a renewal process: while available, joins with probability {p:.6g}, then sits out {b - 1} rounds; "
+            f"x = a renewal process: while available, joins with probability {p!r}, then sits out {b - 1} rounds; "
             f"{start} at first"
         )
         source = "Dong & Ganesh 2026 (arXiv:2602.09338), Sections 4 and 5; attained by gradients 1"
         sampling = (
-            f"Every record joins each iteration in which it is available with probability {p:.6g}, independently of the "
+            f"Every record joins each iteration in which it is available with probability {p!r}, independently of the "
             f"others, and is unavailable for the next {b - 1} iterations after joining; "
             + (
                 "at the start each is unavailable for a random number of iterations, drawn from the stationary law."
@@ -101,10 +102,6 @@ def _unbounded() -> DirectedBounds:
     raise AssertionError("a sampled mechanism has no rounds to compose")
 
 
-def _separation(body: Body) -> int:
-    return 1 if body.sampler.kind == "poisson" else separation(body) or 1
-
-
 def _mechanism(document: Document, body: Body) -> SampledMechanism:
     sigma = number(body.noise.multiplier)
     built = strategy(document, body)
@@ -119,9 +116,10 @@ def _mechanism(document: Document, body: Body) -> SampledMechanism:
     assert built.coefficients is not None  # `_refuse` has seen to it
     p = sampling_probability(body)
     core = _core.Sampled.renewal(
-        [c / sigma for c in built.coefficients],
+        # Rounded up: with larger coefficients the mechanism is no more private.
+        [math.nextafter(c / sigma, math.inf) for c in built.coefficients],
         built.iterations,
-        _separation(body),
+        separation(body) or 1,
         p,
         getattr(body.sampler, "start", "cold") == "warm",
     )
@@ -139,19 +137,24 @@ def matrix_text(body: Body) -> str:
     return f"{matrix.kind} matrix" + (f" of {width} bands" if isinstance(width, int) else "")
 
 
+def group_refusals(document: Document, what: str) -> list[Problem]:
+    """Groups of records are not covered."""
+    if document.privacy.group_size == 1:
+        return []
+    return [
+        document.problem(
+            "no-valid-bound",
+            ("privacy", "group_size"),
+            f"{what} samples each record for itself: no bound is known for groups of records, whose participations "
+            "interleave; for users with several records the sampler is user-b-min-sep, with the user as the unit",
+            allowed="1",
+        )
+    ]
+
+
 def refusals(document: Document, body: Body, what: str) -> list[Problem]:
     """What no analysis of a sampler with a matrix covers: groups, repetition, other phases, blanks that change the matrix."""
-    problems = []
-    if document.privacy.group_size != 1:
-        problems.append(
-            document.problem(
-                "no-valid-bound",
-                ("privacy", "group_size"),
-                f"{what} samples each record for itself: no bound is known for groups of records, whose participations "
-                "interleave; for users with several records the sampler is user-b-min-sep, with the user as the unit",
-                allowed="1",
-            )
-        )
+    problems = group_refusals(document, what)
     if len(document.bodies) > 1 or body.count > 1:
         path = (*body.path, "sampler", "kind") if len(document.bodies) > 1 else (*body.path, "count")
         problems.append(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         bands_of,
         column_norms,
         dense_error,
-        is_banded,
         load_dense,
         normalized_columns_max,
     )
@@ -34,7 +33,6 @@ _HOMES = {
     "bands_of": "dense",
     "column_norms": "dense",
     "dense_error": "dense",
-    "is_banded": "dense",
     "load_dense": "dense",
     "normalized": "toeplitz",
     "normalized_columns_max": "dense",
@@ -61,7 +59,6 @@ __all__ = [
     "bands_of",
     "column_norms",
     "dense_error",
-    "is_banded",
     "load_dense",
     "normalized",
     "normalized_columns_max",

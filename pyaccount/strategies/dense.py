@@ -115,11 +115,6 @@ def bands_of(matrix: Matrix) -> int:
     return int((np.arange(len(matrix)) - first).max()) + 1
 
 
-def is_banded(matrix: Matrix, bands: int) -> bool:
-    """Whether C[i, j] = 0 wherever i − j ≥ bands; takes a matrix as `load_dense` gives it."""
-    return bands_of(matrix) <= bands
-
-
 def _regular_size(path: Path) -> int:
     """The size in bytes, for a regular file only: opening a pipe or a device could wait for ever."""
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount.document import BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
-from pyaccount.execute.engine import Answer, Engine, Question
+from pyaccount.execute.engine import Answer, Engine, Question, default_profile
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.pilot import Claim, Estimate, Pilot, plain
 from pyaccount.execute.sampling.profile import Curve, Histogram, Point, curve, draw, larger
@@ -79,14 +79,11 @@ class SampledEvidence:
     #: Of each lower end, and of each bound of each point of a curve; the guarantee's own, not a direction's.
     pointwise_probability: float
     solved: float | None
-    fails_at: float | None
     directions: dict[Literal["remove", "add"], DirectionNumbers]
     profile: tuple[Point, ...]
     tests: tuple[Test, ...]
-    estimates: dict[Direction, Estimate]
     fixed_sample: FixedSample | None
     seed: int
-    seed_from_document: bool
     samples: int
     within_tolerance: bool
     unamplified: Answer
@@ -159,19 +156,18 @@ def _excess(session: Session, mechanism: SampledMechanism, epsilon: float, delta
     return math.log(worst.value / delta), worst.standard_error / worst.value
 
 
-def open_session(
-    plan: Plan, *, threads: int, time_limit: float | None, report: Report, seed: int | None = None
-) -> Session:
-    """A session for a plan; the document's seed and time limit hold unless others are given."""
-    accounting = plan.document.accounting
-    limit = accounting.time_limit if time_limit is None else time_limit
-    sampler = Sampler(seed=accounting.seed if seed is None else seed, threads=threads, time_limit=limit, report=report)
+def open_session(plan: Plan, *, threads: int, time_limit: float | None, report: Report, seed: int) -> Session:
+    """A session for a plan; the document's time limit holds unless another is given."""
+    limit = plan.document.accounting.time_limit if time_limit is None else time_limit
+    sampler = Sampler(seed=seed, threads=threads, time_limit=limit, report=report)
     return Session(plan, sampler, Pilot(sampler), Engine(threads=threads, time_limit=limit))
 
 
-def execute_sampled(plan: Plan, *, threads: int, time_limit: float | None, report: Report) -> SampledEvidence:
+def execute_sampled(
+    plan: Plan, *, threads: int, time_limit: float | None, report: Report, seed: int
+) -> SampledEvidence:
     """Run a plan whose mechanism is sampled. Raises as `execute` does."""
-    session = open_session(plan, threads=threads, time_limit=time_limit, report=report)
+    session = open_session(plan, threads=threads, time_limit=time_limit, report=report, seed=seed)
     document = plan.document
     blank = None if document.blank is None else document.blank[-1]
     if blank == "multiplier":
@@ -386,7 +382,7 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
 ) -> SampledEvidence:
     """Lower ends, curves and contrast for a result."""
     sampler, mechanism = session.sampler, session.mechanism(document)
-    q = math.exp(-session.log_target) if session.log_target > 0.0 else FAILURE_SHARE * delta
+    q = math.exp(-session.log_target)
     # At the very σ and ε of the result.
     estimates = session.estimate(mechanism, epsilon)
     spent = sum(test.samples for test in walked.tests if test.accepted) // SHARD
@@ -411,8 +407,6 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
     }
     epsilons = document.accounting.profile
     if epsilons is None:
-        from pyaccount.execute import default_profile  # noqa: PLC0415 - that module imports this one
-
         epsilons = default_profile(epsilon)
     sampler.stage("profile")
     histograms = _histograms(session, mechanism, epsilon, tested, shards) if epsilons else {}
@@ -445,14 +439,11 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
         total_probability=session.starts * q,
         pointwise_probability=q,
         solved=solved,
-        fails_at=None,
         directions=directions,
         profile=profile,
         tests=walked.tests,
-        estimates=dict(estimates),
         fixed_sample=session.fixed,
         seed=sampler.seed,
-        seed_from_document=sampler.seed_from_document,
         samples=sampler.samples,
         within_tolerance=within,
         unamplified=contrast,
@@ -481,7 +472,7 @@ def curve_of(document: Document, epsilon: float, seed: int, failure_probability:
     mechanism = session.mechanism(document)
     session.estimate(mechanism, epsilon)
     histograms = _histograms(session, mechanism, epsilon, {}, PROFILE_SHARDS[0])
-    return Curve(session.sampler, histograms, failure_probability / len(mechanism.directions))
+    return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions))
 
 
 def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,14 @@ def forecast(
         path = ("privacy", "epsilon") if plan.sampled else ("sampler", "kind")
         message = "estimates are of δ at a given ε, for mechanisms that are judged by sampling; certify gives this answer itself"
         raise DocumentError([document.problem("contradiction", path, message)])
-    session = open_session(plan, threads=threads, time_limit=time_limit, report=report or silent)
+    seed = document.accounting.seed
+    session = open_session(
+        plan,
+        threads=threads,
+        time_limit=time_limit,
+        report=report or silent,
+        seed=secrets.randbits(64) if seed is None else seed,
+    )
     epsilon, delta = document.privacy.epsilon, document.privacy.delta
     sigma = None
     if document.blank is not None and document.blank[-1] == "multiplier":

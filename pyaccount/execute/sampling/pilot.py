@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount import _core
 from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table, Wager
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ MOST_TRIALS = 40
 COARSE = (0.4, 0.8, 1.4, 2.4, 4.0)
 #: Means are stretched no farther than this: losses would be dominated by rounding before long.
 MOST_EXCESS = 12.0
-#: Proposals join with at most this probability.
-MOST_LIKELY = 0.999
 #: Where between plain sampling and the pilot's best a test may sample.
 EXCESS_SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15)
 #: Stakes that are tried, as shares of the largest allowed one.
@@ -63,7 +62,7 @@ def stretched(mechanism: SampledMechanism, direction: Direction, excess: float, 
         return Proposal(0.0, stretch)
     likely = odds * p / (1.0 - p + odds * p)
     # A proposal that always joins would leave out patterns, unless the sampler itself always joins.
-    return Proposal(likely if p >= 1.0 else max(p, min(likely, MOST_LIKELY)), stretch)
+    return Proposal(likely if p >= 1.0 else max(p, min(likely, _core.MOST_LIKELY)), stretch)
 
 
 def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Bounds that share one q: two formulas for each histogram.
 FORMULAS = 2
+#: ε at a given δ is told in steps of this share of the ε around which samples were drawn, up to twice that.
+STEPS = 128
+LEAST_CENTRE = 0.1
 #: The bins' width in nats; 4096 of them.
 BIN_WIDTH = 1.0 / 32.0
 
@@ -134,6 +137,8 @@ class Curve:
 
     sampler: Sampler
     histograms: dict[Direction, list[Histogram]]
+    #: The ε around which samples were drawn.
+    centre: float
     failure_probability: float
 
     def point(self, epsilon: float) -> Point:
@@ -145,25 +150,23 @@ class Curve:
         return larger(points)
 
     def epsilons(self, delta: float) -> tuple[float, float]:
-        """ε at δ, from below and from above: where the bounds on δ(ε) cross δ; (0, ∞) where they do not."""
-        return self._crossing(delta, lower=True), self._crossing(delta, lower=False)
+        """ε at δ, from below and from above, each wrong with probability at most q; (0, ∞) where nothing is known.
 
-    def _crossing(self, delta: float, *, lower: bool) -> float:
-        def above(epsilon: float) -> bool:
-            point = self.point(epsilon)
-            return (point.lower if lower else point.upper) > delta
-
-        if not above(0.0):
-            return 0.0
-        low, high = 0.0, 0.5
-        while above(high):
-            low, high = high, 2.0 * high
-            if high > 1e4:
-                return low if lower else math.inf
-        while high - low > 1e-4 * high:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if above(middle) else (low, middle)
-        return low if lower else high
+        The values of ε that may be given are fixed before the samples are looked at. From the largest down, "δ(ε) ≤ δ" is true
+        until some first false one; the walk passes it only if the bound at that one ε fails. Likewise upwards from 0.
+        """
+        step = max(self.centre, LEAST_CENTRE) / STEPS
+        grid = [k * step for k in range(2 * STEPS + 1)]
+        upper, lower = math.inf, 0.0
+        for epsilon in reversed(grid):
+            if self.point(epsilon).upper > delta:
+                break
+            upper = epsilon
+        for epsilon in grid:
+            if self.point(epsilon).lower <= delta:
+                break
+            lower = epsilon
+        return lower, upper
 
 
 def larger(points: Sequence[Point]) -> Point:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -71,9 +70,8 @@ class Limits:
 class Sampler:
     """The core's sampler with a seed, a number of threads and a deadline."""
 
-    def __init__(self, *, seed: int | None, threads: int, time_limit: float | None, report: Report) -> None:
-        self.seed = secrets.randbits(64) if seed is None else seed
-        self.seed_from_document = seed is not None
+    def __init__(self, *, seed: int, threads: int, time_limit: float | None, report: Report) -> None:
+        self.seed = seed
         self.samples = 0
         self.report = report
         self._threads = threads

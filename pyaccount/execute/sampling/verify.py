@@ -81,7 +81,10 @@ def verify(sampler: Sampler, pilot: Pilot, claim: Claim, estimates: dict[Directi
     for direction in order:
         betting = choose_betting(pilot, claim, direction, estimates[direction])
         if betting is None:
-            tests.append(_refused(sampler, claim, direction, estimates[direction]))
+            # The pilot thinks the claim false. To refuse it without samples can only lose a certificate, never grant one.
+            proposal = plain(claim.mechanism, direction)
+            limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
+            tests.append(_without_samples(claim, direction, proposal, limits, estimates[direction], accepted=False))
         else:
             tests.append(_bet(sampler, claim, direction, betting))
         if not tests[-1].accepted:
@@ -89,10 +92,10 @@ def verify(sampler: Sampler, pilot: Pilot, claim: Claim, estimates: dict[Directi
     return tuple(tests)
 
 
-def _refused(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Test:
-    """A claim that the pilot thinks false is rejected without samples: that can only lose a certificate, never grant one."""
-    proposal = plain(claim.mechanism, direction)
-    limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
+def _without_samples(  # noqa: PLR0913 - the parts of a test
+    claim: Claim, direction: Direction, proposal: Proposal, limits: Limits, estimate: Estimate | None, *, accepted: bool
+) -> Test:
+    """A claim decided by what is known already."""
     return Test(
         direction=direction,
         noise_multiplier=claim.noise_multiplier,
@@ -102,30 +105,11 @@ def _refused(sampler: Sampler, claim: Claim, direction: Direction, estimate: Est
         limits=limits,
         stakes=(),
         samples=0,
-        log_capital=0.0,
+        log_capital=claim.log_target if accepted else 0.0,
         log_target=claim.log_target,
-        mean=estimate.value,
-        standard_error=estimate.standard_error,
-        accepted=False,
-    )
-
-
-def _proven(claim: Claim, direction: Direction, proposal: Proposal, limits: Limits) -> Test:
-    """A claim that needs no samples: V, and so its mean δ(ε), is at most the cap."""
-    return Test(
-        direction=direction,
-        noise_multiplier=claim.noise_multiplier,
-        epsilon=claim.epsilon,
-        threshold=claim.delta,
-        proposal=proposal,
-        limits=limits,
-        stakes=(),
-        samples=0,
-        log_capital=claim.log_target,
-        log_target=claim.log_target,
-        mean=0.0,
-        standard_error=0.0,
-        accepted=True,
+        mean=0.0 if estimate is None else estimate.value,
+        standard_error=0.0 if estimate is None else estimate.standard_error,
+        accepted=accepted,
     )
 
 
@@ -137,7 +121,8 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     threshold = max(claim.delta - limits.generator, 0.0)
     room = limits.cap - threshold
     if room <= 0.0:
-        return _proven(claim, direction, proposal, limits)
+        # V, and so its mean δ(ε), is at most the cap.
+        return _without_samples(claim, direction, proposal, limits, None, accepted=True)
     stakes = tuple(min(stake, 0.999 / room) for stake in betting.stakes)
     table = Table(claim.epsilon, limits.cap, tuple(Wager(threshold, stake) for stake in stakes))
     capital = Capital(len(stakes))

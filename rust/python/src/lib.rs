@@ -180,5 +180,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let (instruction_sets, shard_size) = sampling::facts();
     module.add("INSTRUCTION_SETS", instruction_sets)?;
     module.add("SHARD_SIZE", shard_size)?;
+    module.add("MOST_LIKELY", pyaccount_core::montecarlo::simulate::MOST_LIKELY)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -18,7 +18,7 @@ use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
 /// Proposals join with at most this probability, unless the sampler itself always does.
-const MOST_LIKELY: f64 = 0.999;
+pub const MOST_LIKELY: f64 = 0.999;
 /// Samples in a shard.
 pub const SHARD: usize = 1024;
 
@@ -108,7 +108,7 @@ impl Mechanism {
         }
     }
 
-    /// The probability 1 − p for which a proposal of plain law has the smallest cap at stretch κ: weights tilted by κ(κ − 1)/2.
+    /// The proposal's parameter that goes with stretch κ when weights are tilted by κ(κ − 1)s/2, which keeps the cap small.
     ///
     /// For renewal the odds p/(1 − p) are multiplied by e^{κ(κ−1)s/2}, s the largest squared column norm; for bins the
     /// exponent is returned.

@@ -306,7 +306,7 @@ mod x86 {
 
     // SAFETY of this block and the next: the types are private to this module and reached only through `avx512` and `avx2`, whose
     // callers have checked the features; loads and stores go through references to 64-byte aligned memory of the right size.
-    macro_rules! wide {
+    macro_rules! native {
         ($e:expr) => {
             unsafe { $e }
         };
@@ -318,51 +318,51 @@ mod x86 {
         const WIDE: bool = true;
         #[inline(always)]
         fn splat(value: f64) -> Self {
-            Self(wide!(_mm512_set1_pd(value)))
+            Self(native!(_mm512_set1_pd(value)))
         }
         #[inline(always)]
         fn load(from: &Lanes) -> Self {
-            Self(wide!(_mm512_load_pd(from.0.as_ptr())))
+            Self(native!(_mm512_load_pd(from.0.as_ptr())))
         }
         #[inline(always)]
         fn store(self, to: &mut Lanes) {
-            wide!(_mm512_store_pd(to.0.as_mut_ptr(), self.0));
+            native!(_mm512_store_pd(to.0.as_mut_ptr(), self.0));
         }
         #[inline(always)]
         fn add(self, other: Self) -> Self {
-            Self(wide!(_mm512_add_pd(self.0, other.0)))
+            Self(native!(_mm512_add_pd(self.0, other.0)))
         }
         #[inline(always)]
         fn sub(self, other: Self) -> Self {
-            Self(wide!(_mm512_sub_pd(self.0, other.0)))
+            Self(native!(_mm512_sub_pd(self.0, other.0)))
         }
         #[inline(always)]
         fn mul(self, other: Self) -> Self {
-            Self(wide!(_mm512_mul_pd(self.0, other.0)))
+            Self(native!(_mm512_mul_pd(self.0, other.0)))
         }
         #[inline(always)]
         fn div(self, other: Self) -> Self {
-            Self(wide!(_mm512_div_pd(self.0, other.0)))
+            Self(native!(_mm512_div_pd(self.0, other.0)))
         }
         #[inline(always)]
         fn sqrt(self) -> Self {
-            Self(wide!(_mm512_sqrt_pd(self.0)))
+            Self(native!(_mm512_sqrt_pd(self.0)))
         }
         #[inline(always)]
         fn mul_add(self, factor: Self, term: Self) -> Self {
-            Self(wide!(_mm512_fmadd_pd(self.0, factor.0, term.0)))
+            Self(native!(_mm512_fmadd_pd(self.0, factor.0, term.0)))
         }
         #[inline(always)]
         fn max(self, other: Self) -> Self {
-            Self(wide!(_mm512_max_pd(self.0, other.0)))
+            Self(native!(_mm512_max_pd(self.0, other.0)))
         }
         #[inline(always)]
         fn min(self, other: Self) -> Self {
-            Self(wide!(_mm512_min_pd(self.0, other.0)))
+            Self(native!(_mm512_min_pd(self.0, other.0)))
         }
         #[inline(always)]
         fn within(self, low: Self, high: Self) -> bool {
-            wide!({
+            native!({
                 let above = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(low.0, self.0);
                 let below = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(self.0, high.0);
                 above & below == 0xff
@@ -370,51 +370,51 @@ mod x86 {
         }
         #[inline(always)]
         fn bits(self) -> Self::Bits {
-            wide!(_mm512_castpd_si512(self.0))
+            native!(_mm512_castpd_si512(self.0))
         }
         #[inline(always)]
         fn from_bits(bits: Self::Bits) -> Self {
-            Self(wide!(_mm512_castsi512_pd(bits)))
+            Self(native!(_mm512_castsi512_pd(bits)))
         }
         #[inline(always)]
         fn splat_bits(bits: u64) -> Self::Bits {
-            wide!(_mm512_set1_epi64(bits as i64))
+            native!(_mm512_set1_epi64(bits as i64))
         }
         #[inline(always)]
         fn load_bits(from: &BitLanes) -> Self::Bits {
-            wide!(_mm512_load_si512(from.0.as_ptr().cast()))
+            native!(_mm512_load_si512(from.0.as_ptr().cast()))
         }
         #[inline(always)]
         fn store_bits(bits: Self::Bits, to: &mut BitLanes) {
-            wide!(_mm512_store_si512(to.0.as_mut_ptr().cast(), bits));
+            native!(_mm512_store_si512(to.0.as_mut_ptr().cast(), bits));
         }
         #[inline(always)]
         fn add_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(_mm512_add_epi64(a, b))
+            native!(_mm512_add_epi64(a, b))
         }
         #[inline(always)]
         fn sub_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(_mm512_sub_epi64(a, b))
+            native!(_mm512_sub_epi64(a, b))
         }
         #[inline(always)]
         fn and(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(_mm512_and_si512(a, b))
+            native!(_mm512_and_si512(a, b))
         }
         #[inline(always)]
         fn or(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(_mm512_or_si512(a, b))
+            native!(_mm512_or_si512(a, b))
         }
         #[inline(always)]
         fn xor(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(_mm512_xor_si512(a, b))
+            native!(_mm512_xor_si512(a, b))
         }
         #[inline(always)]
         fn shl<const N: u32>(a: Self::Bits) -> Self::Bits {
-            wide!(_mm512_slli_epi64::<N>(a))
+            native!(_mm512_slli_epi64::<N>(a))
         }
         #[inline(always)]
         fn shr<const N: u32>(a: Self::Bits) -> Self::Bits {
-            wide!(_mm512_srli_epi64::<N>(a))
+            native!(_mm512_srli_epi64::<N>(a))
         }
     }
 
@@ -424,55 +424,55 @@ mod x86 {
         const WIDE: bool = false;
         #[inline(always)]
         fn splat(value: f64) -> Self {
-            let half = wide!(_mm256_set1_pd(value));
+            let half = native!(_mm256_set1_pd(value));
             Self(half, half)
         }
         #[inline(always)]
         fn load(from: &Lanes) -> Self {
-            wide!(Self(_mm256_load_pd(from.0.as_ptr()), _mm256_load_pd(from.0.as_ptr().add(4))))
+            native!(Self(_mm256_load_pd(from.0.as_ptr()), _mm256_load_pd(from.0.as_ptr().add(4))))
         }
         #[inline(always)]
         fn store(self, to: &mut Lanes) {
-            wide!({
+            native!({
                 _mm256_store_pd(to.0.as_mut_ptr(), self.0);
                 _mm256_store_pd(to.0.as_mut_ptr().add(4), self.1);
             });
         }
         #[inline(always)]
         fn add(self, other: Self) -> Self {
-            wide!(Self(_mm256_add_pd(self.0, other.0), _mm256_add_pd(self.1, other.1)))
+            native!(Self(_mm256_add_pd(self.0, other.0), _mm256_add_pd(self.1, other.1)))
         }
         #[inline(always)]
         fn sub(self, other: Self) -> Self {
-            wide!(Self(_mm256_sub_pd(self.0, other.0), _mm256_sub_pd(self.1, other.1)))
+            native!(Self(_mm256_sub_pd(self.0, other.0), _mm256_sub_pd(self.1, other.1)))
         }
         #[inline(always)]
         fn mul(self, other: Self) -> Self {
-            wide!(Self(_mm256_mul_pd(self.0, other.0), _mm256_mul_pd(self.1, other.1)))
+            native!(Self(_mm256_mul_pd(self.0, other.0), _mm256_mul_pd(self.1, other.1)))
         }
         #[inline(always)]
         fn div(self, other: Self) -> Self {
-            wide!(Self(_mm256_div_pd(self.0, other.0), _mm256_div_pd(self.1, other.1)))
+            native!(Self(_mm256_div_pd(self.0, other.0), _mm256_div_pd(self.1, other.1)))
         }
         #[inline(always)]
         fn sqrt(self) -> Self {
-            wide!(Self(_mm256_sqrt_pd(self.0), _mm256_sqrt_pd(self.1)))
+            native!(Self(_mm256_sqrt_pd(self.0), _mm256_sqrt_pd(self.1)))
         }
         #[inline(always)]
         fn mul_add(self, factor: Self, term: Self) -> Self {
-            wide!(Self(_mm256_fmadd_pd(self.0, factor.0, term.0), _mm256_fmadd_pd(self.1, factor.1, term.1)))
+            native!(Self(_mm256_fmadd_pd(self.0, factor.0, term.0), _mm256_fmadd_pd(self.1, factor.1, term.1)))
         }
         #[inline(always)]
         fn max(self, other: Self) -> Self {
-            wide!(Self(_mm256_max_pd(self.0, other.0), _mm256_max_pd(self.1, other.1)))
+            native!(Self(_mm256_max_pd(self.0, other.0), _mm256_max_pd(self.1, other.1)))
         }
         #[inline(always)]
         fn min(self, other: Self) -> Self {
-            wide!(Self(_mm256_min_pd(self.0, other.0), _mm256_min_pd(self.1, other.1)))
+            native!(Self(_mm256_min_pd(self.0, other.0), _mm256_min_pd(self.1, other.1)))
         }
         #[inline(always)]
         fn within(self, low: Self, high: Self) -> bool {
-            wide!({
+            native!({
                 let first = _mm256_and_pd(
                     _mm256_cmp_pd::<_CMP_LT_OQ>(low.0, self.0),
                     _mm256_cmp_pd::<_CMP_LT_OQ>(self.0, high.0),
@@ -486,58 +486,61 @@ mod x86 {
         }
         #[inline(always)]
         fn bits(self) -> Self::Bits {
-            wide!(PairBits(_mm256_castpd_si256(self.0), _mm256_castpd_si256(self.1)))
+            native!(PairBits(_mm256_castpd_si256(self.0), _mm256_castpd_si256(self.1)))
         }
         #[inline(always)]
         fn from_bits(bits: Self::Bits) -> Self {
-            wide!(Self(_mm256_castsi256_pd(bits.0), _mm256_castsi256_pd(bits.1)))
+            native!(Self(_mm256_castsi256_pd(bits.0), _mm256_castsi256_pd(bits.1)))
         }
         #[inline(always)]
         fn splat_bits(bits: u64) -> Self::Bits {
-            let half = wide!(_mm256_set1_epi64x(bits as i64));
+            let half = native!(_mm256_set1_epi64x(bits as i64));
             PairBits(half, half)
         }
         #[inline(always)]
         fn load_bits(from: &BitLanes) -> Self::Bits {
-            wide!(PairBits(_mm256_load_si256(from.0.as_ptr().cast()), _mm256_load_si256(from.0.as_ptr().add(4).cast())))
+            native!(PairBits(
+                _mm256_load_si256(from.0.as_ptr().cast()),
+                _mm256_load_si256(from.0.as_ptr().add(4).cast())
+            ))
         }
         #[inline(always)]
         fn store_bits(bits: Self::Bits, to: &mut BitLanes) {
-            wide!({
+            native!({
                 _mm256_store_si256(to.0.as_mut_ptr().cast(), bits.0);
                 _mm256_store_si256(to.0.as_mut_ptr().add(4).cast(), bits.1);
             });
         }
         #[inline(always)]
         fn add_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(PairBits(_mm256_add_epi64(a.0, b.0), _mm256_add_epi64(a.1, b.1)))
+            native!(PairBits(_mm256_add_epi64(a.0, b.0), _mm256_add_epi64(a.1, b.1)))
         }
         #[inline(always)]
         fn sub_bits(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(PairBits(_mm256_sub_epi64(a.0, b.0), _mm256_sub_epi64(a.1, b.1)))
+            native!(PairBits(_mm256_sub_epi64(a.0, b.0), _mm256_sub_epi64(a.1, b.1)))
         }
         #[inline(always)]
         fn and(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(PairBits(_mm256_and_si256(a.0, b.0), _mm256_and_si256(a.1, b.1)))
+            native!(PairBits(_mm256_and_si256(a.0, b.0), _mm256_and_si256(a.1, b.1)))
         }
         #[inline(always)]
         fn or(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(PairBits(_mm256_or_si256(a.0, b.0), _mm256_or_si256(a.1, b.1)))
+            native!(PairBits(_mm256_or_si256(a.0, b.0), _mm256_or_si256(a.1, b.1)))
         }
         #[inline(always)]
         fn xor(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-            wide!(PairBits(_mm256_xor_si256(a.0, b.0), _mm256_xor_si256(a.1, b.1)))
+            native!(PairBits(_mm256_xor_si256(a.0, b.0), _mm256_xor_si256(a.1, b.1)))
         }
         #[inline(always)]
         fn shl<const N: u32>(a: Self::Bits) -> Self::Bits {
-            wide!({
+            native!({
                 let count = _mm_cvtsi32_si128(N as i32);
                 PairBits(_mm256_sll_epi64(a.0, count), _mm256_sll_epi64(a.1, count))
             })
         }
         #[inline(always)]
         fn shr<const N: u32>(a: Self::Bits) -> Self::Bits {
-            wide!({
+            native!({
                 let count = _mm_cvtsi32_si128(N as i32);
                 PairBits(_mm256_srl_epi64(a.0, count), _mm256_srl_epi64(a.1, count))
             })

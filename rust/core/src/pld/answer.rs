@@ -101,7 +101,7 @@ pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Resu
     check_arguments(rounds, query, tolerance)?;
     if let [only] = rounds {
         if only.count == 1 {
-            return Ok(single(only.profile.as_ref(), query));
+            return single(only.profile.as_ref(), query);
         }
     }
     let distance = total_variation(rounds);
@@ -149,7 +149,7 @@ fn check_arguments(rounds: &[Round], query: Query, tolerance: f64) -> Result<()>
 }
 
 /// One round needs no discretisation: its profile is read directly.
-fn single(profile: &dyn Profile, query: Query) -> Answer {
+fn single(profile: &dyn Profile, query: Query) -> Result<Answer> {
     let upper = |epsilon: f64| {
         let point = profile.at(epsilon).or_trivial(epsilon);
         (point.delta + point.delta_error).min(1.0)
@@ -166,8 +166,11 @@ fn single(profile: &dyn Profile, query: Query) -> Answer {
         Query::Delta(epsilon) => profile.at(epsilon),
         Query::Epsilon(_) => profile.at(high),
     };
-    Answer {
-        lower: low.min(high),
+    if low > high {
+        return Err(Error::Numerics { reason: "the bounds of a single round cross; this is a defect" });
+    }
+    Ok(Answer {
+        lower: low,
         upper: high,
         within_tolerance: true,
         budget: Budget {
@@ -178,7 +181,7 @@ fn single(profile: &dyn Profile, query: Query) -> Answer {
         nodes: 1,
         transform_length: 0,
         tilt: 0.0,
-    }
+    })
 }
 
 /// Neighbouring ε ≥ 0 between which `above` turns from true to false; (0, 0) if it is false at 0.
