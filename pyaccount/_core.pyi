@@ -18,18 +18,36 @@ class Profile:
         """Σ_j Bin(j; k, p) N(j, σ²) against N(0, σ²), or `two_sided` against Σ_j Bin(j; k, p) N(−j, σ²)."""
 
     @staticmethod
-    def fixed_size(
-        group_size: int, others: int, batch_size: int, shift: float, noise_multiplier: float, *, reverse: bool
+    def copies(  # the parameters of a sampler
+        sampler: str,
+        group_size: int,
+        dataset_size: int,
+        batch_size: int,
+        subset_size: int,
+        shift: float,
+        noise_multiplier: float,
+        *,
+        reverse: bool,
     ) -> Profile:
-        """Σ_j Hyp(j) N(shift·j, σ²) against N(0, σ²), Hyp the number of sensitive records in a batch."""
+        """Σ_j p_j N(shift·j, σ²) against N(0, σ²), p the law of how often a group of records is drawn; see `copies`."""
 
     @staticmethod
-    def fixed_size_replaced(group_size: int, dataset_size: int, batch_size: int, noise_multiplier: float) -> Profile:
-        """The joint-convexity bound for replaced records in a fixed-size batch; both directions."""
+    def displaced(
+        change: str,
+        sampler: str,
+        group_size: int,
+        dataset_size: int,
+        batch_size: int,
+        subset_size: int,
+        noise_multiplier: float,
+        *,
+        reverse: bool,
+    ) -> Profile:
+        """The tightest bound on a batch of a fixed number of draws whose sensitive records are `replaced` or `zeroed`."""
 
     @staticmethod
-    def fixed_size_zeroed(dataset_size: int, batch_size: int, noise_multiplier: float, *, reverse: bool) -> Profile:
-        """The bound for one record of a fixed-size batch set to zero."""
+    def laplace(sensitivity: float, scale: float) -> Profile:
+        """Lap(0, scale) against Lap(sensitivity, scale)."""
 
     @staticmethod
     def discrete(outcomes: Sequence[tuple[float, float]]) -> Profile:
@@ -50,6 +68,14 @@ class Interval:
     tilt: float
     budget: dict[str, float]
 
+def copies(
+    sampler: str, group_size: int, dataset_size: int, batch_size: int, subset_size: int
+) -> tuple[list[int], list[float], float]:
+    """How often a group of records is drawn: counts, log probabilities, and a relative error for every probability.
+
+    `sampler` is fixed-size, with-replacement, must-ow or must-ww; the subset's size matters to the last two only.
+    """
+
 def answer_all(
     questions: Sequence[tuple[Sequence[tuple[Profile, int]], float | None, float | None, float]],
     *,
@@ -62,8 +88,10 @@ INSTRUCTION_SETS: list[str]
 """The instruction sets that sampling can use on this processor, the one that is used first."""
 
 SHARD_SIZE: int
-MOST_LIKELY: float
 """Samples in a shard."""
+
+MOST_LIKELY: float
+"""The largest probability with which a proposal joins a round, unless the sampler itself always does."""
 
 class Sampled:
     """A mechanism whose privacy loss can be sampled: a mixture P = Σ_x w_x N(Cx, σ²I) against N(0, σ²I) or its mirror image.

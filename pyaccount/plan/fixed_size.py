@@ -74,7 +74,8 @@ def _add_remove(document: Document, body: Body) -> Reduction:
                 ]
             )
         remove, add = (
-            Part("fixed_size", (group, others, batch, 2.0, noise), options) for options in (FORWARD, REVERSED)
+            Part("copies", ("fixed-size", group, dataset, batch, 0, 2.0, noise), options)
+            for options in (FORWARD, REVERSED)
         )
         return tight(remove, add, rounds(body))
 
@@ -105,8 +106,8 @@ def _joint_convexity(document: Document, body: Body, *, shift: float) -> Reducti
         dataset, batch = _sizes(body)
         if group > dataset:
             raise _group_too_large(document, dataset)
-        above = Part("fixed_size_replaced", (group, dataset, batch, noise))
-        below = Part("fixed_size", (group, dataset - group, batch, shift, noise), FORWARD)
+        above = Part("displaced", ("replaced", "fixed-size", group, dataset, batch, 0, noise), FORWARD)
+        below = Part("copies", ("fixed-size", group, dataset, batch, 0, shift, noise), FORWARD)
         return enclosed((above, above), (below, below), rounds(body))
 
     return Reduction(
@@ -140,8 +141,11 @@ def _zeroed(document: Document, body: Body) -> Reduction:
     def bounds() -> DirectedBounds:
         noise = number(body.noise.multiplier)
         dataset, batch = _sizes(body)
-        above = tuple(Part("fixed_size_zeroed", (dataset, batch, noise), options) for options in (FORWARD, REVERSED))
-        below = Part("fixed_size", (1, dataset - 1, batch, 1.0, noise), FORWARD)
+        above = tuple(
+            Part("displaced", ("zeroed", "fixed-size", 1, dataset, batch, 0, noise), options)
+            for options in (FORWARD, REVERSED)
+        )
+        below = Part("copies", ("fixed-size", 1, dataset, batch, 0, 1.0, noise), FORWARD)
         return enclosed((above[0], above[1]), (below, below), rounds(body))
 
     q = "q" if body.training.expected_batch_size == "solve" else f"{batch_size(body) / _sizes(body)[0]:g}"

@@ -28,7 +28,7 @@ class Part:
     """A profile of the core: the name of its constructor, positional arguments, keyword arguments."""
 
     constructor: str
-    arguments: tuple[float, ...]
+    arguments: tuple[float | str, ...]
     options: tuple[tuple[str, bool], ...] = ()
 
     def build(self) -> _core.Profile:
@@ -126,8 +126,16 @@ def _merged(rounds: tuple[Rounds, ...], *, rounding: float) -> tuple[Rounds, ...
     gaussians = [item for item in rounds if item.part.constructor == "gaussian"]
     if not gaussians:
         return rounds
-    squares = math.fsum(item.count * (item.part.arguments[0] / item.part.arguments[1]) ** 2 for item in gaussians)
+    squares = math.fsum(item.count * _ratio(item.part) ** 2 for item in gaussians)
     # Quotient, square, product, sum and root: at most 3 units of rounding; 8 are moved to the safe side.
     ratio = math.sqrt(squares) * (1.0 + rounding * 4.0 * sys.float_info.epsilon)
     others = tuple(item for item in rounds if item.part.constructor != "gaussian")
     return (Rounds(gaussian(ratio, 1.0), 1), *others)
+
+
+def _ratio(part: Part) -> float:
+    """Sensitivity over noise of a Gaussian part."""
+    sensitivity, noise_multiplier = part.arguments
+    assert not isinstance(sensitivity, str)
+    assert not isinstance(noise_multiplier, str)
+    return sensitivity / noise_multiplier

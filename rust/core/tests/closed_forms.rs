@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::mixture::MixturePair;
-use pyaccount_core::pair::substitution::Substitution;
+use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::Profile;
 use pyaccount_core::pld::{answer, Answer, Query, Round};
 use pyaccount_core::run::Run;
@@ -78,9 +79,16 @@ proptest! {
     fn profiles_are_profiles(group in 1_u32..12, p in 1e-5_f64..0.999, sigma in 0.2_f64..20.0, two_sided: bool, reverse: bool) {
         let pair = MixturePair::poisson(group, p, sigma, two_sided).expect("valid");
         let pair = if reverse { pair.reversed() } else { pair };
-        check_profile(&pair)?;
+        check_profile(&pair, 0.0)?;
         let records = 50 + u64::from(group);
-        check_profile(&Substitution::replaced(group, records, 7, sigma).expect("valid"))?;
+        for sampler in [Sampler::FixedSize, Sampler::WithReplacement] {
+            for change in [Change::Replaced, Change::Zeroed] {
+                let (remove, add) = displaced(change, sampler, group, records, 7, sigma).expect("valid");
+                // The ends of the chords of a hull are sampled.
+                check_profile(remove.as_ref(), 1e-8)?;
+                check_profile(add.as_ref(), 1e-8)?;
+            }
+        }
     }
 
     /// Answers at different tolerances are proven independently: they overlap, and they are ordered within themselves.
@@ -104,7 +112,7 @@ proptest! {
     }
 }
 
-fn check_profile(profile: &dyn Profile) -> Result<(), TestCaseError> {
+fn check_profile(profile: &dyn Profile, slack: f64) -> Result<(), TestCaseError> {
     let points: Vec<(f64, _)> = (-40..=60)
         .map(|i| {
             let epsilon = 0.1 * f64::from(i);
@@ -121,7 +129,7 @@ fn check_profile(profile: &dyn Profile) -> Result<(), TestCaseError> {
         prop_assert!(left.delta + left.delta_error + right.delta_error >= right.delta);
         // Chord slopes in α at the shared scale of the left point lie between the two tangents.
         let drop = left.delta - right.delta;
-        let errors = left.delta_error + right.delta_error + 1e-15;
+        let errors = left.delta_error + right.delta_error + 1e-15 + slack;
         let width = pair[1].0 - pair[0].0;
         prop_assert!(drop <= (left.slope + left.slope_error) * width.exp_m1() + errors);
         prop_assert!(drop + errors >= (right.slope - right.slope_error) * -(-width).exp_m1());

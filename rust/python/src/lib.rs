@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
+use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
-use pyaccount_core::pair::substitution::Substitution;
+use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::pld::{answer, Answer, Query, Round};
 use pyo3::prelude::*;
@@ -36,6 +38,16 @@ impl Profile {
     }
 }
 
+fn sampler_of(name: &str, subset: u32) -> PyResult<Sampler> {
+    match name {
+        "fixed-size" => Ok(Sampler::FixedSize),
+        "with-replacement" => Ok(Sampler::WithReplacement),
+        "must-ow" => Ok(Sampler::MustOw { subset }),
+        "must-ww" => Ok(Sampler::MustWw { subset }),
+        _ => Err(errors::DomainError::new_err(format!("no sampler with batches of fixed size is called {name:?}"))),
+    }
+}
+
 #[pymethods]
 impl Profile {
     #[staticmethod]
@@ -56,35 +68,51 @@ impl Profile {
         Self::directed(pair, reverse)
     }
 
+    /// Σ_j p_j N(shift·j, σ²) against N(0, σ²), p the law of how often a group is drawn.
     #[staticmethod]
-    #[pyo3(signature = (group_size, others, batch_size, shift, noise_multiplier, *, reverse))]
-    fn fixed_size(
+    #[pyo3(signature = (sampler, group_size, dataset_size, batch_size, subset_size, shift, noise_multiplier, *, reverse))]
+    #[allow(clippy::too_many_arguments)] // a sampler's parameters
+    fn copies(
+        sampler: &str,
         group_size: u32,
-        others: u64,
+        dataset_size: u64,
         batch_size: u64,
+        subset_size: u32,
         shift: f64,
         noise_multiplier: f64,
         reverse: bool,
     ) -> PyResult<Self> {
-        let pair = MixturePair::fixed_size(group_size, others, batch_size, shift, noise_multiplier);
-        Self::directed(pair, reverse)
+        let weights = sampler_of(sampler, subset_size)?.copies(group_size, dataset_size, batch_size).map_err(raise)?;
+        Self::directed(MixturePair::counted(&weights, shift, None, noise_multiplier), reverse)
     }
 
     #[staticmethod]
-    fn fixed_size_replaced(
+    #[pyo3(signature = (change, sampler, group_size, dataset_size, batch_size, subset_size, noise_multiplier, *, reverse))]
+    #[allow(clippy::too_many_arguments)] // a sampler's parameters
+    fn displaced(
+        change: &str,
+        sampler: &str,
         group_size: u32,
         dataset_size: u64,
         batch_size: u64,
+        subset_size: u32,
         noise_multiplier: f64,
+        reverse: bool,
     ) -> PyResult<Self> {
-        Substitution::replaced(group_size, dataset_size, batch_size, noise_multiplier).map(Self::of).map_err(raise)
+        let change = match change {
+            "replaced" => Change::Replaced,
+            "zeroed" => Change::Zeroed,
+            _ => return Err(errors::DomainError::new_err("change: replaced or zeroed")),
+        };
+        let sampler = sampler_of(sampler, subset_size)?;
+        let (remove, add) =
+            displaced(change, sampler, group_size, dataset_size, batch_size, noise_multiplier).map_err(raise)?;
+        Ok(Self(if reverse { add } else { remove }))
     }
 
     #[staticmethod]
-    #[pyo3(signature = (dataset_size, batch_size, noise_multiplier, *, reverse))]
-    fn fixed_size_zeroed(dataset_size: u64, batch_size: u64, noise_multiplier: f64, reverse: bool) -> PyResult<Self> {
-        let (remove, add) = Substitution::zeroed(dataset_size, batch_size, noise_multiplier).map_err(raise)?;
-        Ok(Self::of(if reverse { add } else { remove }))
+    fn laplace(sensitivity: f64, scale: f64) -> PyResult<Self> {
+        Laplace::new(sensitivity, scale).map(Self::of).map_err(raise)
     }
 
     #[staticmethod]
@@ -154,6 +182,19 @@ fn convert(question: Question) -> PyResult<(Vec<Round>, Query, f64)> {
     Ok((rounds, query, tolerance))
 }
 
+/// How often a group of records is drawn: (counts, log probabilities, relative error of the probabilities).
+#[pyfunction]
+fn copies(
+    sampler: &str,
+    group_size: u32,
+    dataset_size: u64,
+    batch_size: u64,
+    subset_size: u32,
+) -> PyResult<(Vec<u32>, Vec<f64>, f64)> {
+    let weights = sampler_of(sampler, subset_size)?.copies(group_size, dataset_size, batch_size).map_err(raise)?;
+    Ok((weights.count, weights.log_probability, weights.relative_error))
+}
+
 /// Answer several questions side by side.
 #[pyfunction]
 #[pyo3(signature = (questions, *, threads = 0, time_limit = None))]
@@ -175,6 +216,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Profile>()?;
     module.add_class::<Interval>()?;
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
+    module.add_function(wrap_pyfunction!(copies, module)?)?;
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::LossHistogram>()?;
     let (instruction_sets, shard_size) = sampling::facts();

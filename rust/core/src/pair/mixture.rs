@@ -8,7 +8,7 @@
 //! τ costs only the likelihood-ratio defect between the two thresholds; that term is in the error returned.
 
 use crate::error::{Error, Result};
-use crate::pair::weights::{binomial, hypergeometric, Weights};
+use crate::pair::weights::{binomial, Weights};
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::{scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -132,19 +132,31 @@ impl MixturePair {
         Ok(Self::monotone(numerator, Mixture::new(std::iter::once((0.0, 0.0))), 0.0))
     }
 
-    fn from_weights(weights: &Weights, unit: f64, noise_multiplier: f64, two_sided: bool) -> Result<Self> {
+    /// `Σ_j p_j N(unit·j, σ²)` against `N(0, σ²)` or, with another unit, against `Σ_j p_j N(−other·j, σ²)`.
+    ///
+    /// This is the *remove* direction. It dominates a round whose sum moves, relative to one without the sensitive records, by at
+    /// most `unit·j` with and `other·j` without them when they are drawn j times, whatever the rest of the batch (joint convexity
+    /// over the rest, and Choquette-Choo et al. 2023, Lemma 4.6).
+    ///
+    /// # Errors
+    /// [`Error::Domain`].
+    pub fn counted(weights: &Weights, unit: f64, other: Option<f64>, noise_multiplier: f64) -> Result<Self> {
         check_positive("noise_multiplier", noise_multiplier)?;
-        let shifted = |sign: f64| {
+        check_positive("shift", unit)?;
+        let shifted = |unit: f64| {
             Mixture::new(
                 weights
                     .count
                     .iter()
                     .zip(&weights.log_probability)
-                    .map(|(&j, &l)| (l, sign * unit * f64::from(j) / noise_multiplier)),
+                    .map(|(&j, &l)| (l, unit * f64::from(j) / noise_multiplier)),
             )
         };
-        let denominator = if two_sided { shifted(-1.0) } else { Mixture::new(std::iter::once((0.0, 0.0))) };
-        Ok(Self::monotone(shifted(1.0), denominator, weights.relative_error))
+        let denominator = match other {
+            Some(other) => shifted(-other),
+            None => Mixture::new(std::iter::once((0.0, 0.0))),
+        };
+        Ok(Self::monotone(shifted(unit), denominator, weights.relative_error))
     }
 
     /// Poisson sampling with probability p, `group_size` records that take part independently:
@@ -157,39 +169,16 @@ impl MixturePair {
     /// [`Error::Domain`].
     pub fn poisson(group_size: u32, probability: f64, noise_multiplier: f64, two_sided: bool) -> Result<Self> {
         let weights = binomial(group_size, probability)?;
-        Self::from_weights(&weights, 1.0, noise_multiplier, two_sided)
-    }
-
-    /// A batch of `batch_size` drawn without replacement from `group_size` sensitive and `others` other records, each drawn
-    /// sensitive record moving the sum by `shift`: `Σ_j Hyp(j) N(shift·j, σ²)` against `N(0, σ²)`. This is the *remove*
-    /// direction.
-    ///
-    /// With `shift` = 2 tight for add-remove (arXiv:2401.10294, Theorem 3.3), and as a pair of concrete data sets a lower bound
-    /// under replace-one (the sensitive records at +1 or −1, all others at −1). With `shift` = 1 a lower bound under zero-out
-    /// (all others at zero).
-    ///
-    /// # Errors
-    /// [`Error::Domain`].
-    pub fn fixed_size(
-        group_size: u32,
-        others: u64,
-        batch_size: u64,
-        shift: f64,
-        noise_multiplier: f64,
-    ) -> Result<Self> {
-        check_positive("shift", shift)?;
-        let weights = hypergeometric(group_size, others, batch_size)?;
-        Self::from_weights(&weights, shift, noise_multiplier, false)
+        Self::counted(&weights, 1.0, two_sided.then_some(1.0), noise_multiplier)
     }
 
     /// `(1−q)N(0) + qN(2)` against `(1−q)N(0) + qN(1)`, for ε ≥ 0 only: one record of a fixed-size batch set to zero while
-    /// every other record opposes it.
+    /// every other record opposes it. `weights` is the law (1 − q, q) on {0, 1}.
     ///
     /// The ratio `(1−q+q·e^{2ct−2c²})/(1−q+q·e^{ct−c²/2})`, c = 1/σ, crosses 1 once, at t = 3c/2, and increases from there: with
     /// `u = e^{ct−c²/2}` the sign of its derivative is that of `2(1−q)u·e^{−c²} + qu²e^{−c²} − (1−q)`, increasing in u and
     /// positive at the crossing `u = e^{c²}`. So for ε ≥ 0 the set {L > ε} is a half-line beyond 3c/2.
-    pub(crate) fn opposed_zero_out(probability: f64, noise_multiplier: f64) -> Result<Self> {
-        let weights = binomial(1, probability)?;
+    pub(crate) fn opposed_zero_out(weights: &Weights, noise_multiplier: f64) -> Result<Self> {
         check_positive("noise_multiplier", noise_multiplier)?;
         let at = |shift: f64| {
             Mixture::new(weights.count.iter().zip(&weights.log_probability).map(|(&j, &l)| (l, f64::from(j) * shift)))
@@ -234,12 +223,25 @@ impl MixturePair {
         let (_, slope, _) = self.loss(tau);
         let mut step = 2.0 * residual / slope.abs() + 4.0 * UNIT_ROUNDOFF * tau.abs();
         for _ in 0..4 {
-            let lower = (tau - step).max(self.start);
-            let (value, _, rounding) = self.loss(lower);
-            if value + rounding <= epsilon {
-                return (lower, epsilon - value + rounding, true);
+            let mut lower = (tau - step).max(self.start);
+            let (mut value, _, mut rounding) = self.loss(lower);
+            if value + rounding > epsilon {
+                step *= 8.0;
+                continue;
             }
-            step *= 8.0;
+            // Where the loss is flat the step is far too long: halve it while the point still lies below.
+            for _ in 0..60 {
+                if epsilon - value <= 8.0 * (residual + rounding) {
+                    break;
+                }
+                let nearer = 0.5 * (lower + tau);
+                let (above, _, error) = self.loss(nearer);
+                if above + error > epsilon {
+                    break;
+                }
+                (lower, value, rounding) = (nearer, above, error);
+            }
+            return (lower, epsilon - value + rounding, true);
         }
         (tau, residual, false)
     }

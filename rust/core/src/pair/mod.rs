@@ -4,10 +4,14 @@
 //! dominating pair, or any convex bound on it. This room takes the parameters of a round and gives its two profiles
 //! (remove and add). It must not know about composition, targets or documents.
 //!
-//! One file each: [`mixture`] (mixtures of Gaussians), [`substitution`] (fixed-size batches with replaced records),
-//! [`discrete`] (finite pairs), [`weights`] (the laws of how many sensitive records a batch holds).
+//! One file each: [`mixture`] (mixtures of Gaussians), [`substitution`] (batches of fixed size with replaced records),
+//! [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs); [`batch`] and [`weights`] have the laws of how many
+//! sensitive records a batch holds.
 
+pub mod batch;
 pub mod discrete;
+pub mod hull;
+pub mod laplace;
 pub mod mixture;
 pub mod substitution;
 pub mod weights;

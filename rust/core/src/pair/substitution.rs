@@ -1,150 +1,239 @@
-//! Fixed-size batches in which a record is replaced or set to zero: convex bounds that no single pair attains.
+//! Batches with a fixed number of draws: convex bounds that no single pair attains.
 //!
-//! The other records of a fixed-size batch depend on whether the sensitive one was drawn, so the pair `Σ p_j N(±j)` in
-//! circulation is not an upper bound (two concrete data sets beat it). What holds, for α′ ≥ 1 and in both directions, is
+//! The other records of such a batch depend on how often the sensitive one was drawn, so the pair `Σ p_j N(±j)` in
+//! circulation is not an upper bound (two concrete data sets beat it). Let ν be the law of the sum when the sensitive record is
+//! not drawn, μ its law when it is (in P) and μ′ when its replacement is (in Q); p_j the probability of j draws, η = 1 − p_0. For α′ ≥ 1,
+//! `α = 1 + (α′ − 1)/η`, `β = α′/α` (advanced joint convexity: Balle, Barthe & Gaboardi 2018, Theorem 2)
 //!
-//! `h(α′) = Σ_{j≥1} p_j G_{2j}(α)`, `α = 1 + (α′ − 1)/η`, `η = 1 − p_0`,
+//! `H_{α′}((1−η)ν + ημ ‖ (1−η)ν + ημ′) = η H_α(μ ‖ (1−β)ν + βμ′)`,
 //!
-//! by advanced joint convexity (Balle, Barthe & Gaboardi 2018, Theorem 2) and a coupling of the two batches that differ in
-//! exactly j slots, each of which moves the sum by at most 2. Below 1 a profile follows from the reflection
-//! `H_{α′}(P‖Q) = 1 − α′ + α′ H_{1/α′}(Q‖P)`.
+//! and the batches can be coupled so that, given j draws, j slots differ: μ and ν are then at most 2j apart, μ and μ′ at most 2j
+//! under replacement and j when a record is set to zero, ν and μ′ at most 2j or j. With G_s the profile of a Gaussian
+//! mechanism of sensitivity s and F_s that of `Σ p_j N(sj)` against `N(0)`, all of the following are upper bounds:
+//!
+//! | bound | replaced | set to zero, remove | set to zero, add |
+//! |---|---|---|---|
+//! | joint convexity | Σ_{j≥1} p_j G_{2j}(α) | Σ_{j≥1} (p_j/η) H_{α′}((1−η)N(0)+ηN(2j) ‖ (1−η)N(0)+ηN(j)) | Σ_{j≥1} p_j G_j(α) |
+//! | blend | (1−β)F_2(α′) + βΣ p_j G_{2j}(α) | (1−β)F_2(α′) + βΣ p_j G_j(α) | (1−β)F_1(α′) + βΣ p_j G_j(α) |
+//! | pair | Σ p_j N(2j) against Σ p_j N(−2j) | Σ p_j N(2j) against Σ p_j N(−j) | the same, other direction |
+//!
+//! The first row holds for every sampler of [`crate::pair::batch`]. The other two compare with ν at a fixed outcome of the other
+//! draws, of which the number of sensitive draws must be independent: so it is without replacement and with replacement, but
+//! not for the two-stage samplers [`Sampler::MustOw`] and [`Sampler::MustWw`]. Below 1 a profile follows from the reflection
+//! `H_{α′}(P‖Q) = 1 − α′ + α′ H_{1/α′}(Q‖P)`. Where several hold, so does the lower convex hull of their minimum ([`Hull`]).
+//!
+//! All of them grow when probability moves to larger j (the derivative by p_j is positive, and G_{sj} grows with j), so they
+//! also hold for larger data sets.
+
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::pair::batch::Sampler;
+use crate::pair::hull::Hull;
 use crate::pair::mixture::MixturePair;
-use crate::pair::weights::{binomial, hypergeometric, Weights};
+use crate::pair::weights::Weights;
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
+
+/// What happens to the sensitive records between neighbouring data sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// They are replaced, or stand for records that are added or removed: contributions move by at most 2.
+    Replaced,
+    /// Their contributions are set to zero.
+    Zeroed,
+}
+
+/// `Σ_{j≥1} p_j G_{unit·j}(1 + (α′−1)/η)`.
+#[derive(Debug, Clone, PartialEq)]
+struct Joint {
+    /// (p_j, unit·j/σ) for j ≥ 1, by increasing j, and Σ_{i>j} p_i.
+    terms: Vec<(f64, f64, f64)>,
+    eta: f64,
+    /// 1 − η, with a relative error as small as η's.
+    stay: f64,
+    weight_error: f64,
+}
+
+impl Joint {
+    fn new(weights: &Weights, unit: f64, noise_multiplier: f64) -> Self {
+        let drawn = weights.count.iter().zip(&weights.log_probability).filter(|(&j, _)| j > 0);
+        let mut terms: Vec<(f64, f64, f64)> =
+            drawn.map(|(&j, l)| (l.exp(), unit * f64::from(j) / noise_multiplier, 0.0)).collect();
+        let mut rest = 0.0;
+        for term in terms.iter_mut().rev() {
+            term.2 = rest;
+            rest += term.0;
+        }
+        let stay = if weights.count.first() == Some(&0) { weights.log_probability[0].exp() } else { 0.0 };
+        #[allow(clippy::cast_precision_loss)] // a count of terms
+        let summation = UNIT_ROUNDOFF * (terms.len() as f64 + 4.0);
+        Self { terms, eta: rest.min(1.0), stay, weight_error: 2.0 * weights.relative_error + summation }
+    }
+
+    /// `1 − (1−η)e^{−ε}`, which is η·α/α′.
+    fn spread(&self, epsilon: f64) -> f64 {
+        self.eta - self.stay * (-epsilon).exp_m1()
+    }
+
+    /// β = α′/α and 1 − β at ε ≥ 0, each to a relative error of [`Self::mixing_error`].
+    fn mixing(&self, epsilon: f64) -> (f64, f64) {
+        let spread = self.spread(epsilon);
+        (self.eta / spread, -(-epsilon).exp_m1() * self.stay / spread)
+    }
+
+    fn mixing_error(&self) -> f64 {
+        2.0 * self.weight_error + 8.0 * UNIT_ROUNDOFF
+    }
+
+    fn at(&self, epsilon: f64) -> ProfilePoint {
+        // ln α without overflow and without cancellation near ε = 0.
+        let log_alpha = if epsilon < 1.0 {
+            (epsilon.exp_m1() / self.eta).ln_1p()
+        } else {
+            epsilon - self.eta.ln() + (-self.stay * (-epsilon).exp()).ln_1p()
+        };
+        // α is used in both terms of every G, so an error in it costs only the slope times that error.
+        let log_alpha_error = UNIT_ROUNDOFF * (4.0 + 4.0 * log_alpha + 2.0 * epsilon) + self.weight_error;
+        let (mut above, mut below, mut left_out) = (Approximation::default(), Approximation::default(), 0.0);
+        for &(weight, shift, rest) in &self.terms {
+            let center = log_alpha / shift;
+            let x_error = UNIT_ROUNDOFF * (3.0 * center + 2.0 * shift);
+            above += upper_tail(center - 0.5 * shift, x_error).scaled(weight, self.weight_error);
+            below += scaled_upper_tail(log_alpha, center + 0.5 * shift, x_error).scaled(weight, self.weight_error);
+            if rest <= NEGLIGIBLE * (above.value - below.value) {
+                // Each G and its slope are at most 1.
+                left_out = rest;
+                break;
+            }
+        }
+        let delta = above.value - below.value;
+        // e^ε/(ηα)
+        let chain = 1.0 / self.spread(epsilon);
+        let slope = below.scaled(chain, self.weight_error + 2.0 * log_alpha_error + 8.0 * UNIT_ROUNDOFF);
+        ProfilePoint {
+            delta: delta.max(0.0),
+            delta_error: above.error
+                + below.error
+                + below.value * log_alpha_error
+                + UNIT_ROUNDOFF * delta.abs()
+                + 2.0 * left_out,
+            slope: slope.value,
+            slope_error: slope.error + 2.0 * left_out * chain,
+            threshold: f64::NAN,
+        }
+    }
+}
+
+/// Terms that together are below this share of a sum are counted as its error.
+const NEGLIGIBLE: f64 = 1e-18;
 
 /// A bound on H_{e^ε}, for ε ≥ 0 only.
 #[derive(Debug, Clone, PartialEq)]
 enum Half {
-    /// `Σ_{j≥1} p_j G_{2j}(1 + (α′−1)/η)`.
-    JointConvexity {
-        /// (p_j, 2j/σ) for j ≥ 1.
-        terms: Vec<(f64, f64)>,
-        eta: f64,
-        weight_error: f64,
-    },
-    Pair(MixturePair),
+    Joint(Joint),
+    /// `(1−β)F(α′) + βΣ_{j≥1} p_j G_j(α)`, F the profile of the pair.
+    Blend(MixturePair, Joint),
+    /// `Σ_j (p_j/η) H_{α′}((1−η)N(0)+ηN(2j) ‖ (1−η)N(0)+ηN(j))`: p_j/η, the pair, and the sum of the weights after it.
+    Opposed(Vec<(f64, MixturePair, f64)>, f64),
 }
 
 impl Half {
-    fn joint_convexity(weights: &Weights, noise_multiplier: f64) -> Self {
-        let terms: Vec<(f64, f64)> = weights
-            .count
+    fn opposed(weights: &Weights, noise_multiplier: f64) -> Result<Self> {
+        let joint = Joint::new(weights, 1.0, noise_multiplier);
+        let taken =
+            Weights { count: vec![1], log_probability: vec![joint.eta.ln()], relative_error: joint.weight_error };
+        let either = if joint.stay > 0.0 {
+            Weights { count: vec![0, 1], log_probability: vec![joint.stay.ln(), joint.eta.ln()], ..taken }
+        } else {
+            Weights { log_probability: vec![0.0], ..taken }
+        };
+        let pairs = joint
+            .terms
             .iter()
-            .zip(&weights.log_probability)
-            .filter(|(&j, _)| j > 0)
-            .map(|(&j, l)| (l.exp(), 2.0 * f64::from(j) / noise_multiplier))
-            .collect();
-        let eta = terms.iter().map(|t| t.0).sum::<f64>().min(1.0);
-        #[allow(clippy::cast_precision_loss)] // a count of terms
-        let summation = UNIT_ROUNDOFF * (terms.len() as f64 + 4.0);
-        Self::JointConvexity { terms, eta, weight_error: 2.0 * weights.relative_error + summation }
+            .map(|&(p, shift, rest)| {
+                Ok((p / joint.eta, MixturePair::opposed_zero_out(&either, 1.0 / shift)?, rest / joint.eta))
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self::Opposed(pairs, 2.0 * joint.weight_error + 2.0 * UNIT_ROUNDOFF))
     }
 
     /// Value and −d/dε at ε ≥ 0.
     fn at(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
         match self {
-            Self::Pair(pair) => pair.at_within(epsilon, bracket),
-            Self::JointConvexity { terms, eta, weight_error } => {
-                // ln α without overflow and without cancellation near ε = 0.
-                let log_alpha = if epsilon < 1.0 {
-                    (epsilon.exp_m1() / eta).ln_1p()
-                } else {
-                    epsilon - eta.ln() + (-(1.0 - eta) * (-epsilon).exp()).ln_1p()
-                };
-                // α is used in both terms of every G, so an error in it costs only the slope times that error.
-                let log_alpha_error = UNIT_ROUNDOFF * (4.0 + 4.0 * log_alpha + 2.0 * epsilon) + weight_error;
-                let (mut above, mut below) = (Approximation::default(), Approximation::default());
-                for &(weight, shift) in terms {
-                    let center = log_alpha / shift;
-                    let x_error = UNIT_ROUNDOFF * (3.0 * center + 2.0 * shift);
-                    above += upper_tail(center - 0.5 * shift, x_error).scaled(weight, *weight_error);
-                    below += scaled_upper_tail(log_alpha, center + 0.5 * shift, x_error).scaled(weight, *weight_error);
-                }
-                let delta = above.value - below.value;
-                // e^ε/(ηα) = 1/(1 − (1−η)e^{−ε})
-                let chain = 1.0 / (eta - (1.0 - eta) * (-epsilon).exp_m1());
-                let slope = below.scaled(chain, weight_error + 2.0 * log_alpha_error + 8.0 * UNIT_ROUNDOFF);
+            Self::Joint(joint) => joint.at(epsilon),
+            Self::Blend(pair, joint) => {
+                let (whole, part) = (pair.at_within(epsilon, bracket), joint.at(epsilon));
+                let (beta, rest) = joint.mixing(epsilon);
+                let relative = joint.mixing_error();
+                // −dβ/dε = β(1 − β)·(1−η)e^{−ε}/… = β·(1−η)e^{−ε}/(1 − (1−η)e^{−ε}).
+                let turning = beta * joint.stay * (-epsilon).exp() / joint.spread(epsilon);
+                let (whole_share, part_share) = (rest * whole.delta, beta * part.delta);
+                let slope = rest * whole.slope + beta * part.slope + turning * (part.delta - whole.delta);
                 ProfilePoint {
-                    delta: delta.max(0.0),
-                    delta_error: above.error
-                        + below.error
-                        + below.value * log_alpha_error
-                        + UNIT_ROUNDOFF * delta.abs(),
-                    slope: slope.value,
-                    slope_error: slope.error,
-                    threshold: f64::NAN,
+                    delta: whole_share + part_share,
+                    delta_error: rest * whole.delta_error
+                        + beta * part.delta_error
+                        + relative * (whole_share + part_share),
+                    slope: slope.max(0.0),
+                    slope_error: rest * whole.slope_error
+                        + beta * part.slope_error
+                        + turning * (whole.delta_error + part.delta_error)
+                        + relative * (slope.abs() + turning * (part.delta + whole.delta)),
+                    threshold: whole.threshold,
                 }
+            }
+            Self::Opposed(pairs, weight_error) => {
+                let mut sum =
+                    ProfilePoint { delta: 0.0, delta_error: 0.0, slope: 0.0, slope_error: 0.0, threshold: f64::NAN };
+                let only = pairs.len() == 1;
+                for (weight, pair, rest) in pairs {
+                    let point = pair.at_within(epsilon, if only { bracket } else { OPEN });
+                    sum.delta += weight * point.delta;
+                    sum.delta_error += weight * (point.delta_error + (weight_error + UNIT_ROUNDOFF) * point.delta);
+                    sum.slope += weight * point.slope;
+                    sum.slope_error += weight * (point.slope_error + (weight_error + UNIT_ROUNDOFF) * point.slope);
+                    if only {
+                        sum.threshold = point.threshold;
+                    }
+                    if *rest <= NEGLIGIBLE * sum.delta {
+                        sum.delta_error += rest;
+                        sum.slope_error += rest;
+                        break;
+                    }
+                }
+                #[allow(clippy::cast_precision_loss)] // a count of pairs
+                let summation = 2.0 * UNIT_ROUNDOFF * pairs.len() as f64;
+                sum.delta_error += summation * sum.delta;
+                sum.slope_error += summation * sum.slope;
+                sum
             }
         }
     }
 }
 
+const OPEN: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+
 /// A profile bounded for ε ≥ 0 directly and for ε < 0 by reflecting the bound on the opposite direction.
-///
-/// * Guarantee: an upper bound on H_{e^ε} of the mechanism for every ε, convex in α = e^ε; composing it is valid. It is
-///   the exact supremum at each α for group size 1, but no single pair attains it at all α: the composition is not tight.
-/// * Convexity at α = 1, where the halves meet: for h the left slope `h + |h′| − 1` is at most the right one `−|h′|` because
-///   `Σ(p_j/η)q_j ≤ ½`; for the zero-out pairs because `(1−q)(Φ(−1/2σ) + Φ(−3/2σ) − 1) ≤ 0`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Substitution {
+struct Reflected {
     forward: Half,
     backward: Half,
 }
 
-impl Substitution {
-    /// `group_size` of `dataset_size` records replaced, batches of `batch_size` drawn without replacement: h on both
-    /// sides. Valid for replace-one and zero-out; both directions are this same profile.
-    ///
-    /// # Errors
-    /// [`Error::Domain`].
-    pub fn replaced(group_size: u32, dataset_size: u64, batch_size: u64, noise_multiplier: f64) -> Result<Self> {
-        let weights = checked_hypergeometric(group_size, dataset_size, batch_size, noise_multiplier)?;
-        let half = Half::joint_convexity(&weights, noise_multiplier);
-        Ok(Self { forward: half.clone(), backward: half })
-    }
-
-    /// One record set to zero, q = B/N. *Remove* for ε ≥ 0: `(1−q)N(0)+qN(2)` against `(1−q)N(0)+qN(1)` (every other
-    /// record opposes the sensitive one); *add* for ε ≥ 0: `(1−q)N(0)+qN(1)` against `N(0)`. Returns (remove, add).
-    ///
-    /// # Errors
-    /// [`Error::Domain`].
-    pub fn zeroed(dataset_size: u64, batch_size: u64, noise_multiplier: f64) -> Result<(Self, Self)> {
-        checked_hypergeometric(1, dataset_size, batch_size, noise_multiplier)?;
-        #[allow(clippy::cast_precision_loss)] // both are exact: below 2^53
-        let probability = batch_size as f64 / dataset_size as f64;
-        // A record that is in every batch opposes and aligns alike: both pairs need a law with two outcomes.
-        binomial(1, probability)?;
-        let opposed = Half::Pair(MixturePair::opposed_zero_out(probability, noise_multiplier)?);
-        let aligned = Half::Pair(MixturePair::poisson(1, probability, noise_multiplier, false)?);
-        Ok((Self { forward: opposed.clone(), backward: aligned.clone() }, Self { forward: aligned, backward: opposed }))
+impl Reflected {
+    /// The bounds for both directions, (remove, add), from their halves.
+    fn both(remove: Half, add: Half) -> (Self, Self) {
+        (Self { forward: remove.clone(), backward: add.clone() }, Self { forward: add, backward: remove })
     }
 }
 
-fn checked_hypergeometric(group: u32, dataset: u64, batch: u64, noise_multiplier: f64) -> Result<Weights> {
-    if !(noise_multiplier > 0.0 && noise_multiplier.is_finite()) {
-        return Err(Error::Domain {
-            name: "noise_multiplier",
-            value: noise_multiplier,
-            allowed: "a positive finite number",
-        });
-    }
-    let others = dataset.checked_sub(u64::from(group)).ok_or(Error::Domain {
-        name: "group_size",
-        value: f64::from(group),
-        allowed: "at most the dataset size",
-    })?;
-    hypergeometric(group, others, batch)
-}
-
-impl Profile for Substitution {
+impl Profile for Reflected {
     fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
         if epsilon >= 0.0 {
             return self.forward.at(epsilon, bracket);
         }
-        let mirrored = self.backward.at(-epsilon, (f64::NEG_INFINITY, f64::INFINITY));
+        let mirrored = self.backward.at(-epsilon, OPEN);
         let alpha = epsilon.exp();
         let slope = alpha * (1.0 - mirrored.delta - mirrored.slope);
         ProfilePoint {
@@ -155,4 +244,57 @@ impl Profile for Substitution {
             threshold: f64::NAN,
         }
     }
+}
+
+/// The tightest bounds here on one round whose batch has a fixed number of draws, for both directions (remove, add): `group` of
+/// `dataset` records changed, batches of `batch` draws.
+///
+/// * Guarantee: upper bounds on H_{e^ε} of the mechanism for every ε; composing them is valid. Without replacement and for one
+///   record they are the exact suprema at each α; no single pair attains them at all α, so the composition is not tight.
+///   `dataset` may be a lower bound on the number of records (of the larger data set where records are added or removed).
+/// * Convexity: joint convexity is convex on both sides of α = 1, and there for h the left slope `h + |h′| − 1` is at most the right
+///   one `−|h′|` because `Σ(p_j/η)G_j′ ≤ ½`; for the zero-out pairs because `(1−q)(Φ(−1/2σ) + Φ(−3/2σ) − 1) ≤ 0`. The minimum of
+///   several is made convex by [`Hull`].
+///
+/// # Errors
+/// [`Error::Domain`].
+pub fn displaced(
+    change: Change,
+    sampler: Sampler,
+    group: u32,
+    dataset: u64,
+    batch: u64,
+    noise_multiplier: f64,
+) -> Result<(Arc<dyn Profile>, Arc<dyn Profile>)> {
+    if !(noise_multiplier > 0.0 && noise_multiplier.is_finite()) {
+        let allowed = "a positive finite number";
+        return Err(Error::Domain { name: "noise_multiplier", value: noise_multiplier, allowed });
+    }
+    let weights = sampler.copies(group, dataset, batch)?;
+    let joint = |unit| Joint::new(&weights, unit, noise_multiplier);
+    let pair = |unit, other| MixturePair::counted(&weights, unit, other, noise_multiplier);
+    let (remove, add) = match change {
+        Change::Replaced => Reflected::both(Half::Joint(joint(2.0)), Half::Joint(joint(2.0))),
+        Change::Zeroed => Reflected::both(Half::opposed(&weights, noise_multiplier)?, Half::Joint(joint(1.0))),
+    };
+    // With at most one draw of a sensitive record the first bound is the supremum.
+    let single = weights.count.last().is_none_or(|&most| most <= 1);
+    if single || matches!(sampler, Sampler::MustOw { .. } | Sampler::MustWw { .. }) {
+        return Ok((Arc::new(remove), Arc::new(add)));
+    }
+    let (blends, third) = match change {
+        Change::Replaced => {
+            let blend = Half::Blend(pair(2.0, None)?, joint(2.0));
+            (Reflected::both(blend.clone(), blend), pair(2.0, Some(2.0))?)
+        }
+        Change::Zeroed => {
+            let (out, back) = (Half::Blend(pair(2.0, None)?, joint(1.0)), Half::Blend(pair(1.0, None)?, joint(1.0)));
+            (Reflected::both(out, back), pair(2.0, Some(1.0))?)
+        }
+    };
+    let backward = third.reversed();
+    Ok((
+        Arc::new(Hull::new(vec![Arc::new(remove), Arc::new(blends.0), Arc::new(third)])),
+        Arc::new(Hull::new(vec![Arc::new(add), Arc::new(blends.1), Arc::new(backward)])),
+    ))
 }
