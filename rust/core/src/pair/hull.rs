@@ -162,13 +162,16 @@ impl Profile for Hull {
                 let across = (right.epsilon - left.epsilon).exp_m1();
                 let (drop, along) = (left.value - right.value, (epsilon - left.epsilon).exp_m1());
                 let delta = left.value - drop * (along / across);
-                let slope = drop * ((epsilon - left.epsilon).exp() / across);
+                let steepness = (epsilon - left.epsilon).exp() / across;
+                let slope = drop * steepness;
                 let rounding = 16.0 * UNIT_ROUNDOFF * (1.0 + right.epsilon.abs().max(left.epsilon.abs()));
                 ProfilePoint {
                     delta: delta.max(0.0),
                     delta_error: rounding * left.value + UNDERFLOW,
                     slope: slope.max(0.0),
-                    slope_error: (rounding + UNCERTAIN) * slope.abs() + UNDERFLOW,
+                    slope_error: (rounding + UNCERTAIN) * slope.abs()
+                        + (left.error + right.error) * steepness
+                        + UNDERFLOW,
                     threshold: f64::NAN,
                 }
             }
