@@ -23,10 +23,19 @@ from pyaccount.certificate.model import (
 )
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement
-from pyaccount.document import BallsInBins, expected_batch_size, participation_rate, sampling_probability
+from pyaccount.document import (
+    FIXED_DRAWS,
+    BallsInBins,
+    FixedSize,
+    Laplace,
+    expected_batch_size,
+    participation_rate,
+    sampling_probability,
+)
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
+from pyaccount.plan.fixed_draws import distinct_records
 from pyaccount.plan.plan import compile_document
 from pyaccount.plan.strategy import strategy
 
@@ -41,6 +50,11 @@ NOISE_CONVENTION = (
 MATRIX_CONVENTION = (
     "σ is the standard deviation of the rows of Z in units of the clip norm of one record, where training adds C⁻¹Z; "
     "the largest column norm of C is stated with each phase, 1 unless the document says otherwise."
+)
+
+LAPLACE_CONVENTION = (
+    "With Laplace noise the multiplier is the scale b of the noise added to each released number, in units of the clip norm "
+    "of one record."
 )
 
 #: In `assumptions` of a guarantee that a test gave.
@@ -75,6 +89,10 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
         assumptions.append(RELEASE)
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
     plain = all(body.matrix.kind == "identity" for body in document.bodies)
+    convention = NOISE_CONVENTION if plain else MATRIX_CONVENTION
+    if any(isinstance(body.noise, Laplace) for body in document.bodies):
+        only = all(isinstance(body.noise, Laplace) for body in document.bodies)
+        convention = LAPLACE_CONVENTION if only else f"{convention} {LAPLACE_CONVENTION}"
     return Certificate(
         CertificateModel(
             pyaccount=1,
@@ -88,7 +106,7 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
                 adjacency=document.privacy.adjacency, group_size=whole(document.privacy.group_size), unit="record"
             ),
             noise_multiplier=noises.pop() if len(noises) == 1 else None,
-            noise_convention=NOISE_CONVENTION if plain else MATRIX_CONVENTION,
+            noise_convention=convention,
             phases=[_phase(document, body) for body in document.bodies],
             directions=numbers.directions,
             profile=numbers.profile,
@@ -124,6 +142,8 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
 
 def _phase(document: Document, body: Body) -> Phase:
     drawn = body.sampler.kind != "none"
+    # Draws with replacement have no one probability.
+    single = isinstance(body.sampler, FixedSize)
     matrix = strategy(document, body)
     return Phase(
         name=body.name,
@@ -132,10 +152,12 @@ def _phase(document: Document, body: Body) -> Phase:
         count=body.count,
         noise_multiplier=number(body.noise.multiplier),
         sampling_probability=sampling_probability(body)
-        if drawn and not isinstance(body.sampler, BallsInBins)
+        if drawn and not isinstance(body.sampler, BallsInBins) and (single or not isinstance(body.sampler, FIXED_DRAWS))
         else None,
         participation_rate=participation_rate(body) if drawn else None,
         expected_batch_size=expected_batch_size(body),
+        distinct_records=distinct_records(body),
+        noise=body.noise.kind,
         matrix=MatrixRecord(
             kind=body.matrix.kind if isinstance(body.matrix.kind, str) else "choose",
             bands=matrix.bands,
@@ -150,6 +172,8 @@ def _utility(document: Document) -> Utility | None:
     if len(document.bodies) != 1 or document.bodies[0].count != 1:
         return None
     body = document.bodies[0]
+    if isinstance(body.noise, Laplace):
+        return None
     sigma, error = number(body.noise.multiplier), strategy(document, body).error
     mse = sigma * sigma * error.mean_square
     return Utility(prefix_sum_mse=mse, prefix_sum_rmse=math.sqrt(mse), max_error=sigma * math.sqrt(error.max_square))

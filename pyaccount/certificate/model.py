@@ -108,9 +108,16 @@ class Phase(Record):
         "the current part; null without sampling, and for balls in bins."
     )
     participation_rate: Finite | None = Field(
-        description="Long-run share of iterations that a record takes part in; null without sampling."
+        description="Long-run share of iterations that a record takes part in (with replacement: the expected number of "
+        "times it is drawn in one); null without sampling."
     )
-    expected_batch_size: Finite | None
+    expected_batch_size: Finite | None = Field(
+        description="Expected number of records in a batch, or of draws where a record may be drawn several times."
+    )
+    distinct_records: Finite | None = Field(
+        default=None, description="Expected number of distinct records in a batch, where the data set's size is known."
+    )
+    noise: Literal["gaussian", "laplace"] = Field(default="gaussian", description="The kind of noise.")
     matrix: MatrixRecord = Field(description="How the noise of the iterations is correlated.")
 
 

@@ -84,10 +84,11 @@ def _numbers(data: CertificateModel) -> Table:
             table.add_row("solved", f"{data.solved.path} = {_value(data.solved.value)}", beyond)
     for phase in data.phases:
         runs = f"{phase.count} × " if phase.count > 1 else ""
+        symbol = "σ" if phase.noise == "gaussian" else "Laplace scale b"
         table.add_row(
             phase.name or "training",
-            f"σ = {_value(phase.noise_multiplier)}, {runs}{phase.iterations} iterations, {phase.sampler}{_rate(phase)}",
-            "σ in units of the clip norm",
+            f"{symbol} = {_value(phase.noise_multiplier)}, {runs}{phase.iterations} iterations, {phase.sampler}{_rate(phase)}",
+            f"{symbol} in units of the clip norm",
         )
         if phase.matrix.kind != "identity":
             table.add_row(
@@ -135,6 +136,10 @@ def _rate(phase: Phase) -> str:
     if p == rate:
         return f", sampling probability {plain(p)}"
     batch = "" if phase.expected_batch_size is None else f", expected batch {phase.expected_batch_size:.6g}"
+    if phase.distinct_records is not None and phase.distinct_records != phase.expected_batch_size:
+        return (
+            f", {phase.expected_batch_size:.6g} draws a round, {phase.distinct_records:.6g} distinct records expected"
+        )
     given = {"b-min-sep": " when available", "cyclic-poisson": " within its part"}.get(phase.sampler, "")
     drawn = "" if p is None else f", sampling probability {p:.6g}{given}"
     return f", participation rate {rate:.6g}{drawn}{batch}"

@@ -12,7 +12,7 @@ from pyaccount.document.document import Document
 from pyaccount.document.fields import SOLVE, Solve
 from pyaccount.document.loading import load
 from pyaccount.document.matrices import BandedSquareRoot, Dense, Identity, Matrix, OptimalToeplitz, Toeplitz
-from pyaccount.document.noise import Gaussian, Noise
+from pyaccount.document.noise import Gaussian, Laplace, Noise
 from pyaccount.document.overrides import Override
 from pyaccount.document.rates import (
     bands,
@@ -24,18 +24,24 @@ from pyaccount.document.rates import (
     separation,
 )
 from pyaccount.document.samplers import (
+    FIXED_DRAWS,
     BallsInBins,
     BMinSep,
     CyclicPoisson,
     Deterministic,
     FixedSize,
+    MustOW,
+    MustWO,
+    MustWW,
     Poisson,
     Sampler,
+    WithReplacement,
 )
 from pyaccount.document.sections import VERSION, Accounting, Privacy, Training
 from pyaccount.document.views import Body
 
 __all__ = [
+    "FIXED_DRAWS",
     "SOLVE",
     "VERSION",
     "Accounting",
@@ -50,7 +56,11 @@ __all__ = [
     "FixedSize",
     "Gaussian",
     "Identity",
+    "Laplace",
     "Matrix",
+    "MustOW",
+    "MustWO",
+    "MustWW",
     "Noise",
     "OptimalToeplitz",
     "Override",
@@ -60,6 +70,7 @@ __all__ = [
     "Solve",
     "Toeplitz",
     "Training",
+    "WithReplacement",
     "bands",
     "batch_size",
     "bins",

@@ -6,7 +6,8 @@ exist is an unknown kind: there are no placeholders.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
@@ -32,6 +33,8 @@ class Kinds:
     default: str | None = None
     #: Reads a mapping whose kind is itself a choice: `kind: {choose: [...]}`.
     choice: type[Section] | None = None
+    #: Kinds that exist in the world but not here, each with the reason.
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def by_kind(self) -> dict[str, type[Section]]:
@@ -72,6 +75,8 @@ class Kinds:
             error = "missing"
         elif not isinstance(kind, str):
             error = wrong_type(kind, allowed)
+        elif (known := nearest_value(kind, self.refused)) is not None or kind in self.refused:
+            error = refuse("unknown-kind", self.refused[known or kind], allowed)
         else:
             message = f"no {self.what} of this kind exists: must be {allowed}"
             error = refuse("unknown-kind", message, allowed, nearest_value(kind, self.by_kind))

@@ -21,4 +21,13 @@ class Gaussian(Section):
     )
 
 
-Noise = Annotated[Gaussian, Kinds("noise", (Gaussian,), default="gaussian")]
+class Laplace(Section):
+    """Laplace noise on a number: the sum of contributions that are clipped to [−1, 1] in units of the clip norm."""
+
+    kind: Literal["laplace"] = Field(description="Laplace noise on a single number.")
+    multiplier: Annotated[float | Solve, Number(NOISE_MULTIPLIER, blank=True)] = Field(
+        description="The scale b of the Laplace noise relative to the clip norm; its standard deviation is b√2."
+    )
+
+
+Noise = Annotated[Gaussian | Laplace, Kinds("noise", (Gaussian, Laplace), default="gaussian")]

@@ -3,7 +3,8 @@
 The participation rate p₀ is the long-run share of rounds that a record takes part in, whatever the sampler; the
 expected batch size is p₀ times the data set. The sampling probability p is what the sampler itself draws with: the same
 number for Poisson and fixed-size sampling, conditional on availability for b-min-sep sampling, p₀ = 1/(b − 1 + 1/p),
-and within the current part for cyclic Poisson sampling, p₀ = p/b. Balls in bins have none: p₀ = 1/T.
+and within the current part for cyclic Poisson sampling, p₀ = p/b. Balls in bins have none: p₀ = 1/T. With replacement
+p₀ is the expected number of times that a record is drawn in a round.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 
 from pyaccount.document.matrices import Dense, Identity, Toeplitz
 from pyaccount.document.ranges import RATE_AGREEMENT
-from pyaccount.document.samplers import BallsInBins, BMinSep, CyclicPoisson, Deterministic, FixedSize, Poisson
+from pyaccount.document.samplers import FIXED_DRAWS, BallsInBins, BMinSep, CyclicPoisson, Deterministic, Poisson
 from pyaccount.document.views import Body
 
 #: The fields that state a rate by themselves.
@@ -85,7 +86,7 @@ def participation_rate(body: Body) -> float:
         raise ValueError("a deterministic order has no sampling rate")
     if isinstance(body.sampler, BallsInBins):
         return 1.0 / bins(body)
-    if isinstance(body.sampler, FixedSize):
+    if isinstance(body.sampler, FIXED_DRAWS):
         assert body.training.dataset_size is not None
         return batch_size(body) / body.training.dataset_size
     rates = stated_rates(body)
@@ -128,13 +129,13 @@ def bins(body: Body) -> int:
 
 
 def batch_size(body: Body) -> int:
-    """The number of records in each batch of fixed-size sampling.
+    """The number of draws in each batch of a sampler that has a fixed one.
 
     Raises `ValueError` if the sampler is another one, or if the batch is still a blank.
     """
     records = body.training.dataset_size
-    if not isinstance(body.sampler, FixedSize) or records is None:
-        raise ValueError("only fixed-size sampling has a fixed batch size")
+    if not isinstance(body.sampler, FIXED_DRAWS) or records is None:
+        raise ValueError("this sampler has no fixed batch size")
     for field, rate in stated_rates(body).items():
         batch = number(body.training.expected_batch_size) if field == "expected_batch_size" else None
         return round(rate * records if batch is None else batch)

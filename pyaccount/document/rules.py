@@ -13,9 +13,19 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import BLANKS, SOLVE, Choose
 from pyaccount.document.matrices import Toeplitz
-from pyaccount.document.ranges import BINS, RATE_AGREEMENT
+from pyaccount.document.ranges import BINS, DRAWS, RATE_AGREEMENT
 from pyaccount.document.rates import RATE_FIELDS, bands, number, separation, stated_rates
-from pyaccount.document.samplers import BallsInBins, BMinSep, CyclicPoisson, Deterministic, FixedSize, Poisson
+from pyaccount.document.samplers import (
+    FIXED_DRAWS,
+    BallsInBins,
+    BMinSep,
+    CyclicPoisson,
+    Deterministic,
+    FixedSize,
+    MustOW,
+    MustWO,
+    Poisson,
+)
 from pyaccount.document.views import Body
 from pyaccount.errors import Path, Problem, path_text
 
@@ -97,8 +107,8 @@ def rate_is_given(document: Document, body: Body) -> Iterator[Problem]:
             "or expected_batch_size together with dataset_size"
         )
         yield document.problem("missing-key", body.at("training", "sampling_probability"), message)
-    elif isinstance(body.sampler, FixedSize):
-        message = "fixed-size sampling needs the size of its batches: give expected_batch_size"
+    elif isinstance(body.sampler, FIXED_DRAWS):
+        message = f"{body.sampler.kind} sampling needs the size of its batches: give expected_batch_size"
         yield document.problem("missing-key", body.at("training", "expected_batch_size"), message)
     elif isinstance(body.sampler, BMinSep | CyclicPoisson):
         message = (
@@ -119,8 +129,10 @@ def dataset_size_is_given(document: Document, body: Body) -> Iterator[Problem]:
     training = body.training
     batch = training.expected_batch_size
     reason = None
-    if isinstance(body.sampler, FixedSize):
-        reason = "fixed-size sampling draws from a known number of records"
+    if isinstance(body.sampler, FIXED_DRAWS):
+        reason = f"{body.sampler.kind} sampling draws from a known number of records"
+        if document.privacy.adjacency == "add-remove":
+            reason += "; under add-remove give a public lower bound on that of the larger data set"
     elif not isinstance(body.sampler, Deterministic) and batch == SOLVE:
         reason = "an expected batch size can be solved for only with a known number of records"
     elif not isinstance(body.sampler, Deterministic) and batch is not None:
@@ -136,22 +148,25 @@ def dataset_size_is_given(document: Document, body: Body) -> Iterator[Problem]:
 def batch_fits(document: Document, body: Body) -> Iterator[Problem]:
     """No round has more records than there are."""
     batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
+    if isinstance(body.sampler, FIXED_DRAWS) and not isinstance(body.sampler, FixedSize):
+        # Records may be drawn several times.
+        return
     if batch is not None and records is not None and batch > records:
         message = f"a batch of {batch:.17g} is larger than the data set, which has {records:.17g} records"
         yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
 
 
 def batch_is_whole(document: Document, body: Body) -> Iterator[Problem]:
-    """Fixed-size sampling draws a whole number of records, at least one."""
+    """A fixed number of draws is a whole number, at least one."""
     training = body.training
     records = number(training.dataset_size)
-    if not isinstance(body.sampler, FixedSize):
+    if not isinstance(body.sampler, FIXED_DRAWS):
         return
+    what = f"{body.sampler.kind} sampling draws a whole number of records"
     batch = number(training.expected_batch_size)
     if batch is not None:
         if batch != round(batch):
-            message = "fixed-size sampling draws a whole number of records"
-            yield document.problem("fractional-batch", body.at("training", "expected_batch_size"), message)
+            yield document.problem("fractional-batch", body.at("training", "expected_batch_size"), what)
         return
     if records is None or training.expected_batch_size is not None:
         return
@@ -159,10 +174,40 @@ def batch_is_whole(document: Document, body: Body) -> Iterator[Problem]:
         drawn = rate * records
         if round(drawn) == 0 or abs(drawn - round(drawn)) > min(RATE_AGREEMENT * records, _WHOLE + _ROUNDING * drawn):
             message = (
-                f"fixed-size sampling draws a whole number of records, at least one, "
-                f"but this share of {records:_} records is {drawn:.10g}; give expected_batch_size instead"
+                f"{what}, at least one, but this share of {records:_} records is {drawn:.10g}; "
+                "give expected_batch_size instead"
             )
             yield document.problem("fractional-batch", body.at("training", field), message)
+
+
+def draws_with_replacement(document: Document, body: Body) -> Iterator[Problem]:
+    """What sampling with replacement, in one stage or two, can draw."""
+    sampler = body.sampler
+    if not isinstance(sampler, FIXED_DRAWS) or isinstance(sampler, FixedSize):
+        return
+    path = body.at("training", "expected_batch_size")
+    for field in RATE_FIELDS:
+        if number(getattr(body.training, field)) is not None:
+            message = (
+                f"{sampler.kind} may draw a record several times, so no probability or rate says how many it draws"
+            )
+            yield document.problem("contradiction", body.at("training", field), message, allowed="expected_batch_size")
+    batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
+    if batch is not None and batch not in DRAWS and batch == round(batch):
+        message = f"the number of draws with replacement must be {DRAWS.describe()}"
+        yield document.problem("out-of-range", path, message, allowed=DRAWS.describe())
+    subset = number(getattr(sampler, "subset_size", None))
+    if subset is None:
+        return
+    if isinstance(sampler, MustOW) and records is not None and subset > records:
+        message = f"the subset has distinct records, so no more than the {records:_} there are"
+        yield document.problem(
+            "contradiction", body.at("sampler", "subset_size"), message, allowed=f"at most {records}"
+        )
+    if isinstance(sampler, MustWO) and batch is not None and subset < batch:
+        message = f"a batch of {batch:g} cannot be drawn without replacement from a subset of {subset}"
+        allowed = f"at least {batch:g}"
+        yield document.problem("contradiction", body.at("sampler", "subset_size"), message, allowed=allowed)
 
 
 def rates_agree(document: Document, body: Body) -> Iterator[Problem]:
@@ -300,6 +345,7 @@ _BODY_RULES = (
     dataset_size_is_given,
     batch_fits,
     batch_is_whole,
+    draws_with_replacement,
     rates_agree,
     blank_batch_is_free,
     deterministic_order,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pyaccount.document.fields import Choice, Number
 from pyaccount.document.kinds import Kinds, Section
-from pyaccount.document.ranges import BINS, PARTICIPATIONS, PARTITIONS, SEPARATION
+from pyaccount.document.ranges import BINS, PARTICIPATIONS, PARTITIONS, ROUNDS_PER_SUBSET, SEPARATION, SUBSET_SIZE
 
 
 class Poisson(Section):
@@ -27,6 +27,55 @@ class FixedSize(Section):
     """
 
     kind: Literal["fixed-size"] = Field(description="Every round draws a uniform batch of a fixed size.")
+
+
+class WithReplacement(Section):
+    """Sampling with replacement: every round draws a batch of independent, uniformly random records.
+
+    A record may be drawn several times, and then counts as often. The number of draws is `training.expected_batch_size`, out of
+    `training.dataset_size` records.
+    """
+
+    kind: Literal["with-replacement"] = Field(description="Every round draws independent uniform records, some twice.")
+
+
+class _TwoStages(Section):
+    """Every round draws a subset first, and then its batch from that subset."""
+
+    subset_size: Annotated[int, Number(SUBSET_SIZE, whole=True)] = Field(
+        description="b: how many records (or draws) the subset of a round has, from which its batch is drawn."
+    )
+    rounds_per_subset: Annotated[int, Number(ROUNDS_PER_SUBSET, whole=True)] = Field(
+        default=1,
+        description="How many rounds draw from one subset. Only 1 can be analysed: a fresh one for each round.",
+    )
+
+
+class MustOW(_TwoStages):
+    """MUST.OW: a uniformly random subset of distinct records, then draws from it with replacement.
+
+    The number of draws is `training.expected_batch_size`.
+    """
+
+    kind: Literal["must-ow"] = Field(description="A subset without replacement, then a batch from it with replacement.")
+
+
+class MustWO(_TwoStages):
+    """MUST.WO: a subset drawn with replacement, then a batch of its draws without replacement.
+
+    The same as sampling with replacement, whatever the subset's size.
+    """
+
+    kind: Literal["must-wo"] = Field(description="A subset with replacement, then a batch from it without replacement.")
+
+
+class MustWW(_TwoStages):
+    """MUST.WW: a subset drawn with replacement, then draws from it with replacement.
+
+    The number of draws is `training.expected_batch_size`.
+    """
+
+    kind: Literal["must-ww"] = Field(description="A subset with replacement, then a batch from it with replacement.")
 
 
 class BMinSep(Section):
@@ -82,7 +131,43 @@ class Deterministic(Section):
     )
 
 
+#: The samplers whose batches have a fixed number of draws, and those of them that draw from a subset.
+FIXED_DRAWS = (FixedSize, WithReplacement, MustOW, MustWO, MustWW)
+TWO_STAGES = (MustOW, MustWO, MustWW)
+
+#: Kinds that people ask for and that have no bound to offer, each with the reason and what is near it.
+REFUSED = {
+    "shuffle": (
+        "no tight bound is known for going through a shuffled data set in batches, and those of Poisson sampling do not hold for "
+        "it; balls-in-bins puts every record in a random batch of the epoch and is analysed, so is fixed-size, which draws afresh"
+    ),
+}
+
 Sampler = Annotated[
-    Poisson | FixedSize | BMinSep | BallsInBins | CyclicPoisson | Deterministic,
-    Kinds("sampler", (Poisson, FixedSize, BMinSep, BallsInBins, CyclicPoisson, Deterministic)),
+    Poisson
+    | FixedSize
+    | WithReplacement
+    | MustOW
+    | MustWO
+    | MustWW
+    | BMinSep
+    | BallsInBins
+    | CyclicPoisson
+    | Deterministic,
+    Kinds(
+        "sampler",
+        (
+            Poisson,
+            FixedSize,
+            WithReplacement,
+            MustOW,
+            MustWO,
+            MustWW,
+            BMinSep,
+            BallsInBins,
+            CyclicPoisson,
+            Deterministic,
+        ),
+        refused=REFUSED,
+    ),
 ]

@@ -46,7 +46,7 @@ class Training(Section):
         default=None, description="The number of records in the data set."
     )
     expected_batch_size: Annotated[float | Solve | None, Number(ranges.EXPECTED_BATCH_SIZE, blank=True)] = Field(
-        default=None, description="The expected number of records in a round; with fixed-size sampling, the number."
+        default=None, description="The expected number of records in a round; the number of draws where that is fixed."
     )
     sampling_probability: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
         default=None, description="The probability with which a record that is available joins a round."

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount.document import FIXED_DRAWS
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.plan.common import whole
 from pyaccount.plan.plan import compile_document
@@ -41,7 +42,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
     if document.privacy.adjacency == "add-remove":
         # The chain of neighbours passes through smaller data sets, where a fixed batch is a larger share.
         for body in document.bodies:
-            if body.sampler.kind == "fixed-size" and body.training.dataset_size is not None:
+            if isinstance(body.sampler, FIXED_DRAWS) and body.training.dataset_size is not None:
                 path = (*body.path, "training", "dataset_size")
                 single = single.with_value(path, body.training.dataset_size - group + 1)
     bounds = compile_document(single).bounds()

@@ -13,7 +13,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import separation
+from pyaccount.document import FIXED_DRAWS, FixedSize, MustWO, separation
+from pyaccount.document.ranges import DRAWS
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.progress import Report
@@ -126,15 +127,17 @@ def solve(document: Document, engine: Engine, report: Report) -> Solution:
     if name == "iterations":
         return _largest_whole(search, MOST_ITERATIONS, "iteration")
     if name == "group_size":
-        sizes = [body.training.dataset_size for body in document.bodies if body.sampler.kind == "fixed-size"]
+        sizes = [body.training.dataset_size for body in document.bodies if isinstance(body.sampler, FIXED_DRAWS)]
         return _largest_whole(search, min([10_000, *(size for size in sizes if size is not None)]), "record")
     body = next(body for body in document.bodies if (*body.path, "training", "expected_batch_size") == search.path)
     assert body.training.dataset_size is not None  # the document's rules require it for this blank
     spare = 0
-    if body.sampler.kind == "fixed-size" and document.privacy.adjacency == "add-remove":
+    if isinstance(body.sampler, FixedSize) and document.privacy.adjacency == "add-remove":
         assert document.privacy.group_size != "solve"
         spare = document.privacy.group_size
     most = body.training.dataset_size - spare
+    if isinstance(body.sampler, FIXED_DRAWS) and not isinstance(body.sampler, FixedSize):
+        most = int(DRAWS.maximum) if not isinstance(body.sampler, MustWO) else body.sampler.subset_size
     if body.sampler.kind == "cyclic-poisson":
         # A batch comes from one of the parts.
         most //= separation(body) or 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BallsInBins, BMinSep, CyclicPoisson, Identity, bins, separation
+from pyaccount.document import BallsInBins, BMinSep, CyclicPoisson, Identity, Laplace, bins, separation
 from pyaccount.plan.common import number, rounds, whole
 from pyaccount.plan.deterministic import participations
+from pyaccount.plan.laplace import laplace
 from pyaccount.plan.reduction import DirectedBounds, combine, gaussian, tight
 from pyaccount.plan.strategy import SLACK, strategy
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def unamplified_bounds(document: Document) -> DirectedBounds:
-    """One Gaussian mechanism: each body's run with the participations of a record revealed and as bad as they can be.
+    """One Gaussian mechanism, and Laplace releases: each body's run with a record's participations revealed and as bad as can be.
 
     The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows. A
     mixture is dominated by its worst component (joint quasi-convexity of the hockey stick), so this bounds the sampled
@@ -24,6 +25,10 @@ def unamplified_bounds(document: Document) -> DirectedBounds:
     sensitivity = float(whole(document.privacy.group_size)) * (2 if document.privacy.adjacency == "replace-one" else 1)
     parts = []
     for body in document.bodies:
+        if isinstance(body.noise, Laplace):
+            part = laplace(sensitivity, number(body.noise.multiplier))
+            parts.append(tight(part, part, body.count * participations(body)))
+            continue
         shift, count = _worst(document, body)
         part = gaussian(sensitivity * shift, number(body.noise.multiplier))
         parts.append(tight(part, part, count))

@@ -100,9 +100,13 @@ def separation_of(body: Body) -> int:
 
 
 def _assumptions(document: Document, body: Body, m: str) -> tuple[str, ...]:
+    return (*basic_assumptions(document.privacy, body), *order_assumptions(body, m))
+
+
+def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
+    """What a deterministic order assumes of the run: at most m participations."""
     apart = separation_of(body)
     return (
-        *basic_assumptions(document.privacy, body),
         "Which records take part in which round is fixed beforehand, does not depend on the data, and does not change for "
         "the other records when a record is added, removed or replaced.",
         f"No record takes part in more than {m} rounds of a run"

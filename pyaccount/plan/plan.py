@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError, path_text
-from pyaccount.plan import cyclic_poisson, deterministic, fixed_size, poisson, sampled
+from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
 from pyaccount.plan.strategy import strategy
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 REDUCERS: dict[str, Callable[[Document, Body], Reduction]] = {
     "poisson": poisson.reduce,
-    "fixed-size": fixed_size.reduce,
+    **dict.fromkeys(fixed_draws.LAWS, fixed_draws.reduce),
     "b-min-sep": sampled.reduce,
     "balls-in-bins": sampled.reduce,
     "cyclic-poisson": cyclic_poisson.reduce,
@@ -28,7 +28,7 @@ REDUCERS: dict[str, Callable[[Document, Body], Reduction]] = {
 }
 
 #: The samplers whose rounds are analysed one by one, which a matrix would tie together.
-ROUND_BY_ROUND = ("poisson", "fixed-size")
+ROUND_BY_ROUND = ("poisson", *fixed_draws.LAWS)
 
 #: The relative width of the answer's interval where the document does not say.
 COMPOSED_TOLERANCE, SAMPLED_TOLERANCE = 1e-4, 1e-2
@@ -225,6 +225,8 @@ def _compile_one(document: Document) -> Plan:
 
 
 def _reducer(document: Document, body: Body) -> Callable[[Document, Body], Reduction]:
+    if body.noise.kind == "laplace":
+        return laplace.reduce
     if body.sampler.kind == "poisson" and document.accounting.method == "monte-carlo":
         # b-min-sep with b = 1 is Poisson sampling.
         return sampled.reduce

@@ -129,7 +129,7 @@ NOT_SOLVED = [
     ({14: "  multiplier: -1"}, [("out-of-range", "noise.multiplier")]),
     ({14: "  multiplier: x"}, [("wrong-type", "noise.multiplier")]),
     ({14: "  kind: gaussian"}, [("missing-key", "noise.multiplier")]),
-    ({14: "  kind: laplace\n  multiplier: 1"}, [("unknown-kind", "noise.kind")]),
+    ({14: "  kind: cauchy\n  multiplier: 1"}, [("unknown-kind", "noise.kind")]),
     ({13: "noise: 3", 14: None}, [("wrong-type", "noise")]),
 ]
 

@@ -42,7 +42,7 @@ def test_rates(sampler: str, training: str, rate: float, batch: int | None, tmp_
     (body,) = load_text(tmp_path, text).bodies
     assert sampling_probability(body) == pytest.approx(rate, rel=1e-15)
     if batch is None:
-        with pytest.raises(ValueError, match="fixed-size"):
+        with pytest.raises(ValueError, match="no fixed batch size"):
             batch_size(body)
     else:
         assert batch_size(body) == batch

@@ -80,7 +80,7 @@ def test_rates(case: tuple[str, str, str, int, float, float, float | None], tmp_
     assert participation_rate(body) == pytest.approx(rate, rel=1e-14)
     assert sampling_probability(body) == pytest.approx(probability, rel=1e-14)
     assert expected_batch_size(body) == (None if batch is None else pytest.approx(batch, rel=1e-14))
-    with pytest.raises(ValueError, match="fixed-size"):
+    with pytest.raises(ValueError, match="no fixed batch size"):
         batch_size(body)
 
 

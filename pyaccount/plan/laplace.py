@@ -1,0 +1,76 @@
+"""Laplace noise on a number that is released as it is: no sampling, no matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import DocumentError
+from pyaccount.plan.common import ADJACENCY, number, shown, whole
+from pyaccount.plan.deterministic import order_assumptions, participations
+from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, tight
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+
+SCALAR = (
+    "Each release is a single number, the sum of contributions clipped to [−1, 1] in units of the clip norm; nothing else about "
+    "them is released."
+)
+NOISE = (
+    "Fresh Laplace noise with scale b times the clip norm is added to every released number, drawn from a generator that cannot "
+    "be predicted and at a resolution that does not reveal the number's last digits."
+)
+
+
+def reduce(document: Document, body: Body) -> Reduction:
+    """Lap(0, b) against Lap(k, b) (2k under replace-one) in every round in which the group takes part."""
+    _refuse(document, body)
+    privacy = document.privacy
+    factor = 2 if privacy.adjacency == "replace-one" else 1
+    k, scale = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "b")
+
+    def bounds() -> DirectedBounds:
+        part = laplace(factor * whole(privacy.group_size), number(body.noise.multiplier))
+        return tight(part, part, body.count * participations(body))
+
+    m = "m" if body.training.iterations == "solve" else str(participations(body))
+    return Reduction(
+        path=body.path,
+        subject="a number with Laplace noise",
+        theorem="the Laplace mechanism",
+        source="Dwork, McSherry, Nissim & Smith 2006; attained when the records of the group share their rounds",
+        pair=f"Lap({'' if factor == 1 else '2·'}{k}, {scale}) against Lap(0, {scale})",
+        rounds=m if body.count == 1 else f"{body.count} × {m}",
+        tight=True,
+        remark=None,
+        assumptions=(ADJACENCY[privacy.adjacency], SCALAR, NOISE, *order_assumptions(body, m)),
+        components=1,
+        bounds=bounds,
+    )
+
+
+def laplace(sensitivity: float, scale: float) -> Part:
+    """The Laplace mechanism with this sensitivity."""
+    return Part("laplace", (float(sensitivity), scale))
+
+
+def _refuse(document: Document, body: Body) -> None:
+    problems = []
+    if body.sampler.kind != "none":
+        problems.append(
+            document.problem(
+                "no-valid-bound",
+                body.at("sampler", "kind"),
+                "Laplace noise is analysed for numbers released without sampling; what one draw of a sampler does to a Laplace "
+                "mechanism is told by a document of kind amplification",
+                allowed="none",
+            )
+        )
+    if body.matrix.kind != "identity":
+        message = "the noise of Laplace releases is independent: a matrix does not apply"
+        problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed="identity"))
+    if document.accounting.method == "monte-carlo":
+        message = "Laplace releases are composed, not sampled"
+        problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
+    if problems:
+        raise DocumentError(problems)

@@ -1,0 +1,249 @@
+"""Documents with batches of a fixed number of draws, and with Laplace noise: known numbers, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath as mp  # type: ignore[import-untyped]
+import pytest
+
+import pyaccount
+from pyaccount.errors import DocumentError
+
+
+def document(sampler: dict[str, Any], adjacency: str = "replace-one", **changes: Any) -> dict[str, Any]:
+    """500 rounds at σ = 1 and δ = 1e-5 of 10 draws from 1000 records, unless changed."""
+    return {
+        "pyaccount": 1,
+        "name": "draws",
+        "privacy": {"adjacency": adjacency, "epsilon": "solve", "delta": 1e-5},
+        "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 500},
+        "sampler": sampler,
+        "noise": {"multiplier": 1.0},
+    } | changes
+
+
+def interval(raw: dict[str, Any]) -> tuple[float, float]:
+    guarantee = pyaccount.certify(raw).data.guarantee
+    return guarantee.epsilon_lower, guarantee.epsilon
+
+
+def test_the_known_numbers() -> None:
+    """Recomputed from the formulas; the pair in circulation says 1.96 and 1.98."""
+    low, high = interval(document({"kind": "fixed-size"}))
+    assert round(low, 2) == 10.28
+    assert high == pytest.approx(11.05, abs=0.005)
+    low, high = interval(document({"kind": "with-replacement"}))
+    assert round(low, 1) == 13.5
+    assert high == pytest.approx(14.2, abs=0.05)
+
+
+def test_two_stages_with_and_then_without_replacement_is_with_replacement() -> None:
+    for adjacency in ("add-remove", "zero-out", "replace-one"):
+        plain = interval(document({"kind": "with-replacement"}, adjacency))
+        assert interval(document({"kind": "must-wo", "subset_size": 40}, adjacency)) == plain
+
+
+def test_a_subset_of_everything_is_sampling_with_replacement() -> None:
+    """MUST.OW with b = N has the law of sampling with replacement, and one of its three bounds."""
+    (_, hull), (_, joint) = (
+        interval(document(sampler))
+        for sampler in ({"kind": "with-replacement"}, {"kind": "must-ow", "subset_size": 1000})
+    )
+    assert hull < joint
+
+
+@pytest.mark.parametrize("kind", ["with-replacement", "must-ow", "must-ww"])
+def test_one_draw_is_a_batch_of_one(kind: str) -> None:
+    sampler = {"kind": kind} | ({"subset_size": 50} if kind.startswith("must") else {})
+    training = {"dataset_size": 1000, "expected_batch_size": 1, "iterations": 500}
+    for adjacency in ("zero-out", "replace-one"):
+        drawn = interval(document(sampler, adjacency, training=training))
+        assert drawn == pytest.approx(
+            interval(document({"kind": "fixed-size"}, adjacency, training=training)), rel=2e-4
+        )
+
+
+def test_adding_a_record_is_attained_with_replacement_and_bounded_in_two_stages() -> None:
+    certificate = pyaccount.certify(document({"kind": "with-replacement"}, "add-remove")).data
+    assert certificate.reductions[0].tight
+    assert certificate.guarantee.epsilon_lower > 0.999 * certificate.guarantee.epsilon
+    for kind in ("must-ow", "must-ww"):
+        data = pyaccount.certify(document({"kind": kind, "subset_size": 500}, "add-remove")).data
+        assert not data.reductions[0].tight
+        assert data.guarantee.epsilon_lower < data.guarantee.epsilon
+
+
+def test_larger_data_sets_are_more_private() -> None:
+    for sampler in ({"kind": "with-replacement"}, {"kind": "must-ow", "subset_size": 100}):
+        training = {"dataset_size": 2000, "expected_batch_size": 10, "iterations": 500}
+        assert interval(document(sampler, training=training))[1] < interval(document(sampler))[1]
+
+
+def test_certificates_say_why() -> None:
+    data = pyaccount.certify(document({"kind": "with-replacement"})).data
+    assert "not upper bounds" in (data.reductions[0].remark or "")
+    assert data.phases[0].sampling_probability is None
+    assert data.phases[0].distinct_records == pytest.approx(1000 * (1 - 0.999**10), rel=1e-12)
+    assert any("draws from the whole data set" in text for text in data.assumptions)
+
+
+def test_the_largest_batch_is_solved() -> None:
+    training = {"dataset_size": 1000, "expected_batch_size": "solve", "iterations": 100}
+    privacy = {"adjacency": "replace-one", "epsilon": 3.0, "delta": 1e-5}
+    raw = document({"kind": "with-replacement"}, training=training, privacy=privacy, noise={"multiplier": 2.0})
+    certificate = pyaccount.certify(raw)
+    assert certificate.data.solved is not None
+    value = certificate.data.solved.value
+    assert isinstance(value, int)
+    larger = training | {"expected_batch_size": value + 1}
+    assert not pyaccount.certify(raw | {"training": larger}).holds
+
+
+TRAINING = {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 500}
+REFUSED: list[tuple[dict[str, Any], str, dict[str, Any], str, str]] = [
+    ({"kind": "must-wo", "subset_size": 9}, "zero-out", {}, "sampler.subset_size", "without replacement"),
+    ({"kind": "must-ow", "subset_size": 1001}, "zero-out", {}, "sampler.subset_size", "distinct"),
+    ({"kind": "must-ow", "subset_size": 1000}, "add-remove", {}, "sampler.subset_size", "999 records"),
+    ({"kind": "fixed-size"}, "add-remove", {"training": TRAINING | {"expected_batch_size": 1000}}, "training", "999"),
+    ({"kind": "must-ow", "subset_size": 50, "rounds_per_subset": 5}, "zero-out", {}, "sampler", "fresh subset"),
+    (
+        {"kind": "with-replacement"},
+        "add-remove",
+        {"training": {"expected_batch_size": 10, "iterations": 5}},
+        "training",
+        "bound",
+    ),
+    (
+        {"kind": "with-replacement"},
+        "zero-out",
+        {"training": TRAINING | {"participation_rate": 0.01}},
+        "training",
+        "several",
+    ),
+    (
+        {"kind": "with-replacement"},
+        "zero-out",
+        {"training": TRAINING | {"expected_batch_size": 2e6}},
+        "training",
+        "at most",
+    ),
+    (
+        {"kind": "with-replacement"},
+        "zero-out",
+        {"training": TRAINING | {"expected_batch_size": 2.5}},
+        "training",
+        "whole",
+    ),
+    ({"kind": "shuffle"}, "zero-out", {}, "sampler.kind", "balls-in-bins"),
+    ({"kind": "shuffled"}, "zero-out", {}, "sampler.kind", "balls-in-bins"),
+    ({"kind": "must-ow"}, "zero-out", {}, "sampler.subset_size", "missing"),
+    (
+        {"kind": "must-ww", "subset_size": 50},
+        "zero-out",
+        {"privacy": {"adjacency": "zero-out", "group_size": 2, "epsilon": "solve", "delta": 1e-5}},
+        "privacy.group_size",
+        "single records",
+    ),
+    ({"kind": "poisson"}, "zero-out", {"noise": {"kind": "laplace", "multiplier": 1}}, "sampler.kind", "amplification"),
+    (
+        {"kind": "none"},
+        "zero-out",
+        {
+            "noise": {"kind": "laplace", "multiplier": 1},
+            "training": {"iterations": 5},
+            "matrix": {"kind": "banded-square-root", "bands": 2},
+        },
+        "matrix.kind",
+        "independent",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sampler", "adjacency", "changes", "path", "words"), REFUSED)
+def test_what_is_not_covered_is_refused(
+    sampler: dict[str, Any], adjacency: str, changes: dict[str, Any], path: str, words: str
+) -> None:
+    with pytest.raises(DocumentError) as caught:
+        pyaccount.compile(document(sampler, adjacency, **changes))
+    assert any(words in str(problem.render()) and path in problem.render() for problem in caught.value.problems)
+
+
+def laplace_after(theta: float, rest: Any, epsilon: mp.mpf) -> mp.mpf:
+    """δ(ε) of a Laplace release, its loss law written out, before a mechanism with the profile `rest`."""
+    theta = mp.mpf(theta)
+    inner = mp.quad(lambda x: mp.exp((x - theta) / 2) / 4 * rest(epsilon - x), mp.linspace(-theta, theta, 9))
+    return rest(epsilon - theta) / 2 + mp.exp(-theta) / 2 * rest(epsilon + theta) + inner
+
+
+def laplace(theta: float) -> Any:
+    theta = mp.mpf(theta)
+
+    def delta(epsilon: mp.mpf) -> mp.mpf:
+        if epsilon >= theta:
+            return mp.mpf(0)
+        return 1 - mp.exp(epsilon) if epsilon <= -theta else 1 - mp.exp((epsilon - theta) / 2)
+
+    return delta
+
+
+def gaussian(mu: float) -> Any:
+    m = mp.mpf(mu)
+    return lambda e: mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
+
+
+def releases(
+    *noises: dict[str, Any], group: int = 1, adjacency: str = "zero-out", epsilon: float = 0.7
+) -> dict[str, Any]:
+    phases = [{"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": noise} for noise in noises]
+    privacy = {"adjacency": adjacency, "group_size": group, "epsilon": epsilon, "delta": "solve"}
+    return {"pyaccount": 1, "name": "releases", "privacy": privacy, "phases": phases}
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.5, 0.5), (0.5, 1.0)])
+def test_two_laplace_releases(first: float, second: float) -> None:
+    """θ = 1/b; the exact law of the two losses, by quadrature."""
+    raw = releases(*({"kind": "laplace", "multiplier": 1 / theta} for theta in (first, second)))
+    guarantee = pyaccount.certify(raw).data.guarantee
+    exact = laplace_after(first, laplace(second), mp.mpf(0.7))
+    assert guarantee.delta_lower <= exact <= guarantee.delta
+    assert guarantee.delta < exact * (1 + mp.mpf("1e-3"))
+
+
+def test_a_laplace_release_beside_a_gaussian_one() -> None:
+    raw = releases({"kind": "laplace", "multiplier": 2.0}, {"multiplier": 1.6})
+    guarantee = pyaccount.certify(raw).data.guarantee
+    exact = laplace_after(0.5, gaussian(1 / 1.6), mp.mpf(0.7))
+    assert guarantee.delta_lower <= exact <= guarantee.delta
+    assert guarantee.delta < exact * (1 + mp.mpf("1e-3"))
+
+
+def test_pure_privacy_adds_up() -> None:
+    """Two releases with θ = 1/2 are (1, 0)-private; for groups and replacement θ grows."""
+    for group, adjacency, total in ((1, "zero-out", 1.0), (2, "zero-out", 2.0), (1, "replace-one", 2.0)):
+        noise = {"kind": "laplace", "multiplier": 2.0}
+        raw = releases(noise, noise, group=group, adjacency=adjacency, epsilon=total * (1 - 1e-12))
+        raw["privacy"] |= {"epsilon": "solve", "delta": 1e-12}
+        guarantee = pyaccount.certify(raw).data.guarantee
+        assert guarantee.epsilon <= total * (1 + 1e-4)
+        assert guarantee.epsilon_lower == pytest.approx(total, rel=1e-3)
+
+
+def test_laplace_noise_is_solved_for() -> None:
+    raw = {
+        "pyaccount": 1,
+        "name": "count",
+        "privacy": {"adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6},
+        "training": {"iterations": 1},
+        "sampler": {"kind": "none"},
+        "noise": {"kind": "laplace", "multiplier": "solve"},
+    }
+    certificate = pyaccount.certify(raw)
+    scale = certificate.noise_multiplier
+    assert scale is not None
+    # 1 − e^{(1 − 1/b)/2} = 1e-6.
+    assert scale == pytest.approx(1 / (1 - 2 * math.log1p(-1e-6)), rel=1e-4)
+    assert certificate.data.utility is None
+    assert certificate.data.phases[0].noise == "laplace"
+    assert "Laplace" in certificate.data.noise_convention
