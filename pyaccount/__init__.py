@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate, Interval, Profile
-    from pyaccount.document import Document
+    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.comparison import Comparison
+    from pyaccount.document import Amplification, Document
     from pyaccount.errors import (
         CertificateError,
         DocumentError,
         DomainError,
         LimitError,
+        MissingExtraError,
         NumericsError,
         Problem,
         PyaccountError,
@@ -26,19 +29,24 @@ if TYPE_CHECKING:
     from pyaccount.plan import Plan
 
 __all__ = [
+    "AmplificationCertificate",
     "Certificate",
     "CertificateError",
+    "Comparison",
     "Document",
     "DocumentError",
     "DomainError",
     "Interval",
     "LimitError",
+    "MissingExtraError",
     "NumericsError",
     "Plan",
     "Problem",
     "Profile",
     "PyaccountError",
+    "amplify",
     "certify",
+    "compare",
     "compile",
     "load",
 ]
@@ -47,7 +55,9 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 
 #: Where each public name lives; modules load when a name is first used, so that importing pyaccount costs nothing.
 _HOMES = {
+    "AmplificationCertificate": "pyaccount.certificate.amplification",
     "Certificate": "pyaccount.certificate",
+    "Comparison": "pyaccount.certificate.comparison",
     "Interval": "pyaccount.certificate",
     "Profile": "pyaccount.certificate",
     "Document": "pyaccount.document",
@@ -58,6 +68,7 @@ _HOMES = {
             "DocumentError",
             "DomainError",
             "LimitError",
+            "MissingExtraError",
             "NumericsError",
             "Problem",
             "PyaccountError",
@@ -114,3 +125,41 @@ def certify(
 
     with progress_bar() as report:
         return plan.run(threads=threads, time_limit=time_limit, report=report)
+
+
+def amplify(
+    source: Source | Amplification, *, overrides: Sequence[str | tuple[str, object]] = ()
+) -> AmplificationCertificate:
+    """What one draw by a sampler does to a mechanism that is run once: a document of kind amplification.
+
+    Raises `DocumentError`, also for documents of another kind.
+    """
+    from pyaccount.certificate.amplification import amplify as compute
+    from pyaccount.document import Document, load_any
+
+    document = load_any(source, overrides=overrides)
+    if isinstance(document, Document):
+        message = "this describes a mechanism; amplify reads documents of kind amplification"
+        from pyaccount.errors import DocumentError
+
+        raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
+    return compute(document)
+
+
+def compare(
+    sources: Sequence[Source | Document],
+    *,
+    overrides: Sequence[str | tuple[str, object]] = (),
+    threads: int = 0,
+    progress: bool = False,
+) -> Comparison:
+    """Certify several documents and lay the results side by side. Raises as `certify`, before the work where it can."""
+    from pyaccount.certificate.comparison import compare as compute
+
+    plans = [compile(load(source, overrides=overrides)) for source in sources]
+    if not progress:
+        return compute(plans, threads=threads)
+    from pyaccount.execute.bar import progress_bar
+
+    with progress_bar() as report:
+        return compute(plans, threads=threads, report=report)

@@ -76,6 +76,21 @@ def copies(
     `sampler` is fixed-size, with-replacement, must-ow or must-ww; the subset's size matters to the last two only.
     """
 
+def amplify(
+    epsilons: Sequence[float],
+    *,
+    base: str,
+    noise_multiplier: float = 0.0,
+    deltas: Sequence[float] = (),
+    probability: float | None = None,
+    draw: tuple[str, int, int, int] | None = None,
+) -> list[tuple[float, float, float, float]]:
+    """What one draw does to a base mechanism, for each ε: (δ₁, η, ε′, δ′), all upper bounds.
+
+    `base` is laplace or gaussian with its noise relative to the sensitivity to one substitution, or stated with δ for groups of
+    1, 2, …; the draw is a `probability` (Poisson) or (sampler, data set, batch, subset).
+    """
+
 def answer_all(
     questions: Sequence[tuple[Sequence[tuple[Profile, int]], float | None, float | None, float]],
     *,

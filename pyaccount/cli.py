@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pyaccount.document import Document
+    from pyaccount.document import Amplification, Document
     from pyaccount.execute.progress import Report
 
 HOLDS, FAILS, WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -58,6 +58,7 @@ def commands() -> None:
 )
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Fix the seed of sampled methods, as accounting.seed.")
 @click.option("--quiet", is_flag=True, help="No progress; print the certificate only if --format is given.")
+@click.option("--plot", metavar="FILE", help="Draw the aligned privacy profile of an amplification (svg, png, pdf).")
 def certify(
     document: str,
     overrides: tuple[str, ...],
@@ -66,19 +67,27 @@ def certify(
     threads: int,
     seed: int | None,
     quiet: bool,
+    plot: str | None,
 ) -> int:
-    """Certify DOC: fill its blank, or check its claim.
+    """Certify DOC: fill its blank, check its claim, or tell what one draw does (kind: amplification).
 
     \b
     pyaccount certify training.yaml
     pyaccount certify training.yaml --set privacy.epsilon=4 -o training.cert.json
     """
+    from pyaccount.document import Document  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
-    if output is not None:
-        _check_writable(Path(output))
+    for path in (output, plot):
+        if path is not None:
+            _check_writable(Path(path))
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
-    plan = compile_document(_load(document, changes))
+    loaded = _load_any(document, changes)
+    if not isinstance(loaded, Document):
+        return _amplify(loaded, output=output, form=form, plot=plot, quiet=quiet)
+    if plot is not None:
+        raise click.UsageError("--plot is for documents of kind amplification")
+    plan = compile_document(loaded)
     with _progress(quiet=quiet) as report:
         certificate = plan.run(threads=threads, report=report)
     if output is not None:
@@ -102,9 +111,17 @@ def certify(
 def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int) -> int:
     """Show how DOC would be analysed: each theorem, the engine, the cost. Nothing is computed, unless --estimate asks."""
     from pyaccount.certificate.plan_text import print_plan  # noqa: PLC0415
+    from pyaccount.document import Document  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
-    compiled = compile_document(_load(document, overrides))
+    loaded = _load_any(document, overrides)
+    if not isinstance(loaded, Document):
+        from pyaccount.certificate.amplification import print_amplification_plan  # noqa: PLC0415
+        from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
+
+        print_amplification_plan(_console(), compile_amplification(loaded))
+        return HOLDS
+    compiled = compile_document(loaded)
     found = None
     if estimate:
         from pyaccount.execute.sampling.forecast import forecast  # noqa: PLC0415
@@ -118,15 +135,66 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 @commands.command()
 @click.argument("documents", metavar="DOC...", nargs=-1, required=True)
 @overrides_option
-def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
-    """Report every error of each DOC, with file, line and column. Nothing is computed."""
+@click.option("-o", "--output", metavar="FILE", help="Write the comparison as JSON to FILE, whole or not at all.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", help="What to print [text]."
+)
+@click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
+def compare(documents: tuple[str, ...], overrides: tuple[str, ...], output: str | None, form: str, threads: int) -> int:
+    """Certify each DOC and lay the certificates side by side.
+
+    \b
+    pyaccount compare poisson.yaml fixed-size.yaml must.yaml --set privacy.delta=1e-6
+    pyaccount compare *.yaml --format markdown
+    """
+    from pyaccount.certificate.certificate import write_atomically  # noqa: PLC0415
+    from pyaccount.certificate.comparison import compare as compute  # noqa: PLC0415
+    from pyaccount.certificate.comparison import print_comparison  # noqa: PLC0415
     from pyaccount.errors import DocumentError  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
+
+    if output is not None:
+        _check_writable(Path(output))
+    plans, wrong = [], False
+    for document in documents:
+        try:
+            plans.append(compile_document(_load(document, overrides)))
+        except DocumentError as error:
+            click.echo(str(error), err=True)
+            wrong = True
+    if wrong:
+        return WRONG
+    with _progress(quiet=False) as report:
+        comparison = compute(plans, threads=threads, report=report)
+    if output is not None:
+        write_atomically(Path(output), comparison.to_json())
+    if form == "json":
+        click.echo(comparison.to_json(), nl=False)
+    elif form == "markdown":
+        click.echo(comparison.to_markdown(), nl=False)
+    else:
+        print_comparison(_console(wide=True), comparison)
+    return HOLDS if all(row.holds for row in comparison.rows) else FAILS
+
+
+@commands.command()
+@click.argument("documents", metavar="DOC...", nargs=-1, required=True)
+@overrides_option
+def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
+    """Report every error of each DOC, with file, line and column. Nothing is computed."""
+    from pyaccount.document import Document  # noqa: PLC0415
+    from pyaccount.errors import DocumentError  # noqa: PLC0415
+    from pyaccount.plan import compile_document  # noqa: PLC0415
+    from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
 
     status = HOLDS
     for document in documents:
         try:
-            compile_document(_load(document, overrides))
+            loaded = _load_any(document, overrides)
+            if isinstance(loaded, Document):
+                compile_document(loaded)
+            else:
+                compile_amplification(loaded)
         except DocumentError as error:
             click.echo(str(error), err=True)
             status = WRONG
@@ -136,9 +204,13 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
 
 
 @commands.command()
-@click.argument("which", type=click.Choice(["mechanism", "certificate"]), default="mechanism")
+@click.argument(
+    "which",
+    type=click.Choice(["mechanism", "certificate", "amplification", "amplification-certificate", "comparison"]),
+    default="mechanism",
+)
 def schema(which: str) -> int:
-    """Print the JSON Schema of mechanism documents or of certificates."""
+    """Print the JSON Schema of documents, certificates or comparisons."""
     import json  # noqa: PLC0415
 
     from pyaccount.schemas import SCHEMAS  # noqa: PLC0415
@@ -162,11 +234,34 @@ def _load(document: str, overrides: tuple[str, ...]) -> Document:
     return load(document, overrides=overrides)
 
 
-def _console() -> Console:
+def _load_any(document: str, overrides: tuple[str, ...]) -> Document | Amplification:
+    from pyaccount.document import load_any  # noqa: PLC0415
+
+    return load_any(document, overrides=overrides)
+
+
+def _amplify(document: Amplification, *, output: str | None, form: str | None, plot: str | None, quiet: bool) -> int:
+    from pyaccount.certificate.amplification import amplify, print_amplification  # noqa: PLC0415
+
+    certificate = amplify(document)
+    if plot is not None:
+        from pyaccount.certificate.picture import aligned_profile  # noqa: PLC0415
+
+        aligned_profile(certificate, Path(plot))
+    if output is not None:
+        certificate.save(output)
+    if form == "json":
+        click.echo(certificate.to_json(), nl=False)
+    elif form == "text" or not quiet:
+        print_amplification(_console(), certificate)
+    return HOLDS
+
+
+def _console(*, wide: bool = False) -> Console:
     """A console for stdout: the terminal's width there, a fixed one in files and pipes."""
     from rich.console import Console  # noqa: PLC0415
 
-    return Console() if sys.stdout.isatty() else Console(width=110)
+    return Console() if sys.stdout.isatty() else Console(width=180 if wide else 110)
 
 
 def _check_writable(path: Path) -> None:

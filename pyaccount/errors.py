@@ -166,6 +166,12 @@ class CertificateError(PyaccountError, ValueError):
     exit_code = 2
 
 
+class MissingExtraError(PyaccountError):
+    """Something optional is not installed; the message says how to install it."""
+
+    exit_code = 3
+
+
 def path_text(path: Path) -> str:
     """A path as people write it. Keys that are not plain words are quoted, so that nothing odd reaches a terminal."""
     text = ""

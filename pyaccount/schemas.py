@@ -9,7 +9,10 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -25,16 +28,42 @@ def certificate_schema() -> dict[str, Any]:
     """The schema of certificates, format version 1."""
     from pyaccount.certificate import CertificateModel  # noqa: PLC0415
 
-    schema = CertificateModel.model_json_schema(mode="serialization")
-    return {
-        "$schema": DRAFT,
-        "$id": "certificate.v1.schema.json",
-        **schema,
-        "title": "pyaccount certificate, version 1",
-    }
+    return _written(CertificateModel, "certificate", "certificate")
 
 
-SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"mechanism": mechanism_schema, "certificate": certificate_schema}
+def amplification_schema() -> dict[str, Any]:
+    """The schema of documents of kind amplification, version 1."""
+    from pyaccount.document.schema import amplification_schema as generate  # noqa: PLC0415
+
+    return generate()
+
+
+def amplification_certificate_schema() -> dict[str, Any]:
+    """The schema of what certifying an amplification gives, format version 1."""
+    from pyaccount.certificate.amplification import AmplificationCertificate  # noqa: PLC0415
+
+    return _written(AmplificationCertificate, "amplification-certificate", "amplification certificate")
+
+
+def comparison_schema() -> dict[str, Any]:
+    """The schema of comparisons, format version 1."""
+    from pyaccount.certificate.comparison import Comparison  # noqa: PLC0415
+
+    return _written(Comparison, "comparison", "comparison")
+
+
+def _written(model: type[BaseModel], name: str, title: str) -> dict[str, Any]:
+    schema = model.model_json_schema(mode="serialization")
+    return {"$schema": DRAFT, "$id": f"{name}.v1.schema.json", **schema, "title": f"pyaccount {title}, version 1"}
+
+
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "mechanism": mechanism_schema,
+    "certificate": certificate_schema,
+    "amplification": amplification_schema,
+    "amplification-certificate": amplification_certificate_schema,
+    "comparison": comparison_schema,
+}
 
 
 def write(folder: Path) -> None:

@@ -8,9 +8,10 @@ mechanisms have no valid bound, is for the plan to say.
 
 from __future__ import annotations
 
+from pyaccount.document.amplification import Amplification, StatedBase
 from pyaccount.document.document import Document
 from pyaccount.document.fields import SOLVE, Solve
-from pyaccount.document.loading import load
+from pyaccount.document.loading import load, load_any
 from pyaccount.document.matrices import BandedSquareRoot, Dense, Identity, Matrix, OptimalToeplitz, Toeplitz
 from pyaccount.document.noise import Gaussian, Laplace, Noise
 from pyaccount.document.overrides import Override
@@ -45,6 +46,7 @@ __all__ = [
     "SOLVE",
     "VERSION",
     "Accounting",
+    "Amplification",
     "BMinSep",
     "BallsInBins",
     "BandedSquareRoot",
@@ -68,6 +70,7 @@ __all__ = [
     "Privacy",
     "Sampler",
     "Solve",
+    "StatedBase",
     "Toeplitz",
     "Training",
     "WithReplacement",
@@ -76,6 +79,7 @@ __all__ = [
     "bins",
     "expected_batch_size",
     "load",
+    "load_any",
     "participation_rate",
     "sampling_probability",
     "separation",

@@ -275,6 +275,33 @@ class Version(FieldReader):
 
 
 @dataclass(frozen=True)
+class Numbers(FieldReader):
+    """One number in a range, or a list of so many; read as a list."""
+
+    range: Range
+    length: Range
+
+    def _read(self, value: object) -> object:
+        entries = value if isinstance(value, list | tuple) else [value]
+        if len(entries) not in self.length:
+            raise refuse(
+                "out-of-range", f"must be a list of {self.length.describe()}, not {len(entries)}", self.allowed
+            )
+        reader = Number(self.range)
+        return tuple(entry if entry is REPORTED else reader._read_one(entry) for entry in entries)
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return f"a number {self.range.describe()}, or a list of them"
+
+    def _json_schema(self) -> JsonSchema:
+        number = {"anyOf": [{"type": "number", **self.range.json_schema()}, NUMBER_TEXT]}
+        bounds = {"minItems": self.length.minimum, "maxItems": self.length.maximum}
+        return {"anyOf": [*number["anyOf"], {"type": "array", "items": number, **bounds}]}
+
+
+@dataclass(frozen=True)
 class Items:
     """A list of so many entries; the entries themselves are read by the annotated type, each with its own problems."""
 

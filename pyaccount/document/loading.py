@@ -6,13 +6,20 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
+from pyaccount.document.fields import listed
 from pyaccount.document.files import read_file
 from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Node, Place, Scalar, Table
+from pyaccount.document.nodes import Node, Place, Scalar, Table, find, located
 from pyaccount.document.overrides import Override, override
 from pyaccount.document.reader import read
+from pyaccount.document.spelling import nearest_value
+from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
+
+#: The kinds of documents that say what they are.
+KINDS = ("amplification",)
 
 
 def load(
@@ -23,16 +30,38 @@ def load(
     An override is `"privacy.epsilon=4"`, as after `--set`, or a path and a value. Raises `DocumentError` with every
     problem of the document, and `TypeError` if the source is none of these.
     """
+    document = load_any(source, overrides=overrides)
+    if isinstance(document, Document):
+        return document
+    message = (
+        "this is a document of kind amplification, not a mechanism; `pyaccount certify` and pyaccount.amplify read it"
+    )
+    raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
+
+
+def load_any(
+    source: str | os.PathLike[str] | Mapping[str, Any] | Written, *, overrides: Sequence[Override] = ()
+) -> Document | Amplification:
+    """The document of a source whatever its kind; without a kind it describes a mechanism. Raises as `load`."""
     file, root, problems = _tree(source)
     root, more = override(root, overrides)
     if not isinstance(root, Table):
         raise DocumentError([*problems, *more, _not_a_mapping(root, file)])
+    kind = find(root, ("kind",))
+    word = kind.value if isinstance(kind, Scalar) else None
+    if isinstance(word, str) and nearest_value(word, KINDS) is not None:
+        if word not in KINDS:
+            message = f"no document of this kind exists: must be {listed(KINDS)}, or without a kind a mechanism"
+            suggestion = nearest_value(word, KINDS)
+            problem = Problem("unknown-kind", message, ("kind",), allowed=listed(KINDS), suggestion=suggestion)
+            raise DocumentError([*problems, *more, located(root, problem)])
+        return Amplification(root, file, [*problems, *more])
     return Document(root, file, [*problems, *more])
 
 
 def _tree(source: object) -> tuple[str | None, Node, list[Problem]]:
     """The file, the tree and the problems of a source."""
-    if isinstance(source, Document):
+    if isinstance(source, Written):
         return source.file, source.root, []
     if isinstance(source, Mapping):
         return None, *from_value(source, Place())

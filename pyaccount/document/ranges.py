@@ -81,6 +81,9 @@ TIME_LIMIT = Range(0, 1e7, above=True, unit="seconds")
 
 #: The number of characters of a name, and of entries of a list.
 NAME_LENGTH = Range(1, 200, unit="characters")
+#: ε values of a one-shot amplification, and group sizes with a stated δ.
+SWEEP_LENGTH = Range(1, 1000, unit="entries")
+BASE_DELTA = Range(0, 1)
 PROFILE_LENGTH = Range(0, 1000, unit="entries")
 PHASES = Range(1, 10_000, unit="entries")
 

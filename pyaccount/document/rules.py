@@ -31,6 +31,7 @@ from pyaccount.errors import Path, Problem, path_text
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
+    from pyaccount.document.written import Written
 
 # The most by which a rate times the data set may miss a whole number, whatever the data set's size, and what the
 # rounding of the product adds to it.
@@ -95,7 +96,7 @@ def one_blank(document: Document) -> Iterator[Problem]:
         yield document.problem("several-blanks", extra, message, allowed="a number")
 
 
-def rate_is_given(document: Document, body: Body) -> Iterator[Problem]:
+def rate_is_given(document: Written, body: Body) -> Iterator[Problem]:
     """Sampling needs to know how much of the data set joins a round."""
     training = body.training
     given = [training.expected_batch_size, *(getattr(training, field) for field in RATE_FIELDS)]
@@ -124,14 +125,15 @@ def rate_is_given(document: Document, body: Body) -> Iterator[Problem]:
         yield document.problem("missing-key", body.at("sampler", "bins"), message)
 
 
-def dataset_size_is_given(document: Document, body: Body) -> Iterator[Problem]:
+def dataset_size_is_given(document: Written, body: Body) -> Iterator[Problem]:
     """A batch is a rate only in proportion to the data set."""
     training = body.training
     batch = training.expected_batch_size
     reason = None
     if isinstance(body.sampler, FIXED_DRAWS):
         reason = f"{body.sampler.kind} sampling draws from a known number of records"
-        if document.privacy.adjacency == "add-remove":
+        privacy = getattr(document, "privacy", None)
+        if privacy is not None and privacy.adjacency == "add-remove":
             reason += "; under add-remove give a public lower bound on that of the larger data set"
     elif not isinstance(body.sampler, Deterministic) and batch == SOLVE:
         reason = "an expected batch size can be solved for only with a known number of records"
@@ -145,7 +147,7 @@ def dataset_size_is_given(document: Document, body: Body) -> Iterator[Problem]:
         yield document.problem("missing-key", body.at("training", "dataset_size"), message)
 
 
-def batch_fits(document: Document, body: Body) -> Iterator[Problem]:
+def batch_fits(document: Written, body: Body) -> Iterator[Problem]:
     """No round has more records than there are."""
     batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
     if isinstance(body.sampler, FIXED_DRAWS) and not isinstance(body.sampler, FixedSize):
@@ -156,7 +158,7 @@ def batch_fits(document: Document, body: Body) -> Iterator[Problem]:
         yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
 
 
-def batch_is_whole(document: Document, body: Body) -> Iterator[Problem]:
+def batch_is_whole(document: Written, body: Body) -> Iterator[Problem]:
     """A fixed number of draws is a whole number, at least one."""
     training = body.training
     records = number(training.dataset_size)
@@ -180,7 +182,7 @@ def batch_is_whole(document: Document, body: Body) -> Iterator[Problem]:
             yield document.problem("fractional-batch", body.at("training", field), message)
 
 
-def draws_with_replacement(document: Document, body: Body) -> Iterator[Problem]:
+def draws_with_replacement(document: Written, body: Body) -> Iterator[Problem]:
     """What sampling with replacement, in one stage or two, can draw."""
     sampler = body.sampler
     if not isinstance(sampler, FIXED_DRAWS) or isinstance(sampler, FixedSize):
@@ -210,7 +212,7 @@ def draws_with_replacement(document: Document, body: Body) -> Iterator[Problem]:
         yield document.problem("contradiction", body.at("sampler", "subset_size"), message, allowed=allowed)
 
 
-def rates_agree(document: Document, body: Body) -> Iterator[Problem]:
+def rates_agree(document: Written, body: Body) -> Iterator[Problem]:
     """A rate that is given in several ways is the same in all."""
     if isinstance(body.sampler, Deterministic):
         return
@@ -336,17 +338,22 @@ def bins_are_whole(document: Document, body: Body) -> Iterator[Problem]:
             yield document.problem("out-of-range", path, message)
 
 
-_BODY_RULES = (
-    bands_fit,
-    separation_covers_bands,
-    rate_is_feasible,
-    bins_are_whole,
+#: The rules about how the batches are drawn.
+SAMPLING_RULES = (
     rate_is_given,
     dataset_size_is_given,
     batch_fits,
     batch_is_whole,
     draws_with_replacement,
     rates_agree,
+)
+
+_BODY_RULES = (
+    bands_fit,
+    separation_covers_bands,
+    rate_is_feasible,
+    bins_are_whole,
+    *SAMPLING_RULES,
     blank_batch_is_free,
     deterministic_order,
 )

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
 from pyaccount.document.sections import BODY_KEYS, VERSION, PhasedDocument, SingleDocument
 
@@ -61,6 +62,26 @@ def mechanism_schema() -> dict[str, Any]:
     }
     tidied: dict[str, Any] = _tidied(schema)
     tidied["$defs"] |= {name: dict(text) for name, text in _TEXTS.items()}
+    return tidied
+
+
+def amplification_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a document of kind amplification."""
+    schema = AmplificationModel.model_json_schema(schema_generator=_Generator)
+    definitions = schema.pop("$defs")
+    for definition in definitions.values():
+        definition.pop("title", None)
+    tidied: dict[str, Any] = _tidied(
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": f"urn:pyaccount:schema:amplification:v{VERSION}",
+            **schema,
+            "title": f"pyaccount amplification document, version {VERSION}",
+            "description": "A mechanism that is run once on a batch: what the draw of the batch does to its privacy.",
+            "$defs": dict(sorted(definitions.items())),
+        }
+    )
+    tidied["$defs"] |= {"NumberText": dict(NUMBER_TEXT)}
     return tidied
 
 

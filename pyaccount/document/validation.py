@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -30,9 +30,11 @@ _SLIP, _LIKE = 0.8, 0.6
 _MOST_GUESSES = 1000
 
 
-def validate(root: Table, raw: dict[str, Any]) -> tuple[Model, list[Problem]]:
-    """The typed document and the problems found; `raw` is the tree's plain value, which is used up."""
-    shape = PhasedDocument if "phases" in raw else SingleDocument
+_Shape = TypeVar("_Shape", bound=Section)
+
+
+def validate(root: Table, raw: dict[str, Any], shape: type[_Shape]) -> tuple[_Shape, list[Problem]]:
+    """The typed document of this shape and the problems found; `raw` is the tree's plain value, which is used up."""
     problems: list[Problem] = []
     first = True
     while True:
@@ -56,7 +58,7 @@ def validate(root: Table, raw: dict[str, Any]) -> tuple[Model, list[Problem]]:
 class _Review:
     """Turns pydantic's errors into problems, leaving out what merely follows from another."""
 
-    def __init__(self, root: Table, raw: dict[str, Any], shape: type[Model]) -> None:
+    def __init__(self, root: Table, raw: dict[str, Any], shape: type[Section]) -> None:
         self.root = root
         self.raw = raw
         self.shape = shape
@@ -89,7 +91,7 @@ class _Review:
     def unknown_key(self, path: Path) -> Problem:
         *above, key = path
         parent = tuple(above)
-        if not parent and key in BODY_KEYS:
+        if not parent and key in BODY_KEYS and self.shape is PhasedDocument:
             message = "a document with phases cannot have this beside them: move it into a phase"
             return located(self.root, Problem("contradiction", message, path), key=True)
         fields = _keys_at(self.shape, parent, self.raw)
@@ -111,7 +113,8 @@ class _Review:
 
     def missing_keys(self, absent: list[Path]) -> list[Problem]:
         problems = []
-        if not any(key in self.raw for key in (*BODY_KEYS, "phases")):
+        mechanism = self.shape in (SingleDocument, PhasedDocument)
+        if mechanism and not any(key in self.raw for key in (*BODY_KEYS, "phases")):
             body = [path for path in absent if path[0] in BODY_KEYS]
             absent = [path for path in absent if path not in body]
             if not any(self.excused((key,)) for key in (*BODY_KEYS, "phases")):
@@ -138,7 +141,7 @@ class _Review:
                 parent.setdefault(key, REPORTED)
 
 
-def _mend(shape: type[Model], raw: dict[str, Any], path: Path, kind: str) -> None:
+def _mend(shape: type[Section], raw: dict[str, Any], path: Path, kind: str) -> None:
     """Replace what an error is about by something that will be accepted."""
     parent = _get(raw, path[:-1])
     if kind == "extra_forbidden":

@@ -23,10 +23,12 @@ class Body:
     matrix: Matrix
     noise: Noise
     count: int
+    #: What the section of the rates is called: in a document about a single draw there is no training.
+    rates: str = "training"
 
     def at(self, *path: str) -> Path:
         """The document path of something in this body."""
-        return (*self.path, *path)
+        return (*self.path, self.rates, *path[1:]) if path[0] == "training" else (*self.path, *path)
 
 
 def bodies_of(model: Model) -> tuple[Body, ...]:

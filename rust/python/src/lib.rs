@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
+use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
 use pyaccount_core::pair::substitution::{displaced, Change};
+use pyaccount_core::pair::weights::binomial;
 use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::pld::{answer, Answer, Query, Round};
 use pyo3::prelude::*;
@@ -195,6 +197,41 @@ fn copies(
     Ok((weights.count, weights.log_probability, weights.relative_error))
 }
 
+/// What one draw by a sampler does to a base mechanism, for each ε: (δ_1, η, ε′, δ′), all upper bounds.
+///
+/// `draw` is (sampler, dataset, batch, subset), or a probability for Poisson sampling; `base` a kind with its noise, or stated δs.
+#[pyfunction]
+#[pyo3(signature = (epsilons, *, base, noise_multiplier = 0.0, deltas = vec![], probability = None, draw = None))]
+fn amplify(
+    epsilons: Vec<f64>,
+    base: &str,
+    noise_multiplier: f64,
+    deltas: Vec<f64>,
+    probability: Option<f64>,
+    draw: Option<(String, u64, u64, u32)>,
+) -> PyResult<Vec<(f64, f64, f64, f64)>> {
+    let weights = match (probability, draw) {
+        (Some(p), None) => binomial(1, p).map_err(raise)?,
+        (None, Some((sampler, dataset, batch, subset))) => {
+            sampler_of(&sampler, subset)?.copies(1, dataset, batch).map_err(raise)?
+        }
+        _ => return Err(errors::DomainError::new_err("exactly one of probability and draw is given")),
+    };
+    let base = match base {
+        "laplace" => Base::Laplace(noise_multiplier),
+        "gaussian" => Base::Gaussian(noise_multiplier),
+        "stated" => Base::Stated(deltas),
+        _ => return Err(errors::DomainError::new_err("base: laplace, gaussian or stated")),
+    };
+    epsilons
+        .into_iter()
+        .map(|epsilon| {
+            let row = amplified(&weights, &base, epsilon).map_err(raise)?;
+            Ok((row.base_delta, row.eta, row.epsilon, row.delta))
+        })
+        .collect()
+}
+
 /// Answer several questions side by side.
 #[pyfunction]
 #[pyo3(signature = (questions, *, threads = 0, time_limit = None))]
@@ -217,6 +254,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Interval>()?;
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;
+    module.add_function(wrap_pyfunction!(amplify, module)?)?;
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::LossHistogram>()?;
     let (instruction_sets, shard_size) = sampling::facts();

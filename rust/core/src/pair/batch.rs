@@ -36,8 +36,8 @@ impl Sampler {
     /// The law of the number of sensitive draws, with a negligible upper tail moved to the largest number.
     ///
     /// * Formula: see the head of this file; `dataset` = N, `batch` = m, `group` = k.
-    /// * Guarantee: each probability within the law's relative error. The profile of Σ p_j N(cj) against N(0), and every bound
-    ///   made of it here, grows when probability moves to larger j.
+    /// * Guarantee: each probability within the law's relative error. A bound made with a law holds for every stochastically
+    ///   smaller one, and so for larger data sets (see [`super::substitution`]).
     ///
     /// # Errors
     /// [`Error::Domain`] for sizes of zero, batches or subsets of more records than there are without replacement, more than
@@ -135,7 +135,7 @@ fn twice_with_replacement(first: &Weights, draws: u32, subset: u32) -> Result<We
 
 /// The law without the ends that are negligible together; the upper one is added to the largest number of draws.
 ///
-/// That can only raise what is bounded from above. Either way no δ changes by more than [`NEGLIGIBLE`] twice, which is within the
+/// Moving it up keeps every upper bound valid. Either way no δ changes by more than [`NEGLIGIBLE`] twice, which is within the
 /// underflow that every Gaussian tail allows for.
 fn folded(law: &Weights) -> Weights {
     let reach = |indices: &mut dyn Iterator<Item = usize>| {

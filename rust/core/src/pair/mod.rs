@@ -5,9 +5,11 @@
 //! (remove and add). It must not know about composition, targets or documents.
 //!
 //! One file each: [`mixture`] (mixtures of Gaussians), [`substitution`] (batches of fixed size with replaced records),
-//! [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs); [`batch`] and [`weights`] have the laws of how many
+//! [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs); [`amplification`] (one draw before any
+//! mechanism); [`batch`] and [`weights`] have the laws of how many
 //! sensitive records a batch holds.
 
+pub mod amplification;
 pub mod batch;
 pub mod discrete;
 pub mod hull;

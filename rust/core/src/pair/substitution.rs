@@ -17,13 +17,29 @@
 //! | blend | (1−β)F_2(α′) + βΣ p_j G_{2j}(α) | (1−β)F_2(α′) + βΣ p_j G_j(α) | (1−β)F_1(α′) + βΣ p_j G_j(α) |
 //! | pair | Σ p_j N(2j) against Σ p_j N(−2j) | Σ p_j N(2j) against Σ p_j N(−j) | the same, other direction |
 //!
-//! The first row holds for every sampler of [`crate::pair::batch`]. The other two compare with ν at a fixed outcome of the other
-//! draws, of which the number of sensitive draws must be independent: so it is without replacement and with replacement, but
-//! not for the two-stage samplers [`Sampler::MustOw`] and [`Sampler::MustWw`]. Below 1 a profile follows from the reflection
-//! `H_{α′}(P‖Q) = 1 − α′ + α′ H_{1/α′}(Q‖P)`. Where several hold, so does the lower convex hull of their minimum ([`Hull`]).
+//! The first row holds for every sampler of [`crate::pair::batch`]. The other two measure all sums from one without the
+//! sensitive records, for a fixed outcome of the other draws, of which j must be independent: so it is without and with
+//! replacement. For the two-stage samplers they are not proven, and not used; `Σ p_j N(2j)` against `N(0)` is even false there.
+//! From that one sum P is at most 2j away and Q at most 2j or j, in opposite directions at worst: for any set A with Gaussian
+//! measure Φ(u), the isoperimetric inequality gives Φ(u + ‖a‖) and Φ(u − ‖b‖) as the extremes, which half-lines attain, in any
+//! dimension. Without replacement and with fewer others than draws there is no batch without the sensitive records (η = 1); the sum of
+//! all others takes its place.
 //!
-//! All of them grow when probability moves to larger j (the derivative by p_j is positive, and G_{sj} grows with j), so they
-//! also hold for larger data sets.
+//! **Couplings.** With replacement: keep the other draws and replace the sensitive ones by other records. Two stages,
+//! [`Sampler::MustOw`]: the slot of the subset that holds the record holds another one instead; if the record is not in the subset,
+//! one of the b members takes the part of that slot, its number of draws coupled to be at most j given j ≥ 1.
+//! [`Sampler::MustWw`]: the number of slots given j = 0 is stochastically smaller than given j ≥ 1, and the draws of the
+//! slots between them, Bin(m, (i′−i)/(b−i)), smaller than j given j ≥ 1. A record that is added to a data set of N − 1 is compared
+//! with the same draw from the larger set in which it is replaced by a random other record (without replacement: one that is not
+//! drawn already): batches again differ in exactly j slots, so the first row covers that case too, wherever the smaller set
+//! can be drawn from.
+//!
+//! **Larger data sets.** If the true law is stochastically smaller than p (a larger data set, a smaller group), couple j′ ≤ j and
+//! call j slots sensitive of which j′ hold the record and the others any record: all distances above still hold, so every
+//! bound made with p holds for the mechanism with the smaller law. Probability may therefore be moved to larger j.
+//!
+//! Below 1 a profile follows from the reflection `H_{α′}(P‖Q) = 1 − α′ + α′ H_{1/α′}(Q‖P)`. Where several bounds hold, so does
+//! the lower convex hull of their minimum ([`Hull`]).
 
 use std::sync::Arc;
 

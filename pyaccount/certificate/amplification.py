@@ -1,0 +1,145 @@
+"""What one draw does to one mechanism, as data and for people."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from pyaccount import _core
+from pyaccount.certificate.certificate import write_atomically
+from pyaccount.certificate.model import NonNegative, Probability, Record
+from pyaccount.certificate.rounding import plain, up
+from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
+from pyaccount.plan.fixed_draws import distinct_records
+
+if TYPE_CHECKING:
+    from pyaccount.document import Amplification
+
+
+Effects = Literal["strong amplification", "weak amplification, type I", "weak amplification, type II", "dilution"]
+
+
+class EffectRecord(Record):
+    """What sampling makes of one guarantee."""
+
+    epsilon: NonNegative = Field(description="ε of the mechanism without sampling: given.")
+    delta: Probability = Field(description="δ at most, of the mechanism without sampling, for one record.")
+    amplified_epsilon: NonNegative = Field(description="ε′ at most, with sampling.")
+    amplified_delta: Probability = Field(description="δ′ at most, with sampling.")
+    effect: Effects = Field(
+        description="strong: ε falls and δ does not rise; weak type I: ε falls and δ rises; weak type II: δ falls and ε does "
+        "not; dilution: neither falls."
+    )
+
+
+class AmplificationCertificate(Record):
+    """The certificate of a document of kind amplification."""
+
+    pyaccount: Literal[1] = Field(description="Format version.")
+    kind: Literal["amplification-certificate"]
+    name: str
+    statement: str = Field(description="The first guarantee in one sentence.")
+    eta: Probability = Field(description="η at most: the probability that a record is drawn at all.")
+    distinct_records: float | None = Field(description="Expected number of distinct records in the batch.")
+    effects: list[EffectRecord]
+    subject: str
+    law: str = Field(description="The law of j, the number of times that a record is drawn.")
+    theorem: str
+    source: str
+    assumptions: list[str]
+    document: dict[str, Any]
+    document_sha256: str
+    versions: dict[str, str]
+    created: str
+
+    def to_json(self) -> str:
+        """The certificate as JSON text."""
+        return self.model_dump_json(indent=2) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the JSON form; the file appears whole or not at all."""
+        write_atomically(Path(path), self.to_json())
+
+
+def amplify(document: Amplification) -> AmplificationCertificate:
+    """Plan, compute and word. Raises `DocumentError`."""
+    plan = compile_amplification(document)
+    eta, effects = plan.run()
+    first = effects[0]
+    return AmplificationCertificate(
+        pyaccount=1,
+        kind="amplification-certificate",
+        name=document.name,
+        statement=(
+            f"Run once on a batch drawn as described, the mechanism “{document.name}”, which is ({plain(first.epsilon)}, "
+            f"{up(first.delta)})-differentially private without sampling, is ({up(first.amplified_epsilon)}, "
+            f"{up(first.amplified_delta)})-differentially private, provided that the assumptions listed hold."
+        ),
+        eta=eta,
+        distinct_records=distinct_records(document.body),
+        effects=[
+            EffectRecord(
+                epsilon=effect.epsilon,
+                delta=effect.delta,
+                amplified_epsilon=effect.amplified_epsilon,
+                amplified_delta=effect.amplified_delta,
+                effect=effect.name,  # type: ignore[arg-type]
+            )
+            for effect in effects
+        ],
+        subject=plan.subject,
+        law=plan.law,
+        theorem=plan.theorem,
+        source=plan.source,
+        assumptions=list(plan.assumptions),
+        document=document.to_mapping(),
+        document_sha256=document.sha256,
+        versions={
+            "pyaccount": version("pyaccount"),
+            "core": _core.__version__,
+            "python": platform.python_version(),
+        },
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def print_amplification(console: Console, data: AmplificationCertificate) -> None:
+    """The certificate for a terminal."""
+    table = Table(box=None, padding=(0, 2))
+    for heading in ("ε", "δ at most", "ε′ at most", "δ′ at most"):
+        table.add_column(heading, justify="right")
+    table.add_column("effect of sampling")
+    for row in data.effects:
+        numbers = (plain(row.epsilon), up(row.delta), up(row.amplified_epsilon), up(row.amplified_delta))
+        table.add_row(*numbers, row.effect)
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("sampling", data.subject)
+    facts.add_row("η", f"at most {up(data.eta)}: the probability that a record is drawn at all")
+    if data.distinct_records is not None:
+        facts.add_row("batch", f"{data.distinct_records:.6g} distinct records expected")
+    assumptions = Table.grid(padding=(0, 1))
+    for text in data.assumptions:
+        assumptions.add_row("•", Text(text))
+    head = Text.assemble(("Amplification by sampling", "bold"), "  ", (data.name, "bold cyan"))
+    parts: list[RenderableType] = [head, Text(data.statement), Text(), facts, Text(), table, Text()]
+    theorem = Text(f"{data.theorem}; p_j = {data.law}, η = 1 − p_0. {data.source}.")
+    parts += [Text("Assumptions", style="bold"), assumptions, Text(), theorem]
+    console.print(Panel(Group(*parts), border_style="green", padding=(1, 2)))
+
+
+def print_amplification_plan(console: Console, plan: AmplificationPlan) -> None:
+    """What will be computed."""
+    console.print(f"{plan.document.name}: amplification by sampling, in closed form")
+    console.print(Text(f"{plan.subject}: {plan.theorem}; p_j = {plan.law}, η = 1 − p_0. {plan.source}."))
+    for text in plan.assumptions:
+        console.print(Text(f"• {text}"))

@@ -1,0 +1,137 @@
+"""Certificates side by side: what a person wants to see when choosing a sampler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pyaccount.certificate.model import NonNegative, Probability, Record
+from pyaccount.certificate.rounding import down, up
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.certificate.certificate import Certificate
+    from pyaccount.execute.progress import Report
+    from pyaccount.plan import Plan
+
+
+class ComparedRecord(Record):
+    """One document's certificate in a row."""
+
+    name: str
+    holds: bool = Field(description="Whether the document's claim is certified.")
+    kind: Literal["deterministic", "verified", "confidence"] = Field(description="The kind of guarantee.")
+    adjacency: str
+    group_size: int
+    sampler: str = Field(description="The sampler of each phase.")
+    epsilon: NonNegative = Field(description="ε at most.")
+    epsilon_lower: NonNegative = Field(description="No ε below this holds.")
+    delta: Probability = Field(description="δ at most.")
+    noise_multiplier: float | None = Field(description="σ, where all phases have the same.")
+    unamplified_epsilon: NonNegative | None = Field(
+        description="ε at most without sampling, at this δ; null: infinite."
+    )
+    expected_batch_size: float | None = Field(description="Expected records (or draws) in a batch, with one phase.")
+    distinct_records: float | None = Field(description="Expected distinct records in a batch, with one phase.")
+    prefix_sum_mse: float | None = Field(description="Mean variance of the noise of prefix sums, with one phase.")
+    seconds: float = Field(description="How long certifying took here.")
+    document_sha256: str
+
+
+class Comparison(Record):
+    """Certificates side by side."""
+
+    pyaccount: Literal[1] = Field(description="Format version.")
+    kind: Literal["comparison"]
+    rows: list[ComparedRecord]
+
+    def to_json(self) -> str:
+        """The comparison as JSON text."""
+        return self.model_dump_json(indent=2) + "\n"
+
+    def to_markdown(self) -> str:
+        """A Markdown table. Upper bounds are rounded up, lower bounds down."""
+        titles = [title for title, _ in _COLUMNS]
+        lines = [titles, ["---" if title in ("name", "sampler") else "---:" for title in titles]]
+        for row in self.rows:
+            # A name may hold what Markdown reads as the end of a cell.
+            lines.append([show(row).replace("|", "\\|") for _, show in _COLUMNS])
+        return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+#: The columns of the table, for people.
+_COLUMNS: tuple[tuple[str, Callable[[ComparedRecord], str]], ...] = (
+    ("name", lambda row: row.name if row.holds else f"{row.name} (does not hold)"),
+    ("sampler", lambda row: row.sampler),
+    ("σ", lambda row: _number(row.noise_multiplier)),
+    ("ε at most", lambda row: up(row.epsilon)),
+    ("ε at least", lambda row: down(row.epsilon_lower)),
+    ("δ at most", lambda row: up(row.delta)),
+    ("ε unamplified", lambda row: "∞" if row.unamplified_epsilon is None else up(row.unamplified_epsilon, 4)),
+    ("distinct a batch", lambda row: _number(row.distinct_records)),
+    ("prefix-sum MSE", lambda row: _number(row.prefix_sum_mse)),
+    ("guarantee", lambda row: row.kind),
+    ("time", lambda row: f"{row.seconds:.2g} s"),
+)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def compare(plans: Sequence[Plan], *, threads: int = 0, report: Report | None = None) -> Comparison:
+    """Run each plan and lay the certificates side by side. Raises as `Plan.run` does."""
+    rows = []
+    for plan in plans:
+        began = time.monotonic()
+        certificate = plan.run(threads=threads, report=report)
+        rows.append(_row(certificate, time.monotonic() - began))
+    return Comparison(pyaccount=1, kind="comparison", rows=rows)
+
+
+def _row(certificate: Certificate, seconds: float) -> ComparedRecord:
+    data = certificate.data
+    only = data.phases[0] if len(data.phases) == 1 else None
+    unamplified = data.unamplified.epsilon
+    return ComparedRecord(
+        name=data.name,
+        holds=data.holds,
+        kind=data.guarantee.kind,
+        adjacency=data.privacy.adjacency,
+        group_size=data.privacy.group_size,
+        sampler=" + ".join(dict.fromkeys(phase.sampler for phase in data.phases)),
+        epsilon=data.guarantee.epsilon,
+        epsilon_lower=data.guarantee.epsilon_lower,
+        delta=data.guarantee.delta,
+        noise_multiplier=data.noise_multiplier,
+        unamplified_epsilon=unamplified,
+        expected_batch_size=None if only is None else only.expected_batch_size,
+        distinct_records=None if only is None else only.distinct_records,
+        prefix_sum_mse=None if data.utility is None else data.utility.prefix_sum_mse,
+        seconds=seconds,
+        document_sha256=data.document_sha256,
+    )
+
+
+def print_comparison(console: Console, data: Comparison) -> None:
+    """The comparison for a terminal."""
+    units = {(row.adjacency, row.group_size) for row in data.rows}
+    title = ""
+    if len(units) == 1:
+        adjacency, group = next(iter(units))
+        title = f"{adjacency}, {group} record{'s' if group > 1 else ''}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
+    for heading, _ in _COLUMNS:
+        table.add_column(heading, justify="left" if heading in ("name", "sampler", "guarantee") else "right")
+    for row in data.rows:
+        table.add_row(*(Text(show(row)) for _, show in _COLUMNS))
+    console.print(table)
+    if len(units) > 1:
+        console.print(Text("The documents protect against different changes: their ε do not compare.", style="yellow"))

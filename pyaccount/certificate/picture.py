@@ -1,0 +1,38 @@
+"""Pictures, with matplotlib: the extra `plot`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.amplification import AmplificationCertificate
+
+
+def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
+    """The aligned privacy profile: how much ε falls against how much δ does, as ε of the base mechanism runs.
+
+    Right of 0 and above it sampling helps in both; the format is that of the file's ending (svg, png, pdf).
+    Raises `MissingExtraError` without matplotlib.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError("pictures need matplotlib: install pyaccount[plot]") from error
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    falls = [row.epsilon - row.amplified_epsilon for row in data.effects]
+    gains = [row.delta - row.amplified_delta for row in data.effects]
+    axes.plot(gains, falls, marker="o", markersize=3)
+    for row, x, y in zip(data.effects, gains, falls, strict=True):
+        axes.annotate(f"{row.epsilon:g}", (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7)
+    axes.axvline(0.0, color="grey", linewidth=0.5)
+    axes.axhline(0.0, color="grey", linewidth=0.5)
+    axes.set_xlabel("δ − δ′ (right of 0: δ falls)")
+    axes.set_ylabel("ε − ε′ (above 0: ε falls)")
+    axes.set_title(f"{data.name}: {data.subject}; labels: ε without sampling", fontsize=9)
+    # Without a date, so that the same document gives the same file.
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, metadata=metadata)

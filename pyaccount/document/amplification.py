@@ -1,0 +1,122 @@
+"""Documents of kind amplification: what one draw by a sampler does to a mechanism that is run once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field
+
+from pyaccount.document import ranges
+from pyaccount.document.fields import Number, Numbers, Text, Version
+from pyaccount.document.kinds import Kinds, Section
+from pyaccount.document.matrices import Identity
+from pyaccount.document.nodes import Table, plain
+from pyaccount.document.noise import Gaussian
+from pyaccount.document.rules import SAMPLING_RULES
+from pyaccount.document.samplers import REFUSED, FixedSize, MustOW, MustWO, MustWW, Poisson, WithReplacement
+from pyaccount.document.sections import VERSION, Training
+from pyaccount.document.validation import validate
+from pyaccount.document.views import Body
+from pyaccount.document.written import Written
+from pyaccount.errors import DocumentError, Problem
+
+_SWEEP = Numbers(ranges.EPSILON, ranges.SWEEP_LENGTH)
+_SWEEP_TEXT = "The ε of the mechanism without sampling, or a list of them."
+
+
+class LaplaceBase(Section):
+    """Laplace noise on a query, which may be a vector in the l1 norm."""
+
+    kind: Literal["laplace"] = Field(description="Laplace noise.")
+    multiplier: Annotated[float, Number(ranges.NOISE_MULTIPLIER)] = Field(
+        description="The scale of the noise relative to the query's sensitivity to replacing one record, or with Poisson "
+        "sampling to adding or removing one."
+    )
+    epsilon: Annotated[tuple[float, ...], _SWEEP] = Field(description=_SWEEP_TEXT)
+
+
+class GaussianBase(Section):
+    """Gaussian noise on a query."""
+
+    kind: Literal["gaussian"] = Field(description="Gaussian noise.")
+    multiplier: Annotated[float, Number(ranges.NOISE_MULTIPLIER)] = Field(
+        description="The standard deviation of the noise relative to the query's sensitivity to replacing one record, or with "
+        "Poisson sampling to adding or removing one."
+    )
+    epsilon: Annotated[tuple[float, ...], _SWEEP] = Field(description=_SWEEP_TEXT)
+
+
+class StatedBase(Section):
+    """Any mechanism, by a guarantee that is known for it."""
+
+    kind: Literal["stated"] = Field(description="A mechanism with a known guarantee.")
+    epsilon: Annotated[float, Number(ranges.EPSILON)] = Field(description="ε of the known guarantee.")
+    group_deltas: Annotated[tuple[float, ...], Numbers(ranges.BASE_DELTA, ranges.SWEEP_LENGTH)] = Field(
+        description="δ at this ε when 1, 2, … records are replaced; nothing is assumed of larger groups."
+    )
+
+
+Base = Annotated[
+    LaplaceBase | GaussianBase | StatedBase, Kinds("base mechanism", (LaplaceBase, GaussianBase, StatedBase))
+]
+_DRAWN = (Poisson, FixedSize, WithReplacement, MustOW, MustWO, MustWW)
+Drawn = Annotated[
+    Poisson | FixedSize | WithReplacement | MustOW | MustWO | MustWW, Kinds("sampler", _DRAWN, refused=REFUSED)
+]
+
+
+class Sampling(Section):
+    """How many records the one batch has."""
+
+    dataset_size: Annotated[int | None, Number(ranges.DATASET_SIZE, whole=True)] = Field(
+        default=None, description="The number of records in the data set."
+    )
+    expected_batch_size: Annotated[float | None, Number(ranges.EXPECTED_BATCH_SIZE)] = Field(
+        default=None, description="The number of draws, or the expected number of records with Poisson sampling."
+    )
+    sampling_probability: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
+        default=None, description="The probability with which each record is in the batch."
+    )
+
+
+class AmplificationModel(Section):
+    """A document of kind amplification."""
+
+    pyaccount: Annotated[int, Version(VERSION)] = Field(description="The version of the document language.")
+    kind: Literal["amplification"] = Field(description="What this document is about: one draw before one mechanism.")
+    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="What the mechanism is called.")
+    base: Base = Field(description="The mechanism that is run on the batch.")
+    sampler: Drawn = Field(description="How the batch is drawn.")
+    sampling: Sampling = Field(description="How many records the batch has.")
+
+
+class Amplification(Written):
+    """A document of kind amplification without problems."""
+
+    def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
+        """Validate a tree, as `Document` does. Raises `DocumentError`."""
+        model, invalid = validate(root, cast(dict[str, Any], plain(root)), AmplificationModel)
+        super().__init__(root, file, model)
+        self.name: str = model.name
+        self.base: LaplaceBase | GaussianBase | StatedBase = model.base
+        sampling = model.sampling
+        training = Training.model_construct(
+            dataset_size=getattr(sampling, "dataset_size", None),
+            expected_batch_size=getattr(sampling, "expected_batch_size", None),
+            sampling_probability=getattr(sampling, "sampling_probability", None),
+            participation_rate=None,
+            iterations=1,
+        )
+        #: The draw, as a body of one round.
+        self.body = Body(
+            (), None, training, model.sampler, Identity(kind="identity"), Gaussian(multiplier=1.0), 1, "sampling"
+        )
+        found = [*problems, *invalid]
+        for rule in SAMPLING_RULES:
+            found += rule(self, self.body)
+        if found:
+            raise DocumentError(found)
+
+    def __repr__(self) -> str:
+        return f"<Amplification {self.name!r}{f' from {self.file}' if self.file else ''}>"

@@ -1,0 +1,121 @@
+"""One draw before one mechanism: the theorem, and what it assumes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount import _core
+from pyaccount.document import Poisson, StatedBase, batch_size, sampling_probability
+from pyaccount.errors import DocumentError
+from pyaccount.plan.fixed_draws import LAWS, draws
+
+if TYPE_CHECKING:
+    from pyaccount.document import Amplification
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What sampling makes of one guarantee of the base mechanism; every number is an upper bound."""
+
+    epsilon: float
+    delta: float
+    amplified_epsilon: float
+    amplified_delta: float
+
+    @property
+    def name(self) -> str:
+        """The four cases of arXiv:2312.13389, Section 3."""
+        if self.amplified_epsilon < self.epsilon:
+            return "strong amplification" if self.amplified_delta <= self.delta else "weak amplification, type I"
+        return "weak amplification, type II" if self.amplified_delta < self.delta else "dilution"
+
+
+@dataclass(frozen=True, slots=True)
+class AmplificationPlan:
+    """The theorem for a document of kind amplification."""
+
+    document: Amplification
+    subject: str
+    law: str
+    theorem: str
+    source: str
+    assumptions: tuple[str, ...]
+
+    def run(self) -> tuple[float, tuple[Effect, ...]]:
+        """η, and the effect at each ε: closed forms, rounded up."""
+        base, body = self.document.base, self.document.body
+        poisson = isinstance(body.sampler, Poisson)
+        epsilons = (base.epsilon,) if isinstance(base, StatedBase) else base.epsilon
+        rows = _core.amplify(
+            list(epsilons),
+            base=base.kind,
+            noise_multiplier=0.0 if isinstance(base, StatedBase) else base.multiplier,
+            deltas=list(base.group_deltas) if isinstance(base, StatedBase) else [],
+            probability=sampling_probability(body) if poisson else None,
+            draw=None if poisson else draws(body),
+        )
+        effects = tuple(
+            Effect(epsilon, delta, amplified, amplified_delta)
+            for epsilon, (delta, _, amplified, amplified_delta) in zip(epsilons, rows, strict=True)
+        )
+        return rows[0][1], effects
+
+
+def compile_amplification(document: Amplification) -> AmplificationPlan:
+    """The plan. Raises `DocumentError` for what no theorem covers."""
+    body = document.body
+    if getattr(body.sampler, "rounds_per_subset", 1) != 1:
+        message = "the mechanism is run once, on one batch from one subset"
+        raise DocumentError([document.problem("contradiction", ("sampler", "rounds_per_subset"), message, allowed="1")])
+    theorem = "ε′ = ln(1 + η(e^ε − 1)), δ′ = Σ_{j≥1} p_j·δ_j(ε)"
+    secret = "The batch is secret: nothing but the mechanism's output is released."
+    noise = (
+        "The guarantee of the mechanism without sampling is as stated, for data sets in which 1, 2, … records are replaced."
+        if isinstance(document.base, StatedBase)
+        else f"The noise is {document.base.kind}, drawn from a generator that cannot be predicted, and the query's sensitivity "
+        "for j replaced records is at most j times that for one."
+    )
+    if isinstance(body.sampler, Poisson):
+        p = sampling_probability(body)
+        return AmplificationPlan(
+            document,
+            "Poisson sampling",
+            f"Bin(j; 1, {p!r})",
+            theorem,
+            "Balle, Barthe & Gaboardi 2018, Theorem 8",
+            (
+                "Neighbouring data sets differ in one record that is added or removed; sensitivities and stated δ are for that.",
+                f"Every record is in the batch independently with probability {p!r}.",
+                noise,
+                secret,
+            ),
+        )
+    law = LAWS[body.sampler.kind]
+    subset = getattr(body.sampler, "subset_size", 0)
+    sizes = {"k": 1, "n": body.training.dataset_size, "m": batch_size(body), "b": subset}
+    return AmplificationPlan(
+        document,
+        law.subject,
+        law.law.format(**sizes),
+        theorem,
+        "Balle, Barthe & Gaboardi 2018, Theorems 9 and 10; for two stages arXiv:2312.13389, Theorem 5",
+        (
+            "Neighbouring data sets differ in one record that is replaced by another or by an empty one; the dataset size is "
+            "public.",
+            _once(law.drawn.format(**sizes)),
+            noise,
+            secret,
+        ),
+    )
+
+
+def _once(text: str) -> str:
+    """The description of a round's draw, for a single one."""
+    for many, one in (
+        ("For each iteration a fresh", "A"),
+        ("Every batch is", "The batch is"),
+        (", drawn afresh and independently for each iteration", ""),
+    ):
+        text = text.replace(many, one)
+    return text

@@ -1,0 +1,91 @@
+//! What one draw by a sampler does to a mechanism that is (ε, δ_j)-private for groups of j.
+//!
+//! Advanced joint convexity with the coupling of [`super::substitution`] needs no Gaussian: for any mechanism with
+//! H_{e^ε} ≤ δ_j between multisets that differ in j places, the sampled one is (ε′, δ′)-private with
+//! `ε′ = ln(1 + η(e^ε − 1))`, `δ′ = Σ_{j≥1} p_j δ_j(ε)` (Balle, Barthe & Gaboardi 2018, Theorems 8 to 10; the two-stage samplers
+//! in arXiv:2312.13389, Theorem 5).
+
+use crate::error::{Error, Result};
+use crate::pair::laplace::Laplace;
+use crate::pair::mixture::MixturePair;
+use crate::pair::weights::Weights;
+use crate::pair::Profile;
+use crate::special::UNIT_ROUNDOFF;
+
+/// A mechanism by its δ for groups of each size.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Base {
+    /// Laplace noise of this scale, relative to the sensitivity to one substitution.
+    Laplace(f64),
+    /// Gaussian noise of this standard deviation, likewise.
+    Gaussian(f64),
+    /// δ_1, δ_2, … at the ε asked for; larger groups count as 1.
+    Stated(Vec<f64>),
+}
+
+/// The sampled mechanism's guarantee; all are upper bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Amplified {
+    /// δ_1(ε) of the base mechanism.
+    pub base_delta: f64,
+    /// η = 1 − p_0: the probability that the record is drawn at all.
+    pub eta: f64,
+    /// ε′.
+    pub epsilon: f64,
+    /// δ′.
+    pub delta: f64,
+}
+
+impl Base {
+    /// An upper bound on δ_j(ε), exact to rounding.
+    fn delta(&self, group: u32, epsilon: f64) -> Result<f64> {
+        let point = match self {
+            Self::Laplace(scale) => Laplace::new(f64::from(group), *scale)?.at(epsilon),
+            Self::Gaussian(sigma) => MixturePair::gaussian(f64::from(group), *sigma)?.at(epsilon),
+            Self::Stated(deltas) => return Ok(deltas.get(group as usize - 1).copied().unwrap_or(1.0)),
+        };
+        let point = point.or_trivial(epsilon);
+        Ok((point.delta + point.delta_error).min(1.0))
+    }
+}
+
+/// What sampling makes of the base mechanism's guarantee at ε ≥ 0; `weights` is the law of the number of draws.
+///
+/// # Errors
+/// [`Error::Domain`] for an ε that is negative or not finite, a stated δ outside [0, 1], and noise that is not positive.
+pub fn amplified(weights: &Weights, base: &Base, epsilon: f64) -> Result<Amplified> {
+    if !(epsilon >= 0.0 && epsilon.is_finite()) {
+        return Err(Error::Domain { name: "epsilon", value: epsilon, allowed: "at least 0 and finite" });
+    }
+    if let Base::Stated(deltas) = base {
+        if let Some(&wrong) = deltas.iter().find(|d| !(0.0..=1.0).contains(*d)) {
+            return Err(Error::Domain { name: "delta", value: wrong, allowed: "between 0 and 1" });
+        }
+    }
+    let (mut eta, mut delta) = (0.0, 0.0);
+    for (&count, log) in weights.count.iter().zip(&weights.log_probability) {
+        if count > 0 {
+            let probability = log.exp();
+            eta += probability;
+            delta += probability * base.delta(count, epsilon)?;
+        }
+    }
+    // Each probability, and the sums of as many terms.
+    #[allow(clippy::cast_precision_loss)] // a count of terms
+    let relative = 1.0 + 2.0 * weights.relative_error + UNIT_ROUNDOFF * (weights.count.len() as f64 + 8.0);
+    let eta = (eta * relative).min(1.0);
+    let amplified = if epsilon < 1.0 {
+        (eta * epsilon.exp_m1()).ln_1p()
+    } else {
+        // ln(e^ε(η + (1 − η)e^{−ε}))
+        epsilon + (eta + (1.0 - eta) * (-epsilon).exp()).ln()
+    };
+    let rounding = UNIT_ROUNDOFF * (4.0 + 8.0 * epsilon);
+    Ok(Amplified {
+        base_delta: base.delta(1, epsilon)?,
+        eta,
+        epsilon: if epsilon < 1.0 { amplified * (1.0 + 8.0 * UNIT_ROUNDOFF) } else { amplified + rounding }
+            .min(epsilon),
+        delta: (delta * relative).min(1.0),
+    })
+}
