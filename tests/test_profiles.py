@@ -6,8 +6,11 @@ import random
 from itertools import combinations, pairwise
 
 import mpmath as mp
+import numpy as np
 import oracle
 import pytest
+from scipy.optimize import brentq  # type: ignore[import-untyped]
+from scipy.special import logsumexp  # type: ignore[import-untyped]
 
 from pyaccount._core import Profile
 
@@ -40,6 +43,28 @@ def test_poisson_mixtures(group: int, p: float, sigma: float, two_sided: bool) -
         for epsilon in [-2.0, -0.3, -1e-3, 0.0, 1e-4, 0.05, 0.7, 3.0, 9.0]:
             check(remove, epsilon, oracle.mixture_delta(above, below, mp.mpf(epsilon)), 1e3)
             check(add, epsilon, oracle.mixture_delta(below, above, mp.mpf(epsilon), increasing=False), 1e3)
+
+
+@pytest.mark.parametrize(("sampler", "p", "sigma"), [("poisson", 0.5, 900.0), ("with-replacement", 0.25, 500.0)])
+def test_thousands_of_components(sampler: str, p: float, sigma: float) -> None:
+    """2001 components, most of whose weights no double holds."""
+    trials = 2000
+    with mp.workdps(oracle.DIGITS):
+        odds = mp.mpf(p) / (1 - mp.mpf(p))
+        weights = [(1 - mp.mpf(p)) ** trials]
+        for j in range(trials):
+            weights.append(weights[-1] * (trials - j) / (j + 1) * odds)
+        logs = np.array([float(mp.log(w)) for w in weights])
+        shifts = np.arange(trials + 1) / sigma
+        if sampler == "poisson":
+            profile = Profile.poisson(trials, p, sigma, two_sided=False, reverse=False)
+        else:
+            profile = Profile.copies(sampler, 1, 4, trials, 0, 1.0, sigma, reverse=False)
+        for epsilon in (0.0, 2.0):
+            # Beside the best half-line δ changes by the square of the distance: a threshold in doubles will do.
+            tau = brentq(lambda y, e=epsilon: logsumexp(logs + shifts * (y - shifts / 2)) - e, -40, 40, xtol=1e-13)
+            above = mp.fsum(w * mp.ncdf(j / mp.mpf(sigma) - mp.mpf(tau)) for j, w in enumerate(weights))
+            check(profile, epsilon, above - mp.exp(epsilon) * mp.ncdf(-mp.mpf(tau)), 1e4)
 
 
 @pytest.mark.parametrize(("group", "others", "batch", "sigma"), FIXED_SIZE)

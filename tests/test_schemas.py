@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 import pyaccount
 from pyaccount import schemas
+from pyaccount.document import Document, load_any
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -33,9 +34,11 @@ def test_nothing_else_lies_among_the_schemas() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_point_editors_to_the_schema_and_satisfy_it(path: Path) -> None:
     first = path.read_text(encoding="utf-8").splitlines()[0]
-    assert first == "# yaml-language-server: $schema=../schemas/mechanism.v1.schema.json"
-    validator = Draft202012Validator(schemas.mechanism_schema())
-    assert list(validator.iter_errors(pyaccount.load(path).to_mapping())) == []
+    document = load_any(path)
+    kind = "mechanism" if isinstance(document, Document) else "amplification"
+    assert first == f"# yaml-language-server: $schema=../schemas/{kind}.v1.schema.json"
+    validator = Draft202012Validator(schemas.SCHEMAS[kind]())
+    assert list(validator.iter_errors(document.to_mapping())) == []
 
 
 def test_certificates_satisfy_their_schema() -> None:
