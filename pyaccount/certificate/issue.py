@@ -13,6 +13,7 @@ from pyaccount import _core
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.composed import composed
 from pyaccount.certificate.model import (
+    BufferRecord,
     CertificateModel,
     Contrast,
     MatrixRecord,
@@ -162,6 +163,9 @@ def _phase(document: Document, body: Body) -> Phase:
             kind=body.matrix.kind if isinstance(body.matrix.kind, str) else "choose",
             bands=matrix.bands,
             column_norm=matrix.column_norm,
+            buffers=None
+            if matrix.buffers is None
+            else BufferRecord(scales=list(matrix.buffers[0]), decays=list(matrix.buffers[1])),
             sha256=matrix.fingerprint,
         ),
     )

@@ -86,12 +86,20 @@ class Directions(Record):
     add: DirectionResult
 
 
+class BufferRecord(Record):
+    """The parameters of a BLT: c_0 = 1, c_i = Σ_j scales_j·decays_j^(i−1)."""
+
+    scales: list[Finite]
+    decays: list[Finite]
+
+
 class MatrixRecord(Record):
     """The strategy matrix of a phase."""
 
     kind: str
     bands: int | None = Field(description="Non-zero diagonals.")
     column_norm: Finite = Field(description="The largest norm of a column, to which σ refers times the clip norm.")
+    buffers: BufferRecord | None = Field(default=None, description="Of a BLT, before the matrix is normalised.")
     sha256: str | None = Field(description="Of the entries, row by row as doubles, for a matrix from a file.")
 
 

@@ -32,7 +32,7 @@ def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
     axes.axhline(0.0, color="grey", linewidth=0.5)
     axes.set_xlabel("δ − δ′ (right of 0: δ falls)")
     axes.set_ylabel("ε − ε′ (above 0: ε falls)")
-    axes.set_title(f"{data.name}: {data.subject}; labels: ε without sampling", fontsize=9)
+    axes.set_title(f"{data.name}\n{data.subject}\nlabels: ε without sampling", fontsize=9, wrap=True)
     # Without a date, so that the same document gives the same file.
     metadata = {"Date": None} if path.suffix == ".svg" else None
     figure.savefig(path, metadata=metadata)

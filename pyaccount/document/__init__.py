@@ -12,7 +12,17 @@ from pyaccount.document.amplification import Amplification, StatedBase
 from pyaccount.document.document import Document
 from pyaccount.document.fields import SOLVE, Solve
 from pyaccount.document.loading import load, load_any
-from pyaccount.document.matrices import BandedSquareRoot, Dense, Identity, Matrix, OptimalToeplitz, Toeplitz
+from pyaccount.document.matrices import (
+    BLT,
+    UNBANDED,
+    BandedInverse,
+    BandedSquareRoot,
+    Dense,
+    Identity,
+    Matrix,
+    OptimalToeplitz,
+    Toeplitz,
+)
 from pyaccount.document.noise import Gaussian, Laplace, Noise
 from pyaccount.document.overrides import Override
 from pyaccount.document.rates import (
@@ -42,13 +52,16 @@ from pyaccount.document.sections import VERSION, Accounting, Privacy, Training
 from pyaccount.document.views import Body
 
 __all__ = [
+    "BLT",
     "FIXED_DRAWS",
     "SOLVE",
+    "UNBANDED",
     "VERSION",
     "Accounting",
     "Amplification",
     "BMinSep",
     "BallsInBins",
+    "BandedInverse",
     "BandedSquareRoot",
     "Body",
     "CyclicPoisson",

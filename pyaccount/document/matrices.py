@@ -8,7 +8,16 @@ from pydantic import Field
 
 from pyaccount.document.fields import ChoiceOfKinds, Choose, Flag, Items, Number, Text
 from pyaccount.document.kinds import Kinds, Section
-from pyaccount.document.ranges import BANDS, COEFFICIENT, COEFFICIENTS, FILE_LENGTH
+from pyaccount.document.ranges import (
+    BANDS,
+    BUFFERS,
+    BUFFERS_LISTED,
+    COEFFICIENT,
+    COEFFICIENTS,
+    DECAY,
+    FILE_LENGTH,
+    SIGNED_COEFFICIENT,
+)
 
 Normalize = Annotated[bool, Flag()]
 Bands = Annotated[int | Choose, Number(BANDS, whole=True, choose=True)]
@@ -49,6 +58,42 @@ class Toeplitz(Section):
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 
 
+class BandedInverse(Section):
+    """A Toeplitz matrix whose inverse is banded: training adds a sum of the last few rows of noise.
+
+    By default the inverse of the square root of the prefix-sum matrix, its first diagonals kept.
+    """
+
+    kind: Literal["banded-inverse"] = Field(description="A Toeplitz matrix whose inverse is banded.")
+    bands: Annotated[int | None, Number(BANDS, whole=True)] = Field(
+        default=None,
+        description="The number of diagonals of the inverse, which is then the inverse square root, cut off.",
+    )
+    inverse_coefficients: Annotated[
+        tuple[Annotated[float, Number(SIGNED_COEFFICIENT)], ...] | None, Items(COEFFICIENTS)
+    ] = Field(default=None, description="Or the first column of the inverse, from the diagonal down.")
+    normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+
+class BLT(Section):
+    """Buffered linear Toeplitz: c_0 = 1, c_i = Σ_j ω_j θ_j^{i−1}, so that training keeps a few running sums.
+
+    Either the number of buffers, whose scales ω and decays θ are then optimised, or both lists.
+    """
+
+    kind: Literal["blt"] = Field(description="A Toeplitz matrix that training applies with a few buffers.")
+    buffers: Annotated[int | None, Number(BUFFERS, whole=True)] = Field(
+        default=None, description="The number of buffers of the matrix of least prefix-sum error."
+    )
+    scales: Annotated[tuple[Annotated[float, Number(COEFFICIENT)], ...] | None, Items(BUFFERS_LISTED)] = Field(
+        default=None, description="ω, one for each buffer."
+    )
+    decays: Annotated[tuple[Annotated[float, Number(DECAY)], ...] | None, Items(BUFFERS_LISTED)] = Field(
+        default=None, description="θ, one for each buffer."
+    )
+    normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+
 class Dense(Section):
     """Any lower-triangular non-negative matrix, from a file."""
 
@@ -69,7 +114,14 @@ class ChosenToeplitz(Section):
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 
 
+#: The matrices without zeros below the diagonal, or without a known number of them.
+UNBANDED = (BandedInverse, BLT, Dense)
+
 Matrix = Annotated[
-    Identity | BandedSquareRoot | OptimalToeplitz | Toeplitz | Dense | ChosenToeplitz,
-    Kinds("matrix", (Identity, BandedSquareRoot, OptimalToeplitz, Toeplitz, Dense), choice=ChosenToeplitz),
+    Identity | BandedSquareRoot | OptimalToeplitz | Toeplitz | BandedInverse | BLT | Dense | ChosenToeplitz,
+    Kinds(
+        "matrix",
+        (Identity, BandedSquareRoot, OptimalToeplitz, Toeplitz, BandedInverse, BLT, Dense),
+        choice=ChosenToeplitz,
+    ),
 ]

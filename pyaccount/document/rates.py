@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from pyaccount.document.matrices import Dense, Identity, Toeplitz
+from pyaccount.document.matrices import UNBANDED, Identity, Toeplitz
 from pyaccount.document.ranges import RATE_AGREEMENT
 from pyaccount.document.samplers import FIXED_DRAWS, BallsInBins, BMinSep, CyclicPoisson, Deterministic, Poisson
 from pyaccount.document.views import Body
@@ -21,11 +21,11 @@ RATE_FIELDS = ("sampling_probability", "participation_rate")
 
 
 def bands(body: Body) -> int | None:
-    """The number of non-zero diagonals of the matrix; None while it is a choice, or for a matrix from a file."""
+    """The number of non-zero diagonals of the matrix; None while it is a choice, and for a matrix that is not banded."""
     matrix = body.matrix
     if isinstance(matrix, Identity):
         return 1
-    if isinstance(matrix, Dense):
+    if isinstance(matrix, UNBANDED):
         return None
     if isinstance(matrix, Toeplitz):
         listed = matrix.coefficients if isinstance(matrix.coefficients, tuple) else ()

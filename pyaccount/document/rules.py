@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import BLANKS, SOLVE, Choose
-from pyaccount.document.matrices import Toeplitz
+from pyaccount.document.matrices import BLT, BandedInverse, Toeplitz
 from pyaccount.document.ranges import BINS, DRAWS, RATE_AGREEMENT
 from pyaccount.document.rates import RATE_FIELDS, bands, number, separation, stated_rates
 from pyaccount.document.samplers import (
@@ -338,6 +338,43 @@ def bins_are_whole(document: Document, body: Body) -> Iterator[Problem]:
             yield document.problem("out-of-range", path, message)
 
 
+def matrix_is_given(document: Document, body: Body) -> Iterator[Problem]:
+    """A banded inverse and a BLT are each described in one of two ways."""
+    matrix = body.matrix
+    ways: tuple[tuple[str, ...], tuple[str, ...]]
+    if isinstance(matrix, BandedInverse):
+        ways = (("bands",), ("inverse_coefficients",))
+    elif isinstance(matrix, BLT):
+        ways = (("buffers",), ("scales", "decays"))
+    else:
+        return
+    given = [way for way in ways if any(getattr(matrix, field) is not None for field in way)]
+    described = f"{ways[0][0]}, or {' and '.join(ways[1])}"
+    if not given:
+        message = f"a {matrix.kind} matrix needs {described}"
+        yield document.problem("missing-key", body.at("matrix", ways[0][0]), message)
+        return
+    if len(given) == 2:
+        field = next(field for field in ways[1] if getattr(matrix, field) is not None)
+        yield document.problem("contradiction", body.at("matrix", field), f"give {described}, not both")
+        return
+    missing = [field for field in given[0] if getattr(matrix, field) is None]
+    for field in missing:
+        yield document.problem("missing-key", body.at("matrix", field), f"a {matrix.kind} matrix needs {described}")
+    lengths = [
+        len(listed)
+        for listed in (getattr(matrix, "scales", None), getattr(matrix, "decays", None))
+        if isinstance(listed, tuple)
+    ]
+    if len(set(lengths)) == 2:
+        message = f"there are {lengths[0]} scales and {lengths[1]} decays: one of each for every buffer"
+        yield document.problem("contradiction", body.at("matrix", "decays"), message)
+    rounds, width = number(body.training.iterations), number(getattr(matrix, "bands", None))
+    if rounds is not None and width is not None and width > rounds:
+        message = f"the inverse has {width} bands, but there are only {rounds:_} iterations"
+        yield document.problem("contradiction", body.at("matrix", "bands"), message, allowed=f"at most {rounds}")
+
+
 #: The rules about how the batches are drawn.
 SAMPLING_RULES = (
     rate_is_given,
@@ -350,6 +387,7 @@ SAMPLING_RULES = (
 
 _BODY_RULES = (
     bands_fit,
+    matrix_is_given,
     separation_covers_bands,
     rate_is_feasible,
     bins_are_whole,

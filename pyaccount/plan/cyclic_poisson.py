@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyaccount.document import Dense, sampling_probability, separation
+from pyaccount.document import UNBANDED, sampling_probability, separation
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown, whole
 from pyaccount.plan.reduction import DIRECTIONS, Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
@@ -60,12 +60,12 @@ def reduce(document: Document, body: Body) -> Reduction:
 def _refusals(document: Document, body: Body) -> list[Problem]:
     """What is not covered."""
     problems = group_refusals(document, "cyclic-poisson")
-    if isinstance(body.matrix, Dense):
+    if isinstance(body.matrix, UNBANDED):
         problems.append(
             document.problem(
                 "no-valid-bound",
                 body.at("matrix", "kind"),
-                "cyclic Poisson sampling is analysed with a banded Toeplitz matrix; with a dense one, balls-in-bins is",
+                "cyclic Poisson sampling is analysed with a banded Toeplitz matrix; with any other, balls-in-bins is",
             )
         )
     if body.training.iterations == "solve" and body.matrix.kind != "identity":

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
-from pyaccount.document import BallsInBins, Dense, Identity, bins, sampling_probability, separation
+from pyaccount.document import (
+    BLT,
+    UNBANDED,
+    BallsInBins,
+    BandedInverse,
+    Dense,
+    Identity,
+    bins,
+    sampling_probability,
+    separation,
+)
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown
 from pyaccount.plan.reduction import DirectedBounds, Reduction
@@ -133,7 +143,11 @@ def matrix_text(body: Body) -> str:
         return "independent noise"
     if isinstance(matrix, Dense):
         return "dense matrix from a file"
+    if isinstance(matrix, BLT):
+        return f"BLT matrix of {matrix.buffers if matrix.scales is None else len(matrix.scales)} buffers"
     width = getattr(matrix, "bands", None)
+    if isinstance(matrix, BandedInverse):
+        return "matrix with a banded inverse" + ("" if width is None else f" ({width} bands)")
     return f"{matrix.kind} matrix" + (f" of {width} bands" if isinstance(width, int) else "")
 
 
@@ -181,12 +195,12 @@ def _refuse(document: Document, body: Body) -> None:
                 allowed="auto or monte-carlo",
             )
         )
-    if body.sampler.kind == "b-min-sep" and isinstance(body.matrix, Dense):
+    if body.sampler.kind in ("b-min-sep", "poisson") and isinstance(body.matrix, UNBANDED):
         problems.append(
             document.problem(
                 "no-valid-bound",
                 body.at("matrix", "kind"),
-                "the recursion for b-min-sep sampling needs a banded Toeplitz matrix; with a dense one, balls-in-bins is "
+                "the recursion for b-min-sep sampling needs a banded Toeplitz matrix; with any other, balls-in-bins is "
                 "analysed",
             )
         )

@@ -6,13 +6,13 @@ This is where the plan's words meet the strategies room; numpy and scipy are imp
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BandedSquareRoot, Dense, Identity, OptimalToeplitz, Toeplitz
+from pyaccount.document import BLT, BandedInverse, BandedSquareRoot, Dense, OptimalToeplitz, Toeplitz
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import whole
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.document import Body, Document
+    from pyaccount.document import Body, Document, Matrix
     from pyaccount.strategies import PrefixSumError
 
 #: Norms are known to better than this, relatively: their sums have non-negative terms, at most 10⁶ in a row, each
@@ -41,6 +41,8 @@ class Strategy:
     error: PrefixSumError
     column_norm: float
     fingerprint: str | None = None
+    #: Scales and decays of a BLT, before the matrix is normalised.
+    buffers: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
     @property
     def bands(self) -> int:
@@ -143,22 +145,17 @@ def _best_separated(weights: NDArray[np.float64], b: int) -> NDArray[np.float64]
 
 
 def strategy(document: Document, body: Body) -> Strategy:
-    """The matrix of a body. Raises `DocumentError` for a file that holds none."""
+    """The matrix of a body. Raises `DocumentError` for a file that holds none, and for an inverse that gives none."""
     n, matrix = whole(body.training.iterations), body.matrix
-    if isinstance(matrix, Identity):
-        return _toeplitz((1.0,), n, normalize=False)
-    if isinstance(matrix, BandedSquareRoot):
-        assert isinstance(matrix.bands, int)
-        return _named("banded-square-root", matrix.bands, n, normalize=matrix.normalize)
-    if isinstance(matrix, OptimalToeplitz):
-        assert isinstance(matrix.bands, int)
-        return _named("optimal-toeplitz", matrix.bands, n, normalize=matrix.normalize)
-    if isinstance(matrix, Toeplitz):
-        listed = list(matrix.coefficients)
-        while listed[-1] == 0.0:
-            listed.pop()
-        return _toeplitz(tuple(listed), n, normalize=matrix.normalize)
-    assert isinstance(matrix, Dense)
+    if isinstance(matrix, Dense):
+        return _from_file(document, body, matrix, n)
+    try:
+        return _from_parameters(matrix, n)
+    except ValueError as error:
+        raise DocumentError([document.problem("no-valid-bound", body.at("matrix"), str(error))]) from error
+
+
+def _from_file(document: Document, body: Body, matrix: Dense, n: int) -> Strategy:
     from pyaccount.strategies import MatrixFileError  # noqa: PLC0415
 
     folder = Path(document.file).parent if document.file is not None else Path()
@@ -170,12 +167,58 @@ def strategy(document: Document, body: Body) -> Strategy:
         raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
 
 
+def _from_parameters(matrix: Matrix, n: int) -> Strategy:
+    """A Toeplitz matrix. Raises `ValueError` for one that is not non-negative, or whose error no double holds."""
+    normalize: bool = getattr(matrix, "normalize", False)
+    if isinstance(matrix, BandedSquareRoot | OptimalToeplitz):
+        assert isinstance(matrix.bands, int)
+        return _named(matrix.kind, matrix.bands, n, normalize=normalize)
+    if isinstance(matrix, BandedInverse):
+        inverse = None if matrix.inverse_coefficients is None else tuple(matrix.inverse_coefficients)
+        return _inverse(matrix.bands, inverse, n, normalize=normalize)
+    if isinstance(matrix, BLT):
+        if matrix.scales is not None and matrix.decays is not None:
+            return _blt(tuple(matrix.scales), tuple(matrix.decays), n, normalize=normalize)
+        assert matrix.buffers is not None
+        return _optimal_blt(matrix.buffers, n, normalize=normalize)
+    listed = list(matrix.coefficients) if isinstance(matrix, Toeplitz) else [1.0]
+    while listed[-1] == 0.0:
+        listed.pop()
+    return _toeplitz(tuple(listed), n, normalize=normalize)
+
+
 @lru_cache(maxsize=64)
 def _named(kind: str, bands: int, iterations: int, *, normalize: bool) -> Strategy:
     from pyaccount.strategies import banded_square_root, optimal_toeplitz  # noqa: PLC0415
 
     coefficients = banded_square_root(bands) if kind == "banded-square-root" else optimal_toeplitz(iterations, bands)
     return _toeplitz(tuple(float(c) for c in coefficients), iterations, normalize=normalize)
+
+
+@lru_cache(maxsize=16)
+def _inverse(bands: int | None, inverse: tuple[float, ...] | None, iterations: int, *, normalize: bool) -> Strategy:
+    from pyaccount.strategies import banded_inverse, inverse_square_root  # noqa: PLC0415
+
+    if inverse is None:
+        assert bands is not None
+        inverse = tuple(float(d) for d in inverse_square_root(bands))
+    return _toeplitz(tuple(banded_inverse(inverse, iterations).tolist()), iterations, normalize=normalize)
+
+
+@lru_cache(maxsize=16)
+def _optimal_blt(buffers: int, iterations: int, *, normalize: bool) -> Strategy:
+    from pyaccount.strategies import optimal_blt  # noqa: PLC0415
+
+    scales, decays = optimal_blt(iterations, buffers)
+    return _blt(tuple(scales.tolist()), tuple(decays.tolist()), iterations, normalize=normalize)
+
+
+@lru_cache(maxsize=16)
+def _blt(scales: tuple[float, ...], decays: tuple[float, ...], iterations: int, *, normalize: bool) -> Strategy:
+    from pyaccount.strategies import blt  # noqa: PLC0415
+
+    built = _toeplitz(tuple(blt(scales, decays, iterations).tolist()), iterations, normalize=normalize)
+    return replace(built, buffers=(scales, decays))
 
 
 @lru_cache(maxsize=64)

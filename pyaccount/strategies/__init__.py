@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         load_dense,
         normalized_columns_max,
     )
+    from pyaccount.strategies.inverse import banded_inverse, blt, inverse_square_root, optimal_blt
     from pyaccount.strategies.measure import PrefixSumError
     from pyaccount.strategies.toeplitz import banded_square_root, normalized, optimal_toeplitz, toeplitz_error
 
@@ -29,13 +30,17 @@ _HOMES = {
     "LARGEST": "dense",
     "MatrixFileError": "dense",
     "PrefixSumError": "measure",
+    "banded_inverse": "inverse",
     "banded_square_root": "toeplitz",
     "bands_of": "dense",
+    "blt": "inverse",
     "column_norms": "dense",
     "dense_error": "dense",
+    "inverse_square_root": "inverse",
     "load_dense": "dense",
     "normalized": "toeplitz",
     "normalized_columns_max": "dense",
+    "optimal_blt": "inverse",
     "optimal_toeplitz": "toeplitz",
     "toeplitz_error": "toeplitz",
 }
@@ -55,13 +60,17 @@ __all__ = [
     "LARGEST",
     "MatrixFileError",
     "PrefixSumError",
+    "banded_inverse",
     "banded_square_root",
     "bands_of",
+    "blt",
     "column_norms",
     "dense_error",
+    "inverse_square_root",
     "load_dense",
     "normalized",
     "normalized_columns_max",
+    "optimal_blt",
     "optimal_toeplitz",
     "toeplitz_error",
 ]

@@ -1,0 +1,116 @@
+"""Toeplitz strategies that are not banded but cheap in training: banded inverses, and buffered linear Toeplitz (BLT).
+
+Both have a full first column. Training needs only C⁻¹Z: for a banded inverse that is a sum of the last few rows of Z, for a BLT
+a handful of running sums (buffers).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import optimize, signal  # type: ignore[import-untyped]
+
+from pyaccount.strategies.toeplitz import banded_square_root, log_objective
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float64]
+
+#: Buffers beyond these improve nothing that training would notice, and the search for them becomes slow.
+MOST_BUFFERS = 16
+
+
+def inverse_square_root(bands: int) -> Vector:
+    """The first coefficients of (1 − x)^{1/2}, the inverse of the square root of the matrix of prefix sums.
+
+    d_0 = 1, d_j = d_{j−1}·(2j − 3)/(2j) for 0 < j < bands: 1, −1/2, −1/8, −1/16, …; all but the first are negative.
+
+    Takes bands ≥ 1. The relative error of d_j is at most about 3j·1.1e−16. Raises ValueError if bands < 1.
+    """
+    if bands < 1:
+        raise ValueError(f"an inverse needs at least 1 band, got {bands}")
+    j = np.arange(1, bands, dtype=np.float64)
+    return np.concatenate(([1.0], np.cumprod((2.0 * j - 3.0) / (2.0 * j))))
+
+
+def banded_inverse(coefficients: Sequence[float], iterations: int) -> Vector:
+    """The first column of the matrix whose inverse has these coefficients: the series of 1/d(x), d(x) = Σ d_j x^j.
+
+    Takes finite coefficients with d_0 > 0; gives n = iterations of the inverse series, in O(n·bands). Where no later
+    coefficient is positive the sums have terms of one sign: relative error near n·1e−16. Raises ValueError if d_0 ≤ 0 or if an
+    entry of C is negative or not finite: the analysis here is of matrices that are not negative.
+    """
+    d = np.asarray(coefficients, dtype=np.float64)
+    if d.size == 0 or not (np.isfinite(d).all() and d[0] > 0.0):
+        raise ValueError("the coefficients of an inverse are finite, and the first is greater than 0")
+    impulse = np.zeros(iterations)
+    impulse[0] = 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        column: Vector = signal.lfilter([1.0], d[:iterations], impulse)
+    wrong = np.flatnonzero(~(np.isfinite(column) & (column >= 0.0)))
+    if wrong.size:
+        raise ValueError(f"the matrix with this inverse has the entry {column[wrong[0]]:.3g} on diagonal {wrong[0]}")
+    return column
+
+
+def blt(scales: Sequence[float], decays: Sequence[float], iterations: int) -> Vector:
+    """The first column of a buffered linear Toeplitz matrix: c_0 = 1, c_i = Σ_j ω_j θ_j^{i−1}.
+
+    Takes scales ω ≥ 0 and decays 0 ≤ θ ≤ 1 of one length; gives n = iterations coefficients ≥ 0. Correct to about i units in
+    the last place. Source: McMahan, Xu & Zhang 2024 (arXiv:2408.08868).
+    """
+    powers = np.power(np.asarray(decays, dtype=np.float64)[:, None], np.arange(max(iterations - 1, 0))[None, :])
+    return np.concatenate(([1.0], np.asarray(scales, dtype=np.float64) @ powers))[:iterations]
+
+
+def optimal_blt(iterations: int, buffers: int) -> tuple[Vector, Vector]:
+    """The scales and decays of a BLT with the least mean square prefix-sum error at unit column norm.
+
+    Minimises (1/n)·‖A·C⁻¹‖_F²·‖c‖² over ω ≥ 0 and 0 < θ < 1, n = iterations, from a fit of the square root's
+    coefficients with decays evenly spaced in ln(1 − θ).
+
+    Takes 1 ≤ buffers ≤ `MOST_BUFFERS`. Every result is a valid strategy; that no other is better is observed for few buffers,
+    not proven. Deterministic. Time O(n²) a step. Raises ValueError if the arguments are out of range.
+    """
+    if not 1 <= buffers <= MOST_BUFFERS or iterations < 1:
+        raise ValueError(
+            f"a BLT has 1 to {MOST_BUFFERS} buffers and at least 1 iteration, got {buffers} and {iterations}"
+        )
+    if iterations == 1:
+        return np.zeros(buffers), np.full(buffers, 0.5)
+    # Decays forget over times spread evenly, in logarithms, from a few rounds to all of them.
+    times = np.exp(np.linspace(np.log(1.5), np.log(max(2.0, float(iterations))), buffers + 1)[1:])
+    decays = np.exp(-1.0 / times)
+    powers = np.power(decays[:, None], np.arange(iterations - 1)[None, :])
+    # The tail weighs as much as the head, so that the smallest entries are fitted too.
+    target = banded_square_root(iterations)[1:]
+    weights = 1.0 / np.sqrt(np.arange(1.0, float(iterations)))
+    scales, _ = optimize.nnls((powers * weights).T, target * weights)
+    objective = log_objective(iterations, iterations)
+    steps = np.arange(iterations - 1.0)
+
+    def evaluate(parameters: Vector) -> tuple[float, Vector]:
+        omega, theta = np.exp(parameters[:buffers]), 1.0 - np.exp(parameters[buffers:])
+        powers = np.power(theta[:, None], steps[None, :])
+        value, gradient = objective(np.concatenate(([1.0], omega @ powers)))
+        slopes = steps * np.power(theta[:, None], np.maximum(steps - 1.0, 0.0)[None, :])
+        by_theta = omega * (slopes @ gradient[1:])
+        return value, np.concatenate((omega * (powers @ gradient[1:]), -np.exp(parameters[buffers:]) * by_theta))
+
+    start = np.concatenate((np.log(np.maximum(scales, 1e-4)), np.log1p(-decays)))
+    bounds = [(-30.0, 3.0)] * buffers + [(-np.log(1e3 * iterations), np.log1p(-1e-3))] * buffers
+    found = optimize.minimize(
+        evaluate,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": 500, "ftol": 1e-13, "gtol": 1e-8},
+    )
+    best = found.x if found.fun <= evaluate(start)[0] else start
+    order = np.argsort(best[buffers:])
+    return np.exp(best[:buffers][order]), 1.0 - np.exp(best[buffers:][order])

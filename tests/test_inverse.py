@@ -1,0 +1,156 @@
+"""Matrices with banded inverses and buffered linear Toeplitz matrices: identities, optimality, and bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import linalg, optimize  # type: ignore[import-untyped]
+
+import pyaccount
+from pyaccount.errors import DocumentError
+from pyaccount.strategies import (
+    banded_inverse,
+    banded_square_root,
+    blt,
+    inverse_square_root,
+    normalized,
+    optimal_blt,
+    optimal_toeplitz,
+    toeplitz_error,
+)
+
+
+def matrix(column: Any) -> Any:
+    return linalg.toeplitz(column, np.zeros(len(column)))
+
+
+def test_inverses_are_inverses() -> None:
+    for bands in (1, 2, 5, 40):
+        d = inverse_square_root(bands)
+        column = banded_inverse(d.tolist(), 40)
+        inverse = np.concatenate([d, np.zeros(40 - bands)])
+        assert matrix(column) @ matrix(inverse) == pytest.approx(np.eye(40), abs=1e-13)
+        assert (column > 0).all() or bands == 1
+    # With every band it is the square root itself.
+    assert banded_inverse(inverse_square_root(40).tolist(), 40) == pytest.approx(banded_square_root(40), rel=1e-12)
+    with pytest.raises(ValueError, match="diagonal 1"):
+        banded_inverse([1.0, 0.5], 10)
+    with pytest.raises(ValueError, match="greater than 0"):
+        banded_inverse([0.0, -0.5], 10)
+
+
+def test_buffers_by_their_definition() -> None:
+    """The recursion that training runs: each buffer decays by θ and takes up the newest input; ω weighs the buffers."""
+    scales, decays = [0.3, 0.1], [0.5, 0.99]
+    column = blt(scales, decays, 30)
+    rng = np.random.default_rng(1)
+    z, out, buffers = rng.normal(size=30), np.zeros(30), np.zeros(2)
+    for i in range(30):
+        out[i] = z[i] + np.dot(scales, buffers)
+        buffers = np.asarray(decays) * buffers + z[i]
+    assert matrix(column) @ z == pytest.approx(out, rel=1e-12)
+    assert blt(scales, decays, 1).tolist() == [1.0]
+
+
+def objective(parameters: Any, n: int) -> float:
+    d = len(parameters) // 2
+    column = blt(np.abs(parameters[:d]), 1 / (1 + np.exp(-np.asarray(parameters[d:]))), n)
+    return float(toeplitz_error(normalized(column), n).mean_square)
+
+
+@pytest.mark.parametrize(("n", "buffers"), [(60, 1), (60, 2), (300, 2)])
+def test_optimal_buffers_are_optimal(n: int, buffers: int) -> None:
+    """A search without derivatives, from other starts and in other coordinates, finds nothing better."""
+    scales, decays = optimal_blt(n, buffers)
+    ours = float(toeplitz_error(normalized(blt(scales, decays, n)), n).mean_square)
+    rng = np.random.default_rng(n + buffers)
+    for _ in range(6):
+        start = np.concatenate([rng.uniform(0.02, 0.6, buffers), rng.uniform(0.0, 6.0, buffers)])
+        found = optimize.minimize(objective, start, args=(n,), method="Nelder-Mead", options={"maxiter": 4000})
+        assert ours <= found.fun * (1 + 1e-6)
+
+
+def test_more_buffers_approach_the_optimum() -> None:
+    n = 512
+    best = toeplitz_error(optimal_toeplitz(n, n), n).mean_square
+    errors = [toeplitz_error(normalized(blt(*optimal_blt(n, d), n)), n).mean_square for d in (1, 2, 3, 4)]
+    assert errors == sorted(errors, reverse=True) or errors[2] == pytest.approx(errors[3], rel=1e-6)
+    assert best <= errors[2] < 1.003 * best
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    return {
+        "pyaccount": 1,
+        "name": "matrix",
+        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
+        "training": {"iterations": 96},
+        "sampler": {"kind": "none", "min_separation": 24},
+        "matrix": {"kind": "blt", "buffers": 2},
+        "noise": {"multiplier": 2.0},
+    } | changes
+
+
+@pytest.mark.parametrize("kind", [{"kind": "blt", "buffers": 3}, {"kind": "banded-inverse", "bands": 8}])
+def test_the_same_matrix_listed_gives_the_same_certificate(kind: dict[str, Any]) -> None:
+    """As a list of Toeplitz coefficients, without sampling and with balls in bins."""
+    columns = {
+        "blt": blt(*optimal_blt(96, 3), 96),
+        "banded-inverse": banded_inverse(inverse_square_root(8).tolist(), 96),
+    }
+    column = columns[kind["kind"]]
+    listed = {"kind": "toeplitz", "coefficients": column.tolist()}
+    for sampler in ({"kind": "none", "min_separation": 24}, {"kind": "balls-in-bins", "bins": 24}):
+        privacy = {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-2}
+        accounting = {"seed": 5, "profile": [], "tolerance": 0.02}
+        first, second = (
+            pyaccount.certify(document(matrix=one, sampler=sampler, privacy=privacy, accounting=accounting)).data
+            for one in (kind, listed)
+        )
+        assert first.guarantee == second.guarantee
+        assert first.utility == second.utility
+
+
+def test_certificates_hold_the_buffers() -> None:
+    data = pyaccount.certify(document()).data.phases[0].matrix
+    assert data.buffers is not None
+    column = normalized(blt(data.buffers.scales, data.buffers.decays, 96))
+    assert np.linalg.norm(column) == pytest.approx(data.column_norm)
+    stated = {"kind": "blt", "scales": data.buffers.scales, "decays": data.buffers.decays}
+    assert pyaccount.certify(document(matrix=stated)).epsilon == pyaccount.certify(document()).epsilon
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"matrix": {"kind": "blt"}}, "matrix.buffers"),
+    ({"matrix": {"kind": "blt", "scales": [0.1]}}, "matrix.decays"),
+    ({"matrix": {"kind": "blt", "scales": [0.1], "decays": [0.5, 0.6]}}, "1 scales and 2 decays"),
+    ({"matrix": {"kind": "blt", "buffers": 2, "scales": [0.1], "decays": [0.5]}}, "not both"),
+    ({"matrix": {"kind": "blt", "scales": [-0.1], "decays": [0.5]}}, "matrix.scales[0]"),
+    ({"matrix": {"kind": "blt", "scales": [0.1], "decays": [1.5]}}, "matrix.decays[0]"),
+    ({"matrix": {"kind": "blt", "buffers": 99}}, "matrix.buffers"),
+    ({"matrix": {"kind": "banded-inverse"}}, "matrix.bands"),
+    ({"matrix": {"kind": "banded-inverse", "bands": 97}}, "97 bands"),
+    ({"matrix": {"kind": "banded-inverse", "inverse_coefficients": [1, 0.5]}}, "diagonal 1"),
+    (
+        {
+            "sampler": {"kind": "b-min-sep", "min_separation": 24},
+            "training": {"iterations": 96, "participation_rate": 0.01},
+        },
+        "balls-in-bins",
+    ),
+    (
+        {
+            "sampler": {"kind": "cyclic-poisson", "partitions": 24},
+            "training": {"iterations": 96, "participation_rate": 0.01},
+        },
+        "balls-in-bins",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), WRONG)
+def test_what_is_wrong_is_located(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        pyaccount.certify(document(**changes))
+    assert words in str(caught.value)
