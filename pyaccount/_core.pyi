@@ -122,6 +122,10 @@ class Sampled:
         """b-min-sep sampling with the banded Toeplitz matrix of these coefficients (divided by σ)."""
 
     @staticmethod
+    def phases(coefficients: Sequence[float], iterations: int, phases: int, sampling_probability: float) -> Sampled:
+        """Cyclic Poisson sampling with a random phase and the banded Toeplitz matrix of these coefficients (divided by σ)."""
+
+    @staticmethod
     def bins(gram: Sequence[float], inner: int) -> Sampled:
         """Balls in bins, from the Gram matrix of the modes (divided by σ²), row by row; `inner` is the modes' length."""
 

@@ -117,6 +117,11 @@ class CyclicPoisson(Section):
     partitions: Annotated[int | None, Number(PARTITIONS, whole=True)] = Field(
         default=None, description="b: the number of parts. Omitted: the bands of the matrix."
     )
+    phase: Annotated[Literal["fixed", "random"], Choice(("fixed", "random"))] = Field(
+        default="fixed",
+        description="Whether the parts are fixed and may be known, or every record is put in a part at random, independently "
+        "of the others, in secret and for this run only.",
+    )
 
 
 class Deterministic(Section):

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount.document import CyclicPoisson
 from pyaccount.errors import DocumentError, path_text
 from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
@@ -208,7 +209,7 @@ def _compile_one(document: Document) -> Plan:
         raise DocumentError(problems)
     plan = Plan(document, tuple(_reducer(document, body)(document, body) for body in document.bodies))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
-        message = "only b-min-sep, balls-in-bins and Poisson sampling of single records are judged by sampling"
+        message = "only b-min-sep, balls-in-bins, Poisson and random cyclic-poisson sampling of one record are judged by sampling"
         raise DocumentError(
             [document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")]
         )
@@ -227,6 +228,8 @@ def _compile_one(document: Document) -> Plan:
 def _reducer(document: Document, body: Body) -> Callable[[Document, Body], Reduction]:
     if body.noise.kind == "laplace":
         return laplace.reduce
+    if isinstance(body.sampler, CyclicPoisson) and body.sampler.phase == "random":
+        return sampled.reduce
     if body.sampler.kind == "poisson" and document.accounting.method == "monte-carlo":
         # b-min-sep with b = 1 is Poisson sampling.
         return sampled.reduce

@@ -17,6 +17,7 @@ from pyaccount.document import (
     UNBANDED,
     BallsInBins,
     BandedInverse,
+    CyclicPoisson,
     Dense,
     Identity,
     bins,
@@ -70,6 +71,19 @@ def reduce(document: Document, body: Body) -> Reduction:
             f"Every record is put in one of {bins(body)} bins uniformly at random, independently of the others, once; "
             f"iteration i uses the records of bin i mod {bins(body)}."
         )
+    elif isinstance(body.sampler, CyclicPoisson):
+        b, p = separation(body) or 1, sampling_probability(body)
+        law = f"x = a phase φ of {b}, each with probability 1/{b}, and of the rounds φ, φ + {b}, … each with probability {p!r}"
+        source = (
+            "the mixture over patterns, as for b-min-sep sampling (Dong & Ganesh 2026, arXiv:2602.09338, Section 4); attained by "
+            "gradients 1"
+        )
+        sampling = (
+            f"Every record is put in one of {b} parts uniformly at random, independently of the others, before the run; the "
+            "parts are secret and not used for another run. "
+            f"Iteration i draws from part i mod {b}, every record of it independently with probability {p!r}. Parts of equal "
+            "size do not satisfy this: their records are not independent."
+        )
     else:
         b, p = separation(body) or 1, sampling_probability(body)
         start = "stationary" if getattr(body.sampler, "start", "cold") == "warm" else "available at once"
@@ -89,7 +103,7 @@ def reduce(document: Document, body: Body) -> Reduction:
         )
     return Reduction(
         path=body.path,
-        subject=f"{'balls in bins' if in_bins else body.sampler.kind + ' sampling'}, {matrix_text(body)}",
+        subject=f"{_subject(body)}, {matrix_text(body)}",
         theorem="dominating pair on the whole run: mixtures over participation patterns",
         source=source,
         pair=f"{pair}; {law}",
@@ -106,6 +120,12 @@ def reduce(document: Document, body: Body) -> Reduction:
         bounds=_unbounded,
         sampled=lambda: _mechanism(document, body),
     )
+
+
+def _subject(body: Body) -> str:
+    if isinstance(body.sampler, CyclicPoisson):
+        return "cyclic Poisson sampling from random secret parts"
+    return "balls in bins" if isinstance(body.sampler, BallsInBins) else f"{body.sampler.kind} sampling"
 
 
 def _unbounded() -> DirectedBounds:
@@ -125,14 +145,13 @@ def _mechanism(document: Document, body: Body) -> SampledMechanism:
         return SampledMechanism(core, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
     assert built.coefficients is not None  # `_refuse` has seen to it
     p = sampling_probability(body)
-    core = _core.Sampled.renewal(
-        # Rounded up: with larger coefficients the mechanism is no more private.
-        [math.nextafter(c / sigma, math.inf) for c in built.coefficients],
-        built.iterations,
-        separation(body) or 1,
-        p,
-        getattr(body.sampler, "start", "cold") == "warm",
-    )
+    # Rounded up: with larger coefficients the mechanism is no more private.
+    coefficients = [math.nextafter(c / sigma, math.inf) for c in built.coefficients]
+    n, b = built.iterations, separation(body) or 1
+    if isinstance(body.sampler, CyclicPoisson):
+        core = _core.Sampled.phases(coefficients, n, b, p)
+    else:
+        core = _core.Sampled.renewal(coefficients, n, b, p, getattr(body.sampler, "start", "cold") == "warm")
     return SampledMechanism(core, directions, built.iterations, STEP_COST * built.iterations, p)
 
 
@@ -195,13 +214,13 @@ def _refuse(document: Document, body: Body) -> None:
                 allowed="auto or monte-carlo",
             )
         )
-    if body.sampler.kind in ("b-min-sep", "poisson") and isinstance(body.matrix, UNBANDED):
+    if not isinstance(body.sampler, BallsInBins) and isinstance(body.matrix, UNBANDED):
         problems.append(
             document.problem(
                 "no-valid-bound",
                 body.at("matrix", "kind"),
-                "the recursion for b-min-sep sampling needs a banded Toeplitz matrix; with any other, balls-in-bins is "
-                "analysed",
+                f"the recursion for {body.sampler.kind} sampling needs a banded Toeplitz matrix; with any other, "
+                "balls-in-bins is analysed",
             )
         )
     blank = document.blank

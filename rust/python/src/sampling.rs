@@ -54,6 +54,13 @@ impl Sampled {
     }
 
     #[staticmethod]
+    fn phases(coefficients: Vec<f64>, iterations: usize, phases: usize, sampling_probability: f64) -> PyResult<Self> {
+        RenewalKernel::with_phases(coefficients, iterations, phases, sampling_probability)
+            .map(|kernel| Self(Mechanism::Renewal(kernel)))
+            .map_err(raise)
+    }
+
+    #[staticmethod]
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn bins(gram: Vec<f64>, inner: usize) -> PyResult<Self> {
         BinsKernel::new(&gram, inner).map(|kernel| Self(Mechanism::Bins(kernel))).map_err(raise)

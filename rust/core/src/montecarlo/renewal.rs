@@ -1,4 +1,6 @@
-//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side by side.
+//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side by side. It also
+//! serves cyclic Poisson sampling with a random phase, where a record that does not join waits b rounds too: f_i = ((1 − p) + p
+//! e^{a_i}) f_{i+b} and dP/dR = (1/b) Σ_{i≤b} f_i.
 //!
 //! With ĉ = c/σ and ŷ = κĈx + z, the log ratio of taking part in round i is a_i = ⟨ĉ_i, ŷ⟩ − s_i/2, s_i = ‖ĉ_i‖² (the
 //! in-range part of column i), and
@@ -10,7 +12,7 @@
 //! memory does not depend on n.
 //!
 //! **Range.** f is kept in the linear domain with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰,
-//! 2³⁰⁰] (for p = 1, where the f_i of different residues mod b are unrelated, nothing is adjusted). Eight samples with an exponent beyond what a step can carry are computed again in logarithms, one by one
+//! 2³⁰⁰] (for p = 1 and with phases, where the f_i of different residues mod b are unrelated, nothing is adjusted). Eight samples with an exponent beyond what a step can carry are computed again in logarithms, one by one
 //! ([`logarithmic`]).
 //!
 //! **Rounding.** Every term is positive, so relative errors do not grow: each pattern's product carries at most n additions and
@@ -120,6 +122,14 @@ impl Ring {
     #[inline(always)]
     fn total<V: Vector>(&self, law: &Renewal) -> Lanes {
         let mut sum = V::load(&self.values[0]);
+        if law.phased {
+            for k in 1..law.min_separation {
+                sum = sum.add(V::load(&self.values[k & self.mask]));
+            }
+            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+            let share = 1.0 / law.min_separation as f64;
+            sum = sum.mul(V::splat(share));
+        }
         if law.warm {
             let mut rest = V::splat(0.0);
             for k in 1..law.min_separation {
@@ -186,6 +196,17 @@ impl Source for Random<'_> {
                 available[lane] = waiting.min(b - 1);
             }
         }
+        if law.phased {
+            // ⌊u·b⌋, u in (0, 1]: u = 1 has probability 2⁻⁵² and goes to the last phase.
+            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+            let phases = b as f64;
+            drawing.uniform().store(&mut drawn);
+            for (lane, u) in drawn.0.into_iter().enumerate() {
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most b
+                let phase = (u * phases) as usize;
+                available[lane] = phase.min(b - 1);
+            }
+        }
         while available.iter().any(|&a| a < n) {
             ln(drawing.uniform()).mul(V::splat(rate)).store(&mut drawn);
             for lane in 0..LANES {
@@ -193,11 +214,11 @@ impl Source for Random<'_> {
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
                 let wait = drawn[lane].clamp(0.0, 1e15) as usize;
                 if available[lane] < n {
-                    let round = available[lane] + wait;
+                    let round = available[lane].saturating_add(wait.saturating_mul(law.waiting()));
                     if round < n {
                         patterns[lane].push(round);
                     }
-                    available[lane] = round + b;
+                    available[lane] = round.saturating_add(b);
                 }
             }
         }
@@ -279,6 +300,32 @@ impl RenewalKernel {
         sampling_probability: f64,
         warm: bool,
     ) -> Result<Self> {
+        Self::build(coefficients, iterations, min_separation, |squares| {
+            Renewal::new(min_separation, sampling_probability, warm, squares)
+        })
+    }
+
+    /// The kernel for cyclic Poisson sampling with a random phase.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and for more phases than rounds.
+    pub fn with_phases(
+        coefficients: Vec<f64>,
+        iterations: usize,
+        phases: usize,
+        sampling_probability: f64,
+    ) -> Result<Self> {
+        Self::build(coefficients, iterations, phases, |squares| {
+            Renewal::with_phases(phases, sampling_probability, squares)
+        })
+    }
+
+    fn build(
+        coefficients: Vec<f64>,
+        iterations: usize,
+        min_separation: usize,
+        law: impl FnOnce(Vec<f64>) -> Result<Renewal>,
+    ) -> Result<Self> {
         let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
         if let Some(&wrong) = coefficients.iter().find(|c| !(c.is_finite() && **c >= 0.0)) {
             return domain("coefficient", wrong, "finite and at least 0");
@@ -302,7 +349,7 @@ impl RenewalKernel {
             }
             *square = sum;
         }
-        let law = Renewal::new(min_separation, sampling_probability, warm, squares)?;
+        let law = law(squares)?;
         let correlator = Correlator::new(&coefficients, None);
         Ok(Self { law, coefficients, correlator })
     }
@@ -401,20 +448,20 @@ impl RenewalKernel {
                     squares[k] = self.law.squares[(first + k).min(n - 1)];
                     own[k] = V::load(&sums[k]).sub(V::splat(0.5 * squares[k]));
                 }
-                let mut inside = advance(&mut scratch.own, first, count, b, p, own);
+                let mut inside = advance(&mut scratch.own, first, count, &self.law, p, own);
                 if MIRRORED {
                     let mut other = own;
                     for k in 0..SETTLED {
                         other[k] = V::splat(-squares[k]).sub(own[k]);
                     }
-                    inside &= advance(&mut scratch.mirror, first, count, b, p, other);
+                    inside &= advance(&mut scratch.mirror, first, count, &self.law, p, other);
                 }
                 if TILTED {
                     let mut tilted = own;
                     for k in 0..SETTLED {
                         tilted[k] = own[k].mul_add(V::splat(stretch), V::splat(-curvature * squares[k]));
                     }
-                    inside &= advance(&mut scratch.proposal, first, count, b, q, tilted);
+                    inside &= advance(&mut scratch.proposal, first, count, &self.law, q, tilted);
                 }
                 let newest = start + group;
                 inside &= settle::<V>(&mut scratch.own, newest, b);
@@ -481,7 +528,15 @@ impl RenewalKernel {
 ///
 /// The exponentials of all [`SETTLED`] rounds are taken side by side; those beyond `count` are of no consequence.
 #[inline(always)]
-fn advance<V: Vector>(ring: &mut Ring, first: usize, count: usize, b: usize, p: f64, exponents: [V; SETTLED]) -> bool {
+fn advance<V: Vector>(
+    ring: &mut Ring,
+    first: usize,
+    count: usize,
+    law: &Renewal,
+    p: f64,
+    exponents: [V; SETTLED],
+) -> bool {
+    let b = law.min_separation;
     let mut growth = exponents;
     for k in 0..SETTLED {
         growth[k] = exp_in_range(exponents[k]).mul(V::splat(p));
@@ -491,9 +546,9 @@ fn advance<V: Vector>(ring: &mut Ring, first: usize, count: usize, b: usize, p: 
     let mut inside = true;
     for k in (0..count).rev() {
         let after = V::load(&ring.values[(first + k + b) & mask]);
-        value = value.mul_add(stay, growth[k].mul(after));
+        value = if law.phased { stay.add(growth[k]).mul(after) } else { value.mul_add(stay, growth[k].mul(after)) };
         value.store(&mut ring.values[(first + k) & mask]);
-        if p >= 1.0 {
+        if p >= 1.0 || law.phased {
             // Then f_i and f_{i+1} have nothing to do with each other, and `settle` would not see all of them.
             inside &= value.within(V::splat(1.0 / LARGE), V::splat(LARGE));
         }
@@ -520,7 +575,7 @@ fn log_ratio(law: &Renewal, exponent: impl Fn(usize) -> f64) -> f64 {
     let (stay, join) = ((-law.sampling_probability).ln_1p(), law.sampling_probability.ln());
     let mut sums = vec![0.0; n + b + 1];
     for i in (0..n).rev() {
-        sums[i] = log_sum_exp([stay + sums[i + 1], join + exponent(i) + sums[i + b]].into_iter());
+        sums[i] = log_sum_exp([stay + sums[i + law.waiting()], join + exponent(i) + sums[i + b]].into_iter());
     }
     log_sum_exp(law.log_start().into_iter().zip(&sums).map(|(start, sum)| start + sum))
 }

@@ -1,5 +1,5 @@
 //! b-min-sep sampling: after a participation a record sits out b − 1 rounds; while available it joins each round with
-//! probability p.
+//! probability p. And cyclic Poisson sampling with a random phase: every b-th round is a chance, and only that.
 
 use crate::error::{Error, Result};
 use crate::participation::PatternSum;
@@ -17,6 +17,9 @@ pub struct Renewal {
     pub sampling_probability: f64,
     /// Whether the start is stationary.
     pub warm: bool,
+    /// Whether a record that does not join waits b rounds too: its chances are the rounds φ, φ + b, φ + 2b, … of a random phase φ,
+    /// uniform on the first b rounds.
+    pub phased: bool,
     /// s_i = ‖c_i‖²/σ² for each round: the squared norm that taking part in it adds.
     pub squares: Vec<f64>,
 }
@@ -40,7 +43,21 @@ impl Renewal {
         if let Some(&square) = squares.iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
             return domain("squared column norm", square, "finite and at least 0");
         }
-        Ok(Self { min_separation, sampling_probability, warm, squares })
+        Ok(Self { min_separation, sampling_probability, warm, phased: false, squares })
+    }
+
+    /// The law of cyclic Poisson sampling with a random phase.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; also for more phases than rounds.
+    pub fn with_phases(min_separation: usize, sampling_probability: f64, squares: Vec<f64>) -> Result<Self> {
+        let law = Self::new(min_separation, sampling_probability, false, squares)?;
+        if min_separation > law.iterations() {
+            #[allow(clippy::cast_precision_loss)] // reported only
+            let value = min_separation as f64;
+            return Err(Error::Domain { name: "min_separation", value, allowed: "at most the number of iterations" });
+        }
+        Ok(Self { phased: true, ..law })
     }
 
     /// The same law with another sampling probability.
@@ -55,9 +72,13 @@ impl Renewal {
         self.squares.len()
     }
 
-    /// ln of the probability of each number of rounds the record is unavailable at the start (one entry for a cold start).
+    /// ln of the probability of each number of rounds before the record's first chance (one entry for a cold start).
     #[must_use]
     pub fn log_start(&self) -> Vec<f64> {
+        #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+        if self.phased {
+            return vec![-(self.min_separation as f64).ln(); self.min_separation];
+        }
         if !self.warm {
             return vec![0.0];
         }
@@ -68,6 +89,16 @@ impl Renewal {
         law
     }
 
+    /// Rounds from a chance that was not taken to the next: 1, or b with phases.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        if self.phased {
+            self.min_separation
+        } else {
+            1
+        }
+    }
+
     /// The largest number of participations.
     #[must_use]
     pub fn most_participations(&self) -> usize {
@@ -76,7 +107,8 @@ impl Renewal {
 }
 
 impl PatternSum for Renewal {
-    /// By the recursion of the law itself: f_i = w₀ f_{i+1} + φ_i f_{i+b}, f_i = 1 beyond the last round, in logarithms.
+    /// By the recursion of the law itself: f_i = w₀ f_{i+1} + φ_i f_{i+b} (with phases w₀ f_{i+b}), f_i = 1 beyond the last round, in
+    /// logarithms.
     fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> f64 {
         #[allow(clippy::float_cmp)] // given as that very number
         let blend = |own: f64, other: f64| match (own == f64::NEG_INFINITY, power == 1.0) {
@@ -90,7 +122,7 @@ impl PatternSum for Renewal {
         let join = blend(self.sampling_probability.ln(), proposal.sampling_probability.ln());
         let mut sums = vec![0.0; n + b + 1];
         for i in (0..n).rev() {
-            let terms = [stay + sums[i + 1], join + exponent * self.squares[i] + sums[i + b]];
+            let terms = [stay + sums[i + self.waiting()], join + exponent * self.squares[i] + sums[i + b]];
             sums[i] = log_sum_exp(terms.into_iter());
         }
         let start = self.log_start();
