@@ -122,6 +122,19 @@ class Sampled:
         """b-min-sep sampling with the banded Toeplitz matrix of these coefficients (divided by σ)."""
 
     @staticmethod
+    def users(
+        coefficients: Sequence[float],
+        iterations: int,
+        min_separation: int,
+        record_probability: float,
+        records: int,
+        warm: bool,
+    ) -> Sampled:
+        """b-min-sep sampling of users with so many records each, every one drawn with the probability given while the user is
+        available; `parameter` is then the probability that a user joins.
+        """
+
+    @staticmethod
     def phases(coefficients: Sequence[float], iterations: int, phases: int, sampling_probability: float) -> Sampled:
         """Cyclic Poisson sampling with a random phase and the banded Toeplitz matrix of these coefficients (divided by σ)."""
 

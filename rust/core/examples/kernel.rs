@@ -17,10 +17,10 @@ use pyaccount_core::run::{pool, Run};
 struct Nothing;
 
 impl Source for Nothing {
-    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<usize>>) {
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
         patterns.clear();
     }
-    fn fill<V: Vector>(&mut self, _: &RenewalKernel, _: usize, _: &mut [Lanes], _: &mut [Vec<usize>]) {}
+    fn fill<V: Vector>(&mut self, _: &RenewalKernel, _: usize, _: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {}
 }
 
 enum Stage<'a> {

@@ -54,6 +54,20 @@ impl Sampled {
     }
 
     #[staticmethod]
+    fn users(
+        coefficients: Vec<f64>,
+        iterations: usize,
+        min_separation: usize,
+        record_probability: f64,
+        records: u32,
+        warm: bool,
+    ) -> PyResult<Self> {
+        RenewalKernel::of_users(coefficients, iterations, min_separation, record_probability, records, warm)
+            .map(|kernel| Self(Mechanism::Renewal(kernel)))
+            .map_err(raise)
+    }
+
+    #[staticmethod]
     fn phases(coefficients: Vec<f64>, iterations: usize, phases: usize, sampling_probability: f64) -> PyResult<Self> {
         RenewalKernel::with_phases(coefficients, iterations, phases, sampling_probability)
             .map(|kernel| Self(Mechanism::Renewal(kernel)))

@@ -11,6 +11,9 @@
 //! backwards in time, so time is cut into blocks from the end and only `bands` rows of ŷ and b rows of f are kept:
 //! memory does not depend on n.
 //!
+//! For a user with k records of which j take part at once with probability w_j, p e^{a_i} becomes Σ_j w_j e^{ju_i − j²s_i/2}, u_i = ⟨ĉ_i, ŷ⟩:
+//! with t = e^{a_i} and d = e^{−s_i} its terms are T_1 = t, T_{j+1} = T_j·t·d^j.
+//!
 //! **Range.** f is kept in the linear domain with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰,
 //! 2³⁰⁰] (for p = 1 and with phases, where the f_i of different residues mod b are unrelated, nothing is adjusted). Eight samples with an exponent beyond what a step can carry are computed again in logarithms, one by one
 //! ([`logarithmic`]).
@@ -73,7 +76,7 @@ pub struct Scratch {
     own: Ring,
     mirror: Ring,
     proposal: Ring,
-    patterns: Vec<Vec<usize>>,
+    patterns: Vec<Vec<(usize, f64)>>,
 }
 
 /// The last b values of a recursion, and a power of two for each lane.
@@ -154,10 +157,10 @@ pub trait Source {
         kernel: &RenewalKernel,
         start: usize,
         rows: &mut [Lanes],
-        patterns: &mut [Vec<usize>],
+        patterns: &mut [Vec<(usize, f64)>],
     );
-    /// Draw what is drawn once for eight samples.
-    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<usize>>);
+    /// Draw what is drawn once for eight samples: the rounds of each lane's participations, and how many there are at once.
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>);
 }
 
 /// Samples from a proposal.
@@ -172,7 +175,7 @@ pub struct Random<'a> {
 impl Source for Random<'_> {
     /// Participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes available.
     #[inline(always)]
-    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<usize>>) {
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
         patterns.resize(LANES, Vec::new());
         patterns.iter_mut().for_each(Vec::clear);
         if self.proposal.stretch == 0.0 {
@@ -209,6 +212,10 @@ impl Source for Random<'_> {
         }
         while available.iter().any(|&a| a < n) {
             ln(drawing.uniform()).mul(V::splat(rate)).store(&mut drawn);
+            let mut several = splat(0.0);
+            if law.log_counts.len() > 1 {
+                drawing.uniform().store(&mut several);
+            }
             for lane in 0..LANES {
                 // Lanes that are done draw along with the others, to no effect. The minimum keeps the cast in range.
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -216,7 +223,7 @@ impl Source for Random<'_> {
                 if available[lane] < n {
                     let round = available[lane].saturating_add(wait.saturating_mul(law.waiting()));
                     if round < n {
-                        patterns[lane].push(round);
+                        patterns[lane].push((round, count_of(law, several[lane])));
                     }
                     available[lane] = round.saturating_add(b);
                 }
@@ -231,7 +238,7 @@ impl Source for Random<'_> {
         kernel: &RenewalKernel,
         start: usize,
         rows: &mut [Lanes],
-        patterns: &mut [Vec<usize>],
+        patterns: &mut [Vec<(usize, f64)>],
     ) {
         let mut drawing = self.stream.take::<V>();
         let mut pairs = rows.chunks_exact_mut(2);
@@ -247,7 +254,8 @@ impl Source for Random<'_> {
         let bands = kernel.coefficients.len();
         for (lane, pattern) in patterns.iter_mut().enumerate() {
             // Participations in [start − bands + 1, start + rows): the last ones of those that are left.
-            while let Some(&round) = pattern.last() {
+            while let Some(&(round, count)) = pattern.last() {
+                let stretch = self.proposal.stretch * count;
                 if round + bands <= start {
                     break;
                 }
@@ -257,7 +265,7 @@ impl Source for Random<'_> {
                 for (row, shift) in rows[first - start..last - start].iter_mut().zip(shifts) {
                     // The remainder tells the compiler what is known: no lane is out of bounds.
                     let entry = &mut row.0[lane % LANES];
-                    *entry = self.proposal.stretch.mul_add(*shift, *entry);
+                    *entry = stretch.mul_add(*shift, *entry);
                 }
                 if round < start {
                     // It reaches into the earlier block too, and no earlier participation reaches into this one.
@@ -274,17 +282,30 @@ impl Source for Random<'_> {
 pub struct Given<'a>(pub &'a [Vec<f64>]);
 
 impl Source for Given<'_> {
-    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<usize>>) {
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
         patterns.clear();
     }
 
-    fn fill<V: Vector>(&mut self, _: &RenewalKernel, start: usize, rows: &mut [Lanes], _: &mut [Vec<usize>]) {
+    fn fill<V: Vector>(&mut self, _: &RenewalKernel, start: usize, rows: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {
         for (offset, row) in rows.iter_mut().enumerate() {
             for (lane, outcome) in self.0.iter().enumerate() {
                 row[lane] = outcome[start + offset];
             }
         }
     }
+}
+
+/// How many records take part at once, by the law's inverse; 1 for a single record.
+fn count_of(law: &Renewal, uniform: f64) -> f64 {
+    let (mut below, mut count) = (0.0, 0.0);
+    for probability in &law.counts {
+        count += 1.0;
+        below += probability;
+        if uniform <= below {
+            break;
+        }
+    }
+    count
 }
 
 impl RenewalKernel {
@@ -317,6 +338,23 @@ impl RenewalKernel {
     ) -> Result<Self> {
         Self::build(coefficients, iterations, phases, |squares| {
             Renewal::with_phases(phases, sampling_probability, squares)
+        })
+    }
+
+    /// The kernel for users with several records each.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and as [`Renewal::of_users`].
+    pub fn of_users(
+        coefficients: Vec<f64>,
+        iterations: usize,
+        min_separation: usize,
+        record_probability: f64,
+        records: u32,
+        warm: bool,
+    ) -> Result<Self> {
+        Self::build(coefficients, iterations, min_separation, |squares| {
+            Renewal::of_users(min_separation, record_probability, records, warm, squares)
         })
     }
 
@@ -366,31 +404,34 @@ impl RenewalKernel {
         &self.law
     }
 
-    /// A bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most one participation
-    /// reaches each round.
+    /// A bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most one participation (of all
+    /// of a user's records) reaches each round.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53
         let n = self.law.iterations() as f64;
-        n * self.coefficients.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9)
+        n * f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9)
     }
 
     /// A bound on the error of each log density from rounding, for the given stretch.
     ///
     /// The correlation misses ⟨ĉ_i, ŷ⟩ by [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the stretch, the
     /// exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n
-    /// steps and at most ⌈n/b⌉ participations.
+    /// steps and at most ⌈n/b⌉ participations. Of k records at once the exponent's error counts k times, that of s_i k² times, and the
+    /// sum of their terms adds 4k u.
     #[must_use]
     pub fn rounding(&self, stretch: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (bands, n, most) =
             (self.coefficients.len() as f64, self.law.iterations() as f64, self.law.most_participations() as f64);
         let total: f64 = self.coefficients.iter().sum();
-        let largest = LARGEST_NORMAL + stretch.abs() * self.coefficients.iter().copied().fold(0.0, f64::max);
+        let records = f64::from(self.law.records());
+        let largest = LARGEST_NORMAL + stretch.abs() * records * self.coefficients.iter().copied().fold(0.0, f64::max);
         let scale = 1.0 + stretch.abs();
         let exponent = scale * (self.correlator.rounding(largest) + 8.0 * UNIT_ROUNDOFF * total * largest)
-            + UNIT_ROUNDOFF * (bands + 8.0 * scale * scale) * self.law.squares[0];
-        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + 64.0) + most * exponent) * (1.0 + 1e-6)
+            + UNIT_ROUNDOFF * (bands + 8.0 * scale * scale) * self.law.squares[0] * records;
+        let several = 4.0 * records * records * most;
+        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0) + records * most * exponent) * (1.0 + 1e-6)
     }
 
     /// The log densities of eight samples.
@@ -448,20 +489,22 @@ impl RenewalKernel {
                     squares[k] = self.law.squares[(first + k).min(n - 1)];
                     own[k] = V::load(&sums[k]).sub(V::splat(0.5 * squares[k]));
                 }
-                let mut inside = advance(&mut scratch.own, first, count, &self.law, p, own);
+                let mut inside = advance(&mut scratch.own, first, count, &self.law, p, own, (1.0, &squares));
                 if MIRRORED {
                     let mut other = own;
                     for k in 0..SETTLED {
                         other[k] = V::splat(-squares[k]).sub(own[k]);
                     }
-                    inside &= advance(&mut scratch.mirror, first, count, &self.law, p, other);
+                    inside &= advance(&mut scratch.mirror, first, count, &self.law, p, other, (1.0, &squares));
                 }
                 if TILTED {
                     let mut tilted = own;
                     for k in 0..SETTLED {
                         tilted[k] = own[k].mul_add(V::splat(stretch), V::splat(-curvature * squares[k]));
                     }
-                    inside &= advance(&mut scratch.proposal, first, count, &self.law, q, tilted);
+                    let law = proposal.map_or(&self.law, |m| &m.law);
+                    let scale = stretch * stretch;
+                    inside &= advance(&mut scratch.proposal, first, count, law, q, tilted, (scale, &squares));
                 }
                 let newest = start + group;
                 inside &= settle::<V>(&mut scratch.own, newest, b);
@@ -511,13 +554,13 @@ impl RenewalKernel {
                     product - 0.5 * self.law.squares[i]
                 })
                 .collect();
-            out.mixture[lane] = log_ratio(&self.law, |i| own[i]);
+            out.mixture[lane] = log_ratio(&self.law, 1.0, |i| own[i]);
             if mirrored {
-                out.mirrored[lane] = log_ratio(&self.law, |i| -own[i] - self.law.squares[i]);
+                out.mirrored[lane] = log_ratio(&self.law, 1.0, |i| -own[i] - self.law.squares[i]);
             }
             out.proposal[lane] = proposal.map_or(out.mixture[lane], |m| {
                 let curvature = 0.5 * m.stretch * (m.stretch - 1.0);
-                log_ratio(&m.law, |i| m.stretch * own[i] - curvature * self.law.squares[i])
+                log_ratio(&m.law, m.stretch * m.stretch, |i| m.stretch * own[i] - curvature * self.law.squares[i])
             });
         }
         out
@@ -535,11 +578,32 @@ fn advance<V: Vector>(
     law: &Renewal,
     p: f64,
     exponents: [V; SETTLED],
+    (scale, squares): (f64, &[f64; SETTLED]),
 ) -> bool {
-    let b = law.min_separation;
+    let (b, records) = (law.min_separation, law.log_counts.len());
     let mut growth = exponents;
     for k in 0..SETTLED {
-        growth[k] = exp_in_range(exponents[k]).mul(V::splat(p));
+        growth[k] = exp_in_range(exponents[k]);
+    }
+    if records > 1 {
+        // Nearly all rounds have the same squared norm.
+        let usual = (-scale * squares[0]).exp();
+        for k in 0..SETTLED {
+            // T_1 = t, T_{j+1} = T_j·t·d^j.
+            let same = squares[k].to_bits() == squares[0].to_bits();
+            let decay = V::splat(if same { usual } else { (-scale * squares[k]).exp() });
+            let (mut term, mut factor) = (growth[k], growth[k]);
+            let mut sum = term.mul(V::splat(law.counts[0]));
+            for probability in &law.counts[1..] {
+                factor = factor.mul(decay);
+                term = term.mul(factor);
+                sum = term.mul_add(V::splat(*probability), sum);
+            }
+            growth[k] = sum;
+        }
+    }
+    for k in 0..SETTLED {
+        growth[k] = growth[k].mul(V::splat(p));
     }
     let (stay, mask) = (V::splat(1.0 - p), ring.mask);
     let mut value = V::load(&ring.values[(first + count) & mask]);
@@ -558,7 +622,9 @@ fn advance<V: Vector>(
         least = least.min(exponents[k]);
         most = most.max(exponents[k]);
     }
-    let (low, high) = (V::splat(-LOWEST), V::splat(HIGHEST));
+    // Several records at once have several times the exponent.
+    #[allow(clippy::cast_precision_loss)] // at most 1000
+    let (low, high) = (V::splat(-LOWEST), V::splat(HIGHEST / records as f64));
     inside & least.within(low, high) & most.within(low, high)
 }
 
@@ -569,13 +635,19 @@ fn settle<V: Vector>(ring: &mut Ring, newest: usize, separation: usize) -> bool 
     value.within(V::splat(1.0 / LARGE), V::splat(LARGE)) || ring.rescale(newest, separation)
 }
 
-/// ln of the likelihood ratio by the recursion in logarithms.
-fn log_ratio(law: &Renewal, exponent: impl Fn(usize) -> f64) -> f64 {
+/// ln of the likelihood ratio by the recursion in logarithms; `exponent` is that of a single participation, and j at once have j
+/// times it less (j² − j)/2 times the squared norm, scaled.
+fn log_ratio(law: &Renewal, scale: f64, exponent: impl Fn(usize) -> f64) -> f64 {
     let (n, b) = (law.iterations(), law.min_separation);
     let (stay, join) = ((-law.sampling_probability).ln_1p(), law.sampling_probability.ln());
     let mut sums = vec![0.0; n + b + 1];
     for i in (0..n).rev() {
-        sums[i] = log_sum_exp([stay + sums[i + law.waiting()], join + exponent(i) + sums[i + b]].into_iter());
+        let (single, square) = (exponent(i), scale * law.squares[i]);
+        let joining = (1u32..).zip(&law.log_counts).map(|(j, log)| {
+            let j = f64::from(j);
+            join + log + j * single - 0.5 * (j * j - j) * square + sums[i + b]
+        });
+        sums[i] = log_sum_exp(std::iter::once(stay + sums[i + law.waiting()]).chain(joining));
     }
     log_sum_exp(law.log_start().into_iter().zip(&sums).map(|(start, sum)| start + sum))
 }

@@ -147,7 +147,7 @@ impl Mechanism {
     ///   one on average.
     /// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
     ///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
-    ///   most 1 + ⌈n/b⌉ draws, and differing patterns change V by at most its cap. A bin is drawn with an error of at
+    ///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing patterns change V by at most its cap. A bin is drawn with an error of at
     ///   most 2⁻⁵² + T u for each of T bins.
     #[must_use]
     pub fn generator_error(&self, proposal: &Proposal, limits: Caps) -> f64 {
@@ -159,7 +159,8 @@ impl Mechanism {
                     kernel.law().most_participations() as f64 + 1.0,
                     kernel.law().min_separation as f64,
                 );
-                let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / m.law.sampling_probability;
+                let counts = if m.law.records() > 1 { (f64::from(m.law.records()) + 2.0) * f64::EPSILON } else { 0.0 };
+                let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / m.law.sampling_probability + counts;
                 (kernel.lipschitz(), if m.stretch == 0.0 { 0.0 } else { draws * waiting + 16.0 * b * f64::EPSILON })
             }
             (Self::Bins(kernel), Proposal::Bins(m)) => {

@@ -2,6 +2,7 @@
 //! probability p. And cyclic Poisson sampling with a random phase: every b-th round is a chance, and only that.
 
 use crate::error::{Error, Result};
+use crate::pair::weights::binomial;
 use crate::participation::PatternSum;
 use crate::special::log_sum_exp;
 
@@ -15,6 +16,11 @@ pub struct Renewal {
     pub min_separation: usize,
     /// p: the probability to join a round in which the record is available.
     pub sampling_probability: f64,
+    /// ln of the probability to take part j = 1, 2, … times at once, given that it joins; one entry for a single record. For a user with
+    /// k records that are drawn independently, Bin(j; k, p₁) given j ≥ 1.
+    pub log_counts: Vec<f64>,
+    /// The same probabilities.
+    pub counts: Vec<f64>,
     /// Whether the start is stationary.
     pub warm: bool,
     /// Whether a record that does not join waits b rounds too: its chances are the rounds φ, φ + b, φ + 2b, … of a random phase φ,
@@ -43,7 +49,15 @@ impl Renewal {
         if let Some(&square) = squares.iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
             return domain("squared column norm", square, "finite and at least 0");
         }
-        Ok(Self { min_separation, sampling_probability, warm, phased: false, squares })
+        Ok(Self {
+            min_separation,
+            sampling_probability,
+            log_counts: vec![0.0],
+            counts: vec![1.0],
+            warm,
+            phased: false,
+            squares,
+        })
     }
 
     /// The law of cyclic Poisson sampling with a random phase.
@@ -60,10 +74,50 @@ impl Renewal {
         Ok(Self { phased: true, ..law })
     }
 
-    /// The same law with another sampling probability.
+    /// The law of a user's participations: each of `records` records is drawn with the probability given while the user is available,
+    /// and the user then sits out b − 1 rounds with all of them.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; also for no records, or more than 1000.
+    pub fn of_users(
+        min_separation: usize,
+        record_probability: f64,
+        records: u32,
+        warm: bool,
+        squares: Vec<f64>,
+    ) -> Result<Self> {
+        if !(1..=1000).contains(&records) {
+            return Err(Error::Domain { name: "records", value: f64::from(records), allowed: "between 1 and 1000" });
+        }
+        if records == 1 {
+            return Self::new(min_separation, record_probability, warm, squares);
+        }
+        let joins = -(f64::from(records) * (-record_probability).ln_1p()).exp_m1();
+        let law = Self::new(min_separation, joins, warm, squares)?;
+        Ok(law.with_counts(counts(records, record_probability)?))
+    }
+
+    /// The most records that take part at once.
+    #[must_use]
+    pub fn records(&self) -> u32 {
+        // At most 1000 by construction.
+        u32::try_from(self.log_counts.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The same law with another probability to join; a user's records are then drawn with the probability that gives it.
     #[must_use]
     pub fn with_probability(&self, sampling_probability: f64) -> Self {
-        Self { sampling_probability, ..self.clone() }
+        let records = self.records();
+        let each = -((-sampling_probability).ln_1p() / f64::from(records)).exp_m1();
+        let law = Self { sampling_probability, ..self.clone() };
+        match counts(records, each) {
+            Ok(log_counts) if records > 1 => law.with_counts(log_counts),
+            _ => law,
+        }
+    }
+
+    fn with_counts(self, log_counts: Vec<f64>) -> Self {
+        Self { counts: log_counts.iter().map(|log| log.exp()).collect(), log_counts, ..self }
     }
 
     /// The number of rounds.
@@ -106,6 +160,19 @@ impl Renewal {
     }
 }
 
+/// ln Bin(j; records, p) given j ≥ 1, for j = 1, …, records.
+fn counts(records: u32, probability: f64) -> Result<Vec<f64>> {
+    let law = binomial(records, probability)?;
+    let mut logs = vec![f64::NEG_INFINITY; records as usize];
+    for (&count, &log) in law.count.iter().zip(&law.log_probability) {
+        if count > 0 {
+            logs[count as usize - 1] = log;
+        }
+    }
+    let total = log_sum_exp(logs.iter().copied());
+    Ok(logs.into_iter().map(|log| log - total).collect())
+}
+
 impl PatternSum for Renewal {
     /// By the recursion of the law itself: f_i = w₀ f_{i+1} + φ_i f_{i+b} (with phases w₀ f_{i+b}), f_i = 1 beyond the last round, in
     /// logarithms.
@@ -119,11 +186,17 @@ impl PatternSum for Renewal {
         };
         let (n, b) = (self.iterations(), self.min_separation);
         let stay = blend((-self.sampling_probability).ln_1p(), (-proposal.sampling_probability).ln_1p());
-        let join = blend(self.sampling_probability.ln(), proposal.sampling_probability.ln());
+        let (own, other) = (self.sampling_probability.ln(), proposal.sampling_probability.ln());
+        // The weight of taking part j times, and j².
+        let join: Vec<(f64, f64)> = (1u32..)
+            .zip(self.log_counts.iter().zip(&proposal.log_counts))
+            .map(|(j, (mine, theirs))| (blend(own + mine, other + theirs), f64::from(j) * f64::from(j)))
+            .collect();
         let mut sums = vec![0.0; n + b + 1];
         for i in (0..n).rev() {
-            let terms = [stay + sums[i + self.waiting()], join + exponent * self.squares[i] + sums[i + b]];
-            sums[i] = log_sum_exp(terms.into_iter());
+            let after = sums[i + b];
+            let joining = join.iter().map(|(log, square)| log + exponent * square * self.squares[i] + after);
+            sums[i] = log_sum_exp(std::iter::once(stay + sums[i + self.waiting()]).chain(joining));
         }
         let start = self.log_start();
         let other = proposal.log_start();
