@@ -46,6 +46,12 @@ class Profile:
         """The tightest bound on a batch of a fixed number of draws whose sensitive records are `replaced` or `zeroed`."""
 
     @staticmethod
+    def revealed(
+        iterations: int, min_separation: int, record_probability: float, records: int, unit: float, *, warm: bool
+    ) -> Profile:
+        """b-min-sep sampling of users whose draws are known: Σ_s Pr[S = s] G_{√s·unit}, S the sum of the squared counts."""
+
+    @staticmethod
     def laplace(sensitivity: float, scale: float) -> Profile:
         """Lap(0, scale) against Lap(sensitivity, scale)."""
 

@@ -59,6 +59,7 @@ QUICKER = {
         "noise.multiplier=2",
     ),
     "what-epsilon-had-it": ("privacy.delta=1e-2",),
+    "users": ("privacy.delta=1e-2", "training.iterations=128"),
 }
 
 

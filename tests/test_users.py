@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz  # type: ignore[import-untyped]
 from scipy.special import logsumexp  # type: ignore[import-untyped]
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
+import pyaccount
 from pyaccount import _core
+from pyaccount.errors import DocumentError
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -132,3 +134,134 @@ def test_samples_come_from_the_law() -> None:
     mean = sum(shard[0][1] for shard in shards) / count
     square = sum(shard[0][2] for shard in shards) / count
     assert abs(mean - exact) < 4.5 * np.sqrt((square - mean**2) / count)
+
+
+def document(attribution: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "pyaccount": 1,
+        "name": "users",
+        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3},
+        "training": {"sampling_probability": 0.02, "iterations": 60},
+        "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": attribution, "min_separation": 8},
+        "matrix": {"kind": "banded-square-root", "bands": 4},
+        "noise": {"multiplier": 1.5},
+        "accounting": {"seed": 7, "profile": [], "tolerance": 0.05},
+    } | changes
+
+
+def test_one_record_a_user_is_the_example_level() -> None:
+    alone = {"kind": "user-b-min-sep", "records_per_user": 1, "attribution": "single", "min_separation": 8}
+    users = pyaccount.certify(document("single", sampler=alone)).data
+    records = pyaccount.certify(document("single", sampler={"kind": "b-min-sep", "min_separation": 8})).data
+    assert users.guarantee == records.guarantee
+    assert users.privacy.unit == "user"
+    assert "one user" in users.statement
+
+
+def test_one_round_is_the_poisson_sampled_group() -> None:
+    """b = 1 and no matrix: rounds compose, with the group mixture for two records that are drawn independently."""
+    sampler = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single", "min_separation": 1}
+    sampled = pyaccount.certify(document("single", sampler=sampler, matrix={"kind": "identity"}))
+    group = {"adjacency": "zero-out", "group_size": 2, "epsilon": "solve", "delta": 1e-3}
+    composed = pyaccount.certify(
+        document("single", sampler={"kind": "poisson"}, matrix={"kind": "identity"}, privacy=group, accounting={})
+    )
+    assert sampled.epsilon_lower <= composed.epsilon
+    assert composed.epsilon_lower <= sampled.epsilon <= 1.06 * composed.epsilon
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_known_draws_by_enumeration(warm: bool) -> None:
+    """Σ_x w_x G_{‖x‖/σ}(e^ε) over every pattern, and no less than what the patterns kept secret would give."""
+    n, b, p, k, sigma = 6, 2, 0.2, 2, 1.3
+    rows, weights = patterns(n, b, p, k, warm=warm)
+    profile = _core.Profile.revealed(n, b, p, k, 1 / sigma, warm=warm)
+    for epsilon in (-1.0, 0.0, 0.5, 2.0):
+        exact = 0.0
+        for row, weight in zip(rows, weights, strict=True):
+            shift = np.linalg.norm(row) / sigma
+            if shift == 0:
+                exact += weight * max(0.0, 1 - np.exp(epsilon))
+            else:
+                tails = norm.cdf(shift / 2 - epsilon / shift), norm.cdf(-shift / 2 - epsilon / shift)
+                exact += weight * (tails[0] - np.exp(epsilon) * tails[1])
+        delta, error, *_ = profile.at(epsilon)
+        assert delta == pytest.approx(exact, rel=1e-11, abs=1e-13)
+        assert error < 1e-11
+
+
+def test_with_shared_records_the_published_pair_is_beaten() -> None:
+    """n = b = 2, C = I, σ = 1, p = 0.01; the user's only record is shared with 600 users who have one more each.
+
+    The others' gradients are orthogonal to the user's, so that their sums tell how likely the user's draw in round 1 was; given
+    them the user's own coordinate is a subsampled Gaussian with that posterior probability. Draws in round 2 are left out, which
+    can only make the mechanism look more private.
+    """
+    p, users = 0.01, 600
+    grid = np.arange(-8.0, 30.0, 0.05)
+    counts = np.arange(41)
+    density = norm.pdf(grid[:, None] - counts)
+    first = binom.pmf(counts, users, p)
+    drawn = p * np.outer(density @ first, norm.pdf(grid))
+    second = np.array([binom.pmf(counts, users - n, p) for n in counts])
+    other = (1 - p) * (density * first) @ (second @ density.T)
+    posterior = drawn / (drawn + other)
+    for epsilon, published in ((1.0, 6.0e-7), (2.0, 5e-9)):
+        with np.errstate(divide="ignore"):
+            threshold = np.log((np.exp(epsilon) - 1 + posterior) / posterior) + 0.5
+        gained = (1 - posterior) * norm.sf(threshold) + posterior * norm.sf(threshold - 1)
+        truth = ((drawn + other) * (gained - np.exp(epsilon) * norm.sf(threshold))).sum() * 0.05**2
+        # The pair for two records a user: f_1 = w_0·f_2 + φ_1, f_2 = w_0 + φ_2.
+        x, y = np.meshgrid(np.arange(-8, 12, 0.02), np.arange(-8, 12, 0.02))
+        none, join = (1 - p) ** 2, [2 * p * (1 - p) * np.exp(z - 0.5) + p**2 * np.exp(2 * z - 2) for z in (x, y)]
+        ratio = none * (none + join[1]) + join[0]
+        weight = norm.pdf(x) * norm.pdf(y) * 0.02**2
+        claimed = (weight * np.maximum(ratio - np.exp(epsilon), 0)).sum()
+        assert claimed == pytest.approx(published, rel=0.2)
+        bound = _core.Profile.revealed(2, 2, p, 2, 1.0, warm=False).at(epsilon)[0]
+        assert truth > 100 * claimed
+        assert truth < bound
+
+
+def test_certificates_say_what_was_given_up() -> None:
+    shared = pyaccount.certify(document("shared")).data
+    single = pyaccount.certify(document("single")).data
+    assert shared.guarantee.kind == "deterministic"
+    assert not shared.reductions[0].tight
+    assert "secrecy is given up" in (shared.reductions[0].remark or "")
+    assert "several users" in " ".join(shared.assumptions)
+    assert single.guarantee.epsilon < shared.guarantee.epsilon < shared.unamplified.epsilon
+    # Known draws are never worse than the worst ones, and the lower end lies below both.
+    assert shared.guarantee.epsilon_lower < single.guarantee.epsilon
+
+
+def test_the_fallback_counts_every_record() -> None:
+    """All records of a user at once, as often as the separation allows."""
+    data = pyaccount.certify(document("single", matrix={"kind": "identity"})).data
+    turns = 8  # ⌈60/8⌉
+    mu = 2 * np.sqrt(turns) / 1.5
+    epsilon = data.unamplified.epsilon
+    delta = norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+    assert delta == pytest.approx(1e-3, rel=1e-4)
+
+
+USERS = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared", "min_separation": 8}
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"sampler": {"kind": "user-b-min-sep", "records_per_user": 2}}, "sampler.attribution"),
+    ({"sampler": USERS | {"attribution": "some"}}, "sampler.attribution"),
+    ({"sampler": USERS | {"records_per_user": 0}}, "sampler.records_per_user"),
+    ({"sampler": USERS | {"min_separation": 3}}, "sampler.min_separation"),
+    ({"training": {"participation_rate": 0.02, "iterations": 60}}, "training.sampling_probability"),
+    ({"training": {"iterations": 60, "dataset_size": 100, "expected_batch_size": 5}}, "training.expected_batch_size"),
+    ({"privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-3}}, "privacy.adjacency"),
+    ({"privacy": {"adjacency": "zero-out", "group_size": 2, "epsilon": "solve", "delta": 1e-3}}, "privacy.group_size"),
+    ({"matrix": {"kind": "blt", "buffers": 2}}, "matrix.kind"),
+    ({"accounting": {"method": "monte-carlo"}}, "accounting.method"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), WRONG)
+def test_what_is_wrong_is_located(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        pyaccount.compile(document("shared", **changes))
+    assert words in str(caught.value)

@@ -23,7 +23,7 @@ from pyaccount.certificate.model import (
     Utility,
 )
 from pyaccount.certificate.sampled import sampled
-from pyaccount.certificate.statement import statement
+from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document import (
     FIXED_DRAWS,
     BallsInBins,
@@ -104,7 +104,9 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
             guarantee=numbers.guarantee,
             solved=numbers.solved,
             privacy=PrivacyUnit(
-                adjacency=document.privacy.adjacency, group_size=whole(document.privacy.group_size), unit="record"
+                adjacency=document.privacy.adjacency,
+                group_size=whole(document.privacy.group_size),
+                unit=unit_of(document),
             ),
             noise_multiplier=noises.pop() if len(noises) == 1 else None,
             noise_convention=convention,

@@ -52,7 +52,7 @@ class PrivacyUnit(Record):
 
     adjacency: Literal["add-remove", "zero-out", "replace-one"]
     group_size: int = Field(ge=1, description="How many records are protected together.")
-    unit: Literal["record"] = Field(description="What one unit of the group is.")
+    unit: Literal["record", "user"] = Field(description="What one unit of the group is.")
 
 
 class ProfilePoint(Record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pyaccount.certificate.rounding import down, plain, up
 
@@ -17,10 +17,16 @@ NEIGHBOURS = {
 }
 
 
+def unit_of(document: Document) -> Literal["record", "user"]:
+    """What is protected: users if the sampler knows them."""
+    return "user" if any(body.sampler.kind == "user-b-min-sep" for body in document.bodies) else "record"
+
+
 def statement(document: Document, guarantee: Guarantee, *, holds: bool) -> str:
     """One English sentence; every number in it is rounded so that the sentence stays true."""
     privacy = document.privacy
-    group = "one record" if privacy.group_size == 1 else f"up to {privacy.group_size} records"
+    unit = unit_of(document)
+    group = f"one {unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {unit}s"
     neighbours = NEIGHBOURS[privacy.adjacency].format(group=group)
     proven = (
         f"({up(guarantee.epsilon)}, {up(guarantee.delta)})-differentially private with respect to {neighbours}, provided that "

@@ -26,6 +26,7 @@ from pyaccount.document.matrices import (
 from pyaccount.document.noise import Gaussian, Laplace, Noise
 from pyaccount.document.overrides import Override
 from pyaccount.document.rates import (
+    any_of,
     bands,
     batch_size,
     bins,
@@ -46,6 +47,7 @@ from pyaccount.document.samplers import (
     MustWW,
     Poisson,
     Sampler,
+    UserBMinSep,
     WithReplacement,
 )
 from pyaccount.document.sections import VERSION, Accounting, Privacy, Training
@@ -86,7 +88,9 @@ __all__ = [
     "StatedBase",
     "Toeplitz",
     "Training",
+    "UserBMinSep",
     "WithReplacement",
+    "any_of",
     "bands",
     "batch_size",
     "bins",

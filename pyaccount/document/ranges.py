@@ -65,6 +65,7 @@ PARTICIPATIONS = Range(1, 10**9)
 SEPARATION = Range(1, 10**9)
 BANDS = Range(1, 16_384)
 BINS = Range(1, 4096)
+RECORDS_PER_USER = Range(1, 1000)
 SUBSET_SIZE = Range(1, 10**6)
 ROUNDS_PER_SUBSET = Range(1, 10**9)
 #: Draws with replacement in one round.

@@ -13,7 +13,15 @@ import math
 
 from pyaccount.document.matrices import UNBANDED, Identity, Toeplitz
 from pyaccount.document.ranges import RATE_AGREEMENT
-from pyaccount.document.samplers import FIXED_DRAWS, BallsInBins, BMinSep, CyclicPoisson, Deterministic, Poisson
+from pyaccount.document.samplers import (
+    FIXED_DRAWS,
+    BallsInBins,
+    BMinSep,
+    CyclicPoisson,
+    Deterministic,
+    Poisson,
+    UserBMinSep,
+)
 from pyaccount.document.views import Body
 
 #: The fields that state a rate by themselves.
@@ -41,7 +49,7 @@ def separation(body: Body) -> int | None:
     otherwise; 1 for Poisson sampling. None while it is a choice, and for samplers without chances.
     """
     sampler = body.sampler
-    if isinstance(sampler, BMinSep):
+    if isinstance(sampler, BMinSep | UserBMinSep):
         b = sampler.min_separation
     elif isinstance(sampler, CyclicPoisson):
         b = sampler.partitions
@@ -69,12 +77,22 @@ def stated_rates(body: Body) -> dict[str, float]:
 
 def _rate_of(body: Body, probability: float) -> float | None:
     """The participation rate that goes with a sampling probability."""
+    if isinstance(body.sampler, UserBMinSep):
+        b, records = separation(body), number(body.sampler.records_per_user)
+        if b is None or records is None:
+            return None
+        return probability / (1.0 + (b - 1.0) * any_of(probability, records))
     if isinstance(body.sampler, BMinSep | CyclicPoisson):
         b = separation(body)
         if b is None:
             return None
         return probability / b if isinstance(body.sampler, CyclicPoisson) else 1.0 / (b - 1.0 + 1.0 / probability)
     return probability
+
+
+def any_of(probability: float, records: float) -> float:
+    """The probability that any of so many independent records is drawn."""
+    return 1.0 if probability >= 1.0 else -math.expm1(records * math.log1p(-probability))
 
 
 def participation_rate(body: Body) -> float:
@@ -99,6 +117,9 @@ def participation_rate(body: Body) -> float:
 def sampling_probability(body: Body) -> float:
     """What the sampler draws with; the participation rate for Poisson and fixed-size sampling. Raises `ValueError` as above."""
     stated = number(body.training.sampling_probability)
+    if isinstance(body.sampler, UserBMinSep):
+        assert stated is not None  # the document's rules require it
+        return stated
     rate = participation_rate(body)
     if isinstance(body.sampler, BMinSep | CyclicPoisson):
         b = separation(body)

@@ -25,6 +25,7 @@ from pyaccount.document.samplers import (
     MustOW,
     MustWO,
     Poisson,
+    UserBMinSep,
 )
 from pyaccount.document.views import Body
 from pyaccount.errors import Path, Problem, path_text
@@ -99,6 +100,9 @@ def one_blank(document: Document) -> Iterator[Problem]:
 def rate_is_given(document: Written, body: Body) -> Iterator[Problem]:
     """Sampling needs to know how much of the data set joins a round."""
     training = body.training
+    if isinstance(body.sampler, UserBMinSep):
+        yield from _probability_of_a_record(document, body)
+        return
     given = [training.expected_batch_size, *(getattr(training, field) for field in RATE_FIELDS)]
     if any(value is not None for value in given):
         return
@@ -125,11 +129,29 @@ def rate_is_given(document: Written, body: Body) -> Iterator[Problem]:
         yield document.problem("missing-key", body.at("sampler", "bins"), message)
 
 
+def _probability_of_a_record(document: Written, body: Body) -> Iterator[Problem]:
+    """Users differ in how many records they have, so no batch size or rate says with which probability one is drawn."""
+    if body.training.sampling_probability is None:
+        message = (
+            "user-b-min-sep sampling needs sampling_probability: that of one record, while its users are available"
+        )
+        yield document.problem("missing-key", body.at("training", "sampling_probability"), message)
+    for field in ("expected_batch_size", "participation_rate"):
+        if getattr(body.training, field) is not None:
+            message = (
+                "users have different numbers of records, so this does not say with which probability one is drawn"
+            )
+            path = body.at("training", field)
+            yield document.problem("contradiction", path, message, allowed="sampling_probability instead")
+
+
 def dataset_size_is_given(document: Written, body: Body) -> Iterator[Problem]:
     """A batch is a rate only in proportion to the data set."""
     training = body.training
     batch = training.expected_batch_size
     reason = None
+    if isinstance(body.sampler, UserBMinSep):
+        return
     if isinstance(body.sampler, FIXED_DRAWS):
         reason = f"{body.sampler.kind} sampling draws from a known number of records"
         privacy = getattr(document, "privacy", None)
@@ -279,9 +301,9 @@ def bands_fit(document: Document, body: Body) -> Iterator[Problem]:
 def separation_covers_bands(document: Document, body: Body) -> Iterator[Problem]:
     """Participations of a record must not meet in the matrix: at least `bands` rounds lie between them."""
     b, width = separation(body), bands(body)
-    if not isinstance(body.sampler, BMinSep | CyclicPoisson) or b is None or width is None or width <= b:
+    if not isinstance(body.sampler, BMinSep | UserBMinSep | CyclicPoisson) or b is None or width is None or width <= b:
         return
-    field = "min_separation" if isinstance(body.sampler, BMinSep) else "partitions"
+    field = "partitions" if isinstance(body.sampler, CyclicPoisson) else "min_separation"
     message = (
         f"the matrix has {width} bands, so that a record's participations must be at least {width} rounds apart, but this "
         f"allows {b}: take at most {b} bands, or {field} of at least {width}"

@@ -8,7 +8,15 @@ from pydantic import Field
 
 from pyaccount.document.fields import Choice, Number
 from pyaccount.document.kinds import Kinds, Section
-from pyaccount.document.ranges import BINS, PARTICIPATIONS, PARTITIONS, ROUNDS_PER_SUBSET, SEPARATION, SUBSET_SIZE
+from pyaccount.document.ranges import (
+    BINS,
+    PARTICIPATIONS,
+    PARTITIONS,
+    RECORDS_PER_USER,
+    ROUNDS_PER_SUBSET,
+    SEPARATION,
+    SUBSET_SIZE,
+)
 
 
 class Poisson(Section):
@@ -97,6 +105,32 @@ class BMinSep(Section):
     )
 
 
+class UserBMinSep(Section):
+    """b-min-sep sampling of users: while none of a user's records sits out, each is drawn with the sampling probability; after a
+    round in which any was drawn, all of the user's records sit out the next b − 1 rounds.
+
+    The sampling probability is that of one record. What is protected is a user, with at most `records_per_user` records.
+    """
+
+    kind: Literal["user-b-min-sep"] = Field(
+        description="b-min-sep sampling in which all of a user's records wait together."
+    )
+    records_per_user: Annotated[int, Number(RECORDS_PER_USER, whole=True)] = Field(
+        description="k: the most records of one user."
+    )
+    attribution: Annotated[Literal["single", "shared"], Choice(("single", "shared"))] = Field(
+        description="Whether every record belongs to a single user, or records may be shared between users."
+    )
+    min_separation: Annotated[int | None, Number(SEPARATION, whole=True)] = Field(
+        default=None, description="b: the least distance, in rounds, between two participations. Omitted: the bands."
+    )
+    start: Annotated[Literal["warm", "cold"], Choice(("warm", "cold"))] = Field(
+        default="warm",
+        description="Whether the process is in its stationary state in the first round (warm), or everyone is available "
+        "in it (cold).",
+    )
+
+
 class BallsInBins(Section):
     """Balls in bins: every record is put in one of T bins at random, once; round i uses bin i mod T."""
 
@@ -156,6 +190,7 @@ Sampler = Annotated[
     | MustWO
     | MustWW
     | BMinSep
+    | UserBMinSep
     | BallsInBins
     | CyclicPoisson
     | Deterministic,
@@ -169,6 +204,7 @@ Sampler = Annotated[
             MustWO,
             MustWW,
             BMinSep,
+            UserBMinSep,
             BallsInBins,
             CyclicPoisson,
             Deterministic,

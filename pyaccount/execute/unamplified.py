@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BallsInBins, BMinSep, CyclicPoisson, Identity, Laplace, bins, separation
+from pyaccount.document import BallsInBins, BMinSep, CyclicPoisson, Identity, Laplace, UserBMinSep, bins, separation
 from pyaccount.plan.common import number, rounds, whole
 from pyaccount.plan.deterministic import participations
 from pyaccount.plan.laplace import laplace
@@ -40,9 +40,12 @@ def _worst(document: Document, body: Body) -> tuple[float, int]:
     sampler = body.sampler
     if isinstance(sampler, BallsInBins):
         return strategy(document, body).bin_gram(bins(body))[1], body.count
-    if isinstance(sampler, BMinSep | CyclicPoisson):
+    if isinstance(sampler, BMinSep | UserBMinSep | CyclicPoisson):
         b = separation(body) or 1
-        return strategy(document, body).sensitivity(b, whole(body.training.iterations))[0] * (1.0 + SLACK), body.count
+        # All records of a user at once, whenever any may be drawn.
+        records = sampler.records_per_user if isinstance(sampler, UserBMinSep) else 1
+        worst = strategy(document, body).sensitivity(b, whole(body.training.iterations))[0]
+        return records * worst * (1.0 + SLACK), body.count
     if isinstance(body.matrix, Identity):
         return 1.0, body.count * participations(body) if sampler.kind == "none" else rounds(body)
     apart = (sampler.min_separation or 1) if sampler.kind == "none" else 1

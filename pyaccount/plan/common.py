@@ -29,6 +29,11 @@ ADJACENCY = {
     ),
     "replace-one": "Neighbouring data sets differ in up to k records replaced by arbitrary others.",
 }
+USERS = {
+    "add-remove": "Neighbouring data sets differ in one user, all of whose records are added, or all removed.",
+    "zero-out": "Neighbouring data sets differ in one user, all of whose records' contributions are replaced by zero.",
+    "replace-one": "Neighbouring data sets differ in one user, who is replaced by another with other records.",
+}
 NORMALISATION = "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn."
 
 
@@ -65,4 +70,5 @@ def rounds(body: Body) -> int:
 def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, ...]:
     """What every reduction here assumes of the run; with a matrix, of the body that has it."""
     noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE
-    return (ADJACENCY[privacy.adjacency], CLIPPING, noise)
+    users = body is not None and body.sampler.kind == "user-b-min-sep"
+    return ((USERS if users else ADJACENCY)[privacy.adjacency], CLIPPING, noise)

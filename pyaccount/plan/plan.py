@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document import CyclicPoisson
 from pyaccount.errors import DocumentError, path_text
-from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled
+from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, users
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
 from pyaccount.plan.strategy import strategy
 
@@ -23,6 +23,7 @@ REDUCERS: dict[str, Callable[[Document, Body], Reduction]] = {
     "poisson": poisson.reduce,
     **dict.fromkeys(fixed_draws.LAWS, fixed_draws.reduce),
     "b-min-sep": sampled.reduce,
+    "user-b-min-sep": users.reduce,
     "balls-in-bins": sampled.reduce,
     "cyclic-poisson": cyclic_poisson.reduce,
     "none": deterministic.reduce,

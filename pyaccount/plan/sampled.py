@@ -20,6 +20,8 @@ from pyaccount.document import (
     CyclicPoisson,
     Dense,
     Identity,
+    UserBMinSep,
+    any_of,
     bins,
     sampling_probability,
     separation,
@@ -37,6 +39,8 @@ Direction = Literal["remove", "add", "replace"]
 
 #: Nanoseconds for a sample and a step on one core, and for a pair of bins: what the kernel takes on a machine of 2024.
 STEP_COST, BINS_COST = 6.0, 0.3
+#: And for each further record of a user.
+USER_COST = 1.0
 #: What a sample takes however few bins there are.
 LEAST_COST = 200.0
 
@@ -84,6 +88,16 @@ def reduce(document: Document, body: Body) -> Reduction:
             f"Iteration i draws from part i mod {b}, every record of it independently with probability {p!r}. Parts of equal "
             "size do not satisfy this: their records are not independent."
         )
+    elif isinstance(body.sampler, UserBMinSep):
+        b, p, k_u = separation(body) or 1, sampling_probability(body), body.sampler.records_per_user
+        law = (
+            f"x = a renewal process: while available, Bin({k_u}, {p!r}) records join, then all sit out {b - 1} rounds; "
+            f"{START[body.sampler.start][0]} at first"
+        )
+        source = (
+            "Dong & Ganesh 2026 (arXiv:2602.09338), Section 6, for users that share no records; attained by gradients 1"
+        )
+        sampling = users_text(body)
     else:
         b, p = separation(body) or 1, sampling_probability(body)
         start = "stationary" if getattr(body.sampler, "start", "cold") == "warm" else "available at once"
@@ -122,6 +136,30 @@ def reduce(document: Document, body: Body) -> Reduction:
     )
 
 
+#: How a start is worded: in the law, and as an assumption.
+START = {
+    "warm": (
+        "stationary",
+        "at the start each is unavailable for a random number of iterations, drawn from the stationary law",
+    ),
+    "cold": ("available at once", "at the start all are available"),
+}
+
+
+def users_text(body: Body) -> str:
+    """How users' records are sampled, as an assumption."""
+    assert isinstance(body.sampler, UserBMinSep)
+    b, p = separation(body) or 1, sampling_probability(body)
+    single = body.sampler.attribution == "single"
+    return (
+        f"No user has more than {body.sampler.records_per_user} records"
+        + (", and no record belongs to two users" if single else "; a record may belong to several users")
+        + f". In each iteration every record whose {'user is' if single else 'users are all'} available is drawn with "
+        f"probability {p!r}, independently of the others; a user with a record in the batch is unavailable for the next {b - 1} "
+        f"iterations; {START[body.sampler.start][1]}."
+    )
+
+
 def _subject(body: Body) -> str:
     if isinstance(body.sampler, CyclicPoisson):
         return "cyclic Poisson sampling from random secret parts"
@@ -148,6 +186,11 @@ def _mechanism(document: Document, body: Body) -> SampledMechanism:
     # Rounded up: with larger coefficients the mechanism is no more private.
     coefficients = [math.nextafter(c / sigma, math.inf) for c in built.coefficients]
     n, b = built.iterations, separation(body) or 1
+    if isinstance(body.sampler, UserBMinSep):
+        k_u = body.sampler.records_per_user
+        core = _core.Sampled.users(coefficients, n, b, p, k_u, body.sampler.start == "warm")
+        cost = (STEP_COST + USER_COST * (k_u - 1)) * n
+        return SampledMechanism(core, directions, n, cost, any_of(p, k_u))
     if isinstance(body.sampler, CyclicPoisson):
         core = _core.Sampled.phases(coefficients, n, b, p)
     else:

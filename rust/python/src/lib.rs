@@ -10,9 +10,11 @@ use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
+use pyaccount_core::pair::revealed::Revealed;
 use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::weights::binomial;
 use pyaccount_core::pair::Profile as CoreProfile;
+use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::pld::{answer, Answer, Query, Round};
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -110,6 +112,21 @@ impl Profile {
         let (remove, add) =
             displaced(change, sampler, group_size, dataset_size, batch_size, noise_multiplier).map_err(raise)?;
         Ok(Self(if reverse { add } else { remove }))
+    }
+
+    /// Known draws of b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s·unit}.
+    #[staticmethod]
+    #[pyo3(signature = (iterations, min_separation, record_probability, records, unit, *, warm))]
+    fn revealed(
+        iterations: usize,
+        min_separation: usize,
+        record_probability: f64,
+        records: u32,
+        unit: f64,
+        warm: bool,
+    ) -> PyResult<Self> {
+        let law = Renewal::of_users(min_separation, record_probability, records, warm, vec![1.0; iterations]);
+        law.and_then(|law| Revealed::new(&law, unit)).map(Self::of).map_err(raise)
     }
 
     #[staticmethod]

@@ -5,7 +5,7 @@
 //! (remove and add). It must not know about composition, targets or documents.
 //!
 //! One file each: [`mixture`] (mixtures of Gaussians), [`substitution`] (batches of fixed size with replaced records),
-//! [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs); [`amplification`] (one draw before any
+//! [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`revealed`] (known draws); [`amplification`] (one draw before any
 //! mechanism); [`batch`] and [`weights`] have the laws of how many
 //! sensitive records a batch holds.
 
@@ -15,6 +15,7 @@ pub mod discrete;
 pub mod hull;
 pub mod laplace;
 pub mod mixture;
+pub mod revealed;
 pub mod substitution;
 pub mod weights;
 

@@ -1,0 +1,99 @@
+"""b-min-sep sampling of users: judged by sampling where no record is shared, by known draws where some are.
+
+With shared records the published pair is not an upper bound: a draw of the sensitive user's record keeps its other users'
+records out of later batches, so that the rest of the sum reveals the draw. What holds is the bound that gives the secrecy of the
+draws up and keeps their randomness: δ(ε) ≤ E_x G_{‖Cx‖}(e^ε), x the user's participations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.document import UserBMinSep, any_of, sampling_probability, separation
+from pyaccount.errors import DocumentError
+from pyaccount.plan import sampled
+from pyaccount.plan.common import NORMALISATION, basic_assumptions, number, shown
+from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, enclosed
+from pyaccount.plan.strategy import SLACK, strategy
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+
+REMARK = (
+    "Records are shared: a draw of the user's record keeps its other users' records out of later batches, so the other records' "
+    "sum reveals it, and the amplification that comes from secrecy is given up (the pair published for this case is beaten by a "
+    "concrete data set). The randomness of how often the user takes part is kept. The lower end is that of the first round alone."
+)
+
+
+def reduce(document: Document, body: Body) -> Reduction:
+    """The sampled analysis where records are not shared, known draws where they are."""
+    assert isinstance(body.sampler, UserBMinSep)
+    if body.sampler.attribution == "single":
+        return sampled.reduce(document, body)
+    _refuse(document, body)
+    sigma = shown(body.noise.multiplier, "σ")
+    return Reduction(
+        path=body.path,
+        subject=f"b-min-sep sampling of users that share records, {sampled.matrix_text(body)}",
+        theorem="the Gaussian mechanism with a random sensitivity: known draws",
+        source=(
+            "joint convexity over the draws, whose law does not depend on the user's contributions; at most the renewal process "
+            "of Dong & Ganesh 2026 (arXiv:2602.09338), Algorithm 3, in every round"
+        ),
+        pair=f"E_S G(√S·max‖c_i‖/{sigma}), S the sum of the squared numbers of records drawn at once",
+        rounds=str(body.count),
+        tight=False,
+        remark=REMARK,
+        assumptions=(*basic_assumptions(document.privacy, body), sampled.users_text(body), NORMALISATION),
+        components=50,
+        bounds=lambda: _bounds(document, body),
+    )
+
+
+def _refuse(document: Document, body: Body) -> None:
+    problems = []
+    if document.privacy.adjacency != "zero-out":
+        problems.append(
+            document.problem(
+                "no-valid-bound",
+                ("privacy", "adjacency"),
+                "a user who is added, removed or replaced changes when the others with shared records are available; with shared "
+                "records the bound is for contributions that are set to zero",
+                allowed="zero-out",
+            )
+        )
+    problems += sampled.group_refusals(document, "user-b-min-sep")
+    if body.training.iterations == "solve":
+        path = body.at("training", "iterations")
+        problems.append(document.problem("no-valid-bound", path, "the matrix depends on the number of iterations"))
+    if document.accounting.method == "monte-carlo":
+        message = "with shared records the bound composes and is not sampled"
+        problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
+    if body.matrix.kind in ("dense", "blt", "banded-inverse"):
+        message = "with users the recursion and its bound need a banded matrix, whose columns do not meet"
+        problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message))
+    if problems:
+        raise DocumentError(problems)
+
+
+def _bounds(document: Document, body: Body) -> DirectedBounds:
+    assert isinstance(body.sampler, UserBMinSep)
+    built = strategy(document, body)
+    assert built.coefficients is not None
+    b, p, k = separation(body) or 1, sampling_probability(body), body.sampler.records_per_user
+    sigma = number(body.noise.multiplier)
+    warm = body.sampler.start == "warm"
+    unit = built.column_norm * (1.0 + SLACK) / sigma
+    upper = Part("revealed", (built.iterations, b, p, k, unit), (("warm", warm),))
+    # What the first round alone tells: any of the records drawn, counted once.
+    joins = any_of(p, k)
+    drawn = joins / (1.0 + (b - 1.0) * joins) if warm else joins
+    first = sigma / built.coefficients[0]
+    lower = tuple(
+        Part("poisson", (1, drawn, first), (("two_sided", False), ("reverse", reverse)))
+        if drawn < 1.0
+        else Part("gaussian", (1.0, first))
+        for reverse in (False, True)
+    )
+    return enclosed((upper, upper), (lower[0], lower[1]), body.count)
