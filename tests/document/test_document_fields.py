@@ -63,7 +63,7 @@ FIELDS = [
     (10, "  iterations: 10.5", "wrong-type", "training.iterations", 15),
     (10, "  iterations: '10.5'", "wrong-type", "training.iterations", 15),
     (12, "  kind: poison", "unknown-kind", "sampler.kind", 9),
-    (12, "  kind: user-b-min-sep", "unknown-kind", "sampler.kind", 9),
+    (12, "  kind: b-max-sep", "unknown-kind", "sampler.kind", 9),
     (12, "  kind: shuffled", "unknown-kind", "sampler.kind", 9),
     (12, "  kind: {choose: [poisson, b-min-sep]}", "wrong-type", "sampler.kind", 9),
     (12, "  kind: b-min-sep\n  min_separation: 0", "out-of-range", "sampler.min_separation", 19),
@@ -254,7 +254,7 @@ SUGGESTIONS = [
     ({12: "  kind: xyz"}, None),
     ({12: "  kind: b_min_sep"}, "b-min-sep"),
     ({12: "  kind: bmin-sep"}, "b-min-sep"),
-    ({12: "  kind: user-b-min-sep"}, "b-min-sep"),
+    ({12: "  kind: user-bminsep"}, "user-b-min-sep"),
     ({12: "  kind: bnb"}, "balls-in-bins"),
     ({12: "  kind: balls_and_bins"}, "balls-in-bins"),
     ({12: "  kind: cyclic"}, "cyclic-poisson"),
@@ -409,7 +409,7 @@ def test_rendering(tmp_path: Path) -> None:
     assert second == (
         f"{path}:12:9: sampler.kind = 'poison' [unknown-kind]\n"
         "    no sampler of this kind exists: must be poisson, fixed-size, with-replacement, must-ow, must-wo, must-ww, "
-        "b-min-sep, balls-in-bins, cyclic-poisson or none\n"
+        "b-min-sep, user-b-min-sep, balls-in-bins, cyclic-poisson or none\n"
         "    did you mean poisson?"
     )
     assert max(map(len, third.splitlines())) < 200 + len(str(path))
