@@ -151,6 +151,10 @@ class Sampled:
     def log_densities(self, outcomes: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
         """ln dP/dR and ln dP⁻/dR, R = N(0, I), at outcomes y/σ (bins: at the inner products ⟨m_t, y⟩/σ²)."""
 
+    @property
+    def plain_parameter(self) -> float:
+        """The parameter of plain sampling: the probability to join, or the exponent 0."""
+
     def balanced_parameter(self, stretch: float) -> float:
         """The proposal parameter that keeps the cap smallest at this stretch."""
 

@@ -85,7 +85,9 @@ def test_one_record_is_the_plain_sampler() -> None:
 
 def test_proposals_agree_with_plain_samples_and_obey_their_caps() -> None:
     mechanism = _core.Sampled.users([0.6, 0.3], 30, 4, 0.05, 3, True)
-    joins = 1 - 0.95**3
+    joins = mechanism.plain_parameter
+    assert joins == pytest.approx(1 - 0.95**3, rel=1e-14)
+    assert mechanism.bounds("remove", joins, 1.0, 1.0)[0] == 1.0
     for direction, plain, stretched in (("remove", 1.0, 1.6), ("add", 0.0, -0.8), ("replace", 1.0, 1.3)):
         found = []
         for stretch, parameter in ((plain, joins), (stretched, 0.25)):

@@ -21,7 +21,6 @@ from pyaccount.document import (
     Dense,
     Identity,
     UserBMinSep,
-    any_of,
     bins,
     sampling_probability,
     separation,
@@ -190,7 +189,7 @@ def _mechanism(document: Document, body: Body) -> SampledMechanism:
         k_u = body.sampler.records_per_user
         core = _core.Sampled.users(coefficients, n, b, p, k_u, body.sampler.start == "warm")
         cost = (STEP_COST + USER_COST * (k_u - 1)) * n
-        return SampledMechanism(core, directions, n, cost, any_of(p, k_u))
+        return SampledMechanism(core, directions, n, cost, core.plain_parameter)
     if isinstance(body.sampler, CyclicPoisson):
         core = _core.Sampled.phases(coefficients, n, b, p)
     else:

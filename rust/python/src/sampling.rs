@@ -98,6 +98,11 @@ impl Sampled {
         Ok(self.0.log_densities(&outcomes))
     }
 
+    #[getter]
+    fn plain_parameter(&self) -> f64 {
+        self.0.plain_parameter()
+    }
+
     fn balanced_parameter(&self, stretch: f64) -> f64 {
         self.0.balanced_parameter(stretch)
     }

@@ -98,6 +98,15 @@ impl Mechanism {
         }
     }
 
+    /// The parameter of plain sampling: the probability to join, or the exponent 0.
+    #[must_use]
+    pub fn plain_parameter(&self) -> f64 {
+        match self {
+            Self::Renewal(kernel) => kernel.law().sampling_probability,
+            Self::Bins(_) => 0.0,
+        }
+    }
+
     /// What one sample can contribute at this ε; see [`super::proposal`].
     #[must_use]
     pub fn caps(&self, proposal: &Proposal, comparison: Comparison, epsilon: f64) -> Caps {

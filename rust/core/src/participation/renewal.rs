@@ -107,6 +107,10 @@ impl Renewal {
     /// The same law with another probability to join; a user's records are then drawn with the probability that gives it.
     #[must_use]
     pub fn with_probability(&self, sampling_probability: f64) -> Self {
+        #[allow(clippy::float_cmp)] // given as that very number, the law is this one, to the last bit
+        if sampling_probability == self.sampling_probability {
+            return self.clone();
+        }
         let records = self.records();
         let each = -((-sampling_probability).ln_1p() / f64::from(records)).exp_m1();
         let law = Self { sampling_probability, ..self.clone() };
