@@ -237,6 +237,33 @@ def test_certificates_say_what_was_given_up() -> None:
     assert shared.guarantee.epsilon_lower < single.guarantee.epsilon
 
 
+def test_shared_records_have_the_same_bound_from_any_start() -> None:
+    """Other users in the way make a user available more often at the start, not less."""
+    cold, warm = (
+        pyaccount.certify(document("shared", sampler=USERS | {"start": start})).epsilon for start in ("cold", "warm")
+    )
+    assert cold == warm
+
+
+def test_blocked_users_take_part_less_often() -> None:
+    """Simulated: two users share one of two records each; the law of S of either lies below that of a user alone."""
+    rng = np.random.default_rng(5)
+    n, b, p, runs = 12, 3, 0.35, 40_000
+    waiting = np.zeros((runs, 2), dtype=int)
+    squares = np.zeros(runs)
+    for _ in range(n):
+        free = waiting == 0
+        own = (rng.random((runs, 2)) < p) & free
+        common = (rng.random(runs) < p) & free.all(axis=1)
+        squares += (own[:, 0].astype(int) + common) ** 2
+        joined = own | common[:, None]
+        waiting = np.where(joined, b - 1, np.maximum(waiting - 1, 0))
+    rows, weights = patterns(n, b, p, 2, warm=False)
+    alone = (rows**2).sum(axis=1)
+    for s in range(1, 17):
+        assert (squares >= s).mean() <= weights[alone >= s].sum() + 4 * np.sqrt(0.25 / runs)
+
+
 def test_the_fallback_counts_every_record() -> None:
     """All records of a user at once, as often as the separation allows."""
     data = pyaccount.certify(document("single", matrix={"kind": "identity"})).data

@@ -38,8 +38,8 @@ def reduce(document: Document, body: Body) -> Reduction:
         subject=f"b-min-sep sampling of users that share records, {sampled.matrix_text(body)}",
         theorem="the Gaussian mechanism with a random sensitivity: known draws",
         source=(
-            "joint convexity over the draws, whose law does not depend on the user's contributions; at most the renewal process "
-            "of Dong & Ganesh 2026 (arXiv:2602.09338), Algorithm 3, in every round"
+            "joint convexity over the draws, whose law does not depend on the user's contributions; a user takes part at most as "
+            "often as alone and available at once (Dong & Ganesh 2026, arXiv:2602.09338, Algorithm 3)"
         ),
         pair=f"E_S G(√S·max‖c_i‖/{sigma}), S the sum of the squared numbers of records drawn at once",
         rounds=str(body.count),
@@ -83,12 +83,13 @@ def _bounds(document: Document, body: Body) -> DirectedBounds:
     assert built.coefficients is not None
     b, p, k = separation(body) or 1, sampling_probability(body), body.sampler.records_per_user
     sigma = number(body.noise.multiplier)
-    warm = body.sampler.start == "warm"
+    # With others' records in the way a user waits less often than alone, so the stationary law of a user alone says nothing
+    # about the start; being available at once is the worst there is.
     unit = built.column_norm * (1.0 + SLACK) / sigma
-    upper = Part("revealed", (built.iterations, b, p, k, unit), (("warm", warm),))
+    upper = Part("revealed", (built.iterations, b, p, k, unit), (("warm", False),))
     # What the first round alone tells: any of the records drawn, counted once.
     joins = any_of(p, k)
-    drawn = joins / (1.0 + (b - 1.0) * joins) if warm else joins
+    drawn = joins / (1.0 + (b - 1.0) * joins) if body.sampler.start == "warm" else joins
     first = sigma / built.coefficients[0]
     lower = tuple(
         Part("poisson", (1, drawn, first), (("two_sided", False), ("reverse", reverse)))

@@ -4,6 +4,12 @@
 //! mechanism whose sensitivity depends on the draws x. By joint convexity of the hockey stick, and with draws of the same law in both
 //! data sets, `δ(ε) ≤ E_x G_{‖Cx‖}(e^ε)`. With columns that do not meet, ‖Cx‖² = Σ_i x_i²‖c_i‖² is at most `S·max ‖c_i‖²`,
 //! S = Σ_i x_i², and G grows with its sensitivity: only the law of S matters.
+//!
+//! **Shared records.** A record whose other users are waiting cannot be drawn, so a user that is available joins with a probability of
+//! at most p, whatever happened before, and given that it joins with a number of records that is stochastically at most that of
+//! all k. Couple it with the renewal process of a user alone that is available at once (a cold start): by induction the m-th
+//! participation of the latter comes no later, since its first chance comes no later and its hazard is no smaller, and takes no
+//! fewer records. So S is stochastically at most the S of that process, from whatever state the shared one starts.
 
 use crate::error::{Error, Result};
 use crate::pair::{Profile, ProfilePoint};
