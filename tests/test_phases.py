@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.linalg import toeplitz  # type: ignore[import-untyped]
+from sampled_tools import Array, estimated, lower_toeplitz
 from scipy.special import logsumexp  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import _core
 from pyaccount.errors import DocumentError
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def patterns(n: int, b: int, p: float) -> tuple[Array, Array]:
@@ -29,12 +27,6 @@ def patterns(n: int, b: int, p: float) -> tuple[Array, Array]:
             weights.append(float(np.prod([p if one else 1.0 - p for one in taken])) / b)
     kept = np.asarray(weights) > 0
     return np.array(rows)[kept], np.asarray(weights)[kept]
-
-
-def matrix(column: Array, n: int) -> Array:
-    full = np.zeros(n)
-    full[: len(column)] = column
-    return np.asarray(toeplitz(full, np.zeros(n)))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +47,7 @@ def test_densities_are_the_sum_over_all_patterns(n: int, b: int, bands: int, p: 
     assert weights.sum() == pytest.approx(1.0, abs=1e-12)
     rng = np.random.default_rng(n + b)
     column = np.sort(rng.uniform(0.1, 1.0, bands))[::-1]
-    means = rows @ matrix(column, n).T / sigma
+    means = rows @ lower_toeplitz(column, n).T / sigma
     far = 12.0 * rng.normal(size=(3, n))
     y = np.concatenate(
         [means[rng.choice(len(weights), 6, p=weights)] + rng.normal(size=(6, n)), rng.normal(size=(4, n)), far]
@@ -81,7 +73,7 @@ def test_long_runs_leave_the_linear_domain_and_come_back() -> None:
 def test_certain_participation_is_balls_in_bins() -> None:
     n, bins = 24, 6
     column = np.array([0.8, 0.5, 0.3])
-    modes = np.array([matrix(column, n)[:, t::bins].sum(axis=1) for t in range(bins)])
+    modes = np.array([lower_toeplitz(column, n)[:, t::bins].sum(axis=1) for t in range(bins)])
     gram = (modes @ modes.T).ravel().tolist()
     y = np.random.default_rng(2).normal(size=(5, n))
     phases = np.array(_core.Sampled.phases(column.tolist(), n, bins, 1.0).log_densities(y.tolist()))
@@ -130,22 +122,8 @@ def test_proposals_agree_with_plain_samples() -> None:
         found = []
         for stretch, parameter in ((plain, 0.3), (stretched, 0.4)):
             cap, _, _ = mechanism.bounds(direction, parameter, stretch, 1.0)
-            shards, _ = mechanism.simulate(
-                direction,
-                parameter,
-                stretch,
-                [(1.0, cap, [])],
-                edges=None,
-                key=(3, 1, 1, 0),
-                first=0,
-                count=64,
-                threads=0,
-                time_limit=None,
-            )
-            count = 64 * _core.SHARD_SIZE
-            mean = sum(shard[0][1] for shard in shards) / count
-            square = sum(shard[0][2] for shard in shards) / count
-            found.append((mean, np.sqrt((square - mean**2) / count), cap))
+            mean, spread, _ = estimated(mechanism, direction, parameter, stretch, 1.0, cap, 64)
+            found.append((mean, spread, cap))
         (first, error, _), (second, other, cap) = found
         assert np.isfinite(cap)
         assert abs(first - second) < 4.5 * np.hypot(error, other)

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.linalg import toeplitz  # type: ignore[import-untyped]
+from sampled_tools import Array, estimated, lower_toeplitz
 from scipy.special import logsumexp  # type: ignore[import-untyped]
 from scipy.stats import binom, norm
 
 import pyaccount
 from pyaccount import _core
 from pyaccount.errors import DocumentError
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def patterns(n: int, b: int, p: float, k: int, *, warm: bool) -> tuple[Array, Array]:
@@ -40,12 +38,6 @@ def patterns(n: int, b: int, p: float, k: int, *, warm: bool) -> tuple[Array, Ar
     return np.array(rows, dtype=float), np.array(weights)
 
 
-def matrix(column: Array, n: int) -> Array:
-    full = np.zeros(n)
-    full[: len(column)] = column
-    return np.asarray(toeplitz(full, np.zeros(n)))
-
-
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
 @pytest.mark.parametrize(
     ("n", "b", "bands", "p", "k"),
@@ -66,7 +58,7 @@ def test_densities_are_the_sum_over_all_patterns(  # noqa: PLR0917
     assert weights.sum() == pytest.approx(1.0, abs=1e-12)
     rng = np.random.default_rng(n + b)
     column = np.sort(rng.uniform(0.1, 1.0, bands))[::-1]
-    means = rows @ matrix(column, n).T / sigma
+    means = rows @ lower_toeplitz(column, n).T / sigma
     likely = means[rng.choice(len(weights), 6, p=weights / weights.sum())] + rng.normal(size=(6, n))
     y = np.concatenate([likely, rng.normal(size=(4, n)), 12.0 * rng.normal(size=(3, n))])
     mechanism = _core.Sampled.users((column / sigma).tolist(), n, b, p, k, warm)
@@ -92,24 +84,10 @@ def test_proposals_agree_with_plain_samples_and_obey_their_caps() -> None:
         found = []
         for stretch, parameter in ((plain, joins), (stretched, 0.25)):
             cap, _, _ = mechanism.bounds(direction, parameter, stretch, 1.0)
-            shards, _ = mechanism.simulate(
-                direction,
-                parameter,
-                stretch,
-                [(1.0, cap, [])],
-                edges=None,
-                key=(3, 1, 1, 0),
-                first=0,
-                count=96,
-                threads=0,
-                time_limit=None,
-            )
-            count = 96 * _core.SHARD_SIZE
-            mean = sum(shard[0][1] for shard in shards) / count
-            square = sum(shard[0][2] for shard in shards) / count
+            mean, error, square = estimated(mechanism, direction, parameter, stretch, 1.0, cap, 96)
             # V is at most the cap, so its mean square is at most the cap times its mean.
             assert square <= cap * mean * (1 + 1e-9)
-            found.append((mean, np.sqrt((square - mean**2) / count)))
+            found.append((mean, error))
         (first, error), (second, other) = found
         assert abs(first - second) < 4.5 * np.hypot(error, other), direction
         assert second > 0.0
@@ -120,22 +98,8 @@ def test_samples_come_from_the_law() -> None:
     p, k, sigma, epsilon = 0.3, 3, 1.5, 0.4
     mechanism = _core.Sampled.users([1 / sigma], 1, 1, p, k, False)
     exact = _core.Profile.poisson(k, p, sigma, two_sided=False, reverse=False).at(epsilon)[0]
-    shards, _ = mechanism.simulate(
-        "remove",
-        1 - (1 - p) ** k,
-        1.0,
-        [(epsilon, 1.0, [])],
-        edges=None,
-        key=(5, 1, 1, 0),
-        first=0,
-        count=64,
-        threads=0,
-        time_limit=None,
-    )
-    count = 64 * _core.SHARD_SIZE
-    mean = sum(shard[0][1] for shard in shards) / count
-    square = sum(shard[0][2] for shard in shards) / count
-    assert abs(mean - exact) < 4.5 * np.sqrt((square - mean**2) / count)
+    mean, error, _ = estimated(mechanism, "remove", mechanism.plain_parameter, 1.0, epsilon, 1.0, 64)
+    assert abs(mean - exact) < 4.5 * error
 
 
 def document(attribution: str, **changes: Any) -> dict[str, Any]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,9 +12,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pyaccount import _core
 from pyaccount.certificate.certificate import write_atomically
 from pyaccount.certificate.model import NonNegative, Probability, Record
+from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.rounding import plain, up
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.fixed_draws import distinct_records
@@ -104,12 +101,8 @@ def amplify(document: Amplification) -> AmplificationCertificate:
         assumptions=list(plan.assumptions),
         document=document.to_mapping(),
         document_sha256=document.sha256,
-        versions={
-            "pyaccount": version("pyaccount"),
-            "core": _core.__version__,
-            "python": platform.python_version(),
-        },
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+        created=now(),
     )
 
 

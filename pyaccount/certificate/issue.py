@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-import platform
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pyaccount import _core
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.composed import composed
 from pyaccount.certificate.model import (
@@ -22,6 +18,7 @@ from pyaccount.certificate.model import (
     ReductionRecord,
     Utility,
 )
+from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document import (
@@ -133,12 +130,8 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
             ),
             document=asked.to_mapping(),
             document_sha256=asked.sha256,
-            versions={
-                "pyaccount": version("pyaccount"),
-                "core": _core.__version__,
-                "python": platform.python_version(),
-            },
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            versions=versions(),
+            created=now(),
         )
     )
 

@@ -1,0 +1,19 @@
+"""What made a certificate, and when."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from pyaccount import _core
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computed the numbers."""
+    return {"pyaccount": version("pyaccount"), "core": _core.__version__, "python": platform.python_version()}
+
+
+def now() -> str:
+    """The time, to the second, with its zone."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
