@@ -81,6 +81,14 @@ def test_larger_data_sets_are_more_private() -> None:
         assert interval(document(sampler, training=training))[1] < interval(document(sampler))[1]
 
 
+def test_batches_may_be_larger_than_the_data_set() -> None:
+    training = {"dataset_size": 5, "expected_batch_size": 8, "iterations": 2}
+    for sampler in ({"kind": "with-replacement"}, {"kind": "must-ww", "subset_size": 30}):
+        data = pyaccount.certify(document(sampler, training=training, noise={"multiplier": 20.0})).data
+        assert data.phases[0].expected_batch_size == 8
+        assert (data.phases[0].distinct_records or 9) < 5
+
+
 def test_certificates_say_why() -> None:
     data = pyaccount.certify(document({"kind": "with-replacement"})).data
     assert "not upper bounds" in (data.reductions[0].remark or "")

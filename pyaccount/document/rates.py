@@ -157,9 +157,11 @@ def batch_size(body: Body) -> int:
     records = body.training.dataset_size
     if not isinstance(body.sampler, FIXED_DRAWS) or records is None:
         raise ValueError("this sampler has no fixed batch size")
-    for field, rate in stated_rates(body).items():
-        batch = number(body.training.expected_batch_size) if field == "expected_batch_size" else None
-        return round(rate * records if batch is None else batch)
+    batch = number(body.training.expected_batch_size)
+    if batch is not None:
+        return round(batch)
+    for rate in stated_rates(body).values():
+        return round(rate * records)
     raise ValueError("the batch size is still to be solved")
 
 
