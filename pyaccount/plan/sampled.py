@@ -216,15 +216,13 @@ def group_refusals(document: Document, what: str) -> list[Problem]:
     """Groups of records are not covered."""
     if document.privacy.group_size == 1:
         return []
-    return [
-        document.problem(
-            "no-valid-bound",
-            ("privacy", "group_size"),
-            f"{what} samples each record for itself: no bound is known for groups of records, whose participations "
-            "interleave; for users with several records the sampler is user-b-min-sep, with the user as the unit",
-            allowed="1",
-        )
-    ]
+    message = (
+        "a user with all records is protected, and no bound is known for groups of users, whose participations interleave"
+        if what == "user-b-min-sep"
+        else f"{what} samples each record for itself: no bound is known for groups of records, whose participations "
+        "interleave; for users with several records the sampler is user-b-min-sep, with the user as the unit"
+    )
+    return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
 
 def refusals(document: Document, body: Body, what: str) -> list[Problem]:
