@@ -111,6 +111,9 @@ INSTRUCTION_SETS: list[str]
 SHARD_SIZE: int
 """Samples in a shard."""
 
+MOST_WORK: float
+"""The most additions that the law of known draws may take: iterations × values of S × records."""
+
 MOST_LIKELY: float
 """The largest probability with which a proposal joins a round, unless the sampler itself always does."""
 

@@ -78,9 +78,14 @@ def certify(
     from pyaccount.document import Document  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
-    for path in (output, plot):
-        if path is not None:
-            _check_writable(Path(path))
+    if output is not None:
+        _check_writable("--output", Path(output))
+    if plot is not None:
+        from pyaccount.certificate.picture import ENDINGS  # noqa: PLC0415
+
+        if Path(plot).suffix not in ENDINGS:
+            raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
+        _check_writable("--plot", Path(plot))
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
     loaded = _load_any(document, changes)
     if not isinstance(loaded, Document):
@@ -154,7 +159,7 @@ def compare(documents: tuple[str, ...], overrides: tuple[str, ...], output: str 
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
     if output is not None:
-        _check_writable(Path(output))
+        _check_writable("--output", Path(output))
     plans, wrong = [], False
     for document in documents:
         try:
@@ -264,14 +269,14 @@ def _console(*, wide: bool = False) -> Console:
     return Console() if sys.stdout.isatty() else Console(width=180 if wide else 110)
 
 
-def _check_writable(path: Path) -> None:
+def _check_writable(option: str, path: Path) -> None:
     """Find out before the work, not after it, that the result has nowhere to go."""
     if path.is_dir():
-        raise click.UsageError(f"--output {path}: is a folder")
+        raise click.UsageError(f"{option} {path}: is a folder")
     if not path.parent.is_dir():
-        raise click.UsageError(f"--output {path}: the folder {path.parent} does not exist")
+        raise click.UsageError(f"{option} {path}: the folder {path.parent} does not exist")
     if not os.access(path.parent, os.W_OK):
-        raise click.UsageError(f"--output {path}: the folder {path.parent} may not be written to")
+        raise click.UsageError(f"{option} {path}: the folder {path.parent} may not be written to")
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -218,7 +218,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert data == json.loads(saved.read_text(encoding="utf-8"))
     Draft202012Validator(schemas.SCHEMAS["amplification-certificate"]()).validate(data)
     Draft202012Validator(schemas.SCHEMAS["amplification"]()).validate(data["document"])
-    assert picture.read_text(encoding="utf-8").count("<path") > len(EPSILONS)
+    drawn = picture.read_text(encoding="utf-8")
+    assert drawn.count("<path") > len(EPSILONS)
+    assert cli.run(["certify", str(path), "--quiet", "--plot", str(picture)]) == 0
+    assert picture.read_text(encoding="utf-8") == drawn
+    assert cli.run(["certify", str(path), "--quiet", "--plot", str(tmp_path / "a.xyz")]) == 2
+    assert not (tmp_path / "a.xyz").exists()
     assert cli.run(["certify", str(path), "--set", "sampler.subset_size=2000"]) == 2
     mechanism = Path(__file__).parents[1] / "examples" / "full-batch.yaml"
     assert cli.run(["certify", str(mechanism), "--plot", str(picture)]) == 2
@@ -265,6 +270,16 @@ def test_comparisons() -> None:
     assert [row.distinct_records for row in rows] == pytest.approx(expected, rel=1e-12)
     assert [row.sampler for row in rows] == [sampler["kind"] for sampler in samplers]
     assert rows[0].epsilon < rows[1].epsilon < rows[2].epsilon == rows[3].epsilon < rows[4].epsilon < rows[5].epsilon
+
+
+def test_users_and_records_do_not_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    users = mechanism(
+        {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared", "min_separation": 5}, "u"
+    )
+    users["training"] = {"sampling_probability": 0.01, "iterations": 50}
+    paths = [written(tmp_path, raw, f"{raw['name']}.yaml") for raw in (users, mechanism({"kind": "poisson"}, "p"))]
+    assert cli.run(["compare", *map(str, paths)]) == 0
+    assert "do not compare" in capsys.readouterr().out
 
 
 def test_the_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

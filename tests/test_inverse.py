@@ -10,6 +10,7 @@ from scipy import linalg, optimize  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount.errors import DocumentError
+from pyaccount.plan.strategy import strategy
 from pyaccount.strategies import (
     banded_inverse,
     banded_square_root,
@@ -112,6 +113,25 @@ def test_the_same_matrix_listed_gives_the_same_certificate(kind: dict[str, Any])
         assert first.utility == second.utility
 
 
+def test_the_modes_of_a_full_matrix_are_its_sums_of_columns() -> None:
+    """Balls in bins: m_t = Σ_e c_{eT+t}, with n no multiple of T."""
+    column = blt([0.3, 0.1], [0.5, 0.95], 23)
+    coefficients = {"kind": "blt", "scales": [0.3, 0.1], "decays": [0.5, 0.95], "normalize": False}
+    loaded = pyaccount.load(
+        document(matrix=coefficients, training={"iterations": 23}, sampler={"kind": "balls-in-bins", "bins": 5})
+    )
+    gram, largest = strategy(loaded, loaded.bodies[0]).bin_gram(5)
+    modes = np.array([matrix(column)[:, t::5].sum(axis=1) for t in range(5)])
+    assert np.reshape(gram, (5, 5)) == pytest.approx(modes @ modes.T, rel=1e-13)
+    assert largest >= np.linalg.norm(modes, axis=1).max()
+
+
+def test_a_bad_inverse_is_found_before_anything_runs() -> None:
+    bad = {"kind": "banded-inverse", "inverse_coefficients": [1, 0.5]}
+    with pytest.raises(DocumentError, match="diagonal 1"):
+        pyaccount.compile(document(matrix=bad, sampler={"kind": "balls-in-bins", "bins": 24}))
+
+
 def test_certificates_hold_the_buffers() -> None:
     data = pyaccount.certify(document()).data.phases[0].matrix
     assert data.buffers is not None
@@ -131,6 +151,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"matrix": {"kind": "blt", "buffers": 99}}, "matrix.buffers"),
     ({"matrix": {"kind": "banded-inverse"}}, "matrix.bands"),
     ({"matrix": {"kind": "banded-inverse", "bands": 97}}, "97 bands"),
+    ({"training": {"iterations": 20_000}}, "training.iterations"),
     ({"matrix": {"kind": "banded-inverse", "inverse_coefficients": [1, 0.5]}}, "diagonal 1"),
     (
         {

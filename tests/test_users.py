@@ -228,6 +228,34 @@ def test_blocked_users_take_part_less_often() -> None:
         assert (squares >= s).mean() <= weights[alone >= s].sum() + 4 * np.sqrt(0.25 / runs)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"training": {"sampling_probability": 0.01, "iterations": 5}, "sampler": {"kind": "poisson"}},
+        {"training": {"iterations": 5}, "sampler": {"kind": "none"}},
+        {"training": {"iterations": 5}, "sampler": {"kind": "none"}, "noise": {"kind": "laplace", "multiplier": 9}},
+    ],
+)
+def test_phases_that_protect_records_do_not_count_as_protecting_users(other: dict[str, Any]) -> None:
+    """A user may have several records in the other phase; with one record counted the certificate would be wrong."""
+    users = document("shared")
+    body = {key: users.pop(key) for key in ("training", "sampler", "matrix", "noise")}
+    for phases in ([body, {"noise": {"multiplier": 9.0}} | other], [{"noise": {"multiplier": 9.0}} | other, body]):
+        with pytest.raises(DocumentError, match="protects users"):
+            pyaccount.compile(users | {"phases": phases})
+    both = pyaccount.certify(users | {"phases": [body, body]})
+    assert both.data.privacy.unit == "user"
+
+
+def test_certificates_state_no_rate_that_users_do_not_share() -> None:
+    training = {"sampling_probability": 0.02, "iterations": 60, "dataset_size": 1000}
+    phase = pyaccount.certify(document("shared", training=training)).data.phases[0]
+    assert phase.sampling_probability == 0.02
+    assert phase.participation_rate is None
+    assert phase.expected_batch_size is None
+    assert phase.distinct_records is None
+
+
 def test_the_fallback_counts_every_record() -> None:
     """All records of a user at once, as often as the separation allows."""
     data = pyaccount.certify(document("single", matrix={"kind": "identity"})).data
@@ -249,6 +277,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-3}}, "privacy.adjacency"),
     ({"privacy": {"adjacency": "zero-out", "group_size": 2, "epsilon": "solve", "delta": 1e-3}}, "privacy.group_size"),
     ({"matrix": {"kind": "blt", "buffers": 2}}, "matrix.kind"),
+    ({"training": {"sampling_probability": 0.02, "iterations": 1_000_000}}, "training.iterations"),
     ({"accounting": {"method": "monte-carlo"}}, "accounting.method"),
 ]
 

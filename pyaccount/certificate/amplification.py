@@ -132,7 +132,7 @@ def print_amplification(console: Console, data: AmplificationCertificate) -> Non
 
 def print_amplification_plan(console: Console, plan: AmplificationPlan) -> None:
     """What will be computed."""
-    console.print(f"{plan.document.name}: amplification by sampling, in closed form")
+    console.print(Text(f"{plan.document.name}: amplification by sampling, in closed form"))
     console.print(Text(f"{plan.subject}: {plan.theorem}; p_j = {plan.law}, η = 1 − p_0. {plan.source}."))
     for text in plan.assumptions:
         console.print(Text(f"• {text}"))

@@ -161,12 +161,13 @@ class Certificate:
         return f"<Certificate {json.dumps(self.data.name)}: ε ≤ {guarantee.epsilon:.6g} at δ = {guarantee.delta:.6g}>"
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Write to a temporary file beside `path`, then rename it into place."""
+    data = content.encode() if isinstance(content, str) else content
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         # mkstemp creates private files; a certificate gets the permissions any new file would.

@@ -30,11 +30,12 @@ class ComparedRecord(Record):
     kind: Literal["deterministic", "verified", "confidence"] = Field(description="The kind of guarantee.")
     adjacency: str
     group_size: int
+    unit: Literal["record", "user"] = Field(description="Who is protected.")
     sampler: str = Field(description="The sampler of each phase.")
     epsilon: NonNegative = Field(description="ε at most.")
     epsilon_lower: NonNegative = Field(description="No ε below this holds.")
     delta: Probability = Field(description="δ at most.")
-    noise_multiplier: float | None = Field(description="σ, where all phases have the same.")
+    noise_multiplier: float | None = Field(description="σ, where all phases have the same Gaussian noise.")
     unamplified_epsilon: NonNegative | None = Field(
         description="ε at most without sampling, at this δ; null: infinite."
     )
@@ -106,11 +107,12 @@ def _row(certificate: Certificate, seconds: float) -> ComparedRecord:
         kind=data.guarantee.kind,
         adjacency=data.privacy.adjacency,
         group_size=data.privacy.group_size,
+        unit=data.privacy.unit,
         sampler=" + ".join(dict.fromkeys(phase.sampler for phase in data.phases)),
         epsilon=data.guarantee.epsilon,
         epsilon_lower=data.guarantee.epsilon_lower,
         delta=data.guarantee.delta,
-        noise_multiplier=data.noise_multiplier,
+        noise_multiplier=data.noise_multiplier if all(phase.noise == "gaussian" for phase in data.phases) else None,
         unamplified_epsilon=unamplified,
         expected_batch_size=None if only is None else only.expected_batch_size,
         distinct_records=None if only is None else only.distinct_records,
@@ -122,11 +124,11 @@ def _row(certificate: Certificate, seconds: float) -> ComparedRecord:
 
 def print_comparison(console: Console, data: Comparison) -> None:
     """The comparison for a terminal."""
-    units = {(row.adjacency, row.group_size) for row in data.rows}
+    units = {(row.adjacency, row.group_size, row.unit) for row in data.rows}
     title = ""
     if len(units) == 1:
-        adjacency, group = next(iter(units))
-        title = f"{adjacency}, {group} record{'s' if group > 1 else ''}"
+        adjacency, group, unit = next(iter(units))
+        title = f"{adjacency}, {group} {unit}{'s' if group > 1 else ''}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
     for heading, _ in _COLUMNS:
         table.add_column(heading, justify="left" if heading in ("name", "sampler", "guarantee") else "right")

@@ -22,10 +22,14 @@ from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document import (
-    FIXED_DRAWS,
     BallsInBins,
-    FixedSize,
+    Deterministic,
     Laplace,
+    MustOW,
+    MustWO,
+    MustWW,
+    UserBMinSep,
+    WithReplacement,
     expected_batch_size,
     participation_rate,
     sampling_probability,
@@ -137,9 +141,9 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
 
 
 def _phase(document: Document, body: Body) -> Phase:
-    drawn = body.sampler.kind != "none"
-    # Draws with replacement have no one probability.
-    single = isinstance(body.sampler, FixedSize)
+    drawn = not isinstance(body.sampler, Deterministic)
+    # Bins are drawn once and for all, and a record may be drawn several times with replacement.
+    probable = drawn and not isinstance(body.sampler, BallsInBins | WithReplacement | MustOW | MustWO | MustWW)
     matrix = strategy(document, body)
     return Phase(
         name=body.name,
@@ -147,10 +151,8 @@ def _phase(document: Document, body: Body) -> Phase:
         iterations=whole(body.training.iterations),
         count=body.count,
         noise_multiplier=number(body.noise.multiplier),
-        sampling_probability=sampling_probability(body)
-        if drawn and not isinstance(body.sampler, BallsInBins) and (single or not isinstance(body.sampler, FIXED_DRAWS))
-        else None,
-        participation_rate=participation_rate(body) if drawn else None,
+        sampling_probability=sampling_probability(body) if probable else None,
+        participation_rate=participation_rate(body) if drawn and not isinstance(body.sampler, UserBMinSep) else None,
         expected_batch_size=expected_batch_size(body),
         distinct_records=distinct_records(body),
         noise=body.noise.kind,

@@ -117,7 +117,7 @@ class Phase(Record):
     )
     participation_rate: Finite | None = Field(
         description="Long-run share of iterations that a record takes part in (with replacement: the expected number of "
-        "times it is drawn in one); null without sampling."
+        "times it is drawn in one); null without sampling, and for users, who differ."
     )
     expected_batch_size: Finite | None = Field(
         description="Expected number of records in a batch, or of draws where a record may be drawn several times."

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyaccount.certificate.certificate import write_atomically
 from pyaccount.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
 
 
+#: The formats of pictures, by the endings of their files.
+ENDINGS = (".svg", ".png", ".pdf")
+
+
 def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
     """The aligned privacy profile: how much ε falls against how much δ does, as ε of the base mechanism runs.
 
-    Right of 0 and above it sampling helps in both; the format is that of the file's ending (svg, png, pdf).
-    Raises `MissingExtraError` without matplotlib.
+    Right of 0 and above it sampling helps in both. The format is that of the file's ending, one of `ENDINGS`; the file appears
+    whole or not at all. Raises `MissingExtraError` without matplotlib.
     """
     try:
+        from matplotlib import rc_context  # noqa: PLC0415 - an extra
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError("pictures need matplotlib: install pyaccount[plot]") from error
@@ -33,6 +40,9 @@ def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
     axes.set_xlabel("δ − δ′ (right of 0: δ falls)")
     axes.set_ylabel("ε − ε′ (above 0: ε falls)")
     axes.set_title(f"{data.name}\n{data.subject}\nlabels: ε without sampling", fontsize=9, wrap=True)
-    # Without a date, so that the same document gives the same file.
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, metadata=metadata)
+    drawn = io.BytesIO()
+    # Without a date and with fixed names inside, so that the same document gives the same file.
+    with rc_context({"svg.hashsalt": "pyaccount"}):
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(drawn, format=path.suffix.removeprefix("."), metadata=metadata)
+    write_atomically(path, drawn.getvalue())

@@ -13,7 +13,7 @@ from pyaccount.certificate.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
-    from pyaccount.certificate.model import CertificateModel, Phase
+    from pyaccount.certificate.model import CertificateModel, MatrixRecord, Phase
 
 
 def print_certificate(console: Console, certificate: Certificate) -> None:
@@ -93,7 +93,7 @@ def _numbers(data: CertificateModel) -> Table:
         if phase.matrix.kind != "identity":
             table.add_row(
                 "matrix",
-                f"{phase.matrix.kind}, {phase.matrix.bands} bands",
+                f"{phase.matrix.kind}, {_width(phase.matrix)}",
                 f"largest column norm {phase.matrix.column_norm:.6g}",
             )
     if data.utility is not None:
@@ -110,6 +110,10 @@ def _numbers(data: CertificateModel) -> Table:
     if data.group_lemma is not None:
         table.add_row("group lemma", f"ε ≤ {_bound(data.group_lemma.epsilon)}", data.group_lemma.description)
     return table
+
+
+def _width(matrix: MatrixRecord) -> str:
+    return f"{matrix.bands} bands" if matrix.buffers is None else f"{len(matrix.buffers.scales)} buffers"
 
 
 def _smallest(data: CertificateModel) -> str:
@@ -132,7 +136,7 @@ def _rate(phase: Phase) -> str:
     """How often a record takes part, in the sampler's own terms and in the common one."""
     p, rate = phase.sampling_probability, phase.participation_rate
     if rate is None:
-        return ""
+        return "" if p is None else f", sampling probability {plain(p)} for each record of an available user"
     if p == rate:
         return f", sampling probability {plain(p)}"
     batch = "" if phase.expected_batch_size is None else f", expected batch {phase.expected_batch_size:.6g}"

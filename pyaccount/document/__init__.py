@@ -8,7 +8,7 @@ mechanisms have no valid bound, is for the plan to say.
 
 from __future__ import annotations
 
-from pyaccount.document.amplification import Amplification, StatedBase
+from pyaccount.document.amplification import Amplification, LaplaceBase, StatedBase
 from pyaccount.document.document import Document
 from pyaccount.document.fields import SOLVE, Solve
 from pyaccount.document.loading import load, load_any
@@ -26,7 +26,6 @@ from pyaccount.document.matrices import (
 from pyaccount.document.noise import Gaussian, Laplace, Noise
 from pyaccount.document.overrides import Override
 from pyaccount.document.rates import (
-    any_of,
     bands,
     batch_size,
     bins,
@@ -74,6 +73,7 @@ __all__ = [
     "Gaussian",
     "Identity",
     "Laplace",
+    "LaplaceBase",
     "Matrix",
     "MustOW",
     "MustWO",
@@ -90,7 +90,6 @@ __all__ = [
     "Training",
     "UserBMinSep",
     "WithReplacement",
-    "any_of",
     "bands",
     "batch_size",
     "bins",

@@ -26,9 +26,9 @@ _SWEEP_TEXT = "The ε of the mechanism without sampling, or a list of them."
 
 
 class LaplaceBase(Section):
-    """Laplace noise on a query, which may be a vector in the l1 norm."""
+    """Laplace noise on a query whose answer is a number."""
 
-    kind: Literal["laplace"] = Field(description="Laplace noise.")
+    kind: Literal["laplace"] = Field(description="Laplace noise on a number.")
     multiplier: Annotated[float, Number(ranges.NOISE_MULTIPLIER)] = Field(
         description="The scale of the noise relative to the query's sensitivity to replacing one record, or with Poisson "
         "sampling to adding or removing one."

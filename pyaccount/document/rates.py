@@ -78,10 +78,8 @@ def stated_rates(body: Body) -> dict[str, float]:
 def _rate_of(body: Body, probability: float) -> float | None:
     """The participation rate that goes with a sampling probability."""
     if isinstance(body.sampler, UserBMinSep):
-        b, records = separation(body), number(body.sampler.records_per_user)
-        if b is None or records is None:
-            return None
-        return probability / (1.0 + (b - 1.0) * any_of(probability, records))
+        # It depends on how many records a user has, and who shares them.
+        return None
     if isinstance(body.sampler, BMinSep | CyclicPoisson):
         b = separation(body)
         if b is None:
@@ -90,18 +88,16 @@ def _rate_of(body: Body, probability: float) -> float | None:
     return probability
 
 
-def any_of(probability: float, records: float) -> float:
-    """The probability that any of so many independent records is drawn."""
-    return 1.0 if probability >= 1.0 else -math.expm1(records * math.log1p(-probability))
-
-
 def participation_rate(body: Body) -> float:
     """The long-run share of rounds that a record takes part in.
 
-    Raises `ValueError` if the body has none: because its order is deterministic, or because the batch is still a blank.
+    Raises `ValueError` if the body has none: because its order is deterministic, because its users differ, or because the batch
+    is still a blank.
     """
     if isinstance(body.sampler, Deterministic):
         raise ValueError("a deterministic order has no sampling rate")
+    if isinstance(body.sampler, UserBMinSep):
+        raise ValueError("users with different numbers of records have no common participation rate")
     if isinstance(body.sampler, BallsInBins):
         return 1.0 / bins(body)
     if isinstance(body.sampler, FIXED_DRAWS):
@@ -170,7 +166,7 @@ def expected_batch_size(body: Body) -> float | None:
     training = body.training
     if training.expected_batch_size is not None:
         return number(training.expected_batch_size)
-    if training.dataset_size is None or isinstance(body.sampler, Deterministic):
+    if training.dataset_size is None or isinstance(body.sampler, Deterministic | UserBMinSep):
         return None
     return participation_rate(body) * training.dataset_size
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import BLANKS, SOLVE, Choose
 from pyaccount.document.matrices import BLT, BandedInverse, Toeplitz
-from pyaccount.document.ranges import BINS, DRAWS, RATE_AGREEMENT
+from pyaccount.document.ranges import BANDS, BINS, DRAWS, RATE_AGREEMENT
 from pyaccount.document.rates import RATE_FIELDS, bands, number, separation, stated_rates
 from pyaccount.document.samplers import (
     FIXED_DRAWS,
@@ -392,6 +392,9 @@ def matrix_is_given(document: Document, body: Body) -> Iterator[Problem]:
         message = f"there are {lengths[0]} scales and {lengths[1]} decays: one of each for every buffer"
         yield document.problem("contradiction", body.at("matrix", "decays"), message)
     rounds, width = number(body.training.iterations), number(getattr(matrix, "bands", None))
+    if rounds is not None and rounds not in BANDS:
+        message = f"a {matrix.kind} matrix has a full first column, so its iterations must be {BANDS.describe()}"
+        yield document.problem("out-of-range", body.at("training", "iterations"), message, allowed=BANDS.describe())
     if rounds is not None and width is not None and width > rounds:
         message = f"the inverse has {width} bands, but there are only {rounds:_} iterations"
         yield document.problem("contradiction", body.at("matrix", "bands"), message, allowed=f"at most {rounds}")

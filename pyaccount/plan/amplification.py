@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import Poisson, StatedBase, batch_size, sampling_probability
+from pyaccount.document import LaplaceBase, Poisson, StatedBase, batch_size, sampling_probability
 from pyaccount.errors import DocumentError
 from pyaccount.plan.fixed_draws import LAWS, draws
 
@@ -74,7 +74,8 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         "The guarantee of the mechanism without sampling is as stated, for data sets in which 1, 2, … records are replaced."
         if isinstance(document.base, StatedBase)
         else f"The noise is {document.base.kind}, drawn from a generator that cannot be predicted, and the query's sensitivity "
-        "for j replaced records is at most j times that for one."
+        "for j replaced records is at most j times that for one"
+        + ("; its answer is a number." if isinstance(document.base, LaplaceBase) else ".")
     )
     if isinstance(body.sampler, Poisson):
         p = sampling_probability(body)

@@ -73,7 +73,7 @@ LAWS = {
     "must-ow": Law(
         "must-ow",
         "two-stage batches, without and then with replacement",
-        "({b}/{n})·Bin(j; {m}, 1/{b})",
+        "({b}/{n})·Bin(j; {m}, 1/{b}) for j ≥ 1",
         "For each iteration a fresh, uniformly random subset of {b} distinct records is drawn, and the batch is {m} independent "
         "uniform draws from it; a record drawn j times counts j times.",
         exchangeable=False,

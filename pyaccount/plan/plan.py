@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import CyclicPoisson
+from pyaccount.document import BandedInverse, CyclicPoisson, Dense
 from pyaccount.errors import DocumentError, path_text
 from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, users
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
@@ -217,11 +217,9 @@ def _compile_one(document: Document) -> Plan:
     if not plan.sampled and (document.blank is None or document.blank[-1] in ("epsilon", "delta")):
         # Refusals that depend on numbers show before anything runs.
         plan.bounds()
-    if any(body.matrix.kind == "dense" for body in document.bodies) and not any(
-        body.training.iterations == "solve" for body in document.bodies
-    ):
-        # So do those that depend on a file.
-        for body in document.bodies:
+    for body in document.bodies:
+        if isinstance(body.matrix, Dense | BandedInverse) and body.training.iterations != "solve":
+            # So do those that depend on a file, or on an inverse.
             strategy(document, body)
     return plan
 

@@ -75,12 +75,12 @@ class Strategy:
 
         modes = np.zeros((bins, self.iterations))
         if self.coefficients is not None:
-            from scipy.signal import lfilter  # type: ignore[import-untyped]  # noqa: PLC0415
-
+            # m_0 sums the coefficients that are a multiple of T apart; m_t is m_0, t rounds later.
+            padded = np.zeros(-(-self.iterations // bins) * bins)
+            padded[: len(self.coefficients)] = self.coefficients
+            first = padded.reshape(-1, bins).cumsum(axis=0).ravel()[: self.iterations]
             for t in range(bins):
-                comb = np.zeros(self.iterations)
-                comb[t::bins] = 1.0
-                modes[t] = lfilter(self.coefficients, [1.0], comb)
+                modes[t, t:] = first[: self.iterations - t]
         else:
             assert self.dense is not None
             for t in range(bins):
@@ -94,7 +94,7 @@ def _toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most:
     if len(coefficients) == 1:
         return (coefficients[0] * math.sqrt(most),) * 2
     import numpy as np  # noqa: PLC0415
-    from scipy.signal import lfilter  # noqa: PLC0415
+    from scipy.signal import lfilter  # type: ignore[import-untyped]  # noqa: PLC0415
 
     comb = np.zeros(n)
     comb[: most * b : b] = 1.0

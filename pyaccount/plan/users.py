@@ -7,12 +7,14 @@ draws up and keeps their randomness: δ(ε) ≤ E_x G_{‖Cx‖}(e^ε), x the us
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from pyaccount.document import UserBMinSep, any_of, sampling_probability, separation
+from pyaccount import _core
+from pyaccount.document import UNBANDED, UserBMinSep, sampling_probability, separation
 from pyaccount.errors import DocumentError
 from pyaccount.plan import sampled
-from pyaccount.plan.common import NORMALISATION, basic_assumptions, number, shown
+from pyaccount.plan.common import NORMALISATION, basic_assumptions, number, shown, whole
 from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, enclosed
 from pyaccount.plan.strategy import SLACK, strategy
 
@@ -63,18 +65,39 @@ def _refuse(document: Document, body: Body) -> None:
                 allowed="zero-out",
             )
         )
+    for other in document.bodies:
+        if not isinstance(other.sampler, UserBMinSep):
+            problems.append(
+                document.problem(
+                    "no-valid-bound",
+                    other.at("sampler", "kind"),
+                    "another phase protects users, and this one protects single records: of one user it may draw several, "
+                    "which its analysis does not count",
+                    allowed="user-b-min-sep in every phase",
+                )
+            )
     problems += sampled.group_refusals(document, "user-b-min-sep")
     if body.training.iterations == "solve":
         path = body.at("training", "iterations")
         problems.append(document.problem("no-valid-bound", path, "the matrix depends on the number of iterations"))
+    elif _work(body) > _core.MOST_WORK:
+        message = "so many iterations and records have too many numbers of draws to go through"
+        problems.append(document.problem("no-valid-bound", body.at("training", "iterations"), message))
     if document.accounting.method == "monte-carlo":
         message = "with shared records the bound composes and is not sampled"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
-    if body.matrix.kind in ("dense", "blt", "banded-inverse"):
+    if isinstance(body.matrix, UNBANDED):
         message = "with users the recursion and its bound need a banded matrix, whose columns do not meet"
         problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message))
     if problems:
         raise DocumentError(problems)
+
+
+def _work(body: Body) -> float:
+    """The additions that the law of S takes, as the core counts them."""
+    assert isinstance(body.sampler, UserBMinSep)
+    n, b, k = whole(body.training.iterations), separation(body) or 1, body.sampler.records_per_user
+    return float(n) * (k * k * -(-n // b) + 1) * k
 
 
 def _bounds(document: Document, body: Body) -> DirectedBounds:
@@ -88,13 +111,11 @@ def _bounds(document: Document, body: Body) -> DirectedBounds:
     unit = built.column_norm * (1.0 + SLACK) / sigma
     upper = Part("revealed", (built.iterations, b, p, k, unit), (("warm", False),))
     # What the first round alone tells: any of the records drawn, counted once.
-    joins = any_of(p, k)
+    joins = 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
     drawn = joins / (1.0 + (b - 1.0) * joins) if body.sampler.start == "warm" else joins
-    first = sigma / built.coefficients[0]
-    lower = tuple(
-        Part("poisson", (1, drawn, first), (("two_sided", False), ("reverse", reverse)))
-        if drawn < 1.0
-        else Part("gaussian", (1.0, first))
-        for reverse in (False, True)
+    # Rounded to the safe side of a lower bound: fewer draws, more noise.
+    drawn, first = drawn * (1.0 - SLACK), sigma / built.coefficients[0] * (1.0 + SLACK)
+    remove, add = (
+        Part("poisson", (1, drawn, first), (("two_sided", False), ("reverse", reverse))) for reverse in (False, True)
     )
-    return enclosed((upper, upper), (lower[0], lower[1]), body.count)
+    return enclosed((upper, upper), (remove, add), body.count)

@@ -10,7 +10,7 @@ use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
-use pyaccount_core::pair::revealed::Revealed;
+use pyaccount_core::pair::revealed::{Revealed, MOST_WORK};
 use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::weights::binomial;
 use pyaccount_core::pair::Profile as CoreProfile;
@@ -277,6 +277,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let (instruction_sets, shard_size) = sampling::facts();
     module.add("INSTRUCTION_SETS", instruction_sets)?;
     module.add("SHARD_SIZE", shard_size)?;
+    module.add("MOST_WORK", MOST_WORK)?;
     module.add("MOST_LIKELY", pyaccount_core::montecarlo::simulate::MOST_LIKELY)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -16,8 +16,8 @@ use crate::pair::{Profile, ProfilePoint};
 use crate::participation::renewal::Renewal;
 use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
 
-/// The law of S is computed with at most so many additions.
-const MOST_WORK: f64 = 4e9;
+/// The law of S is computed with at most so many additions: a second or so, which nothing interrupts.
+pub const MOST_WORK: f64 = 5e8;
 /// Probabilities that sum to less are moved to the largest S.
 const NEGLIGIBLE: f64 = 1e-300;
 
