@@ -40,6 +40,10 @@ def document(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+#: Sampling where composition would do.
+MONTE_CARLO = {"method": "monte-carlo", "seed": 7, "profile": [0.5, 1.0]}
+
+
 def sampler(seed: int = 3) -> Sampler:
     return Sampler(seed=seed, threads=0, time_limit=None, report=silent)
 
@@ -121,7 +125,9 @@ def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
         "noise": {"multiplier": 1.0},
     }
     composed = pyaccount.certify(document(**common, sampler={"kind": "poisson"}))
-    sampled = document(**common, sampler={"kind": "b-min-sep", "min_separation": 1, "start": "cold"})
+    sampler = {"kind": "b-min-sep", "min_separation": 1, "start": "cold"}
+    assert pyaccount.certify(document(**common, sampler=sampler)).data.guarantee == composed.data.guarantee
+    sampled = document(**common, sampler=sampler, accounting=MONTE_CARLO)
     plan = pyaccount.compile(sampled)
     session = open_session(plan, threads=0, time_limit=None, report=silent, seed=0)
     estimates = session.estimate(session.mechanism(plan.document), 2.0, shards=128)
@@ -134,13 +140,7 @@ def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
     assert monte_carlo.data.guarantee.kind == "confidence"
     assert monte_carlo.data.guarantee.delta_lower <= composed.delta
     assert composed.data.guarantee.delta_lower <= monte_carlo.delta < 1.5 * composed.delta
-    again = pyaccount.certify(
-        document(
-            **common,
-            sampler={"kind": "poisson"},
-            accounting={"method": "monte-carlo", "seed": 7, "profile": [0.5, 1.0]},
-        )
-    )
+    again = pyaccount.certify(document(**common, sampler={"kind": "poisson"}, accounting=MONTE_CARLO))
     assert again.delta == monte_carlo.delta
 
 
@@ -152,7 +152,7 @@ def test_a_solved_epsilon_encloses_the_composed_one() -> None:
         "noise": {"multiplier": 1.0},
     }
     composed = pyaccount.certify(document(**common, sampler={"kind": "poisson"}))
-    sampled = pyaccount.certify(document(**common, sampler={"kind": "b-min-sep", "min_separation": 1}))
+    sampled = pyaccount.certify(document(**common, sampler={"kind": "poisson"}, accounting=MONTE_CARLO))
     guarantee = sampled.data.guarantee
     assert guarantee.kind == "confidence"
     assert guarantee.failure_probability == pytest.approx(1e-5)
@@ -295,7 +295,7 @@ def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
         "noise": {"multiplier": 1.2},
     }
     exact_profile = pyaccount.certify(document(**common, sampler={"kind": "poisson"})).profile
-    loaded = pyaccount.load(document(**common, sampler={"kind": "b-min-sep", "min_separation": 1}))
+    loaded = pyaccount.load(document(**common, sampler={"kind": "poisson"}, accounting=MONTE_CARLO))
     curve = curve_of(loaded, 2.0, 5, 1e-6)
     for epsilon in (0.0, 0.5, 1.0, 2.0, 3.0):
         point, truth = curve.point(epsilon), exact_profile.delta(epsilon=epsilon)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
 
+#: How well the noise that a sampled candidate needs is known, relatively.
+PRECISION = 3e-3
+
 
 def choose(plan: Plan, *, threads: int, deadline: float | None, seed: int, report: Report) -> Plan:
     """The plan for the best candidate, with what was considered.
@@ -59,7 +62,7 @@ def _noise(document: Document, *, threads: int, time_limit: float | None, seed: 
         session = open_session(plan, threads=threads, time_limit=time_limit, report=silent, seed=seed)
         assert document.privacy.delta != "solve"
         session.claim = document.privacy.delta * (1.0 - FAILURE_SHARE)
-        return pilot_noise(session, document)[0]
+        return pilot_noise(session, document, precision=PRECISION)[0]
     engine = Engine(threads=threads, time_limit=time_limit)
     found = solve(document, engine, silent).document
     return number(found.bodies[0].noise.multiplier)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BandedInverse, CyclicPoisson, Dense
+from pyaccount.document import BandedInverse, BMinSep, CyclicPoisson, Dense, Identity, separation
 from pyaccount.errors import DocumentError, path_text
 from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, users
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
@@ -229,7 +229,18 @@ def _reducer(document: Document, body: Body) -> Callable[[Document, Body], Reduc
         return laplace.reduce
     if isinstance(body.sampler, CyclicPoisson) and body.sampler.phase == "random":
         return sampled.reduce
-    if body.sampler.kind == "poisson" and document.accounting.method == "monte-carlo":
-        # b-min-sep with b = 1 is Poisson sampling.
-        return sampled.reduce
+    # b-min-sep with b = 1 is Poisson sampling.
+    if document.accounting.method == "monte-carlo":
+        return sampled.reduce if body.sampler.kind == "poisson" else REDUCERS[body.sampler.kind]
+    if isinstance(body.sampler, BMinSep) and separation(body) == 1 and _independent(document, body):
+        return poisson.reduce
     return REDUCERS[body.sampler.kind]
+
+
+def _independent(document: Document, body: Body) -> bool:
+    """Whether the matrix is the identity."""
+    if isinstance(body.matrix, Identity):
+        return True
+    if body.training.iterations == "solve" or getattr(body.matrix, "bands", None) != 1:
+        return False
+    return strategy(document, body).coefficients == (1.0,)

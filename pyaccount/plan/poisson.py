@@ -38,7 +38,9 @@ def reduce(document: Document, body: Body) -> Reduction:
 
     return Reduction(
         path=body.path,
-        subject="Poisson sampling",
+        subject="Poisson sampling"
+        if body.sampler.kind == "poisson"
+        else f"{body.sampler.kind} sampling with separation 1, which is Poisson sampling",
         theorem=(
             "dominating pair of Gaussian mixtures for groups under replacement"
             if two_sided

@@ -22,7 +22,7 @@ from pyaccount.execute.sampling.verify import (
     verify,
     verify_fixed,
 )
-from pyaccount.execute.sampling.walk import SECOND, STARTS, Walked, ladder, root, walk
+from pyaccount.execute.sampling.walk import ROOT, SECOND, STARTS, Walked, ladder, root, walk
 from pyaccount.execute.unamplified import unamplified_bounds
 from pyaccount.plan.plan import compile_document
 
@@ -42,6 +42,8 @@ DELTA_TOLERANCE = 0.12
 PROFILE_SHARDS = (64, 512)
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
+#: A direction whose δ is so much smaller than another's decides nothing.
+NEGLIGIBLE = 1e-3
 #: Noise multipliers outside this range are not searched.
 NOISE_RANGE = (1e-2, 1e6)
 
@@ -122,11 +124,11 @@ class Session:
         self.claim, self.log_target = plan.bar, -math.log(plan.failure_probability)
 
     def estimate(self, mechanism: SampledMechanism, epsilon: float, *, shards: int = 16) -> dict[Direction, Estimate]:
-        """The pilot's estimates in every direction."""
-        self.estimates = {
-            direction: self.pilot.estimate(mechanism, direction, epsilon, shards=shards)
-            for direction in mechanism.directions
-        }
+        """The pilot's estimates in every direction, with less effort in one whose δ is far below another's."""
+        self.estimates, largest = {}, 0.0
+        for direction in mechanism.directions:
+            found = self.pilot.estimate(mechanism, direction, epsilon, shards=shards, negligible=NEGLIGIBLE * largest)
+            self.estimates[direction], largest = found, max(largest, found.value)
         return self.estimates
 
     def test(self, document: Document, epsilon: float, delta: float) -> tuple[Test, ...]:
@@ -179,7 +181,7 @@ def execute_sampled(
     return _check(session, document)
 
 
-def pilot_noise(session: Session, document: Document) -> tuple[float, float]:
+def pilot_noise(session: Session, document: Document, *, precision: float = ROOT) -> tuple[float, float]:
     """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling."""
     path, privacy = document.blank, document.privacy
     assert path is not None
@@ -208,7 +210,8 @@ def pilot_noise(session: Session, document: Document) -> tuple[float, float]:
         session.sampler.progress(0.0)
         return _excess(session, session.mechanism(document.with_value(path, sigma)), epsilon, session.claim)
 
-    return root(excess, min(high, _relative(session, document) or 0.6 * high), NOISE_RANGE[0], high), high
+    start = min(high, _relative(session, document) or 0.6 * high)
+    return root(excess, start, NOISE_RANGE[0], high, precision=precision), high
 
 
 def _relative(session: Session, document: Document) -> float | None:

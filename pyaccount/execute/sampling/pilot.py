@@ -103,33 +103,39 @@ class Pilot:
         )
         return _estimate(sum(s[0].value for s in sums), sum(s[0].square for s in sums), shards * SHARD, proposal)
 
-    def estimate(
-        self, mechanism: SampledMechanism, direction: Direction, epsilon: float, *, shards: int = ESTIMATE
+    def estimate(  # noqa: PLR0913 - a question, and how hard to try
+        self,
+        mechanism: SampledMechanism,
+        direction: Direction,
+        epsilon: float,
+        *,
+        shards: int = ESTIMATE,
+        negligible: float = 0.0,
     ) -> Estimate:
-        """δ(ε) with the best proposal that a short search finds."""
+        """δ(ε) with the best proposal that a short search finds; less is searched for a value that seems below `negligible`."""
         for first in (TRIAL, 8 * TRIAL):
-            excess, odds = self._search(mechanism, direction, epsilon, first)
+            excess, odds = self._search(mechanism, direction, epsilon, first, negligible)
             self._last[direction] = (excess, odds)
             proposal = stretched(mechanism, direction, excess, odds)
             estimate = self.measure(mechanism, direction, epsilon, proposal, shards)
-            if estimate.value <= 0.0 or estimate.effective >= LEAST_EFFECTIVE:
+            if estimate.value <= negligible or estimate.effective >= LEAST_EFFECTIVE:
                 break
             # A few heavy samples made the proposal look good: once more, with more of them.
             del self._last[direction]
         return estimate
 
     def _search(
-        self, mechanism: SampledMechanism, direction: Direction, epsilon: float, first: int
+        self, mechanism: SampledMechanism, direction: Direction, epsilon: float, first: int, negligible: float
     ) -> tuple[float, float]:
         """Climb the effective number of samples over (excess, odds), from where the last search ended or from a coarse grid."""
-        tried: dict[tuple[float, float], float] = {}
+        tried: dict[tuple[float, float], Estimate] = {}
         shards = first
 
         def score(at: tuple[float, float]) -> float:
             if at not in tried:
                 proposal = stretched(mechanism, direction, *at)
-                tried[at] = self.measure(mechanism, direction, epsilon, proposal, shards).effective / shards
-            return tried[at]
+                tried[at] = self.measure(mechanism, direction, epsilon, proposal, shards)
+            return tried[at].effective / shards
 
         if direction in self._last:
             point = self._last[direction]
@@ -150,8 +156,11 @@ class Pilot:
                 point = max(((excess, one) for excess in COARSE for one in odds), key=score)
                 if score(point) * shards >= LEAST_EFFECTIVE:
                     break
+                if 0.0 < negligible >= max(estimate.value for estimate in tried.values()):
+                    # As far as the pilot can tell, no loss above ε is worth looking for.
+                    return point
             if score(point) <= 0.0:
-                # No loss above ε was seen anywhere: as far as the pilot can tell, there is none.
+                # No loss above ε was seen anywhere.
                 return point
         # Enough samples that scores differ by more than their noise.
         wanted = math.ceil(2.0 * LEAST_EFFECTIVE / max(score(point), 1e-9))

@@ -25,6 +25,8 @@ DISTANCES = (0.02, 0.01, 0.005, 0.0025, 0.00125)
 SECOND = (0.10, 0.06, 0.04)
 #: The ladders that may be walked, each at the price of its own q.
 STARTS = 2
+#: How well a root is known, relatively.
+ROOT = 3e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,13 @@ def walk(foot: float, ladders: Sequence[Sequence[float]], test: Callable[[float]
     return Walked(None, tuple(tests))
 
 
-def root(estimate: Callable[[float], tuple[float, float]], start: float, low: float, high: float) -> float:
+def root(
+    estimate: Callable[[float], tuple[float, float]], start: float, low: float, high: float, *, precision: float = ROOT
+) -> float:
     """The x in [low, high] at which a decreasing noisy function of ln x crosses zero.
 
     `estimate(x)` gives its value and the standard error of that. Brackets by steps, then takes secants, until the
-    crossing is known to 3·10⁻⁴ or within the noise. Returns an end of the range if the function does not cross inside.
+    crossing is known to `precision` or within the noise. Returns an end of the range if the function does not cross inside.
     """
     x = min(max(start, low), high)
     above: tuple[float, float] | None = None
@@ -86,7 +90,7 @@ def root(estimate: Callable[[float], tuple[float, float]], start: float, low: fl
             share = above[1] / (above[1] - below[1])
             crossing = above[0] + share * (below[0] - above[0])
             width = abs(below[0] - above[0])
-            if width < 3e-4 or (abs(value) < max(2.0 * noise, 1e-3) and width < 0.3):
+            if width < precision or (abs(value) < max(2.0 * noise, 1e-3) and width < 0.3):
                 return math.exp(crossing)
             edge = 0.05 * width
             x = math.exp(min(max(crossing, min(above[0], below[0]) + edge), max(above[0], below[0]) - edge))
