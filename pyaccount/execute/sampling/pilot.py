@@ -103,7 +103,7 @@ class Pilot:
         )
         return _estimate(sum(s[0].value for s in sums), sum(s[0].square for s in sums), shards * SHARD, proposal)
 
-    def estimate(  # noqa: PLR0913 - a question, and how hard to try
+    def estimate(
         self,
         mechanism: SampledMechanism,
         direction: Direction,
