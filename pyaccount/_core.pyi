@@ -117,6 +117,27 @@ MOST_WORK: float
 MOST_LIKELY: float
 """The largest probability with which a proposal joins a round, unless the sampler itself always does."""
 
+class Columns:
+    """A lower-triangular non-negative matrix with long columns, and how rounds at least `min_separation` apart meet in it."""
+
+    @staticmethod
+    def toeplitz(coefficients: Sequence[float], min_separation: int) -> Columns:
+        """By all n entries of the first column."""
+
+    @staticmethod
+    def buffers(
+        first: float, scales: Sequence[float], decays: Sequence[float], iterations: int, min_separation: int
+    ) -> Columns:
+        """A BLT: c_0 = `first`, c_i = `first`·Σ_j ω_j θ_j^{i−1}."""
+
+    @staticmethod
+    def dense(entries: Sequence[float], iterations: int, min_separation: int) -> Columns:
+        """By its columns from the diagonal down, one after another."""
+
+    @property
+    def gap(self) -> float:
+        """max over patterns of ½ Σ Γ_i: how far ln f↑ may be above ln f↓, times σ²."""
+
 class Sampled:
     """A mechanism whose privacy loss can be sampled: a mixture P = Σ_x w_x N(Cx, σ²I) against N(0, σ²I) or its mirror image.
 
@@ -148,11 +169,24 @@ class Sampled:
         """Cyclic Poisson sampling with a random phase and the banded Toeplitz matrix of these coefficients (divided by σ)."""
 
     @staticmethod
+    def overlapping(
+        columns: Columns, noise_multiplier: float, record_probability: float, records: int, warm: bool, below: bool
+    ) -> Sampled:
+        """b-min-sep sampling with columns that meet: the loss judged from above (f↑ or f↓, whichever makes it larger), or from
+        below.
+        """
+
+    @staticmethod
     def bins(gram: Sequence[float], inner: int) -> Sampled:
         """Balls in bins, from the Gram matrix of the modes (divided by σ²), row by row; `inner` is the modes' length."""
 
-    def log_densities(self, outcomes: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
-        """ln dP/dR and ln dP⁻/dR, R = N(0, I), at outcomes y/σ (bins: at the inner products ⟨m_t, y⟩/σ²)."""
+    def log_densities(
+        self, outcomes: Sequence[Sequence[float]], direction: str = "replace"
+    ) -> list[tuple[float, float]]:
+        """ln dP/dR and ln dP⁻/dR, R = N(0, I), at outcomes y/σ (bins: at the inner products ⟨m_t, y⟩/σ²).
+
+        Where they are only enclosed: the ends that make the loss of this direction larger (from below: smaller).
+        """
 
     @property
     def plain_parameter(self) -> float:

@@ -155,13 +155,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"matrix": {"kind": "banded-inverse", "inverse_coefficients": [1, 0.5]}}, "diagonal 1"),
     (
         {
-            "sampler": {"kind": "b-min-sep", "min_separation": 24},
-            "training": {"iterations": 96, "participation_rate": 0.01},
-        },
-        "balls-in-bins",
-    ),
-    (
-        {
             "sampler": {"kind": "cyclic-poisson", "partitions": 24},
             "training": {"iterations": 96, "participation_rate": 0.01},
         },

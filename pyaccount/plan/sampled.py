@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
@@ -17,22 +18,25 @@ from pyaccount.document import (
     UNBANDED,
     BallsInBins,
     BandedInverse,
+    BMinSep,
     CyclicPoisson,
     Dense,
     Identity,
+    Poisson,
     UserBMinSep,
     bins,
     sampling_probability,
     separation,
 )
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown
+from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown, whole
 from pyaccount.plan.reduction import DirectedBounds, Reduction
 from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
+    from pyaccount.plan.strategy import Strategy
 
 Direction = Literal["remove", "add", "replace"]
 
@@ -40,6 +44,8 @@ Direction = Literal["remove", "add", "replace"]
 STEP_COST, BINS_COST = 6.0, 0.3
 #: And for each further record of a user.
 USER_COST = 1.0
+#: And where columns meet: for each buffer and product of a BLT, for the transforms of a full column, for each entry.
+BUFFER_COST, TRANSFORM_COST, ENTRY_COST = 0.5, 20.0, 0.15
 #: What a sample takes however few bins there are.
 LEAST_COST = 200.0
 
@@ -56,6 +62,8 @@ class SampledMechanism:
     cost: float
     #: What the proposal's parameter is: the probability of the recursion, or the exponent of the bins' weights (0: equal).
     plain_parameter: float
+    #: The same outcomes judged from below, where the likelihood ratio is only enclosed; None where it is exact.
+    lower: SampledMechanism | None = None
 
 
 def reduce(document: Document, body: Body) -> Reduction:
@@ -114,15 +122,16 @@ def reduce(document: Document, body: Body) -> Reduction:
                 else "at the start all are available."
             )
         )
+    remark = None if in_bins or not isinstance(body.matrix, UNBANDED) else _enclosed(document, body)
     return Reduction(
         path=body.path,
         subject=f"{_subject(body)}, {matrix_text(body)}",
         theorem="dominating pair on the whole run: mixtures over participation patterns",
-        source=source,
+        source=source if remark is None else f"{source}; the enclosure of the likelihood ratio: its Appendix B",
         pair=f"{pair}; {law}",
         rounds=str(body.training.iterations),
-        tight=True,
-        remark=None,
+        tight=remark is None,
+        remark=remark,
         assumptions=(
             *basic_assumptions(privacy, body),
             sampling,
@@ -180,8 +189,10 @@ def _mechanism(document: Document, body: Body) -> SampledMechanism:
         gram, _ = built.bin_gram(count)
         core = _core.Sampled.bins([entry / (sigma * sigma) for entry in gram], built.iterations)
         return SampledMechanism(core, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
-    assert built.coefficients is not None  # `_refuse` has seen to it
     p = sampling_probability(body)
+    if isinstance(body.matrix, UNBANDED):
+        return _overlapping(document, body, sigma, directions)
+    assert built.coefficients is not None
     # Rounded up: with larger coefficients the mechanism is no more private.
     coefficients = [math.nextafter(c / sigma, math.inf) for c in built.coefficients]
     n, b = built.iterations, separation(body) or 1
@@ -195,6 +206,61 @@ def _mechanism(document: Document, body: Body) -> SampledMechanism:
     else:
         core = _core.Sampled.renewal(coefficients, n, b, p, getattr(body.sampler, "start", "cold") == "warm")
     return SampledMechanism(core, directions, built.iterations, STEP_COST * built.iterations, p)
+
+
+def _overlapping(document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]) -> SampledMechanism:
+    """b-min-sep sampling with columns that may be longer than the separation."""
+    assert isinstance(body.sampler, BMinSep | UserBMinSep)
+    columns, steps = _columns(document, body), whole(body.training.iterations)
+    k_u = body.sampler.records_per_user if isinstance(body.sampler, UserBMinSep) else 1
+    warm = body.sampler.start == "warm"
+    above, below = (
+        _core.Sampled.overlapping(columns, sigma, sampling_probability(body), k_u, warm, side) for side in (False, True)
+    )
+    matrix = body.matrix
+    if isinstance(matrix, Dense):
+        product = ENTRY_COST * steps
+    elif isinstance(matrix, BLT):
+        product = 2.0 * BUFFER_COST * ((matrix.buffers or 0) if matrix.scales is None else len(matrix.scales))
+    else:
+        product = TRANSFORM_COST
+    cost = (STEP_COST + USER_COST * (k_u - 1) + product) * steps
+    lower = SampledMechanism(below, directions, steps, cost, below.plain_parameter)
+    return SampledMechanism(above, directions, steps, cost, above.plain_parameter, lower)
+
+
+def _columns(document: Document, body: Body) -> _core.Columns:
+    """The matrix for the core, with what its columns share."""
+    return _meeting(strategy(document, body), separation(body) or 1)
+
+
+@lru_cache(maxsize=4)
+def _meeting(built: Strategy, min_separation: int) -> _core.Columns:
+    if built.buffers is not None and built.coefficients is not None:
+        return _core.Columns.buffers(built.coefficients[0], *built.buffers, built.iterations, min_separation)
+    if built.coefficients is not None:
+        rest = built.iterations - len(built.coefficients)
+        return _core.Columns.toeplitz((*built.coefficients, *([0.0] * rest)), min_separation)
+    assert built.dense is not None
+    entries = [entry for i in range(built.iterations) for entry in built.dense[i:, i].tolist()]
+    return _core.Columns.dense(entries, built.iterations, min_separation)
+
+
+def _enclosed(document: Document, body: Body) -> str | None:
+    """What is given up where columns meet; None where they do not."""
+    b = separation(body) or 1
+    if body.training.iterations == "solve" or body.training.iterations <= b:
+        return None
+    gap = _columns(document, body).gap
+    if gap == 0.0:
+        return None
+    sigma = body.noise.multiplier
+    most = f"{gap:.4g}/σ²" + ("" if sigma == "solve" else f" = {gap / (sigma * sigma):.4g}")
+    return (
+        f"columns are longer than the separation {b}, so the likelihood ratio is enclosed between two recursions and the loss is "
+        f"the one that is never too small; none is overstated by more than {most} (½ Σ Γ_i of the worst pattern), those of "
+        "likely patterns by much less"
+    )
 
 
 def matrix_text(body: Body) -> str:
@@ -254,13 +320,14 @@ def _refuse(document: Document, body: Body) -> None:
                 allowed="auto or monte-carlo",
             )
         )
-    if not isinstance(body.sampler, BallsInBins) and isinstance(body.matrix, UNBANDED):
+    if isinstance(body.sampler, CyclicPoisson | Poisson) and isinstance(body.matrix, UNBANDED):
         problems.append(
             document.problem(
                 "no-valid-bound",
                 body.at("matrix", "kind"),
-                f"the recursion for {body.sampler.kind} sampling needs a banded Toeplitz matrix; with any other, "
-                "balls-in-bins is analysed",
+                f"the analysis of {body.sampler.kind} sampling needs a banded Toeplitz matrix; with any other, b-min-sep and "
+                "balls-in-bins are analysed",
+                allowed="a banded matrix, or the sampler b-min-sep or balls-in-bins",
             )
         )
     blank = document.blank

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 SLACK = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+# Equal only to itself: the same matrix is built once and kept, and a dense one has no hash.
+@dataclass(frozen=True, slots=True, eq=False)
 class Strategy:
     """A strategy matrix: lower-triangular, entrywise non-negative; Toeplitz by its first column, or dense.
 

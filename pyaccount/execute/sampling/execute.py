@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.document import BMinSep, load, participation_rate, separation
+from pyaccount.document import UNBANDED, BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import Answer, Engine, Question, default_profile
 from pyaccount.execute.progress import silent
@@ -223,7 +223,7 @@ def _relative(session: Session, document: Document) -> float | None:
     assert path is not None
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
-    if not isinstance(body.sampler, BMinSep):
+    if not isinstance(body.sampler, BMinSep) or isinstance(body.matrix, UNBANDED):
         return None
     raw = document.to_mapping()
     raw["sampler"] = {"kind": "cyclic-poisson", "partitions": separation(body)}
@@ -398,7 +398,7 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
     lower = {
         direction: _lower_ends(
             session,
-            mechanism,
+            mechanism.lower or mechanism,
             direction,
             epsilon,
             delta,

@@ -270,14 +270,19 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
     )
     count = shards * SHARD
     seen = _estimate(sum(s[0].value for s in sums), sum(s[0].square for s in sums), count, proposal)
-    blind = _blind_betting(claim, proposal, cap, estimate.value)
+    # Where the likelihood ratio is only enclosed, bounded samples mean more than the estimate: only what is seen of them counts.
+    enclosed = claim.mechanism.lower is not None
+    if enclosed and (seen.effective < 4.0 * LEAST_EFFECTIVE or seen.value + 4.0 * seen.standard_error > threshold):
+        return Betting(proposal, cap, (), math.inf)
+    mean = seen.value if enclosed else estimate.value
+    blind = _blind_betting(claim, proposal, cap, mean)
     if seen.effective < LEAST_EFFECTIVE:
         return blind
     growth = {}
     for k, share in enumerate(SHARES):
         rate = sum(s[0].log_capital[k] for s in sums) / count
         # The mean is known better than this sample knows it.
-        growth[share] = rate + share * largest * (seen.value - estimate.value)
+        growth[share] = rate + share * largest * (seen.value - mean)
     best = max(growth, key=lambda share: growth[share])
     if growth[best] <= 0.0:
         return blind

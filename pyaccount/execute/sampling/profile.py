@@ -51,33 +51,46 @@ class Histogram:
     direction: Direction
     proposal: Proposal
     losses: _core.LossHistogram
+    #: Losses of other samples judged from below, where the likelihood ratio is only enclosed.
+    under: _core.LossHistogram | None = None
 
     def merged(self, other: Histogram) -> Histogram:
         """Both together. They must come from the same mechanism, direction and proposal."""
         if (self.direction, self.proposal) != (other.direction, other.proposal):
             raise ValueError("histograms of different sampling cannot be merged")
-        return Histogram(self.mechanism, self.direction, self.proposal, self.losses.merged(other.losses))
+        under = None if self.under is None or other.under is None else self.under.merged(other.under)
+        return Histogram(self.mechanism, self.direction, self.proposal, self.losses.merged(other.losses), under)
 
     def point(self, sampler: Sampler, epsilon: float, failure_probability: float) -> Point:
         """δ at ε."""
         limits = sampler.limits(self.mechanism, self.direction, self.proposal, epsilon)
         # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
         shift, factor = 2.0 * limits.rounding, 1.0 + 4.0 * limits.rounding
-        _, above, square = self.losses.moments(epsilon - shift)
-        below, _, _ = self.losses.moments(epsilon + shift)
-        above, below, square = above * factor, below / factor, square * factor * factor
+
+        def means(losses: _core.LossHistogram) -> tuple[float, float, float]:
+            _, above, square = losses.moments(epsilon - shift)
+            below, _, _ = losses.moments(epsilon + shift)
+            return above * factor, below / factor, square * factor * factor
+
+        above, least, square = means(self.losses)
+        _, below, under = (above, least, square) if self.under is None else means(self.under)
         samples, cap = self.losses.samples, limits.cap
         log = math.log(FORMULAS / failure_probability)
-        variance = max(square - below * below, 0.0) * samples / (samples - 1)
-        middle = 0.5 * (above + below)
+        middle = 0.5 * (above + least)
         error = math.sqrt(max(square - middle * middle, 0.0) / samples)
         if not math.isfinite(cap):
             return Point(epsilon, 1.0, 0.0, middle, error)
-        # Each side of the empirical Bernstein bound has its own share of q: ln 2 more.
-        margin = math.sqrt(2.0 * variance * (log + math.log(2.0)) / samples)
-        margin += 7.0 * cap * (log + math.log(2.0)) / (3.0 * (samples - 1))
-        upper = min(above + margin, cap * _chernoff(above / cap, log / samples, upwards=True)) + limits.generator
-        lower = max(below - margin, cap * _chernoff(below / cap, log / samples, upwards=False)) - limits.generator
+
+        def margin(square: float, mean: float) -> float:
+            # Each side of the empirical Bernstein bound has its own share of q: ln 2 more.
+            variance = max(square - mean * mean, 0.0) * samples / (samples - 1)
+            width = math.sqrt(2.0 * variance * (log + math.log(2.0)) / samples)
+            return width + 7.0 * cap * (log + math.log(2.0)) / (3.0 * (samples - 1))
+
+        upper = above + margin(square, least)
+        upper = min(upper, cap * _chernoff(above / cap, log / samples, upwards=True)) + limits.generator
+        lower = below - margin(under, below)
+        lower = max(lower, cap * _chernoff(below / cap, log / samples, upwards=False)) - limits.generator
         return Point(epsilon, min(1.0, upper), max(0.0, lower), middle, error)
 
 
@@ -109,26 +122,31 @@ def draw(  # noqa: PLR0913, PLR0917 - what is drawn, and how much
     # 4096 bins: half of them on each side of ε, wider if ε is large.
     width = max(BIN_WIDTH, epsilon / 1024.0)
     edges = (epsilon - 2048.0 * width, width)
-    candidate, total, done = sampler.fresh(), None, 0
-    while done < shards:
-        count = min(WAVE, shards - done)
-        _, part = sampler.run(
-            mechanism,
-            direction,
-            proposal,
-            [],
-            purpose="profile",
-            candidate=candidate,
-            first=done,
-            count=count,
-            edges=edges,
-        )
-        assert part is not None
-        total = part if total is None else total.merged(part)
-        done += count
-        sampler.progress(done / shards)
-    assert total is not None
-    return Histogram(mechanism, direction, proposal, total)
+
+    def losses(judged: SampledMechanism) -> _core.LossHistogram:
+        candidate, total, done = sampler.fresh(), None, 0
+        while done < shards:
+            count = min(WAVE, shards - done)
+            _, part = sampler.run(
+                judged,
+                direction,
+                proposal,
+                [],
+                purpose="profile",
+                candidate=candidate,
+                first=done,
+                count=count,
+                edges=edges,
+            )
+            assert part is not None
+            total = part if total is None else total.merged(part)
+            done += count
+            sampler.progress(done / shards)
+        assert total is not None
+        return total
+
+    under = None if mechanism.lower is None else losses(mechanism.lower)
+    return Histogram(mechanism, direction, proposal, losses(mechanism), under)
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,6 +272,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;
     module.add_function(wrap_pyfunction!(amplify, module)?)?;
+    module.add_class::<sampling::Columns>()?;
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::LossHistogram>()?;
     let (instruction_sets, shard_size) = sampling::facts();

@@ -1,7 +1,9 @@
 //! Bindings of the Monte Carlo room.
 
 use pyaccount_core::montecarlo::bins::BinsKernel;
+use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
+use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::proposal::Comparison;
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{probe, simulate, Job, Mechanism, SHARD};
@@ -11,6 +13,7 @@ use pyaccount_core::montecarlo::wager::Table;
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 use crate::door::enter;
 use crate::errors::raise;
@@ -19,6 +22,45 @@ use crate::errors::raise;
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct Sampled(Mechanism);
+
+/// A matrix with long columns, and how rounds at least b apart meet in it.
+#[pyclass(frozen, module = "pyaccount._core")]
+#[derive(Debug)]
+pub struct Columns(Arc<CoreColumns>);
+
+#[pymethods]
+impl Columns {
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value)] // converted from Python
+    fn toeplitz(coefficients: Vec<f64>, min_separation: usize) -> PyResult<Self> {
+        CoreColumns::toeplitz(&coefficients, min_separation).map(|columns| Self(Arc::new(columns))).map_err(raise)
+    }
+
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value)] // converted from Python
+    fn buffers(
+        first: f64,
+        scales: Vec<f64>,
+        decays: Vec<f64>,
+        iterations: usize,
+        min_separation: usize,
+    ) -> PyResult<Self> {
+        CoreColumns::buffers(first, &scales, &decays, iterations, min_separation)
+            .map(|columns| Self(Arc::new(columns)))
+            .map_err(raise)
+    }
+
+    #[staticmethod]
+    fn dense(entries: Vec<f64>, iterations: usize, min_separation: usize) -> PyResult<Self> {
+        CoreColumns::dense(entries, iterations, min_separation).map(|columns| Self(Arc::new(columns))).map_err(raise)
+    }
+
+    /// How far ln of the upper recursion may be above that of the lower one, at σ = 1.
+    #[getter]
+    fn gap(&self) -> f64 {
+        self.0.crossings().gap(self.0.min_separation())
+    }
+}
 
 /// What a run of shards leaves: for each shard and table (log capitals, Σ V, Σ V²).
 type Shards = Vec<Vec<(Vec<f64>, f64, f64)>>;
@@ -75,15 +117,31 @@ impl Sampled {
     }
 
     #[staticmethod]
+    fn overlapping(
+        columns: &Columns,
+        noise_multiplier: f64,
+        record_probability: f64,
+        records: u32,
+        warm: bool,
+        below: bool,
+    ) -> PyResult<Self> {
+        OverlappingKernel::new(columns.0.clone(), noise_multiplier, record_probability, records, warm, below)
+            .map(|kernel| Self(Mechanism::Overlapping(kernel)))
+            .map_err(raise)
+    }
+
+    #[staticmethod]
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn bins(gram: Vec<f64>, inner: usize) -> PyResult<Self> {
         BinsKernel::new(&gram, inner).map(|kernel| Self(Mechanism::Bins(kernel))).map_err(raise)
     }
 
     #[allow(clippy::needless_pass_by_value)] // converted from Python
-    fn log_densities(&self, outcomes: Vec<Vec<f64>>) -> PyResult<Vec<(f64, f64)>> {
+    #[pyo3(signature = (outcomes, direction = "replace"))]
+    fn log_densities(&self, outcomes: Vec<Vec<f64>>, direction: &str) -> PyResult<Vec<(f64, f64)>> {
         let expected = match &self.0 {
             Mechanism::Renewal(kernel) => kernel.law().iterations(),
+            Mechanism::Overlapping(kernel) => kernel.law().iterations(),
             Mechanism::Bins(kernel) => kernel.law().squares.len(),
         };
         if let Some(wrong) = outcomes.iter().find(|outcome| outcome.len() != expected) {
@@ -95,7 +153,7 @@ impl Sampled {
                 allowed: "one number for each round, or for each bin",
             }));
         }
-        Ok(self.0.log_densities(&outcomes))
+        Ok(self.0.log_densities(comparison(direction)?, &outcomes))
     }
 
     #[getter]

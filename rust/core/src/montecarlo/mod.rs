@@ -11,6 +11,7 @@
 //! | [`correlate`] | correlation with the matrix |
 //! | [`stream`] | random numbers as a function of seed and shard |
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
+//! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
 //! | [`wager`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
@@ -19,9 +20,11 @@
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
 pub mod bins;
+pub mod columns;
 pub mod correlate;
 pub mod histogram;
 pub mod lanes;
+pub mod overlapping;
 pub mod proposal;
 pub mod renewal;
 pub mod simulate;

@@ -75,11 +75,25 @@ const SLACK: f64 = 1e-7;
 /// with another law.
 #[must_use]
 pub fn caps<S: PatternSum + PartialEq>(own: &S, law: &S, stretch: f64, comparison: Comparison, epsilon: f64) -> Caps {
+    let sums = |power, exponent| own.log_sum(law, power, exponent);
+    caps_from(own == law, stretch, comparison, epsilon, sums, || own.log_sum(own, 1.0, -0.5))
+}
+
+/// The same from the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ; `same` says whether the law of the
+/// patterns is the sampler's own.
+pub fn caps_from(
+    same: bool,
+    stretch: f64,
+    comparison: Comparison,
+    epsilon: f64,
+    sums: impl Fn(f64, f64) -> f64,
+    overlap: impl Fn() -> f64,
+) -> Caps {
     let unbounded = Caps { value: f64::INFINITY, factor: f64::INFINITY };
     #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
     let plain = stretch == comparison.plain_stretch();
     if plain {
-        return if own == law || comparison == Comparison::Add { Caps { value: 1.0, factor: 1.0 } } else { unbounded };
+        return if same || comparison == Comparison::Add { Caps { value: 1.0, factor: 1.0 } } else { unbounded };
     }
     let power = |x: f64| if x > 0.0 { x * x.ln() } else { 0.0 };
     let (factor, shape) = match comparison {
@@ -88,7 +102,7 @@ pub fn caps<S: PatternSum + PartialEq>(own: &S, law: &S, stretch: f64, compariso
             if tau < 0.0 {
                 return unbounded;
             }
-            let sum = own.log_sum(law, tau / (1.0 + tau), -0.5 * tau);
+            let sum = sums(tau / (1.0 + tau), -0.5 * tau);
             (-(1.0 + tau) * sum - tau * epsilon, power(tau) - power(1.0 + tau))
         }
         Comparison::Remove | Comparison::Replace => {
@@ -96,13 +110,12 @@ pub fn caps<S: PatternSum + PartialEq>(own: &S, law: &S, stretch: f64, compariso
             if excess < 0.0 {
                 return unbounded;
             }
-            let sum = own.log_sum(law, stretch / excess, 0.5 * stretch);
+            let sum = sums(stretch / excess, 0.5 * stretch);
             if comparison == Comparison::Remove {
                 (excess * (sum - epsilon), power(excess) - power(stretch))
             } else {
                 let half = 0.5 * excess;
-                let overlap = own.log_sum(own, 1.0, -0.5);
-                (excess * (sum - 0.5 * epsilon - overlap), power(half) - power(1.0 + half))
+                (excess * (sum - 0.5 * epsilon - overlap()), power(half) - power(1.0 + half))
             }
         }
     };

@@ -33,7 +33,7 @@ use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 const HIGHEST: f64 = 100.0;
 const LOWEST: f64 = 600.0;
 /// f is looked at once in so many rounds: in between it grows by less than e^{4·100}.
-const SETTLED: usize = 4;
+pub(crate) const SETTLED: usize = 4;
 /// f is brought back to 1 when it leaves [1/LARGE, LARGE].
 const LARGE: f64 = 2.037_035_976_334_486e90; // 2³⁰⁰
 const TINY: f64 = 1.183_052_186_166_774_7e-271; // 2⁻⁹⁰⁰
@@ -81,14 +81,14 @@ pub struct Scratch {
 
 /// The last b values of a recursion, and a power of two for each lane.
 #[derive(Debug, Clone, Default)]
-struct Ring {
+pub struct Ring {
     values: Vec<Lanes>,
     exponent: Lanes,
     mask: usize,
 }
 
 impl Ring {
-    fn reset(&mut self, separation: usize) {
+    pub(crate) fn reset(&mut self, separation: usize) {
         let length = (separation + 1).next_power_of_two();
         self.values.clear();
         self.values.resize(length, splat(1.0));
@@ -123,7 +123,7 @@ impl Ring {
 
     /// ln of the start-weighted sum, with f_1 at index 0.
     #[inline(always)]
-    fn total<V: Vector>(&self, law: &Renewal) -> Lanes {
+    pub(crate) fn total<V: Vector>(&self, law: &Renewal) -> Lanes {
         let mut sum = V::load(&self.values[0]);
         if law.phased {
             for k in 1..law.min_separation {
@@ -170,6 +170,15 @@ pub struct Random<'a> {
     pub stream: &'a mut Stream,
     /// The proposal.
     pub proposal: &'a RenewalProposal,
+    /// The round of each lane's first chance, once patterns are drawn.
+    pub first: [usize; LANES],
+}
+
+impl<'a> Random<'a> {
+    /// Samples of this proposal, from this stream on.
+    pub fn new(stream: &'a mut Stream, proposal: &'a RenewalProposal) -> Self {
+        Self { stream, proposal, first: [0; LANES] }
+    }
 }
 
 impl Source for Random<'_> {
@@ -210,6 +219,7 @@ impl Source for Random<'_> {
                 available[lane] = phase.min(b - 1);
             }
         }
+        self.first = available;
         while available.iter().any(|&a| a < n) {
             ln(drawing.uniform()).mul(V::splat(rate)).store(&mut drawn);
             let mut several = splat(0.0);
@@ -571,7 +581,7 @@ impl RenewalKernel {
 ///
 /// The exponentials of all [`SETTLED`] rounds are taken side by side; those beyond `count` are of no consequence.
 #[inline(always)]
-fn advance<V: Vector>(
+pub(crate) fn advance<V: Vector>(
     ring: &mut Ring,
     first: usize,
     count: usize,
@@ -630,14 +640,14 @@ fn advance<V: Vector>(
 
 /// Keep the newest value in range; false if that is not possible.
 #[inline(always)]
-fn settle<V: Vector>(ring: &mut Ring, newest: usize, separation: usize) -> bool {
+pub(crate) fn settle<V: Vector>(ring: &mut Ring, newest: usize, separation: usize) -> bool {
     let value = V::load(&ring.values[newest & ring.mask]);
     value.within(V::splat(1.0 / LARGE), V::splat(LARGE)) || ring.rescale(newest, separation)
 }
 
 /// ln of the likelihood ratio by the recursion in logarithms; `exponent` is that of a single participation, and j at once have j
 /// times it less (j² − j)/2 times the squared norm, scaled.
-fn log_ratio(law: &Renewal, scale: f64, exponent: impl Fn(usize) -> f64) -> f64 {
+pub(crate) fn log_ratio(law: &Renewal, scale: f64, exponent: impl Fn(usize) -> f64) -> f64 {
     let (n, b) = (law.iterations(), law.min_separation);
     let (stay, join) = ((-law.sampling_probability).ln_1p(), law.sampling_probability.ln());
     let mut sums = vec![0.0; n + b + 1];

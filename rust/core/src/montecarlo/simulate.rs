@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
 use crate::montecarlo::histogram::{Edges, Histogram};
+use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
 use crate::montecarlo::proposal::{caps, Caps, Comparison};
 use crate::montecarlo::renewal::{Given, Random, Ratios, RenewalKernel, RenewalProposal, Scratch};
 use crate::montecarlo::stream::{Stream, StreamKey, NORMAL_ERROR};
@@ -29,12 +30,14 @@ pub enum Mechanism {
     Renewal(RenewalKernel),
     /// Balls in bins with any non-negative matrix.
     Bins(BinsKernel),
+    /// b-min-sep sampling with columns that meet.
+    Overlapping(OverlappingKernel),
 }
 
 /// Where samples of a mechanism come from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Proposal {
-    /// For [`Mechanism::Renewal`].
+    /// For [`Mechanism::Renewal`] and [`Mechanism::Overlapping`].
     Renewal(RenewalProposal),
     /// For [`Mechanism::Bins`].
     Bins(BinsProposal),
@@ -88,10 +91,11 @@ impl Mechanism {
         }
         match self {
             Self::Renewal(kernel) => {
-                if !(parameter > 0.0 && parameter <= 1.0) {
-                    let name = "proposal's sampling probability";
-                    return Err(Error::Domain { name, value: parameter, allowed: "greater than 0 and at most 1" });
-                }
+                check_probability(parameter)?;
+                Ok(Proposal::Renewal(RenewalProposal { law: kernel.law().with_probability(parameter), stretch }))
+            }
+            Self::Overlapping(kernel) => {
+                check_probability(parameter)?;
                 Ok(Proposal::Renewal(RenewalProposal { law: kernel.law().with_probability(parameter), stretch }))
             }
             Self::Bins(kernel) => Ok(Proposal::Bins(BinsProposal::new(kernel.law().tilted(parameter), stretch))),
@@ -103,6 +107,7 @@ impl Mechanism {
     pub fn plain_parameter(&self) -> f64 {
         match self {
             Self::Renewal(kernel) => kernel.law().sampling_probability,
+            Self::Overlapping(kernel) => kernel.law().sampling_probability,
             Self::Bins(_) => 0.0,
         }
     }
@@ -112,6 +117,7 @@ impl Mechanism {
     pub fn caps(&self, proposal: &Proposal, comparison: Comparison, epsilon: f64) -> Caps {
         match (self, proposal) {
             (Self::Renewal(kernel), Proposal::Renewal(p)) => caps(kernel.law(), &p.law, p.stretch, comparison, epsilon),
+            (Self::Overlapping(kernel), Proposal::Renewal(p)) => kernel.caps(&p.law, p.stretch, comparison, epsilon),
             (Self::Bins(kernel), Proposal::Bins(p)) => caps(kernel.law(), &p.law, p.stretch, comparison, epsilon),
             _ => Caps { value: f64::INFINITY, factor: f64::INFINITY },
         }
@@ -124,19 +130,19 @@ impl Mechanism {
     #[must_use]
     pub fn balanced_parameter(&self, stretch: f64) -> f64 {
         let exponent = 0.5 * stretch * (stretch - 1.0);
-        match self {
-            Self::Renewal(kernel) => {
-                let p = kernel.law().sampling_probability;
-                let odds = p * (exponent * kernel.law().squares[0]).exp();
-                // A proposal that always joins would leave out the patterns that do not.
-                let balanced = if odds.is_finite() { odds / (1.0 - p + odds) } else { 1.0 };
-                if p < 1.0 {
-                    balanced.min(MOST_LIKELY).max(p)
-                } else {
-                    1.0
-                }
-            }
-            Self::Bins(_) => exponent,
+        let law = match self {
+            Self::Renewal(kernel) => kernel.law(),
+            Self::Overlapping(kernel) => kernel.law(),
+            Self::Bins(_) => return exponent,
+        };
+        let p = law.sampling_probability;
+        let odds = p * (exponent * law.squares[0]).exp();
+        // A proposal that always joins would leave out the patterns that do not.
+        let balanced = if odds.is_finite() { odds / (1.0 - p + odds) } else { 1.0 };
+        if p < 1.0 {
+            balanced.min(MOST_LIKELY).max(p)
+        } else {
+            1.0
         }
     }
 
@@ -146,6 +152,7 @@ impl Mechanism {
         match self {
             Self::Renewal(kernel) => kernel.rounding(stretch),
             Self::Bins(kernel) => kernel.rounding(stretch),
+            Self::Overlapping(kernel) => kernel.rounding(stretch),
         }
     }
 
@@ -153,50 +160,66 @@ impl Mechanism {
     ///
     /// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the
     ///   Lipschitz bound of the mechanism, and each of the generator's numbers is within [`NORMAL_ERROR`] of an exact
-    ///   one on average.
+    ///   one on average (and the mean added to it within [`OverlappingKernel::coordinate_error`] where that is long sums).
     /// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
     ///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
     ///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing patterns change V by at most its cap. A bin is drawn with an error of at
     ///   most 2⁻⁵² + T u for each of T bins.
     #[must_use]
     pub fn generator_error(&self, proposal: &Proposal, limits: Caps) -> f64 {
-        let (lipschitz, patterns) = match (self, proposal) {
-            (Self::Renewal(kernel), Proposal::Renewal(m)) => {
-                #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-                let (n, draws, b) = (
-                    kernel.law().iterations() as f64,
-                    kernel.law().most_participations() as f64 + 1.0,
-                    kernel.law().min_separation as f64,
-                );
-                let counts = if m.law.records() > 1 { (f64::from(m.law.records()) + 2.0) * f64::EPSILON } else { 0.0 };
-                let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / m.law.sampling_probability + counts;
-                (kernel.lipschitz(), if m.stretch == 0.0 { 0.0 } else { draws * waiting + 16.0 * b * f64::EPSILON })
+        let (lipschitz, coordinate, patterns) = match (self, proposal) {
+            (Self::Renewal(kernel), Proposal::Renewal(m)) => (kernel.lipschitz(), NORMAL_ERROR, pattern_error(m)),
+            (Self::Overlapping(kernel), Proposal::Renewal(m)) => {
+                (kernel.lipschitz(), kernel.coordinate_error(m.stretch), pattern_error(m))
             }
             (Self::Bins(kernel), Proposal::Bins(m)) => {
                 #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
                 let bins = kernel.law().squares.len() as f64;
-                (kernel.lipschitz(), if m.stretch == 0.0 { 0.0 } else { bins * (2.0 + bins) * f64::EPSILON })
+                let patterns = if m.stretch == 0.0 { 0.0 } else { bins * (2.0 + bins) * f64::EPSILON };
+                (kernel.lipschitz(), NORMAL_ERROR, patterns)
             }
             _ => return f64::INFINITY,
         };
-        (2.0 + proposal.stretch().abs()) * limits.factor * lipschitz * NORMAL_ERROR + 2.0 * limits.value * patterns
+        (2.0 + proposal.stretch().abs()) * limits.factor * lipschitz * coordinate + 2.0 * limits.value * patterns
     }
 
-    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss is made of.
+    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is made of.
     #[must_use]
-    pub fn log_densities(&self, outcomes: &[Vec<f64>]) -> Vec<(f64, f64)> {
+    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>]) -> Vec<(f64, f64)> {
         outcomes
             .chunks(LANES)
             .flat_map(|chunk| {
-                let ratios = with_vectors(Evaluation(self, chunk));
+                let ratios = with_vectors(Evaluation(self, comparison, chunk));
                 (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
             })
             .collect()
     }
 }
 
+fn check_probability(parameter: f64) -> Result<()> {
+    if parameter > 0.0 && parameter <= 1.0 {
+        return Ok(());
+    }
+    let name = "proposal's sampling probability";
+    Err(Error::Domain { name, value: parameter, allowed: "greater than 0 and at most 1" })
+}
+
+/// What the drawn participation patterns may differ from exact ones: half the probability that one does; see
+/// [`Mechanism::generator_error`].
+fn pattern_error(proposal: &RenewalProposal) -> f64 {
+    if proposal.stretch == 0.0 {
+        return 0.0;
+    }
+    let law = &proposal.law;
+    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+    let (n, draws, b) = (law.iterations() as f64, law.most_participations() as f64 + 1.0, law.min_separation as f64);
+    let counts = if law.records() > 1 { (f64::from(law.records()) + 2.0) * f64::EPSILON } else { 0.0 };
+    let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / law.sampling_probability + counts;
+    draws * waiting + 16.0 * b * f64::EPSILON
+}
+
 /// The densities of up to eight given outcomes.
-struct Evaluation<'a>(&'a Mechanism, &'a [Vec<f64>]);
+struct Evaluation<'a>(&'a Mechanism, Comparison, &'a [Vec<f64>]);
 
 impl Vectored for Evaluation<'_> {
     type Output = Ratios;
@@ -206,9 +229,10 @@ impl Vectored for Evaluation<'_> {
         let mut scratch = Scratch::default();
         match self.0 {
             Mechanism::Renewal(kernel) => kernel
-                .ratios::<V, _>(None, true, &mut Given(self.1), &mut scratch)
-                .unwrap_or_else(|| kernel.logarithmic::<V, _>(None, true, &mut Given(self.1), &mut scratch)),
-            Mechanism::Bins(kernel) => kernel.given::<V>(self.1, true),
+                .ratios::<V, _>(None, true, &mut Given(self.2), &mut scratch)
+                .unwrap_or_else(|| kernel.logarithmic::<V, _>(None, true, &mut Given(self.2), &mut scratch)),
+            Mechanism::Bins(kernel) => kernel.given::<V>(self.2, true),
+            Mechanism::Overlapping(kernel) => kernel.given::<V>(self.1, self.2, &mut OverlappingScratch::default()),
         }
     }
 }
@@ -218,6 +242,7 @@ impl Vectored for Evaluation<'_> {
 struct Worker {
     renewal: Scratch,
     bins: BinsScratch,
+    overlapping: OverlappingScratch,
 }
 
 /// A shard, to be run with the widest vectors.
@@ -265,13 +290,17 @@ impl Job {
                 let evaluated = (!self.plain(kernel.law() == &proposal.law)).then_some(proposal);
                 let before = stream.clone();
                 let scratch = &mut worker.renewal;
-                let linear = kernel.ratios::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch);
+                let linear = kernel.ratios::<V, _>(evaluated, mirrored, &mut Random::new(stream, proposal), scratch);
                 if let Some(ratios) = linear {
                     ratios
                 } else {
                     *stream = before;
-                    kernel.logarithmic::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch)
+                    kernel.logarithmic::<V, _>(evaluated, mirrored, &mut Random::new(stream, proposal), scratch)
                 }
+            }
+            (Mechanism::Overlapping(kernel), Proposal::Renewal(proposal)) => {
+                let mut source = Random::new(stream, proposal);
+                kernel.ratios::<V>(self.comparison, self.binding(), &mut source, &mut worker.overlapping)
             }
             (Mechanism::Bins(kernel), Proposal::Bins(proposal)) => {
                 let evaluated = (!self.plain(kernel.law() == &proposal.law)).then_some(proposal);
@@ -322,11 +351,17 @@ pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome>
 }
 
 impl Job {
+    /// Whether bounds may be taken from the samples: without wagers or a histogram they serve estimates only.
+    fn binding(&self) -> bool {
+        self.edges.is_some() || self.tables.iter().any(|table| !table.wagers.is_empty())
+    }
+
     /// The rounding bound, if the job makes sense.
     fn check(&self) -> Result<f64> {
         let matched = matches!(
             (&self.mechanism, &self.proposal),
-            (Mechanism::Renewal(_), Proposal::Renewal(_)) | (Mechanism::Bins(_), Proposal::Bins(_))
+            (Mechanism::Renewal(_) | Mechanism::Overlapping(_), Proposal::Renewal(_))
+                | (Mechanism::Bins(_), Proposal::Bins(_))
         );
         if !matched {
             return Err(Error::Numerics { reason: "the proposal belongs to another kind of mechanism" });
@@ -345,9 +380,7 @@ impl Job {
             }
         }
         let error = self.mechanism.rounding(self.proposal.stretch());
-        // Without wagers or a histogram the samples serve estimates only.
-        let binding = self.edges.is_some() || self.tables.iter().any(|table| !table.wagers.is_empty());
-        if error.is_nan() || error > if binding { 1e-6 } else { 1e-2 } {
+        if error.is_nan() || error > if self.binding() { 1e-6 } else { 1e-2 } {
             return Err(Error::Numerics { reason: "rounding could change a privacy loss by more than 1e-6" });
         }
         Ok(error)

@@ -3,10 +3,12 @@
 //! This room takes the parameters of a sampler and gives the sums over all patterns that bounds need. It draws no
 //! samples and knows no matrix beyond the squared norm that a participation adds.
 //!
-//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins).
+//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`separated`] has the largest sums over
+//! rounds that are kept apart.
 
 pub mod bins;
 pub mod renewal;
+pub mod separated;
 
 /// ln of the sum over patterns of `Π weight^power · proposal^(1 − power) · Π_{participations i} e^{exponent·s_i}`, s_i
 /// the squared norm (in units of σ²) that participation i adds.

@@ -1,0 +1,330 @@
+//! The kernel for b-min-sep sampling with columns longer than b: participations overlap, and the likelihood ratio is enclosed.
+//!
+//! With ĉ = c/σ, u_i = ⟨ĉ_i, ŷ⟩ and s_i = ‖ĉ_i‖², the ratio is dP/dR = Σ_x w_x exp(Σ_i x_i u_i − ‖Ĉx‖²/2), and for non-negative C
+//!
+//! `Σ_i x_i² s_i ≤ ‖Ĉx‖² = Σ_i x_i² s_i + Σ_{i≠j} x_i x_j ⟨ĉ_i, ĉ_j⟩ ≤ Σ_i x_i² (s_i + Γ_i)`,
+//!
+//! Γ_i the most that column i can share with the others of a pattern ([`crate::participation::separated`]), since x_i x_j ≤ (x_i² + x_j²)/2.
+//! Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::renewal`] sums it: with s_i it gives
+//! f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; the charge of a cross term to both its members
+//! makes the lower end). The two are equal where columns do not meet.
+//!
+//! **From above** (for guarantees) the loss is replaced by what is never smaller: f↑ where the record is removed, f↓ where it is added,
+//! f↑(y) against f↓(−y) under replacement. **From below** (for lower ends) the other way round. Samples are drawn from the true P.
+//!
+//! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i in place of u_i and
+//! s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at least δ(ε), and it is bounded by the
+//! proof of [`super::proposal`] with e^{κ²‖Ĉx‖²/2} ≤ e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An *estimate* needs no
+//! bound and is weighted by the drawn pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for remove, one over the ratio of the
+//! normal densities for add, exact for the enclosed loss.
+
+use crate::error::{Error, Result};
+use crate::montecarlo::columns::{ColumnScratch, Columns};
+use crate::montecarlo::proposal::{caps_from, Caps, Comparison};
+use crate::montecarlo::renewal::{advance, log_ratio, settle, Random, Ratios, RenewalProposal, Ring, Source, SETTLED};
+use crate::montecarlo::stream::{LARGEST_NORMAL, NORMAL_ERROR};
+use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
+use crate::participation::renewal::Renewal;
+use crate::participation::PatternSum;
+use crate::special::UNIT_ROUNDOFF;
+use std::sync::Arc;
+
+/// What the kernel needs to know; shared by all threads.
+#[derive(Debug, Clone)]
+pub struct OverlappingKernel {
+    columns: Arc<Columns>,
+    /// 1/σ.
+    unit: f64,
+    /// The law with s_i, for f↑.
+    upper: Renewal,
+    /// The law with s_i + Γ_i, for f↓.
+    lower: Renewal,
+    /// Whether losses are judged from below.
+    below: bool,
+}
+
+/// Buffers of one worker.
+#[derive(Debug, Clone, Default)]
+pub struct OverlappingScratch {
+    patterns: Vec<Vec<(usize, f64)>>,
+    rows: Vec<Lanes>,
+    sums: Vec<Lanes>,
+    ring: Ring,
+    columns: ColumnScratch,
+}
+
+/// What was drawn: the law and stretch, and ln of the weights of the patterns and Σ x_i u_i, ‖Ĉx‖² of each lane.
+struct Drawn {
+    patterns: Lanes,
+    norms: Lanes,
+}
+
+impl OverlappingKernel {
+    /// The kernel for a matrix, noise multiplier σ, sampling probability and start; a user has `records` records.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for σ that is not finite and positive; and as [`Renewal::of_users`].
+    pub fn new(
+        columns: Arc<Columns>,
+        noise_multiplier: f64,
+        record_probability: f64,
+        records: u32,
+        warm: bool,
+        below: bool,
+    ) -> Result<Self> {
+        if !(noise_multiplier.is_finite() && noise_multiplier > 0.0) {
+            let name = "noise_multiplier";
+            return Err(Error::Domain { name, value: noise_multiplier, allowed: "finite and greater than 0" });
+        }
+        let unit = 1.0 / noise_multiplier;
+        let found = columns.crossings();
+        // Sums of non-negative terms, each rounded a few times: moved to the safe side of f↓; f↑ has its rounding in the error budget.
+        let slack = 1.0 + 16.0 * UNIT_ROUNDOFF * cast(columns.iterations());
+        let squares: Vec<f64> = found.squares.iter().map(|s| s * unit * unit).collect();
+        let charged =
+            found.squares.iter().zip(&found.crossings).map(|(s, c)| (s + c * slack) * unit * unit).collect::<Vec<_>>();
+        let law = |squares| Renewal::of_users(columns.min_separation(), record_probability, records, warm, squares);
+        let (upper, lower) = (law(squares)?, law(charged)?);
+        Ok(Self { columns, unit, upper, lower, below })
+    }
+
+    /// The law of the participations, with the squared norms of single columns.
+    #[must_use]
+    pub fn law(&self) -> &Renewal {
+        &self.upper
+    }
+
+    /// The law whose recursion stands for P where a large ratio is a large loss, and the one for the other role.
+    fn laws(&self) -> (&Renewal, &Renewal) {
+        if self.below {
+            (&self.lower, &self.upper)
+        } else {
+            (&self.upper, &self.lower)
+        }
+    }
+
+    /// The caps of [`super::proposal`], with the squared norms that the proof at the head of this file needs.
+    ///
+    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ w_x e_x e^{−U/2},
+    /// g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
+    #[must_use]
+    pub fn caps(&self, proposal: &Renewal, stretch: f64, comparison: Comparison, epsilon: f64) -> Caps {
+        let blended = |factor: (f64, f64)| -> Renewal {
+            let pairs = self.lower.squares.iter().zip(&self.upper.squares);
+            Renewal { squares: pairs.map(|(g, u)| factor.0 * g + factor.1 * u).collect(), ..self.upper.clone() }
+        };
+        let sums = |power: f64, exponent: f64| {
+            let law = match comparison {
+                Comparison::Add => self.lower.clone(),
+                // (κG − U)/(κ − 1)
+                _ => blended((stretch / (stretch - 1.0), -1.0 / (stretch - 1.0))),
+            };
+            law.log_sum(proposal, power, exponent)
+        };
+        let overlap = || {
+            let law = blended((0.5, 0.5));
+            law.log_sum(&law, 1.0, -0.5)
+        };
+        let same = same_law(&self.upper, proposal);
+        caps_from(same, stretch, comparison, epsilon, sums, overlap)
+    }
+
+    /// A bound on Σ_k sup |∂ ln f/∂ŷ_k| for any such mixture: Σ_k of the largest (Ĉx)_k.
+    #[must_use]
+    pub fn lipschitz(&self) -> f64 {
+        self.columns.reach().0 * self.unit * f64::from(self.upper.records()) * (1.0 + 1e-9)
+    }
+
+    /// How far a coordinate of a drawn sample may be from the exact one, on average: the normal number, and κĈx.
+    #[must_use]
+    pub fn coordinate_error(&self, stretch: f64) -> f64 {
+        NORMAL_ERROR + stretch.abs() * self.unit * self.columns.rounding(f64::from(self.upper.records()))
+    }
+
+    /// A bound on the error of each log density from rounding, for the given stretch; compare [`super::renewal`].
+    ///
+    /// u_i misses by [`Columns::rounding`] at |ŷ| ≤ 8.5 + |κ| max (Ĉx)_k and a few u of its size; s_i + Γ_i by a few n·u of its size; a step
+    /// of the recursion adds 4u; a pattern passes n steps and at most ⌈n/b⌉ participations, of up to k records.
+    #[must_use]
+    pub fn rounding(&self, stretch: f64) -> f64 {
+        let (n, most, records) =
+            (cast(self.upper.iterations()), cast(self.upper.most_participations()), f64::from(self.upper.records()));
+        let scale = 1.0 + stretch.abs();
+        let largest = LARGEST_NORMAL + stretch.abs() * records * self.columns.reach().1 * self.unit;
+        let sums = (self.columns.rounding(largest) + 8.0 * UNIT_ROUNDOFF * self.columns.total() * largest) * self.unit;
+        let exponent = scale * sums
+            + UNIT_ROUNDOFF
+                * (16.0 * n + 8.0 * scale * scale)
+                * self.lower.squares.iter().copied().fold(0.0, f64::max)
+                * records;
+        let several = 4.0 * records * records * most;
+        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0) + records * most * exponent) * (1.0 + 1e-6)
+    }
+
+    /// The log densities of eight samples from a proposal; `binding` where V must be bounded, otherwise weights are those of the pattern.
+    #[inline(always)]
+    pub fn ratios<V: Vector>(
+        &self,
+        comparison: Comparison,
+        binding: bool,
+        source: &mut Random<'_>,
+        scratch: &mut OverlappingScratch,
+    ) -> Ratios {
+        source.begin::<V>(&mut scratch.patterns);
+        let proposal = source.proposal;
+        self.columns.spread::<V>(&scratch.patterns, &mut scratch.rows, &mut scratch.columns);
+        let (mut norms, shift) = (V::splat(0.0), V::splat(proposal.stretch * self.unit));
+        let mut drawing = source.stream.take::<V>();
+        for pair in scratch.rows.chunks_mut(2) {
+            let (first, second) = drawing.normals();
+            for (row, noise) in pair.iter_mut().zip([first, second]) {
+                let mean = V::load(row);
+                norms = mean.mul_add(mean, norms);
+                shift.mul_add(mean, noise).store(row);
+            }
+        }
+        source.stream.put_back(drawing);
+        let mut drawn = Drawn { patterns: splat(0.0), norms: splat(0.0) };
+        norms.mul(V::splat(self.unit * self.unit)).store(&mut drawn.norms);
+        for lane in 0..LANES {
+            let (first, pattern) = (source.first[lane], &scratch.patterns[lane]);
+            drawn.patterns[lane] = log_weight(&self.upper, &proposal.law, first, pattern);
+        }
+        self.densities::<V>(comparison, Some((proposal, binding, &drawn)), scratch)
+    }
+
+    /// The log densities of given outcomes y/σ, one vector of n numbers for each lane.
+    #[inline(always)]
+    pub fn given<V: Vector>(
+        &self,
+        comparison: Comparison,
+        outcomes: &[Vec<f64>],
+        scratch: &mut OverlappingScratch,
+    ) -> Ratios {
+        scratch.rows.clear();
+        scratch.rows.resize(self.columns.iterations(), splat(0.0));
+        for (lane, outcome) in outcomes.iter().enumerate() {
+            for (row, value) in scratch.rows.iter_mut().zip(outcome) {
+                row[lane] = *value;
+            }
+        }
+        self.densities::<V>(comparison, None, scratch)
+    }
+
+    #[inline(always)]
+    fn densities<V: Vector>(
+        &self,
+        comparison: Comparison,
+        drawn: Option<(&RenewalProposal, bool, &Drawn)>,
+        scratch: &mut OverlappingScratch,
+    ) -> Ratios {
+        let OverlappingScratch { patterns, rows, sums, ring, columns } = scratch;
+        self.columns.correlate::<V>(rows, sums, columns);
+        let (large, small) = self.laws();
+        let p = self.upper.sampling_probability;
+        let unit = self.unit;
+        let own = if comparison == Comparison::Add { small } else { large };
+        let mixture = sum::<V>(own, p, (unit, 1.0), &own.squares, sums, ring);
+        let mirrored = if comparison == Comparison::Replace {
+            sum::<V>(small, p, (-unit, 1.0), &small.squares, sums, ring)
+        } else {
+            splat(0.0)
+        };
+        let mut out = Ratios { mixture, mirrored, proposal: mixture };
+        let Some((proposal, binding, drawn)) = drawn else { return out };
+        let (law, stretch) = (&proposal.law, proposal.stretch);
+        let plain_stretch = comparison.plain_stretch();
+        #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
+        let plain = stretch == plain_stretch;
+        if plain && (stretch == 0.0 || same_law(&self.upper, law)) {
+            // V = (1 − e^{ε−L})_+ itself.
+            out.proposal = if comparison == Comparison::Add { splat(0.0) } else { mixture };
+        } else if binding {
+            let q = law.sampling_probability;
+            out.proposal = sum::<V>(law, q, (stretch * unit, stretch), &small.squares, sums, ring);
+        } else {
+            let numerator = if comparison == Comparison::Add { splat(0.0) } else { mixture };
+            for lane in 0..LANES {
+                let inner: f64 =
+                    patterns[lane].iter().map(|&(round, count)| count * sums[round][lane]).sum::<f64>() * unit;
+                let norm = drawn.norms[lane];
+                let own = if comparison == Comparison::Add { 0.0 } else { drawn.patterns[lane] + inner - 0.5 * norm };
+                let theirs = stretch * inner - 0.5 * stretch * stretch * norm;
+                out.proposal[lane] = numerator[lane] - (own - theirs);
+            }
+        }
+        out
+    }
+}
+
+/// ln Σ_x w_x exp(κΣ x_i u_i − κ²Σ x_i² s_i/2), w and whether it starts warm from `law`, (factor, κ) with factor·(Cᵀy)_i = κu_i.
+#[inline(always)]
+fn sum<V: Vector>(
+    law: &Renewal,
+    p: f64,
+    (factor, stretch): (f64, f64),
+    squares: &[f64],
+    sums: &[Lanes],
+    ring: &mut Ring,
+) -> Lanes {
+    let (n, b) = (law.iterations(), law.min_separation);
+    let scale = stretch * stretch;
+    ring.reset(b);
+    let mut inside = true;
+    for group in (0..n.div_ceil(SETTLED)).rev().map(|k| k * SETTLED) {
+        let count = SETTLED.min(n - group);
+        let mut own = [V::splat(0.0); SETTLED];
+        let mut near = [0.0; SETTLED];
+        for k in 0..SETTLED {
+            near[k] = squares[(group + k).min(n - 1)];
+            own[k] = V::load(&sums[group + k]).mul_add(V::splat(factor), V::splat(-0.5 * scale * near[k]));
+        }
+        inside &= advance(ring, group, count, law, p, own, (scale, &near));
+        inside &= settle::<V>(ring, group, b);
+        if !inside {
+            break;
+        }
+    }
+    if inside {
+        return ring.total::<V>(law);
+    }
+    let law = Renewal { squares: squares.to_vec(), ..law.clone() };
+    let mut out = splat(0.0);
+    for lane in 0..LANES {
+        out[lane] = log_ratio(&law, scale, |i| sums[i][lane].mul_add(factor, -0.5 * scale * squares[i]));
+    }
+    out
+}
+
+/// Whether two laws draw the same patterns.
+fn same_law(own: &Renewal, other: &Renewal) -> bool {
+    #[allow(clippy::float_cmp)] // given as that very number
+    let same = own.sampling_probability == other.sampling_probability;
+    same
+}
+
+/// ln of the ratio of a pattern's probabilities under two laws of the same family; its first chance was round `first`.
+fn log_weight(own: &Renewal, other: &Renewal, first: usize, pattern: &[(usize, f64)]) -> f64 {
+    if same_law(own, other) {
+        return 0.0;
+    }
+    let (mine, theirs) = (own.log_start(), other.log_start());
+    let mut sum = if mine.len() > 1 { mine[first] - theirs[first] } else { 0.0 };
+    let (p, q) = (own.sampling_probability, other.sampling_probability);
+    let (join, stay) = ((p / q).ln(), if q < 1.0 { (-p).ln_1p() - (-q).ln_1p() } else { 0.0 });
+    let (n, b) = (own.iterations(), own.min_separation);
+    let mut available = first;
+    for &(round, count) in pattern {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a small whole number
+        let at = count as usize - 1;
+        sum += join + own.log_counts[at] - other.log_counts[at];
+        sum += stay * cast((round - available) / own.waiting());
+        available = round + b;
+    }
+    sum + stay * cast(n.saturating_sub(available).div_ceil(own.waiting()))
+}
+
+#[allow(clippy::cast_precision_loss)] // counts far below 2^53
+fn cast(count: usize) -> f64 {
+    count as f64
+}
