@@ -83,7 +83,9 @@ class BLT(Section):
 
     kind: Literal["blt"] = Field(description="A Toeplitz matrix that training applies with a few buffers.")
     buffers: Annotated[int | None, Number(BUFFERS, whole=True)] = Field(
-        default=None, description="The number of buffers of the matrix of least prefix-sum error."
+        default=None,
+        description="The number of buffers of the matrix of least prefix-sum error for records that take part as far apart as "
+        "they usually do under the sampler (without sampling: as near and as often as they may).",
     )
     scales: Annotated[tuple[Annotated[float, Number(COEFFICIENT)], ...] | None, Items(BUFFERS_LISTED)] = Field(
         default=None, description="ω, one for each buffer."

@@ -12,7 +12,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BLT, BandedInverse, BandedSquareRoot, Dense, OptimalToeplitz, Toeplitz
+from pyaccount.document import (
+    BLT,
+    BallsInBins,
+    BandedInverse,
+    BandedSquareRoot,
+    Dense,
+    Deterministic,
+    OptimalToeplitz,
+    Toeplitz,
+    UserBMinSep,
+    bins,
+    sampling_probability,
+    separation,
+)
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import whole
 
@@ -151,7 +164,7 @@ def strategy(document: Document, body: Body) -> Strategy:
     if isinstance(matrix, Dense):
         return _from_file(document, body, matrix, n)
     try:
-        return _from_parameters(matrix, n)
+        return _from_parameters(matrix, n, *(_usual_pattern(body, n) if isinstance(matrix, BLT) else (n, 1)))
     except ValueError as error:
         raise DocumentError([document.problem("no-valid-bound", body.at("matrix"), str(error))]) from error
 
@@ -168,7 +181,23 @@ def _from_file(document: Document, body: Body, matrix: Dense, n: int) -> Strateg
         raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
 
 
-def _from_parameters(matrix: Matrix, n: int) -> Strategy:
+def _usual_pattern(body: Body, n: int) -> tuple[int, int]:
+    """How far apart a record usually takes part, and how often; without sampling, as near and as often as it may."""
+    sampler = body.sampler
+    if isinstance(sampler, Deterministic):
+        apart = sampler.min_separation or 1
+        return apart, min(-(-n // apart), sampler.max_participations or n)
+    if isinstance(sampler, BallsInBins):
+        apart = bins(body)
+    else:
+        p = sampling_probability(body)
+        if isinstance(sampler, UserBMinSep):
+            p = -math.expm1(sampler.records_per_user * math.log1p(-p)) if p < 1.0 else 1.0
+        apart = min(n, round((separation(body) or 1) - 1 + 1.0 / p))
+    return apart, -(-n // apart)
+
+
+def _from_parameters(matrix: Matrix, n: int, apart: int, participations: int) -> Strategy:
     """A Toeplitz matrix. Raises `ValueError` for one that is not non-negative, or whose error no double holds."""
     normalize: bool = getattr(matrix, "normalize", False)
     if isinstance(matrix, BandedSquareRoot | OptimalToeplitz):
@@ -181,7 +210,7 @@ def _from_parameters(matrix: Matrix, n: int) -> Strategy:
         if matrix.scales is not None and matrix.decays is not None:
             return _blt(tuple(matrix.scales), tuple(matrix.decays), n, normalize=normalize)
         assert matrix.buffers is not None
-        return _optimal_blt(matrix.buffers, n, normalize=normalize)
+        return _optimal_blt(matrix.buffers, n, apart, participations, normalize=normalize)
     listed = list(matrix.coefficients) if isinstance(matrix, Toeplitz) else [1.0]
     while listed[-1] == 0.0:
         listed.pop()
@@ -207,10 +236,10 @@ def _inverse(bands: int | None, inverse: tuple[float, ...] | None, iterations: i
 
 
 @lru_cache(maxsize=16)
-def _optimal_blt(buffers: int, iterations: int, *, normalize: bool) -> Strategy:
+def _optimal_blt(buffers: int, iterations: int, apart: int, participations: int, *, normalize: bool) -> Strategy:
     from pyaccount.strategies import optimal_blt  # noqa: PLC0415
 
-    scales, decays = optimal_blt(iterations, buffers)
+    scales, decays = optimal_blt(iterations, buffers, apart, participations)
     return _blt(tuple(scales.tolist()), tuple(decays.tolist()), iterations, normalize=normalize)
 
 

@@ -67,11 +67,14 @@ def blt(scales: Sequence[float], decays: Sequence[float], iterations: int) -> Ve
     return np.concatenate(([1.0], np.asarray(scales, dtype=np.float64) @ powers))[:iterations]
 
 
-def optimal_blt(iterations: int, buffers: int) -> tuple[Vector, Vector]:
-    """The scales and decays of a BLT with the least mean square prefix-sum error at unit column norm.
+def optimal_blt(
+    iterations: int, buffers: int, apart: int | None = None, participations: int = 1
+) -> tuple[Vector, Vector]:
+    """The scales and decays of a BLT with the least mean square prefix-sum error for a record that takes part so often.
 
-    Minimises (1/n)·‖A·C⁻¹‖_F²·‖c‖² over ω ≥ 0 and 0 < θ < 1, n = iterations, from a fit of the square root's
-    coefficients with decays evenly spaced in ln(1 − θ).
+    Minimises (1/n)·‖A·C⁻¹‖_F²·‖Cx‖² over ω ≥ 0 and 0 < θ < 1, n = iterations, x = e_1 + e_{1+apart} + … with so many
+    participations (one: ‖Cx‖ is the column norm), from fits of the square root's coefficients with decays evenly spaced in
+    ln(1 − θ).
 
     Takes 1 ≤ buffers ≤ `MOST_BUFFERS`. Every result is a valid strategy; that no other is better is observed for few buffers,
     not proven. Deterministic. Time O(n²) a step. Raises ValueError if the arguments are out of range.
@@ -82,15 +85,7 @@ def optimal_blt(iterations: int, buffers: int) -> tuple[Vector, Vector]:
         )
     if iterations == 1:
         return np.zeros(buffers), np.full(buffers, 0.5)
-    # Decays forget over times spread evenly, in logarithms, from a few rounds to all of them.
-    times = np.exp(np.linspace(np.log(1.5), np.log(max(2.0, float(iterations))), buffers + 1)[1:])
-    decays = np.exp(-1.0 / times)
-    powers = np.power(decays[:, None], np.arange(iterations - 1)[None, :])
-    # The tail weighs as much as the head, so that the smallest entries are fitted too.
-    target = banded_square_root(iterations)[1:]
-    weights = 1.0 / np.sqrt(np.arange(1.0, float(iterations)))
-    scales, _ = optimize.nnls((powers * weights).T, target * weights)
-    objective = log_objective(iterations, iterations)
+    objective = log_objective(iterations, iterations, apart, participations)
     steps = np.arange(iterations - 1.0)
 
     def evaluate(parameters: Vector) -> tuple[float, Vector]:
@@ -101,16 +96,35 @@ def optimal_blt(iterations: int, buffers: int) -> tuple[Vector, Vector]:
         by_theta = omega * (slopes @ gradient[1:])
         return value, np.concatenate((omega * (powers @ gradient[1:]), -np.exp(parameters[buffers:]) * by_theta))
 
-    start = np.concatenate((np.log(np.maximum(scales, 1e-4)), np.log1p(-decays)))
     bounds = [(-30.0, 3.0)] * buffers + [(-np.log(1e3 * iterations), np.log1p(-1e-3))] * buffers
-    found = optimize.minimize(
-        evaluate,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": 500, "ftol": 1e-13, "gtol": 1e-8},
-    )
-    best = found.x if found.fun <= evaluate(start)[0] else start
+
+    def descend(start: Vector) -> Vector:
+        found = optimize.minimize(
+            evaluate,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": 500, "ftol": 1e-13, "gtol": 1e-8},
+        )
+        return np.asarray(found.x if found.fun <= evaluate(start)[0] else start)
+
+    # What happened before the last participation is best forgotten: shorter times are tried as the longest one too.
+    near = min(apart or iterations, iterations)
+    starts = [_fitted(iterations, buffers, longest) for longest in sorted({iterations, near, near // 4})]
+    best = min(map(descend, starts), key=lambda parameters: evaluate(parameters)[0])
     order = np.argsort(best[buffers:])
     return np.exp(best[:buffers][order]), 1.0 - np.exp(best[buffers:][order])
+
+
+def _fitted(iterations: int, buffers: int, longest: int) -> Vector:
+    """ln ω and ln(1 − θ) of a fit to the square root's coefficients that forgets over times of up to `longest`."""
+    # Spread evenly, in logarithms, from a few rounds on.
+    times = np.exp(np.linspace(np.log(1.5), np.log(max(2.0, float(longest))), buffers + 1)[1:])
+    decays = np.exp(-1.0 / times)
+    powers = np.power(decays[:, None], np.arange(iterations - 1)[None, :])
+    # The tail weighs as much as the head, so that the smallest entries are fitted too.
+    target = banded_square_root(iterations)[1:]
+    weights = 1.0 / np.sqrt(np.arange(1.0, float(iterations)))
+    scales, _ = optimize.nnls((powers * weights).T, target * weights)
+    return np.concatenate((np.log(np.maximum(scales, 1e-4)), np.log1p(-decays)))

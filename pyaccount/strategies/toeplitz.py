@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Vector = NDArray[np.float64]
+    Objective = Callable[[Vector], tuple[float, Vector]]
 
 
 def banded_square_root(bands: int) -> Vector:
@@ -124,8 +125,11 @@ def optimal_toeplitz(iterations: int, bands: int) -> Vector:
     return normalized(best if objective(best)[0] < objective(start)[0] else start)
 
 
-def log_objective(iterations: int, bands: int) -> Callable[[Vector], tuple[float, Vector]]:
+def log_objective(iterations: int, bands: int, apart: int | None = None, participations: int = 1) -> Objective:
     """The function c ↦ (F, ∇F), F = ln Σ_{j<n} (n − j)·s_j² + ln ‖c‖², that `optimal_toeplitz` minimises.
+
+    With `participations` > 1 it has ‖Cx‖² for ‖c‖², x = e_1 + e_{1+apart} + …: how far a record moves the sum that takes part
+    so often and so far apart, the most that it can for a c that does not increase; then c has all n coefficients.
 
     With g the series of 1/c(x): ∂s/∂c_i = −x^i·(s·g), hence
     ∂F/∂c_i = −2·Σ_j (n − j)·s_j·(s·g)_{j−i} / Σ_j (n − j)·s_j² + 2c_i/‖c‖².
@@ -139,14 +143,20 @@ def log_objective(iterations: int, bands: int) -> Callable[[Vector], tuple[float
     # Long enough for the lags 0 … bands − 1 of a circular correlation not to wrap around.
     size = fft.next_fast_len(iterations + bands, real=True)
     plateau = math.log(np.finfo(np.float64).max)
+    pattern = np.zeros(iterations)
+    pattern[: (apart or iterations) * participations : apart or iterations] = 1.0
+    several = np.count_nonzero(pattern) > 1
 
     def evaluate(c: Vector) -> tuple[float, Vector]:
         with np.errstate(over="ignore", invalid="ignore"):
             s = signal.lfilter([1.0], c, impulse)
             weighted = weights * s
-            error, norm = float(weighted @ s), float(c @ c)
+            moved = signal.lfilter(c, [1.0], pattern) if several else c
+            error, norm = float(weighted @ s), float(moved @ moved)
             spectrum = fft.rfft(weighted, size) * np.conj(fft.rfft(signal.lfilter([1.0], c, s), size))
-            gradient = 2.0 * c / norm - 2.0 * fft.irfft(spectrum, size)[:bands] / error
+            # ∂‖Cx‖²/∂c_i = 2·Σ_k (Cx)_k·x_{k−i}
+            slopes = signal.correlate(moved, pattern, "full")[iterations - 1 :][:bands] if several else c
+            gradient = 2.0 * slopes / norm - 2.0 * fft.irfft(spectrum, size)[:bands] / error
         if not (math.isfinite(error) and np.isfinite(gradient).all()):
             return plateau, np.zeros(bands)
         return math.log(error) + math.log(norm), gradient
