@@ -270,6 +270,7 @@ USERS = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sampler": {"kind": "user-b-min-sep", "records_per_user": 2}}, "sampler.attribution"),
     ({"sampler": USERS | {"attribution": "some"}}, "sampler.attribution"),
+    ({"sampler": USERS | {"waits_after": "participation"}}, "sampler.waits_after"),
     ({"sampler": USERS | {"records_per_user": 0}}, "sampler.records_per_user"),
     ({"sampler": USERS | {"min_separation": 3}}, "sampler.min_separation"),
     ({"training": {"participation_rate": 0.02, "iterations": 60}}, "training.sampling_probability"),

@@ -129,6 +129,11 @@ class UserBMinSep(Section):
         description="Whether the process is in its stationary state in the first round (warm), or everyone is available "
         "in it (cold).",
     )
+    waits_after: Annotated[Literal["draw", "participation"], Choice(("draw", "participation"))] = Field(
+        default="draw",
+        description="What makes records wait: that one of the user's was drawn, or that one took part. The same unless records "
+        "are shared, where a record that was drawn may be left out because of another of its users.",
+    )
 
 
 class BallsInBins(Section):

@@ -54,7 +54,19 @@ def reduce(document: Document, body: Body) -> Reduction:
 
 
 def _refuse(document: Document, body: Body) -> None:
+    assert isinstance(body.sampler, UserBMinSep)
     problems = []
+    if body.sampler.waits_after == "participation":
+        problems.append(
+            document.problem(
+                "no-valid-bound",
+                body.at("sampler", "waits_after"),
+                "where only participations make shared records wait, others can keep a user out early and so let it take part "
+                "more often later than it would alone: no bound on how often is known (Dong & Ganesh 2026, Algorithm 4); with "
+                "draws that make them wait (Algorithm 3) there is one",
+                allowed="draw",
+            )
+        )
     if document.privacy.adjacency != "zero-out":
         problems.append(
             document.problem(
