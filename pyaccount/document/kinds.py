@@ -21,7 +21,7 @@ from pyaccount.document.spelling import nearest_value
 class Section(BaseModel):
     """A mapping of the document: immutable, and with no keys but its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,8 @@ class _Review:
         if self.shape is SingleDocument and not parent:
             fields.append("phases")
         self.guesses += 1
-        target = _meant_field(str(key), parent, fields) if self.guesses <= _MOST_GUESSES else None
+        mechanism = self.shape in (SingleDocument, PhasedDocument)
+        target = _meant_field(str(key), parent, fields, mechanism) if self.guesses <= _MOST_GUESSES else None
         # A key of another kind belongs where it stands, but not to this kind.
         if target is None or target == path:
             suggestion = None
@@ -204,10 +205,14 @@ def _homes() -> dict[str, Path]:
     return homes
 
 
-def _meant_field(key: str, parent: Path, fields: list[str]) -> Path | None:
+def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> Path | None:
     """The path of the field that an unknown key of the mapping at `parent` probably means."""
     if slip := nearest(key, fields, cutoff=_SLIP):
         return (*parent, slip)
+    if not mechanism:
+        # The sections of mechanism documents are not those of this one.
+        like = nearest(key, fields, cutoff=_LIKE)
+        return (*parent, like) if like else None
     body = parent[:2] if parent[:1] == ("phases",) else ()
     alias = alias_of(key) or _homes().get(key)
     if alias is not None:
