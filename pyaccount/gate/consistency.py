@@ -33,7 +33,7 @@ class Flaw:
 
 def flaws(data: CertificateModel) -> list[Flaw]:
     """Everything in a certificate that contradicts the rest of it."""
-    return [
+    found = [
         *hash_flaws(data.document, data.document_sha256),
         *_statement(data),
         *_document(data),
@@ -42,6 +42,12 @@ def flaws(data: CertificateModel) -> list[Flaw]:
         *_evidence(data),
         *created_flaws(data.created),
     ]
+    return [Flaw(flaw.path, _printable(flaw.message)) for flaw in found]
+
+
+def _printable(text: str) -> str:
+    """The text with what would move the cursor, or begin a line of its own, spelled out."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def hash_flaws(document: dict[str, Any], stated: str) -> Iterator[Flaw]:

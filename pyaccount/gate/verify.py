@@ -152,7 +152,8 @@ class _Recomputation:
         terms = replace(terms, tolerance=max(terms.tolerance, _width(first)))
         if mode == "digits" and self._moved(first, terms) and (filled := self._filled()) is not None:
             return self._with_own_value(filled, first, terms, deadline)
-        return self.seen.verdict(first, terms, [])
+        more = _seed(self.seen.read.raw, first) if mode == "bits" else []
+        return self.seen.verdict(first, terms, more)
 
     def _run(self, plan: Plan, deadline: float | None) -> dict[str, Any]:
         sampling = self.data.evidence.sampling
@@ -197,10 +198,9 @@ class _Recomputation:
         """Whether the search found another value of the blank, near enough to be the same search."""
         if self.data.solved is None or first["solved"] is None:
             return False
-        stated, fresh = self.data.solved.value, first["solved"]["value"]
-        return stated != fresh and abs(stated - fresh) <= max(
-            2.0 * terms.tolerance * abs(fresh), isinstance(fresh, int)
-        )
+        stated, fresh = self.data.solved.value, float(first["solved"]["value"])
+        near = max(2.0 * terms.tolerance * fresh, 1.0 if isinstance(stated, int) else 0.0)
+        return 0.0 < abs(stated - fresh) <= near
 
 
 def _width(certificate: dict[str, Any]) -> float:
@@ -209,6 +209,22 @@ def _width(certificate: dict[str, Any]) -> float:
     if evidence["within_tolerance"] or guarantee["epsilon"] <= 0.0:
         return 0.0
     return float((guarantee["epsilon"] - guarantee["epsilon_lower"]) / guarantee["epsilon"])
+
+
+def _seed(stated: dict[str, Any], fresh: dict[str, Any]) -> list[Difference]:
+    """A seed that gives none of the samples stated: it is an input, so that recomputing cannot give another one."""
+
+    def figures(certificate: dict[str, Any]) -> list[Any]:
+        tests = (certificate["evidence"]["sampling"] or {}).get("tests", [])
+        return [*(test["mean"] for test in tests), *(point["delta_estimate"] for point in certificate["profile"])]
+
+    one, other = figures(stated), figures(fresh)
+    if not one or len(one) != len(other) or any(a == b for a, b in zip(one, other, strict=True)):
+        return []
+    reason = "no sample stated comes from this seed"
+    return [
+        Difference("evidence.sampling.seed", (stated["evidence"]["sampling"] or {}).get("seed"), None, False, reason)
+    ]
 
 
 def _problems(error: DocumentError) -> list[Difference]:
