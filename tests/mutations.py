@@ -10,8 +10,8 @@ from typing import Any
 EXTREMES: list[Any] = [
     0, -1, 1, 2, 10**400, -(10**400), 2**63, 2**64, 2**64 - 1, 1e308, -1e308, 5e-324, 0.1, 1 - 2**-53, float("nan"), float("inf"),
     float("-inf"), True, False, None, "", " ", "solve", "1e-5", "50_000", "nan", "10 min", "\ud800", "\u0000", "a\nb",
-    "\u202e\u0007", "💥" * 50, "ﬁ", "x" * 5000, [], {}, [[]], [None], {"": None}, {"kind": "none"}, {"choose": [1, 2]}, "certificate", "policy",
-    "replace-one", "user", "verified", "2026-02-11T00:00:00", "9999-12-31T23:59:59+14:00",
+    "\u202e\u0007", "💥" * 50, "ﬁ", "x" * 5000, [], {}, [[]], [None], {"": None}, {"kind": "none"}, {"choose": [1, 2]},
+    "certificate", "policy", "replace-one", "user", "verified", "2026-02-11T00:00:00", "9999-12-31T23:59:59+14:00",
 ]  # fmt: skip
 NAMES = [
     "",

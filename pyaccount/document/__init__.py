@@ -54,8 +54,9 @@ if TYPE_CHECKING:
         UserBMinSep,
         WithReplacement,
     )
-    from pyaccount.document.sections import VERSION, Accounting, Privacy, Training
+    from pyaccount.document.sections import Accounting, Privacy, Training
     from pyaccount.document.views import Body
+    from pyaccount.document.words import VERSION
     from pyaccount.document.written import sha256_of
 
 __all__ = [
@@ -125,7 +126,8 @@ _HOMES = {
     "rates": "bands batch_size bins expected_batch_size participation_rate sampling_probability separation",
     "samplers": "FIXED_DRAWS BallsInBins BMinSep CyclicPoisson Deterministic FixedSize MustOW MustWO MustWW Poisson "
     "Sampler UserBMinSep WithReplacement",
-    "sections": "VERSION Accounting Privacy Training",
+    "words": "VERSION",
+    "sections": "Accounting Privacy Training",
     "views": "Body",
     "written": "sha256_of",
 }

@@ -25,10 +25,10 @@ from pyaccount.document.fields import (
 )
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import Scalar, Table, find, located, plain
-from pyaccount.document.sections import VERSION, Adjacency
 from pyaccount.document.sources import not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.validation import validate
+from pyaccount.document.words import VERSION, Adjacency
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
 

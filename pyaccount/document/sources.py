@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from pyaccount.document.files import read_file
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Node, Place, Scalar
-from pyaccount.document.reader import read
 from pyaccount.document.written import Written
 from pyaccount.errors import Problem
 
@@ -22,6 +20,9 @@ def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
     if not isinstance(source, str | os.PathLike):
         kind = type(source).__name__
         raise TypeError(f"a document is the path of a YAML file, a mapping or a Document, not {kind}")
+    from pyaccount.document.files import read_file  # noqa: PLC0415 - a mapping needs neither
+    from pyaccount.document.reader import read  # noqa: PLC0415
+
     file = os.fsdecode(source)
     root, problems = read(read_file(file), file)
     return file, Scalar(None, Place(file)) if root is None else root, problems

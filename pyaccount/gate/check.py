@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
-from pyaccount.document.sections import VERSION
+from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError
 from pyaccount.gate.reading import parse, read
 from pyaccount.gate.rules import judge
