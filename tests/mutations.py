@@ -58,7 +58,7 @@ def damaged(data: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         elif action == 3:
             other, other_key = rng.choice(places)
             container[key] = copy.deepcopy(other[other_key])
-        elif action == 4 and isinstance(container[key], int | float) and not isinstance(container[key], bool):
+        elif action == 4 and type(container[key]) in (int, float) and abs(container[key]) < 1e300:
             container[key] *= rng.choice([-1, 0.5, 1.0000001, 2, 1e9, 1e-9])
         elif action == 5:
             # Beyond what is read, and below where copying it would overflow.
