@@ -178,20 +178,22 @@ def verify(
     *,
     threads: int = 0,
     time_limit: float | None = None,
+    folder: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Verification:
     """Recompute a certificate (a file, or one in memory) from the document inside it, and compare every field.
 
-    Raises `CertificateError` for what is none, and otherwise as `certify`.
+    `folder` is where files lie that the document names, if not beside the certificate. Raises `CertificateError` for what is
+    none, and otherwise as `certify`.
     """
     from pyaccount.gate.verify import verify as recompute
 
     if not progress:
-        return recompute(certificate, threads=threads, time_limit=time_limit)
+        return recompute(certificate, threads=threads, time_limit=time_limit, folder=folder)
     from pyaccount.execute.bar import progress_bar
 
     with progress_bar() as report:
-        return recompute(certificate, threads=threads, time_limit=time_limit, report=report)
+        return recompute(certificate, threads=threads, time_limit=time_limit, report=report, folder=folder)
 
 
 def check(

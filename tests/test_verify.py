@@ -288,6 +288,10 @@ def test_a_matrix_file_lies_beside_the_certificate(tmp_path: Path) -> None:
     assert pyaccount.verify(target).identical
     (tmp_path / "matrix.csv").write_text(text.replace("0.25", "0.3"), encoding="utf-8")
     assert "phases[0].matrix.sha256" in named(pyaccount.verify(target))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "matrix.csv").write_text(text, encoding="utf-8")
+    assert pyaccount.verify(target, folder=elsewhere).identical
     (tmp_path / "matrix.csv").unlink()
     with pytest.raises(pyaccount.DocumentError, match="no such file"):
         pyaccount.verify(target)
@@ -339,6 +343,12 @@ def test_absent_fields_of_older_certificates_are_told_and_agree() -> None:
         True,
         "not stated by the certificate",
     )
+
+
+def test_a_failed_claim_that_agrees_is_said_to_fail() -> None:
+    found = pyaccount.verify(RUNS["claim-fails"])
+    assert found.agrees
+    assert "does not hold" in found.to_text()
 
 
 def test_certificates_in_memory_and_progress() -> None:

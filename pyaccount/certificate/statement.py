@@ -28,7 +28,7 @@ def statement(
     """One English sentence; every number in it is rounded so that the sentence stays true.
 
     `claim` is the (ε, δ) of a document without a blank in them. Everything is taken from what a certificate states, so that
-    the sentence can be derived again from a certificate.
+    the sentence can be derived again from a certificate: its words are part of the certificate format, and stay.
     """
     group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
     neighbours = NEIGHBOURS[privacy.adjacency].format(group=group)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.amplification import amplify
@@ -39,8 +40,11 @@ def verify(
     threads: int = 0,
     time_limit: float | None = None,
     report: Report | None = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> Verification:
     """Recompute a certificate and compare every field. `time_limit` is in seconds and overrides the document's.
+
+    Files that the document names lie in `folder`, or beside the certificate.
 
     Raises `CertificateError` for what is no certificate, `DocumentError` if a file that its document names is missing,
     `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
@@ -50,6 +54,10 @@ def verify(
         return _amplification(found)
     data = found.certificate()
     seen = _Seen(found, data.name, flaws(data), dict(data.versions))
+    if folder is not None:
+        seen.beside = str(Path(folder) / Path(found.file).name)
+    if not data.holds:
+        seen.notes.append("the certificate says that its document's claim does not hold")
     document = seen.document()
     if not isinstance(document, Document):
         return seen.verdict(None, Terms("digits", 0.0, seen.same_version), [])
@@ -70,6 +78,9 @@ class _Seen:
     name: str
     flaws: list[Flaw]
     made_by: dict[str, str]
+    notes: list[str] = field(default_factory=list)
+    #: The file that relative names in the document refer to; by default the certificate's.
+    beside: str | None = None
 
     @property
     def same_version(self) -> bool:
@@ -86,7 +97,7 @@ class _Seen:
         assert isinstance(root, Table)
         shape = Amplification if self.read.kind == AMPLIFICATION else Document
         try:
-            return shape(root, self.read.file, problems)
+            return shape(root, self.beside or self.read.file, problems)
         except DocumentError as error:
             if all(flaw.path != "document_sha256" for flaw in self.flaws):
                 message = f"not a certificate: the document inside cannot be read:\n{error}"
@@ -111,6 +122,7 @@ class _Seen:
             notes.append(
                 "the certificate's own value of the blank was put into the document, and the claim judged with it"
             )
+        notes += self.notes
         return Verification(
             pyaccount=1,
             kind="verification",
