@@ -17,8 +17,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-#: A whole `pyaccount certify` is meant to take less than this, in seconds.
-TARGET = 0.6
+#: What whole commands are meant to take less than, in seconds.
+TARGETS = {"pyaccount --help": 0.15, "pyaccount check": 0.25, "pyaccount certify": 0.6}
+
+POLICY = """\
+pyaccount: 1
+kind: policy
+name: gate
+limits: {max_epsilon: 1000, max_delta: 1e-5, adjacency: add-remove, unit: record, guarantee: verified, max_age: 90 d}
+"""
 
 DOCUMENT = """\
 pyaccount: 1
@@ -74,10 +81,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         documents = write_documents(Path(folder))
         first = str(next(iter(documents.values())))
+        policy, certificate = Path(folder) / "policy.yaml", Path(folder) / "certificate.json"
+        policy.write_text(POLICY, encoding="utf-8")
+        seconds([*pyaccount, "certify", first, "-o", str(certificate), "--quiet"])
         commands = {
             "python -c pass": [sys.executable, "-c", "pass"],
             "pyaccount --help": [*pyaccount, "--help"],
             "pyaccount validate": [*pyaccount, "validate", first],
+            "pyaccount check (options)": [*pyaccount, "check", str(certificate), "--max-epsilon", "1000"],
+            "pyaccount check (policy)": [*pyaccount, "check", str(certificate), "--policy", str(policy)],
             **{f"pyaccount certify ({label})": [*pyaccount, "certify", str(p)] for label, p in documents.items()},
         }
         for command in commands.values():
@@ -93,13 +105,13 @@ def main() -> None:
     for name, values in samples.items():
         median = statistics.median(values)
         low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-        certifies = "certify" in name
+        target = next((target for prefix, target in TARGETS.items() if name.startswith(prefix)), None)
         table.add_row(
             name,
             f"{1e3 * median:.0f} ms",
             f"{1e3 * low:.0f}–{1e3 * high:.0f} ms",
-            f"{1e3 * TARGET:.0f} ms" if certifies else "",
-            ("met" if median < TARGET else "not met") if certifies else "",
+            "" if target is None else f"{1e3 * target:.0f} ms",
+            "" if target is None else "met" if median < target else "not met",
         )
     Console(width=120).print(table)
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         Problem,
         PyaccountError,
     )
+    from pyaccount.gate.verdict import Verdict
+    from pyaccount.gate.verification import Verification
     from pyaccount.plan import Plan
 
 __all__ = [
@@ -44,11 +46,15 @@ __all__ = [
     "Problem",
     "Profile",
     "PyaccountError",
+    "Verdict",
+    "Verification",
     "amplify",
     "certify",
+    "check",
     "compare",
     "compile",
     "load",
+    "verify",
 ]
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
@@ -62,6 +68,8 @@ _HOMES = {
     "Profile": "pyaccount.certificate",
     "Document": "pyaccount.document",
     "Plan": "pyaccount.plan",
+    "Verdict": "pyaccount.gate.verdict",
+    "Verification": "pyaccount.gate.verification",
     **dict.fromkeys(
         [
             "CertificateError",
@@ -163,3 +171,40 @@ def compare(
 
     with progress_bar() as report:
         return compute(plans, threads=threads, report=report)
+
+
+def verify(
+    certificate: str | os.PathLike[str] | Certificate,
+    *,
+    threads: int = 0,
+    time_limit: float | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> Verification:
+    """Recompute a certificate (a file, or one in memory) from the document inside it, and compare every field.
+
+    `folder` is where files lie that the document names, if not beside the certificate. Raises `CertificateError` for what is
+    none, and otherwise as `certify`.
+    """
+    from pyaccount.gate.verify import verify as recompute
+
+    if not progress:
+        return recompute(certificate, threads=threads, time_limit=time_limit, folder=folder)
+    from pyaccount.execute.bar import progress_bar
+
+    with progress_bar() as report:
+        return recompute(certificate, threads=threads, time_limit=time_limit, report=report, folder=folder)
+
+
+def check(
+    *certificates: str | os.PathLike[str] | Certificate,
+    policy: Source | None = None,
+    **limits: object,
+) -> Verdict:
+    """Hold certificates against a policy, or against limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
+
+    Raises `DocumentError` if the policy or a limit is wrong; a file that is no certificate is part of the verdict.
+    """
+    from pyaccount.gate.check import check as judge
+
+    return judge(certificates, policy=policy, limits=limits)

@@ -45,11 +45,43 @@ def amplification_certificate_schema() -> dict[str, Any]:
     return _written(AmplificationCertificate, "amplification-certificate", "amplification certificate")
 
 
+def policy_schema() -> dict[str, Any]:
+    """The schema of policies, version 1."""
+    from pyaccount.document.schema import policy_schema as generate  # noqa: PLC0415
+
+    return generate()
+
+
 def comparison_schema() -> dict[str, Any]:
     """The schema of comparisons, format version 1."""
     from pyaccount.certificate.comparison import Comparison  # noqa: PLC0415
 
     return _written(Comparison, "comparison", "comparison")
+
+
+def verdict_schema() -> dict[str, Any]:
+    """The schema of what `pyaccount check` says, format version 1."""
+    from pyaccount.gate.verdict import Verdict  # noqa: PLC0415
+
+    return _data(Verdict, "verdict", "verdict")
+
+
+def verification_schema() -> dict[str, Any]:
+    """The schema of what `pyaccount verify` says, format version 1."""
+    from pyaccount.gate.verification import Verification  # noqa: PLC0415
+
+    return _data(Verification, "verification", "verification")
+
+
+def _data(shape: type[object], name: str, title: str) -> dict[str, Any]:
+    """The schema of a dataclass; every field is always written."""
+    from pydantic import TypeAdapter  # noqa: PLC0415
+
+    schema = TypeAdapter(shape).json_schema(mode="serialization")
+    for part in (schema, *schema.get("$defs", {}).values()):
+        part["additionalProperties"] = False
+        part["required"] = list(part["properties"])
+    return {"$schema": DRAFT, "$id": f"{name}.v1.schema.json", **schema, "title": f"pyaccount {title}, version 1"}
 
 
 def _written(model: type[BaseModel], name: str, title: str) -> dict[str, Any]:
@@ -63,6 +95,9 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "amplification": amplification_schema,
     "amplification-certificate": amplification_certificate_schema,
     "comparison": comparison_schema,
+    "policy": policy_schema,
+    "verdict": verdict_schema,
+    "verification": verification_schema,
 }
 
 

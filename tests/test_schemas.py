@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 import pyaccount
 from pyaccount import schemas
-from pyaccount.document import Document, load_any
+from pyaccount.document import Amplification, Document, Policy, load_written
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -34,8 +34,9 @@ def test_nothing_else_lies_among_the_schemas() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_point_editors_to_the_schema_and_satisfy_it(path: Path) -> None:
     first = path.read_text(encoding="utf-8").splitlines()[0]
-    document = load_any(path)
-    kind = "mechanism" if isinstance(document, Document) else "amplification"
+    document = load_written(path)
+    kinds = {Document: "mechanism", Amplification: "amplification", Policy: "policy"}
+    kind = kinds[type(document)]
     assert first == f"# yaml-language-server: $schema=../schemas/{kind}.v1.schema.json"
     validator = Draft202012Validator(schemas.SCHEMAS[kind]())
     assert list(validator.iter_errors(document.to_mapping())) == []

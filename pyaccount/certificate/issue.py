@@ -95,20 +95,21 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
     if any(isinstance(body.noise, Laplace) for body in document.bodies):
         only = all(isinstance(body.noise, Laplace) for body in document.bodies)
         convention = LAPLACE_CONVENTION if only else f"{convention} {LAPLACE_CONVENTION}"
+    unit = PrivacyUnit(
+        adjacency=document.privacy.adjacency,
+        group_size=whole(document.privacy.group_size),
+        unit=unit_of(document),
+    )
     return Certificate(
         CertificateModel(
             pyaccount=1,
             kind="certificate",
             name=document.name,
-            statement=statement(document, numbers.guarantee, holds=evidence.holds),
+            statement=statement(document.name, unit, numbers.guarantee, holds=evidence.holds, claim=_claim(asked)),
             holds=evidence.holds,
             guarantee=numbers.guarantee,
             solved=numbers.solved,
-            privacy=PrivacyUnit(
-                adjacency=document.privacy.adjacency,
-                group_size=whole(document.privacy.group_size),
-                unit=unit_of(document),
-            ),
+            privacy=unit,
             noise_multiplier=noises.pop() if len(noises) == 1 else None,
             noise_convention=convention,
             phases=[_phase(document, body) for body in document.bodies],
@@ -138,6 +139,12 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
             created=now(),
         )
     )
+
+
+def _claim(document: Document) -> tuple[float, float] | None:
+    """The (ε, δ) that a document claims, unless one of them is its blank."""
+    epsilon, delta = document.privacy.epsilon, document.privacy.delta
+    return None if epsilon == "solve" or delta == "solve" else (epsilon, delta)
 
 
 def _phase(document: Document, body: Body) -> Phase:

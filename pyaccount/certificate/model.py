@@ -18,7 +18,7 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 class Record(BaseModel):
     """Base of all parts: immutable, and strict about unknown fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Guarantee(Record):
@@ -203,7 +203,7 @@ class SamplingRecord(Record):
     """What was sampled."""
 
     verification: Literal["betting", "fixed-sample"]
-    seed: int
+    seed: int = Field(ge=0, le=2**64 - 1)
     seed_source: Literal["document", "system"] = Field(
         description="document: fixed there, before any result was seen. system: from the operating system's entropy."
     )

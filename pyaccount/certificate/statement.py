@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.certificate.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import Guarantee
+    from pyaccount.certificate.model import Guarantee, PrivacyUnit
     from pyaccount.document import Document
 
 NEIGHBOURS = {
@@ -22,11 +22,15 @@ def unit_of(document: Document) -> Literal["record", "user"]:
     return "user" if any(body.sampler.kind == "user-b-min-sep" for body in document.bodies) else "record"
 
 
-def statement(document: Document, guarantee: Guarantee, *, holds: bool) -> str:
-    """One English sentence; every number in it is rounded so that the sentence stays true."""
-    privacy = document.privacy
-    unit = unit_of(document)
-    group = f"one {unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {unit}s"
+def statement(
+    name: str, privacy: PrivacyUnit, guarantee: Guarantee, *, holds: bool, claim: tuple[float, float] | None
+) -> str:
+    """One English sentence; every number in it is rounded so that the sentence stays true.
+
+    `claim` is the (ε, δ) of a document without a blank in them. Everything is taken from what a certificate states, so that
+    the sentence can be derived again from a certificate: its words are part of the certificate format, and stay.
+    """
+    group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
     neighbours = NEIGHBOURS[privacy.adjacency].format(group=group)
     proven = (
         f"({up(guarantee.epsilon)}, {up(guarantee.delta)})-differentially private with respect to {neighbours}, provided that "
@@ -36,18 +40,18 @@ def statement(document: Document, guarantee: Guarantee, *, holds: bool) -> str:
         proven += (
             f" (with probability at least 1 − {up(guarantee.failure_probability)} over the accountant's own randomness)"
         )
-    if holds:
-        return f"The training run “{document.name}” is {proven}."
-    claim = f"({plain(float(privacy.epsilon))}, {plain(float(privacy.delta))})-differentially private"
-    refuted = guarantee.epsilon_lower > float(privacy.epsilon) if privacy.epsilon != "solve" else False
+    if holds or claim is None:
+        return f"The training run “{name}” is {proven}."
+    epsilon, delta = claim
+    claimed = f"({plain(epsilon)}, {plain(delta)})-differentially private"
     chance = (
         f" (with probability at least 1 − {up(guarantee.failure_probability)})"
         if guarantee.kind == "confidence"
         else ""
     )
     verdict = (
-        f"is not {claim}: no ε below {down(guarantee.epsilon_lower)} holds at δ = {plain(guarantee.delta)}{chance}"
-        if refuted
-        else f"could not be certified as {claim}"
+        f"is not {claimed}: no ε below {down(guarantee.epsilon_lower)} holds at δ = {plain(guarantee.delta)}{chance}"
+        if guarantee.epsilon_lower > epsilon
+        else f"could not be certified as {claimed}"
     )
-    return f"The training run “{document.name}” {verdict}; it is {proven}."
+    return f"The training run “{name}” {verdict}; it is {proven}."

@@ -8,49 +8,56 @@ mechanisms have no valid bound, is for the plan to say.
 
 from __future__ import annotations
 
-from pyaccount.document.amplification import Amplification, LaplaceBase, StatedBase
-from pyaccount.document.document import Document
-from pyaccount.document.fields import SOLVE, Solve
-from pyaccount.document.loading import load, load_any
-from pyaccount.document.matrices import (
-    BLT,
-    UNBANDED,
-    BandedInverse,
-    BandedSquareRoot,
-    Dense,
-    Identity,
-    Matrix,
-    OptimalToeplitz,
-    Toeplitz,
-)
-from pyaccount.document.noise import Gaussian, Laplace, Noise
-from pyaccount.document.overrides import Override
-from pyaccount.document.rates import (
-    bands,
-    batch_size,
-    bins,
-    expected_batch_size,
-    participation_rate,
-    sampling_probability,
-    separation,
-)
-from pyaccount.document.samplers import (
-    FIXED_DRAWS,
-    BallsInBins,
-    BMinSep,
-    CyclicPoisson,
-    Deterministic,
-    FixedSize,
-    MustOW,
-    MustWO,
-    MustWW,
-    Poisson,
-    Sampler,
-    UserBMinSep,
-    WithReplacement,
-)
-from pyaccount.document.sections import VERSION, Accounting, Privacy, Training
-from pyaccount.document.views import Body
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyaccount.document.amplification import Amplification, LaplaceBase, StatedBase
+    from pyaccount.document.document import Document
+    from pyaccount.document.fields import SOLVE, Solve
+    from pyaccount.document.loading import load, load_any, load_written
+    from pyaccount.document.matrices import (
+        BLT,
+        UNBANDED,
+        BandedInverse,
+        BandedSquareRoot,
+        Dense,
+        Identity,
+        Matrix,
+        OptimalToeplitz,
+        Toeplitz,
+    )
+    from pyaccount.document.noise import Gaussian, Laplace, Noise
+    from pyaccount.document.overrides import Override
+    from pyaccount.document.policy import Limits, Policy, load_policy
+    from pyaccount.document.rates import (
+        bands,
+        batch_size,
+        bins,
+        expected_batch_size,
+        participation_rate,
+        sampling_probability,
+        separation,
+    )
+    from pyaccount.document.samplers import (
+        FIXED_DRAWS,
+        BallsInBins,
+        BMinSep,
+        CyclicPoisson,
+        Deterministic,
+        FixedSize,
+        MustOW,
+        MustWO,
+        MustWW,
+        Poisson,
+        Sampler,
+        UserBMinSep,
+        WithReplacement,
+    )
+    from pyaccount.document.sections import Accounting, Privacy, Training
+    from pyaccount.document.views import Body
+    from pyaccount.document.words import VERSION
+    from pyaccount.document.written import sha256_of
 
 __all__ = [
     "BLT",
@@ -74,6 +81,7 @@ __all__ = [
     "Identity",
     "Laplace",
     "LaplaceBase",
+    "Limits",
     "Matrix",
     "MustOW",
     "MustWO",
@@ -82,6 +90,7 @@ __all__ = [
     "OptimalToeplitz",
     "Override",
     "Poisson",
+    "Policy",
     "Privacy",
     "Sampler",
     "Solve",
@@ -96,7 +105,36 @@ __all__ = [
     "expected_batch_size",
     "load",
     "load_any",
+    "load_policy",
+    "load_written",
     "participation_rate",
     "sampling_probability",
     "separation",
+    "sha256_of",
 ]
+
+#: The module of each name; modules load when a name is first used, since a gate needs few of them.
+_HOMES = {
+    "amplification": "Amplification LaplaceBase StatedBase",
+    "document": "Document",
+    "fields": "SOLVE Solve",
+    "loading": "load load_any load_written",
+    "matrices": "BLT UNBANDED BandedInverse BandedSquareRoot Dense Identity Matrix OptimalToeplitz Toeplitz",
+    "noise": "Gaussian Laplace Noise",
+    "overrides": "Override",
+    "policy": "Limits Policy load_policy",
+    "rates": "bands batch_size bins expected_batch_size participation_rate sampling_probability separation",
+    "samplers": "FIXED_DRAWS BallsInBins BMinSep CyclicPoisson Deterministic FixedSize MustOW MustWO MustWW Poisson "
+    "Sampler UserBMinSep WithReplacement",
+    "words": "VERSION",
+    "sections": "Accounting Privacy Training",
+    "views": "Body",
+    "written": "sha256_of",
+}
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f"pyaccount.document.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module 'pyaccount.document' has no attribute {name!r}")

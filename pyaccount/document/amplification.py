@@ -15,9 +15,10 @@ from pyaccount.document.nodes import Table, plain
 from pyaccount.document.noise import Gaussian
 from pyaccount.document.rules import SAMPLING_RULES
 from pyaccount.document.samplers import REFUSED, FixedSize, MustOW, MustWO, MustWW, Poisson, WithReplacement
-from pyaccount.document.sections import VERSION, Training
+from pyaccount.document.sections import Training
 from pyaccount.document.validation import validate
 from pyaccount.document.views import Body
+from pyaccount.document.words import VERSION
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
 

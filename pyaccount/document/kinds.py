@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
@@ -21,7 +21,10 @@ from pyaccount.document.spelling import nearest_value
 class Section(BaseModel):
     """A mapping of the document: immutable, and with no keys but its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    #: In the shapes of a document about a mechanism, the keys that describe one body of it.
+    body_keys: ClassVar[tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True)

@@ -68,4 +68,13 @@ def parse_scalar(text: str) -> str | int | float | bool | None:
     if number is None:
         return text
     named = text.lstrip("+-")[:2].lower() in (".i", ".n")
-    return number if named or math.isfinite(number) else text
+    return number if named or _held(number) else text
+
+
+def _held(number: int | float) -> bool:
+    """Whether a float holds the number."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        # An integer of several hundred digits.
+        return False

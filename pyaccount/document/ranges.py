@@ -83,6 +83,9 @@ COUNT = Range(1, 10**9)
 TOLERANCE = Range(1e-8, 0.5)
 SEED = Range(0, 2**64 - 1)
 TIME_LIMIT = Range(0, 1e7, above=True, unit="seconds")
+#: Of policies: how often a guarantee may be false, and how old a certificate may be.
+FAILURE_PROBABILITY = Range(0, 1)
+AGE = Range(0, 1e10, above=True, unit="seconds")
 
 #: The number of characters of a name, and of entries of a list.
 NAME_LENGTH = Range(1, 200, unit="characters")

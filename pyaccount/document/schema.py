@@ -15,7 +15,10 @@ from pydantic_core import core_schema
 
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
-from pyaccount.document.sections import BODY_KEYS, VERSION, PhasedDocument, SingleDocument
+from pyaccount.document.kinds import Section
+from pyaccount.document.policy import PolicyModel
+from pyaccount.document.sections import BODY_KEYS, PhasedDocument, SingleDocument
+from pyaccount.document.words import VERSION
 
 _TEXTS = {"NumberText": NUMBER_TEXT, "DurationText": DURATION_TEXT}
 
@@ -67,21 +70,32 @@ def mechanism_schema() -> dict[str, Any]:
 
 def amplification_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a document of kind amplification."""
-    schema = AmplificationModel.model_json_schema(schema_generator=_Generator)
+    description = "A mechanism that is run once on a batch: what the draw of the batch does to its privacy."
+    return _of_kind(AmplificationModel, "amplification", "amplification document", description)
+
+
+def policy_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a document of kind policy."""
+    return _of_kind(PolicyModel, "policy", "policy", "Limits that a certificate must keep: `pyaccount check --policy`.")
+
+
+def _of_kind(model: type[Section], kind: str, title: str, description: str) -> dict[str, Any]:
+    schema = model.model_json_schema(schema_generator=_Generator)
     definitions = schema.pop("$defs")
     for definition in definitions.values():
         definition.pop("title", None)
     tidied: dict[str, Any] = _tidied(
         {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$id": f"urn:pyaccount:schema:amplification:v{VERSION}",
+            "$id": f"urn:pyaccount:schema:{kind}:v{VERSION}",
             **schema,
-            "title": f"pyaccount amplification document, version {VERSION}",
-            "description": "A mechanism that is run once on a batch: what the draw of the batch does to its privacy.",
+            "title": f"pyaccount {title}, version {VERSION}",
+            "description": description,
             "$defs": dict(sorted(definitions.items())),
         }
     )
-    tidied["$defs"] |= {"NumberText": dict(NUMBER_TEXT)}
+    used = repr(tidied)
+    tidied["$defs"] |= {name: dict(text) for name, text in _TEXTS.items() if f"#/$defs/{name}'" in used}
     return tidied
 
 

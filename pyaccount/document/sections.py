@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
@@ -12,11 +12,8 @@ from pyaccount.document.kinds import Section
 from pyaccount.document.matrices import Identity, Matrix
 from pyaccount.document.noise import Noise
 from pyaccount.document.samplers import Sampler
+from pyaccount.document.words import VERSION, Adjacency
 
-#: The version of the document language.
-VERSION = 1
-
-Adjacency = Literal["add-remove", "zero-out", "replace-one"]
 Method = Literal["auto", "pld", "monte-carlo"]
 Verification = Literal["betting", "fixed-sample"]
 
@@ -115,17 +112,21 @@ class _Head(Section):
     accounting: Accounting = Field(default_factory=Accounting, description="How the answer is computed.")
 
 
+#: The keys that describe a body, which stand at the top level or in a phase.
+BODY_KEYS = tuple(_BodyFields.model_fields)
+
+
 class SingleDocument(_BodyFields, _Head):
     """A document with one body, at its top level."""
+
+    body_keys: ClassVar[tuple[str, ...]] = BODY_KEYS
 
 
 class PhasedDocument(_Head):
     """A document with several bodies, which are composed."""
 
+    body_keys: ClassVar[tuple[str, ...]] = BODY_KEYS
+
     phases: Annotated[tuple[Phase, ...], Items(ranges.PHASES)] = Field(
         description="The mechanisms that are run on the same data, one after the other or side by side."
     )
-
-
-#: The keys that describe a body, which stand at the top level or in a phase.
-BODY_KEYS = tuple(_BodyFields.model_fields)

@@ -16,11 +16,9 @@ from pydantic.fields import FieldInfo
 
 from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located
-from pyaccount.document.sections import BODY_KEYS, PhasedDocument, SingleDocument
 from pyaccount.document.spelling import alias_of, nearest
 from pyaccount.errors import Path, Problem, path_text
 
-Model = SingleDocument | PhasedDocument
 _Error = tuple[Path, str, dict[str, Any]]
 
 # Above this likeness a key is a slip of its neighbour; below the lower one it is another word.
@@ -91,14 +89,15 @@ class _Review:
     def unknown_key(self, path: Path) -> Problem:
         *above, key = path
         parent = tuple(above)
-        if not parent and key in BODY_KEYS and self.shape is PhasedDocument:
+        if not parent and key in self.shape.body_keys and "phases" in self.shape.model_fields:
             message = "a document with phases cannot have this beside them: move it into a phase"
             return located(self.root, Problem("contradiction", message, path), key=True)
         fields = _keys_at(self.shape, parent, self.raw)
-        if self.shape is SingleDocument and not parent:
+        if self.shape.body_keys and "phases" not in fields and not parent:
             fields.append("phases")
         self.guesses += 1
-        target = _meant_field(str(key), parent, fields) if self.guesses <= _MOST_GUESSES else None
+        mechanism = bool(self.shape.body_keys)
+        target = _meant_field(str(key), parent, fields, mechanism) if self.guesses <= _MOST_GUESSES else None
         # A key of another kind belongs where it stands, but not to this kind.
         if target is None or target == path:
             suggestion = None
@@ -113,11 +112,11 @@ class _Review:
 
     def missing_keys(self, absent: list[Path]) -> list[Problem]:
         problems = []
-        mechanism = self.shape in (SingleDocument, PhasedDocument)
-        if mechanism and not any(key in self.raw for key in (*BODY_KEYS, "phases")):
-            body = [path for path in absent if path[0] in BODY_KEYS]
+        keys = self.shape.body_keys
+        if keys and not any(key in self.raw for key in (*keys, "phases")):
+            body = [path for path in absent if path[0] in keys]
             absent = [path for path in absent if path not in body]
-            if not any(self.excused((key,)) for key in (*BODY_KEYS, "phases")):
+            if not any(self.excused((key,)) for key in (*keys, "phases")):
                 message = "the document describes no mechanism: give training, sampler and noise, or phases"
                 problems.append(located(self.root, Problem("missing-key", message)))
             elif not self.excused(("phases",)):
@@ -195,6 +194,8 @@ def _section_of(field: FieldInfo) -> type[Section] | None:
 @cache
 def _homes() -> dict[str, Path]:
     """Where each field of a document with one body belongs."""
+    from pyaccount.document.sections import SingleDocument  # noqa: PLC0415 - for documents about mechanisms only
+
     homes: dict[str, Path] = {}
     for name, field in SingleDocument.model_fields.items():
         homes[name] = (name,)
@@ -204,10 +205,14 @@ def _homes() -> dict[str, Path]:
     return homes
 
 
-def _meant_field(key: str, parent: Path, fields: list[str]) -> Path | None:
+def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> Path | None:
     """The path of the field that an unknown key of the mapping at `parent` probably means."""
     if slip := nearest(key, fields, cutoff=_SLIP):
         return (*parent, slip)
+    if not mechanism:
+        # The sections of mechanism documents are not those of this one.
+        like = nearest(key, fields, cutoff=_LIKE)
+        return (*parent, like) if like else None
     body = parent[:2] if parent[:1] == ("phases",) else ()
     alias = alias_of(key) or _homes().get(key)
     if alias is not None:
@@ -219,4 +224,6 @@ def _meant_field(key: str, parent: Path, fields: list[str]) -> Path | None:
 
 
 def _absolute(home: Path, body: Path) -> Path:
+    from pyaccount.document.sections import BODY_KEYS  # noqa: PLC0415 - for documents about mechanisms only
+
     return (*body, *home) if home[0] in BODY_KEYS else home

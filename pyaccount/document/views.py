@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pyaccount.document.matrices import Matrix
 from pyaccount.document.noise import Noise
 from pyaccount.document.samplers import Sampler
-from pyaccount.document.sections import SingleDocument, Training
-from pyaccount.document.validation import Model
+from pyaccount.document.sections import PhasedDocument, SingleDocument, Training
 from pyaccount.errors import Path
+
+Model = SingleDocument | PhasedDocument
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,14 +51,19 @@ class Written:
     @cached_property
     def sha256(self) -> str:
         """The hash of the document's canonical JSON: sorted keys, no spaces, integral numbers as integers."""
-        text = json.dumps(self.to_mapping(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return sha256_of(self.to_mapping())
 
     def __eq__(self, other: object) -> bool:
         return self.sha256 == other.sha256 if isinstance(other, Written) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+
+def sha256_of(mapping: dict[str, Any]) -> str:
+    """The hash of what a document says, given as `Written.to_mapping` gives it: also of the one inside a certificate."""
+    text = json.dumps(_integral(mapping), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _integral(value: object) -> object:

@@ -69,15 +69,26 @@ class Evidence:
 
 
 def run(
-    plan: Plan, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None
+    plan: Plan,
+    *,
+    threads: int = 0,
+    time_limit: float | None = None,
+    report: Report | None = None,
+    seed: int | None = None,
 ) -> tuple[Plan, Evidence | SampledEvidence]:
-    """Make the choices that the document leaves open, then run the plan. Gives the plan that was run, and its evidence."""
+    """Make the choices that the document leaves open, then run the plan. Gives the plan that was run, and its evidence.
+
+    `seed` repeats a run of a document that states none; one that the document states comes first.
+    """
     report = report or silent
     limit = plan.document.accounting.time_limit if time_limit is None else time_limit
     deadline = None if limit is None else time.monotonic() + limit
     # One seed for the choice and for the certificate: the recorded one repeats both.
     stated = plan.document.accounting.seed
-    seed = secrets.randbits(64) if stated is None else stated
+    if stated is not None:
+        seed = stated
+    elif seed is None:
+        seed = secrets.randbits(64)
     if plan.candidates:
         from pyaccount.execute.choose import choose  # noqa: PLC0415 - seldom needed
 

@@ -170,16 +170,24 @@ class Plan:
         )
         return lines
 
-    def run(self, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None) -> Certificate:
+    def run(
+        self,
+        *,
+        threads: int = 0,
+        time_limit: float | None = None,
+        report: Report | None = None,
+        seed: int | None = None,
+    ) -> Certificate:
         """Execute the plan on this machine and certify the result.
 
-        `threads` 0 means one for each core; it never changes the answer. Raises `DocumentError` for a target that nothing
-        reaches, `LimitError` at the time limit, `KeyboardInterrupt` on Ctrl-C; there is no partial certificate.
+        `threads` 0 means one for each core; it never changes the answer. `seed` is for repeating a recorded run of a document
+        that states no seed; to try seeds until a test accepts would void the guarantee. Raises `DocumentError` for a target
+        that nothing reaches, `LimitError` at the time limit, `KeyboardInterrupt` on Ctrl-C; there is no partial certificate.
         """
         from pyaccount.certificate.issue import issue  # noqa: PLC0415 - the certificate room is not needed to plan
         from pyaccount.execute import run  # noqa: PLC0415
 
-        plan, evidence = run(self, threads=threads, time_limit=time_limit, report=report)
+        plan, evidence = run(self, threads=threads, time_limit=time_limit, report=report, seed=seed)
         return issue(plan, evidence)
 
 

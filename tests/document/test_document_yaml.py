@@ -330,3 +330,9 @@ def test_paths_of_every_kind(tmp_path: Path) -> None:
     for source in (7, None, [path], b"x"):
         with pytest.raises(TypeError, match="a document is"):
             load(source)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("digits", [309, 400, 401, 5000])
+def test_integers_that_no_float_holds_are_out_of_range(digits: int, tmp_path: Path) -> None:
+    text = edited({6: f"  delta: {'9' * digits}"})
+    assert ("out-of-range", "privacy.delta", 6, 10) in found(tmp_path, text)

@@ -1,0 +1,155 @@
+"""Documents of kind policy: what a certificate must say before something may be trained, published or deployed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, cast, get_args
+
+from pydantic import ConfigDict, Field
+
+from pyaccount.document import ranges
+from pyaccount.document.fields import (
+    Choice,
+    Duration,
+    FieldReader,
+    JsonSchema,
+    Number,
+    Text,
+    Version,
+    listed,
+    refuse,
+    wrong_type,
+)
+from pyaccount.document.kinds import Section
+from pyaccount.document.nodes import Scalar, Table, find, located, plain
+from pyaccount.document.sources import not_a_mapping, tree_of
+from pyaccount.document.spelling import nearest_value
+from pyaccount.document.validation import validate
+from pyaccount.document.words import VERSION, Adjacency
+from pyaccount.document.written import Written
+from pyaccount.errors import DocumentError, Problem
+
+Unit = Literal["record", "user"]
+#: The kinds of guarantee, the strongest first.
+Guarantee = Literal["deterministic", "verified", "confidence"]
+
+_SHA256 = "[0-9a-f]{64}"
+
+
+@dataclass(frozen=True)
+class Accepted(FieldReader):
+    """One word, or a list of accepted ones: of a choice, or all those of a form. Read as a list."""
+
+    what: str
+    words: tuple[str, ...] = ()
+    form: str = ""
+
+    def _read(self, value: object) -> object:
+        entries = value if isinstance(value, list | tuple) else (value,)
+        if not entries or len(entries) > ranges.SWEEP_LENGTH.maximum:
+            raise wrong_type(value, self.allowed)
+        for entry in entries:
+            if not isinstance(entry, str):
+                raise wrong_type(entry, self.allowed)
+            if self.words and entry not in self.words:
+                raise refuse("unknown-value", f"must be {self.allowed}", self.allowed, nearest_value(entry, self.words))
+            if self.form and not re.fullmatch(self.form, entry):
+                raise refuse("unknown-value", f"must be {self.allowed}", self.allowed)
+        if len(set(entries)) < len(entries):
+            raise refuse("contradiction", "a value is listed twice", self.allowed)
+        return tuple(entries)
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        one = listed(self.words) if self.words else self.what
+        return f"{one}, or a list of what is accepted"
+
+    def _json_schema(self) -> JsonSchema:
+        one: JsonSchema = {"enum": list(self.words)} if self.words else {"type": "string", "pattern": f"^{self.form}$"}
+        most = int(ranges.SWEEP_LENGTH.maximum)
+        return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": most, "uniqueItems": True}]}
+
+
+class Limits(Section):
+    """What is asked of a certificate. All that is given must be met; what is omitted is not asked for."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    max_epsilon: Annotated[float | None, Number(ranges.EPSILON)] = Field(
+        default=None,
+        description="ε at most. Together with max_delta: at a δ within that limit, at the guarantee or at a point of the "
+        "profile. Alone: of the guarantee, at whatever δ it has.",
+    )
+    max_delta: Annotated[float | None, Number(ranges.DELTA)] = Field(default=None, description="δ at most.")
+    adjacency: Annotated[tuple[Adjacency, ...] | None, Accepted("adjacency", words=get_args(Adjacency))] = Field(
+        default=None, description="The accepted relation, or a list of them. None of them implies another."
+    )
+    unit: Annotated[Unit | None, Choice(get_args(Unit))] = Field(
+        default=None, description="What must be protected: records or users. Neither implies the other."
+    )
+    group_size: Annotated[int | None, Number(ranges.GROUP_SIZE, whole=True)] = Field(
+        default=None, description="At least so many records (or users) must be protected together."
+    )
+    guarantee: Annotated[tuple[Guarantee, ...] | None, Accepted("guarantee", words=get_args(Guarantee))] = Field(
+        default=None,
+        description="The least acceptable kind: deterministic, verified (which includes deterministic) or confidence (any). "
+        "Of a list, the weakest counts.",
+    )
+    max_failure_probability: Annotated[float | None, Number(ranges.FAILURE_PROBABILITY)] = Field(
+        default=None, description="The largest probability with which the guarantee may be false."
+    )
+    max_age: Annotated[float | None, Duration(ranges.AGE)] = Field(
+        default=None, description="How old the certificate may be: `90 d`, `12 h`, or seconds."
+    )
+    document_sha256: Annotated[tuple[str, ...] | None, Accepted("a SHA-256 in hexadecimal", form=_SHA256)] = Field(
+        default=None, description="The hash of the accepted document, or a list of them."
+    )
+
+
+class PolicyModel(Section):
+    """A document of kind policy."""
+
+    pyaccount: Annotated[int, Version(VERSION)] = Field(description="The version of the document language.")
+    kind: Literal["policy"] = Field(description="What this document is: limits that a certificate must keep.")
+    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="What the policy is called.")
+    limits: Limits = Field(description="What is asked of a certificate.")
+
+
+class Policy(Written):
+    """A document of kind policy without problems."""
+
+    def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
+        """Validate a tree, as `Document` does. Raises `DocumentError`."""
+        model, invalid = validate(root, cast(dict[str, Any], plain(root)), PolicyModel)
+        super().__init__(root, file, model)
+        self.name: str = model.name
+        self.limits: Limits = model.limits
+        found = [*problems, *invalid]
+        if not found and not model.limits.model_fields_set:
+            allowed = ", ".join(Limits.model_fields)
+            message = "a policy without a limit accepts everything: give at least one"
+            found.append(self.problem("missing-key", ("limits",), message, allowed=allowed))
+        if found:
+            raise DocumentError(found)
+
+    def __repr__(self) -> str:
+        return f"<Policy {self.name!r}{f' from {self.file}' if self.file else ''}>"
+
+
+def load_policy(source: str | os.PathLike[str] | Mapping[str, Any] | Policy) -> Policy:
+    """The policy of a YAML file or of a mapping. Raises `DocumentError` with every problem, also for other documents."""
+    file, root, problems = tree_of(source)
+    if not isinstance(root, Table):
+        raise DocumentError([*problems, not_a_mapping(root, file)])
+    kind = find(root, ("kind",))
+    word = kind.value if isinstance(kind, Scalar) else None
+    if word != "policy":
+        suggestion = "policy" if isinstance(word, str) and nearest_value(word, ("policy",)) else None
+        message = "a policy says so: kind: policy" if word is None else "this is no policy: its kind must be policy"
+        problem = Problem("unknown-kind", message, ("kind",), allowed="policy", suggestion=suggestion)
+        raise DocumentError([*problems, located(root, problem)])
+    return Policy(root, file, problems)

@@ -1,0 +1,38 @@
+"""Wherever a document comes from, its tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from pyaccount.document.foreign import from_value
+from pyaccount.document.nodes import Node, Place, Scalar
+from pyaccount.document.written import Written
+from pyaccount.errors import Problem
+
+
+def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
+    """The file, the tree and the problems of a source: a file's name, a mapping, or a document again."""
+    if isinstance(source, Written):
+        return source.file, source.root, []
+    if isinstance(source, Mapping):
+        return None, *from_value(source, Place())
+    if not isinstance(source, str | os.PathLike):
+        kind = type(source).__name__
+        raise TypeError(f"a document is the path of a YAML file, a mapping or a Document, not {kind}")
+    from pyaccount.document.files import read_file  # noqa: PLC0415 - a mapping needs neither
+    from pyaccount.document.reader import read  # noqa: PLC0415
+
+    file = os.fsdecode(source)
+    root, problems = read(read_file(file), file)
+    return file, Scalar(None, Place(file)) if root is None else root, problems
+
+
+def not_a_mapping(root: Node, file: str | None) -> Problem:
+    """The problem of a document that is a list, a single value or nothing."""
+    place = root.place
+    if isinstance(root, Scalar) and root.value is None:
+        return Problem("empty-document", "the file has no content; a document starts with `pyaccount: 1`", file=file)
+    kind = "a single value" if isinstance(root, Scalar) else "a list"
+    message = f"a document is a mapping that starts with `pyaccount: 1`; this is {kind}"
+    return Problem("not-a-mapping", message, (), file, place.line, place.column)

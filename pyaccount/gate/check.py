@@ -1,0 +1,67 @@
+"""Certificates against a policy, or against limits given one by one: the gate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.document.foreign import from_value
+from pyaccount.document.nodes import Place, Table
+from pyaccount.document.policy import Policy, load_policy
+from pyaccount.document.words import VERSION
+from pyaccount.errors import CertificateError
+from pyaccount.gate.reading import parse, read
+from pyaccount.gate.rules import judge
+from pyaccount.gate.verdict import Judged, PolicyUsed, Verdict
+
+if TYPE_CHECKING:
+    from pyaccount.certificate import Certificate
+
+Source = str | os.PathLike[str]
+
+
+def check(
+    sources: Sequence[Source | Certificate],
+    *,
+    policy: Source | Mapping[str, Any] | Policy | None = None,
+    limits: Mapping[str, object] | None = None,
+    places: Mapping[str, str] | None = None,
+) -> Verdict:
+    """The verdict on certificates: files, or certificates in memory. What cannot be read is part of the verdict.
+
+    `policy` is a policy's file or mapping; `limits` are its fields given one by one, and hold besides. `places`
+    says what messages call the origin of a limit. Raises `DocumentError` if the policy or a limit is wrong.
+    """
+    asked, used = [], None
+    if policy is not None:
+        loaded = load_policy(policy)
+        asked.append((loaded.name, loaded.limits))
+        used = PolicyUsed(loaded.name, loaded.file, loaded.sha256)
+    if limits:
+        asked.append(("command line" if places else "caller", _given(limits, places or {}).limits))
+    judged = []
+    for source in sources:
+        file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
+        try:
+            found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), file)
+            judged.append(judge(found, asked))
+        except CertificateError as error:
+            judged.append(Judged(file=file, passes=False, error=str(error)))
+    passes = all(one.passes for one in judged)
+    return Verdict(1, "verdict", passes, recomputed=False, policy=used, certificates=tuple(judged))
+
+
+def _given(limits: Mapping[str, object], places: Mapping[str, str]) -> Policy:
+    """Limits given one by one, read as those of a policy; problems are located at the option that gave them."""
+    root, problems = from_value({"pyaccount": VERSION, "kind": "policy", "name": "limits", "limits": limits}, Place())
+    assert isinstance(root, Table)
+    top, table = root.entries["limits"]
+    assert isinstance(table, Table)
+    entries = dict(table.entries)
+    for name, place in places.items():
+        if name in entries:
+            node, _ = from_value(limits[name], Place(place))
+            entries[name] = (Place(place), node)
+    inner = Table(entries, table.place, table.torn)
+    return Policy(Table({**root.entries, "limits": (top, inner)}, root.place, root.torn), None, problems)

@@ -1,0 +1,237 @@
+"""What a certificate says about itself: the hash, the sentence, the document and the bounds must fit one another.
+
+None of this recomputes a bound, so it cannot tell that a number is right; it tells that somebody changed one part and not
+the others, at no cost. Each flaw has the path of what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.certificate.statement import statement
+from pyaccount.document.written import sha256_of
+from pyaccount.errors import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.certificate.model import CertificateModel, DirectionResult, Guarantee, Phase, ProfilePoint
+
+SOLVE = "solve"
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something that does not fit, where, and why."""
+
+    path: str
+    message: str
+
+
+def flaws(data: CertificateModel) -> list[Flaw]:
+    """Everything in a certificate that contradicts the rest of it."""
+    found = [
+        *hash_flaws(data.document, data.document_sha256),
+        *_statement(data),
+        *_document(data),
+        *_solved(data),
+        *_bounds(data),
+        *_evidence(data),
+        *created_flaws(data.created),
+    ]
+    return [Flaw(flaw.path, _printable(flaw.message)) for flaw in found]
+
+
+def _printable(text: str) -> str:
+    """The text with what would move the cursor, or begin a line of its own, spelled out."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
+def hash_flaws(document: dict[str, Any], stated: str) -> Iterator[Flaw]:
+    """Whether the hash stated is that of the document inside."""
+    found = sha256_of(document)
+    if found != stated:
+        yield Flaw(
+            "document_sha256", f"the document inside has the hash {found}, stated is {shown(stated)}: one was changed"
+        )
+
+
+def created_flaws(created: str) -> Iterator[Flaw]:
+    """Whether the time of creation is one."""
+    if created_at(created) is None:
+        yield Flaw("created", f"{shown(created)} is no time with a zone in ISO 8601")
+
+
+def created_at(created: str) -> datetime | None:
+    """When a certificate was made, or `None` if it does not say so."""
+    try:
+        time = datetime.fromisoformat(created)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else None
+
+
+def claim_of(document: dict[str, Any]) -> tuple[float, float] | None:
+    """The (ε, δ) that the document inside a certificate claims, unless one of them is its blank."""
+    epsilon, delta = _at(document, "privacy", "epsilon"), _at(document, "privacy", "delta")
+    return (float(epsilon), float(delta)) if _is_number(epsilon) and _is_number(delta) else None
+
+
+def _statement(data: CertificateModel) -> Iterator[Flaw]:
+    derived = statement(data.name, data.privacy, data.guarantee, holds=data.holds, claim=claim_of(data.document))
+    if data.statement != derived:
+        yield Flaw("statement", f"the fields of the certificate say: {derived}")
+
+
+def _document(data: CertificateModel) -> Iterator[Flaw]:
+    """The document's own words against the certificate's fields, and its claim against what is guaranteed."""
+    document, privacy, guarantee = data.document, data.privacy, data.guarantee
+    bodies = _bodies(document)
+    user = any(_at(body, "sampler", "kind") == "user-b-min-sep" for body in bodies)
+    yield from _same("name", data.name, document.get("name"))
+    yield from _same("privacy.adjacency", privacy.adjacency, _at(document, "privacy", "adjacency"))
+    yield from _same("privacy.group_size", privacy.group_size, _at(document, "privacy", "group_size", default=1))
+    yield from _same("privacy.unit", privacy.unit, "user" if user else "record")
+    if len(bodies) != len(data.phases):
+        yield Flaw("phases", f"{len(data.phases)} phases, where the document has {len(bodies)}")
+    else:
+        for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=True)):
+            yield from _phase(f"phases[{index}]", phase, body)
+    for name, bound in (("epsilon", guarantee.epsilon), ("delta", guarantee.delta)):
+        claimed = _at(document, "privacy", name)
+        if data.holds and _is_number(claimed) and bound > claimed:
+            yield Flaw(f"guarantee.{name}", f"{bound!r} is above the claim, {claimed!r}, which is said to hold")
+    if not data.holds and claim_of(document) is None:
+        yield Flaw("holds", "false, where the document claims nothing that could fail")
+
+
+def _phase(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
+    multiplier = _at(body, "noise", "multiplier")
+    yield from _same(f"{path}.sampler", phase.sampler, _at(body, "sampler", "kind"))
+    yield from _same(f"{path}.iterations", phase.iterations, _at(body, "training", "iterations"))
+    yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
+    yield from _same(f"{path}.noise", phase.noise, _at(body, "noise", "kind", default="gaussian"))
+    yield from _same(f"{path}.count", phase.count, _at(body, "count", default=1))
+
+
+def _solved(data: CertificateModel) -> Iterator[Flaw]:
+    """The blank that is said to be filled, against the document's and against where its value went."""
+    blanks = dict(_blanks(data))
+    if data.solved is None:
+        if blanks:
+            yield Flaw("solved", f"null, where the document leaves {next(iter(blanks))} open")
+        return
+    path, value = data.solved.path, data.solved.value
+    if path not in blanks:
+        yield Flaw("solved.path", f"the document does not leave {shown(path)} open")
+    elif blanks[path] != value:
+        yield Flaw("solved.value", f"{value!r}, where the certificate's own figure is {blanks[path]!r}")
+
+
+def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
+    """The document's blanks, with the figures that the certificate has for them."""
+    figures: dict[str, float] = {
+        "epsilon": data.guarantee.epsilon,
+        "delta": data.guarantee.delta,
+        "group_size": float(data.privacy.group_size),
+    }
+    for name, figure in figures.items():
+        if _at(data.document, "privacy", name) == SOLVE:
+            yield f"privacy.{name}", figure
+    phased = isinstance(data.document.get("phases"), list)
+    for index, (phase, body) in enumerate(zip(data.phases, _bodies(data.document), strict=False)):
+        before = f"phases[{index}]." if phased else ""
+        parts: dict[tuple[str, str], float | None] = {
+            ("noise", "multiplier"): phase.noise_multiplier,
+            ("training", "iterations"): phase.iterations,
+            ("training", "expected_batch_size"): phase.expected_batch_size,
+        }
+        for (section, name), part in parts.items():
+            if _at(body, section, name) == SOLVE:
+                yield f"{before}{section}.{name}", part
+
+
+def _bounds(data: CertificateModel) -> Iterator[Flaw]:
+    """Lower ends below upper ends; and of two points of one falling curve none may refute the other."""
+    guarantee, directions = data.guarantee, data.directions
+    yield from _ordered("guarantee", guarantee)
+    yield from _curve("profile", data.profile, guarantee)
+    for name, direction in (("remove", directions.remove), ("add", directions.add)):
+        yield from _ordered(f"directions.{name}", direction)
+        yield from _curve(f"directions.{name}.profile", direction.profile, None)
+        if direction.epsilon_lower > guarantee.epsilon:
+            yield Flaw(f"directions.{name}.epsilon_lower", "above the guarantee's epsilon")
+        if direction.delta_lower > guarantee.delta:
+            yield Flaw(f"directions.{name}.delta_lower", "above the guarantee's delta")
+    unamplified = data.unamplified
+    above = guarantee.epsilon if unamplified.epsilon is None else unamplified.epsilon
+    # What holds without sampling holds with it.
+    if unamplified.delta == guarantee.delta and above < guarantee.epsilon_lower * (1.0 - 1e-9):
+        yield Flaw("unamplified.epsilon", "below the guarantee's epsilon_lower")
+
+
+def _ordered(path: str, ends: Guarantee | DirectionResult) -> Iterator[Flaw]:
+    for name, lower, upper in (
+        ("epsilon", ends.epsilon_lower, ends.epsilon),
+        ("delta", ends.delta_lower, ends.delta),
+    ):
+        if lower > upper:
+            yield Flaw(f"{path}.{name}", f"at most {upper!r} and at least {lower!r}: the bounds cross")
+
+
+def _curve(path: str, points: Sequence[ProfilePoint], guarantee: Guarantee | None) -> Iterator[Flaw]:
+    for index, point in enumerate(points):
+        place = f"{path}[{index}].delta"
+        if point.delta_lower > point.delta:
+            yield Flaw(place, f"at most {point.delta!r} and at least {point.delta_lower!r}: the bounds cross")
+        if guarantee is None:
+            continue
+        if point.epsilon >= guarantee.epsilon and point.delta_lower > guarantee.delta:
+            yield Flaw(f"{place}_lower", "above the guarantee's delta, at no smaller an ε")
+        if point.epsilon <= guarantee.epsilon and point.delta < guarantee.delta_lower:
+            yield Flaw(place, "below the guarantee's delta_lower, at no larger an ε")
+
+
+def _evidence(data: CertificateModel) -> Iterator[Flaw]:
+    """The kind of guarantee against how it is said to have been reached."""
+    guarantee, sampling = data.guarantee, data.evidence.sampling
+    stated = guarantee.failure_probability
+    if guarantee.kind == "confidence":
+        if sampling is not None and stated != sampling.total_probability:
+            yield Flaw("guarantee.failure_probability", "not the total_probability of the evidence")
+    elif stated != 0.0:
+        yield Flaw("guarantee.failure_probability", f"not 0 for a {guarantee.kind} guarantee")
+    if guarantee.kind != "deterministic":
+        if sampling is None:
+            yield Flaw("evidence.sampling", f"null, where the guarantee is {guarantee.kind}")
+        elif not any(test.accepted for test in sampling.tests):
+            yield Flaw("evidence.sampling.tests", "none was accepted, so that nothing was certified")
+
+
+def _same(path: str, stated: object, written: object) -> Iterator[Flaw]:
+    """The certificate's field against what the document says there; a blank says nothing."""
+    if written not in (stated, SOLVE):
+        said = "nothing" if written is None else shown(written)
+        yield Flaw(path, f"{shown(stated)}, where the document says {said}")
+
+
+def _bodies(document: dict[str, Any]) -> list[object]:
+    phases = document.get("phases")
+    return list(phases) if isinstance(phases, list) else [document]
+
+
+def _at(value: object, *path: str, default: object = None) -> Any:
+    """What stands at a path of a mapping that may have any shape."""
+    for part in path:
+        if not isinstance(value, dict) or part not in value:
+            return default
+        value = value[part]
+    return value
+
+
+def _is_number(value: object) -> bool:
+    # An integer that no double holds is no number of a document.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300

@@ -1,0 +1,129 @@
+"""Limits against a certificate.
+
+A certificate keeps (ε ≤ E, δ ≤ D) if its guarantee does, or one point of its profile: whatever is (ε, δ)-differentially
+private is so for every larger ε and δ as well. Points of a sampled profile are confidence statements of their own,
+whatever the guarantee is. One of N such points is picked after they were seen, so that it is wrong with probability at
+most N times a point's (the union bound).
+
+Never implied, and so never granted: one adjacency by another; records by users (to remove one of a user's records is not to
+remove the user) or users by records. A group of k covers smaller ones, since it stands for *up to* k records.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, get_args
+
+from pyaccount.document.policy import Guarantee as Kind
+from pyaccount.gate.consistency import created_at, flaws
+from pyaccount.gate.verdict import Judged, Rule, Used
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.document import Limits
+    from pyaccount.gate.reading import Read
+
+#: The strongest first.
+KINDS: tuple[Kind, ...] = get_args(Kind)
+#: A certificate from another machine may be from a clock that is a little ahead.
+CLOCK_SKEW = 600.0
+ALWAYS = "always"
+
+
+def judge(read: Read, asked: Sequence[tuple[str, Limits]], *, now: datetime | None = None) -> Judged:
+    """The verdict on one certificate; `asked` are sets of limits, each with who asks. Raises `CertificateError`."""
+    data = read.certificate()
+    found = flaws(data)
+    remark = "\n".join(f"{flaw.path}: {flaw.message}" for flaw in found)
+    holds = None if data.holds else "the document's claim was not certified"
+    rules = [
+        Rule("intact", ALWAYS, True, not found, not found, remark or None),
+        Rule("holds", ALWAYS, True, data.holds, data.holds, holds),
+    ]
+    used = []
+    for origin, limits in asked:
+        point, more = _best(data, origin, limits)
+        used += [point] if limits.max_epsilon is not None and limits.max_delta is not None else []
+        rules += more
+        rules += _others(data, origin, limits, now or datetime.now(UTC))
+    return Judged(
+        file=read.file,
+        passes=all(rule.passes for rule in rules),
+        sha256=read.sha256,
+        name=data.name,
+        used=tuple(used),
+        rules=tuple(rules),
+    )
+
+
+def points(data: CertificateModel) -> Iterator[Used]:
+    """The statements about (ε, δ) that a certificate makes: the guarantee first, then the profile."""
+    guarantee, sampling = data.guarantee, data.evidence.sampling
+    yield Used("guarantee", guarantee.epsilon, guarantee.delta, guarantee.kind, guarantee.failure_probability)
+    for point in data.profile:
+        if sampling is None:
+            yield Used("profile", point.epsilon, point.delta, "deterministic", 0.0)
+        else:
+            failure = min(1.0, len(data.profile) * sampling.pointwise_failure_probability)
+            yield Used("profile", point.epsilon, point.delta, "confidence", failure)
+
+
+def _best(data: CertificateModel, origin: str, limits: Limits) -> tuple[Used, list[Rule]]:
+    """The first point that keeps every limit on it, with its rules; those of the guarantee if none does."""
+    both = limits.max_epsilon is not None and limits.max_delta is not None
+    guarantee, *others = points(data)
+    judged = [(point, list(_at_point(point, origin, limits))) for point in [guarantee, *(others if both else ())]]
+    return next((one for one in judged if all(rule.passes for rule in one[1])), judged[0])
+
+
+def _at_point(point: Used, origin: str, limits: Limits) -> Iterator[Rule]:
+    where = "at a point of the profile" if point.source == "profile" else None
+    if limits.max_epsilon is not None:
+        alone = f"at δ = {point.delta:g}: no limit on δ is given" if limits.max_delta is None else where
+        passes = point.epsilon <= limits.max_epsilon
+        yield Rule("max_epsilon", origin, limits.max_epsilon, point.epsilon, passes, alone)
+    if limits.max_delta is not None:
+        alone = f"at ε = {point.epsilon:g}: no limit on ε is given" if limits.max_epsilon is None else where
+        yield Rule("max_delta", origin, limits.max_delta, point.delta, point.delta <= limits.max_delta, alone)
+    if limits.guarantee is not None:
+        weakest = max(limits.guarantee, key=KINDS.index)
+        passes = KINDS.index(point.kind) <= KINDS.index(weakest)
+        accepted = KINDS[: KINDS.index(weakest) + 1]
+        yield Rule("guarantee", origin, accepted, point.kind, passes, where)
+    limit, failure = limits.max_failure_probability, point.failure_probability
+    if limit is not None:
+        yield Rule("max_failure_probability", origin, limit, failure, failure <= limit, where)
+    elif failure > 0.0 and (limits.max_epsilon, limits.max_delta, limits.guarantee) != (None, None, None):
+        yield Rule("failure_probability", origin, None, failure, True, "shown only: no limit on it is given")
+
+
+def _others(data: CertificateModel, origin: str, limits: Limits, now: datetime) -> Iterator[Rule]:
+    privacy = data.privacy
+    if limits.adjacency is not None:
+        passes = privacy.adjacency in limits.adjacency
+        remark = None if passes else "no adjacency implies another"
+        yield Rule("adjacency", origin, limits.adjacency, privacy.adjacency, passes, remark)
+    if limits.unit is not None:
+        passes = privacy.unit == limits.unit
+        remark = None if passes else f"protecting a {privacy.unit} does not protect a {limits.unit}"
+        yield Rule("unit", origin, limits.unit, privacy.unit, passes, remark)
+    if limits.group_size is not None:
+        passes = privacy.group_size >= limits.group_size
+        yield Rule("group_size", origin, limits.group_size, privacy.group_size, passes)
+    if limits.max_age is not None:
+        created = created_at(data.created)
+        age = None if created is None else (now - created).total_seconds()
+        passes = age is not None and -CLOCK_SKEW <= age <= limits.max_age
+        remark = (
+            "the certificate does not say when it was made"
+            if age is None
+            else "the certificate says it was made in the future"
+            if age < -CLOCK_SKEW
+            else "by the certificate's own word"
+        )
+        yield Rule("max_age", origin, limits.max_age, age, passes, remark)
+    if limits.document_sha256 is not None:
+        passes = data.document_sha256 in limits.document_sha256
+        yield Rule("document_sha256", origin, limits.document_sha256, data.document_sha256, passes)

@@ -1,0 +1,136 @@
+"""The verdict on certificates, as data and in text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from pyaccount.certificate.rounding import plain, up
+from pyaccount.errors import shown
+
+#: What a limit or a certificate says: a number, a word, or several.
+Value = float | int | bool | str | tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing asked of a certificate: the limit, what the certificate says there, and whether that passes."""
+
+    rule: str
+    #: Who asks: `always`, `command line`, or the name of the policy.
+    origin: str
+    limit: Value
+    value: Value
+    passes: bool
+    remark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The (ε, δ) of a certificate that was held against the limits, and what kind of statement it is."""
+
+    source: Literal["guarantee", "profile"]
+    epsilon: float
+    delta: float
+    kind: Literal["deterministic", "verified", "confidence"]
+    failure_probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict on one certificate; `error` says why a file is none, and then nothing else is known of it."""
+
+    file: str
+    passes: bool
+    #: The hash of the file's bytes.
+    sha256: str | None = None
+    name: str | None = None
+    error: str | None = None
+    #: One for each set of limits that limits ε and δ together.
+    used: tuple[Used, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyUsed:
+    """A policy that the certificates were held against."""
+
+    name: str
+    file: str | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on all certificates. `recomputed` is always false: `pyaccount verify` recomputes."""
+
+    pyaccount: Literal[1]
+    kind: Literal["verdict"]
+    passes: bool
+    recomputed: Literal[False]
+    policy: PolicyUsed | None
+    certificates: tuple[Judged, ...]
+
+    @property
+    def readable(self) -> bool:
+        """Whether every file held a certificate."""
+        return all(judged.error is None for judged in self.certificates)
+
+    def to_json(self) -> str:
+        """The verdict as JSON text."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_text(self) -> str:
+        """The verdict for people: each rule with the certificate's value and the limit."""
+        lines = []
+        for judged in self.certificates:
+            word = "cannot be read" if judged.error is not None else "passes" if judged.passes else "FAILS"
+            lines.append(f"{judged.file}: {word}")
+            rows = [("", "rule", "certificate", "limit", "asked for by")]
+            rows += [
+                (
+                    "ok" if one.passes else "FAILS",
+                    one.rule,
+                    _said(one, one.value, limit=False),
+                    _said(one, one.limit, limit=True),
+                    one.origin,
+                )
+                for one in judged.rules
+            ]
+            if judged.rules:
+                lines += _table(rows, [one.remark for one in judged.rules])
+        if any(judged.error is None for judged in self.certificates):
+            lines.append("Nothing was recomputed: `pyaccount verify` does that.")
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _said(rule: Rule, value: Value, *, limit: bool) -> str:
+    """A value for people; what comes from a file is shown so that it cannot pass for a line of its own."""
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "yes", False: "no"}[value]
+    if isinstance(value, tuple):
+        return " or ".join(value)
+    if isinstance(value, str):
+        return value if value.isprintable() and len(value) <= 64 else shown(value)
+    if rule.rule == "max_age":
+        return f"{'at most ' if limit else ''}{_days(float(value))}"
+    if limit:
+        return f"{'at least' if rule.rule == 'group_size' else 'at most'} {plain(float(value))}"
+    return plain(float(value)) if isinstance(value, int) else up(value)
+
+
+def _days(seconds: float) -> str:
+    size, unit = next(((s, u) for s, u in ((86400, "d"), (3600, "h"), (60, "min")) if abs(seconds) >= s), (1, "s"))
+    return f"{seconds / size:.3g} {unit}"
+
+
+def _table(rows: Sequence[tuple[str, ...]], remarks: Sequence[str | None]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    table = [lines[0].rstrip()]
+    for line, remark in zip(lines[1:], remarks, strict=True):
+        table.append(line.rstrip())
+        table += [f"      {part}" for part in (remark or "").splitlines()]
+    return table

@@ -1,0 +1,73 @@
+"""What recomputing a certificate gave, as data and in text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pyaccount.errors import shown
+from pyaccount.gate.agreement import Difference, Mode
+from pyaccount.gate.consistency import Flaw
+
+#: How many differences the text tells; the JSON form has all.
+MOST_SHOWN = 40
+
+_COMPARED: dict[Mode, str] = {
+    "digits": "composed: ends of intervals are compared to the engine's stated tolerance, nothing may be refuted",
+    "bits": "sampled with the recorded seed: every bit is compared",
+    "bounds": "sampled by another version: bounds are compared",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a certificate agrees with what its document gives when recomputed, and every field that does not."""
+
+    pyaccount: Literal[1]
+    kind: Literal["verification"]
+    file: str
+    #: The hash of the file's bytes.
+    sha256: str
+    certificate_kind: str
+    name: str
+    agrees: bool
+    #: Whether no field differs at all.
+    identical: bool
+    compared: Mode
+    #: The relative precision that the ends of intervals must agree to.
+    tolerance: float
+    made_by: dict[str, str]
+    recomputed_by: dict[str, str]
+    #: What contradicts the rest of the certificate, before anything is recomputed.
+    flaws: tuple[Flaw, ...]
+    #: All fields that differ; `agrees` says which may.
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """The verification as JSON text."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_text(self) -> str:
+        """The verification for people."""
+        word = "agrees" if self.agrees else "DOES NOT AGREE"
+        same = "; no figure differs" if self.identical else ""
+        lines = [f"{self.file}: {word}{same}", f"  {_COMPARED[self.compared]}"]
+        lines += [f"  {note}" for note in self.notes]
+        lines += [f"  {flaw.path}: contradicts the certificate: {flaw.message}" for flaw in self.flaws]
+        # What does not agree comes first.
+        ordered = sorted(self.differences, key=lambda one: one.agrees)
+        lines += [f"  {_line(one)}" for one in ordered[:MOST_SHOWN]]
+        if len(ordered) > MOST_SHOWN:
+            lines.append(f"  and {len(ordered) - MOST_SHOWN} more differences: --format json has them all")
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _line(one: Difference) -> str:
+    verdict = "agrees" if one.agrees else "DIFFERS"
+    return f"{one.path}: {verdict}: {_said(one.certificate)}, recomputed {_said(one.recomputed)} ({one.reason})"
+
+
+def _said(value: Any) -> str:
+    return "nothing" if value is None else shown(value)

@@ -1,0 +1,75 @@
+"""What tests of finished certificates share: the golden ones, changed copies of them, and honest forgeries."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+GOLDEN = ROOT / "tests" / "golden" / "certificates"
+ALL = sorted(GOLDEN.glob("v*/*.json"))
+#: Certificates of training runs, by name.
+RUNS = {path.stem: path for path in ALL if path.stem != "amplification"}
+
+
+def golden(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((GOLDEN / "v1" / f"{name}.json").read_text(encoding="utf-8"))
+    return data
+
+
+def changed(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A copy with values replaced; `guarantee__epsilon=3` reaches inside."""
+    copied = copy.deepcopy(certificate)
+    for path, value in changes.items():
+        *above, last = path.split("__")
+        place = copied
+        for part in above:
+            place = place[int(part) if isinstance(place, list) else part]
+        place[int(last) if isinstance(place, list) else last] = value
+    return copied
+
+
+def rehashed(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate with the hash of its document: canonical JSON, whole numbers as integers."""
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: whole(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [whole(item) for item in value]
+        return int(value) if isinstance(value, float) and value == int(value) else value
+
+    text = json.dumps(whole(certificate["document"]), sort_keys=True, separators=(",", ":"))
+    return changed(certificate, document_sha256=hashlib.sha256(text.encode()).hexdigest())
+
+
+def save(folder: Path, certificate: dict[str, Any] | str | bytes, name: str = "c.json") -> Path:
+    path = folder / name
+    if isinstance(certificate, dict):
+        certificate = json.dumps(certificate, ensure_ascii=False)
+    path.write_bytes(certificate.encode() if isinstance(certificate, str) else certificate)
+    return path
+
+
+def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths of all single values."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, (*path, index))
+    else:
+        yield path
+
+
+def written(path: tuple[str | int, ...]) -> str:
+    """A path as verdicts write it."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
