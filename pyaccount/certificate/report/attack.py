@@ -40,11 +40,10 @@ ENOUGH_POINTS = 6
 def attack_section(data: CertificateModel, meaning: Meaning) -> Section:
     """Bounds on every attack, with their pictures."""
     presence, absence = HYPOTHESES[data.privacy.adjacency]
-    unit = data.privacy
-    secret = f"a {unit.unit}" if unit.group_size == 1 else f"a group of {unit.group_size} {unit.unit}s"
     opening = (
-        f"An attacker sees everything the run releases, knows all other data, and wants to tell {presence} from {absence} of "
-        f"{secret}. Whatever the method and the means, these are upper bounds on success.",
+        f"An attacker sees everything the run releases, knows all other data, and wants to tell {presence} from {absence} of ",
+        *group_of(data),
+        ". Whatever the method and the means, these are upper bounds on success.",
     )
     blocks: list[Block] = [
         Paragraph(opening),
@@ -55,6 +54,14 @@ def attack_section(data: CertificateModel, meaning: Meaning) -> Section:
         curves.trade_off(meaning, presence, absence),
     ]
     return Section("meaning", "What it means", tuple(blocks))
+
+
+def group_of(data: CertificateModel) -> Content:
+    """Who is protected together."""
+    unit = data.privacy
+    if unit.group_size == 1:
+        return (f"one {unit.unit}",)
+    return ("up to ", chosen(unit.group_size, f"{unit.unit}s"), f" {unit.unit}s")
 
 
 def _summary(meaning: Meaning) -> tuple[Fact, ...]:
@@ -114,7 +121,7 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
     if meaning.points < ENOUGH_POINTS or meaning.gaussian.first_epsilon > 0.1 * data.guarantee.epsilon:
         text = (
             "The profile of this certificate has few points, or none at small ε, so the bounds here are valid but loose: "
-            "name more values in accounting.profile, 0 among them, for sharper ones."
+            "name more values in accounting.profile, zero among them, for sharper ones."
         )
         notes.append(Paragraph((text,)))
     return notes

@@ -18,6 +18,7 @@ from pyaccount.certificate.report.page import (
     chosen,
     estimate,
     exact,
+    said,
 )
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
         Fact("seed", (Literally(str(sampling.seed)),), (sources[sampling.seed_source],)),
         Fact(
             "failure, all tests",
-            (at_most(sampling.total_probability, "probability", "test", 2),),
+            said(at_most(sampling.total_probability, "probability", "test", 2)),
             ("probability of certifying something false",),
         ),
     ]

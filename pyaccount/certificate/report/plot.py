@@ -15,7 +15,7 @@ from markupsafe import escape
 
 #: The size of a picture in its own units, and the room around its axes.
 WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 68, 18, 16, 52
+LEFT, RIGHT, TOP, BOTTOM = 72, 18, 16, 62
 
 #: How a line looks: the first and second direction, something to compare with, lower bounds.
 Style = Literal["first", "second", "reference", "lower"]
@@ -114,7 +114,7 @@ def _axes(plot: Plot) -> list[str]:
     for value, label in plot.x.ticks():
         x = LEFT + plot.x.share(value) * (right - LEFT)
         parts.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{bottom}"/>')
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{escape(label)}</text>')
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 26}" text-anchor="middle">{escape(label)}</text>')
     for value, label in plot.y.ticks():
         y = bottom - plot.y.share(value) * (bottom - TOP)
         parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.meaning import meaning
-from pyaccount.certificate.report.attack import attack_section, profile_section
+from pyaccount.certificate.report.attack import attack_section, group_of, profile_section
 from pyaccount.certificate.report.evidence import budget_section, evidence_section, origin_of, provenance_section
 from pyaccount.certificate.report.page import (
     Block,
@@ -116,10 +116,8 @@ def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
             result = getattr(data.directions, direction)
             interval = _interval(result.epsilon_lower, result.epsilon, "nats", origin)
             rows.append(Fact(f"{direction}: ε", interval, (f"nats; {words}; the larger direction counts",)))
-    unit = data.privacy
-    group = f"one {unit.unit}" if unit.group_size == 1 else f"up to {unit.group_size} {unit.unit}s"
-    neighbours = NEIGHBOURS[unit.adjacency].format(group=group)
-    rows.append(Fact("protects against", (neighbours,), (f"adjacency {unit.adjacency}",)))
+    before, _, after = NEIGHBOURS[data.privacy.adjacency].partition("{group}")
+    rows.append(Fact("protects against", (before, *group_of(data), after), (f"adjacency {data.privacy.adjacency}",)))
     if data.solved is not None:
         rows.append(_solved(data, data.solved))
     return tuple(rows)
