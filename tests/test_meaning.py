@@ -9,7 +9,7 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from oracle import gaussian_delta
 from scipy.optimize import linprog  # type: ignore[import-untyped]
@@ -85,6 +85,7 @@ def test_directions_that_change_places_would_be_caught() -> None:
 weights = st.lists(st.integers(0, 40), min_size=2, max_size=5)
 
 
+@example([1, 0], [1, 6], [2.225073858507e-311], [0.0])  # slopes so near 1 that their products vanish
 @given(weights, weights, st.lists(st.floats(0.0, 6.0), max_size=4), st.lists(st.floats(0.0, 6.0), max_size=4))
 def test_no_test_of_any_discrete_pair_beats_the_curve(
     first: list[int], second: list[int], remove: list[float], add: list[float]
@@ -223,6 +224,34 @@ def test_mu_within_range_covers_every_epsilon_of_the_range_and_is_the_least_that
     with mp.workdps(40):
         assert slack(mu) >= -1e-12
         assert slack(mu * (1.0 - 1e-3)) < 0.0
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 8.0), st.floats(1e-12, 0.99)), min_size=1, max_size=6))
+def test_what_holds_within_the_range_holds_at_its_points(found: list[tuple[float, float]]) -> None:
+    given_points = [Bound(*one) for one in found]
+    at_points, within = needed_at_points(given_points), needed_within_range(given_points)
+    assert at_points is not None
+    if within is not None:
+        assert at_points <= within * (1.0 + 1e-9)
+    # Every point keeps a bound that its own one, or a chord, implies.
+    for point in given_points:
+        possible = [mp.mpf(point.delta)]
+        for left, right in itertools.product(given_points, repeat=2):
+            if left.epsilon <= point.epsilon:
+                possible.append(mp.mpf(left.delta))
+            if left.epsilon < point.epsilon < right.epsilon:
+                share = mp.expm1(point.epsilon - left.epsilon) / mp.expm1(right.epsilon - left.epsilon)
+                possible.append((1 - share) * left.delta + share * mp.mpf(min(left.delta, right.delta)))
+        assert gaussian_delta(mp.mpf(at_points), mp.mpf(point.epsilon)) >= min(possible) * (1 - mp.mpf(10) ** -12)
+
+
+def test_a_loose_point_among_sharp_ones_costs_nothing() -> None:
+    sharp = gaussian_points(1.0, [0.0, 1.0, 1.99, 2.01, 4.0])
+    loose = (*sharp, Bound(2.0, sharp[2].delta))
+    found, alone = needed_at_points(loose), needed_at_points((*sharp[:2], sharp[-1], Bound(2.0, sharp[2].delta)))
+    assert found == pytest.approx(1.0, rel=1e-4)
+    assert alone is not None
+    assert alone > 1.003
 
 
 def test_a_delta_of_one_has_no_mu_and_no_points_have_nothing_to_say() -> None:

@@ -40,11 +40,17 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sampled": (
         "production-b-min-sep",
         (
-            "privacy.delta=1e-2",
-            "privacy.epsilon=4",
-            "training.iterations=512",
-            "noise.multiplier=2",
-            "accounting.seed=5",
+            *("training.iterations=64", "training.expected_batch_size=1_000_000", "accounting.seed=5"),
+            *("sampler.min_separation=8", "matrix.bands=8", "noise.multiplier=1.2"),
+            *("privacy.delta=1e-2", "privacy.epsilon=4"),
+        ),
+    ),
+    "confidence": (
+        "production-b-min-sep",
+        (
+            *("training.iterations=64", "training.expected_batch_size=1_000_000", "accounting.seed=5"),
+            *("sampler.min_separation=8", "matrix.bands=8", "noise.multiplier=1.2"),
+            *("privacy.delta=1e-2", "privacy.epsilon=solve"),
         ),
     ),
     "substitution": ("fixed-size-replace-one", ()),
@@ -121,7 +127,7 @@ def test_both_forms_show_the_guarantee_rounded_in_its_direction(kind: str) -> No
         assert (above.direction, below.direction) == ("at most", "at least")  # type: ignore[union-attr]
         # A number given with few digits is shown as given: its double may lie a hair above.
         assert Decimal(above.text) >= Decimal(repr(upper))
-        assert Decimal(below.text) <= Decimal(lower)
+        assert Decimal(below.text) <= Decimal(repr(lower))
         for written in (certificate(kind).to_html(), certificate(kind).to_markdown()):
             assert above.text in written
             assert below.text in written
@@ -226,7 +232,7 @@ def scramble(value: Any, rng: random.Random) -> Any:
 def test_any_certificate_that_can_be_read_can_be_reported() -> None:
     rng, reported = random.Random(4), 0
     texts = [certificate(kind).to_json() for kind in ("composed", "sampled", "phases")]
-    for _ in range(300):
+    for _ in range(100):
         try:
             strange = pyaccount.Certificate.from_json(json.dumps(scramble(json.loads(rng.choice(texts)), rng)))
         except pyaccount.CertificateError:
@@ -245,7 +251,7 @@ def test_any_certificate_that_can_be_read_can_be_reported() -> None:
     [
         ("accounting.profile=[]",),
         ("privacy.epsilon=0", "privacy.delta=0.5"),
-        ("noise.multiplier=0.05", "privacy.epsilon=solve"),
+        ("noise.multiplier=0.3", "privacy.epsilon=solve"),
         ("privacy.delta=1e-200", "privacy.epsilon=solve"),
         ("noise.multiplier=1000", "privacy.epsilon=solve", "privacy.delta=0.1"),
     ],

@@ -65,9 +65,11 @@ def gaussian_terms(mu: float, epsilon: float) -> Terms:
 def needed_at_points(points: Sequence[Bound]) -> float | None:
     """A μ with δ(ε) ≤ δ_μ(ε) at each ε of `points`, given δ at most there; None if no μ does.
 
-    δ_μ(ε) grows with μ, so the smallest such μ is found by bisection; an upper bound. A δ of 1 has no such μ.
+    δ_μ(ε) grows with μ, so the smallest such μ is found by bisection; an upper bound. A δ of 1 has no such μ. A point above the
+    chord of its neighbours counts as the chord does.
     """
-    return _least(lambda mu: all(_reaches(mu, point) for point in points))
+    sharp = sharpened(points)
+    return _least(lambda mu: all(_reaches(mu, point) for point in sharp))
 
 
 def needed_within_range(points: Sequence[Bound]) -> float | None:
@@ -113,6 +115,21 @@ def hull(points: Sequence[Bound]) -> list[Bound]:
             kept.pop()
         kept.append(corner)
     return kept
+
+
+def sharpened(points: Sequence[Bound]) -> list[Bound]:
+    """Each point with the best bound that all of them together give at its ε."""
+    corners = hull(points)
+    found = []
+    for point in points:
+        left = max((corner for corner in corners if corner.epsilon <= point.epsilon), key=lambda corner: corner.epsilon)
+        right = min(
+            (corner for corner in corners if corner.epsilon >= point.epsilon), key=lambda corner: corner.epsilon
+        )
+        # The rounding of the chord is relative to its higher end.
+        best = left.delta if left == right else chord(left, right, point.epsilon) + 2.0**-50 * left.delta
+        found.append(Bound(point.epsilon, min(point.delta, best)))
+    return found
 
 
 def chord(left: Bound, right: Bound, epsilon: float) -> float:

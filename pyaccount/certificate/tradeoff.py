@@ -110,7 +110,8 @@ class TradeOff:
                 -lines[place].excess,
                 lines[place].intercept,
             )
-            best = min(best, (b * delta + a * c) / (a + b))
+            # As a mean, so that products of the least doubles do not vanish.
+            best = min(best, b / (a + b) * delta + a / (a + b) * c)
         return min(1.0, best * (1.0 + SLACK))
 
     def vertices(self) -> list[tuple[float, float]]:
