@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from pyaccount.certificate import Certificate
+    from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.document import Amplification, Document
     from pyaccount.execute.progress import Report
 
@@ -31,6 +33,8 @@ overrides_option = click.option(
     multiple=True,
     help="Replace one value, e.g. privacy.epsilon=4; repeatable.",
 )
+#: What a certificate can be printed as.
+FORMS = ["text", "markdown", "json", "html"]
 document_argument = click.argument("document", metavar="DOC")
 
 
@@ -49,7 +53,7 @@ def commands() -> None:
 @document_argument
 @overrides_option
 @click.option("-o", "--output", metavar="FILE", help="Write the certificate as JSON to FILE, whole or not at all.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), help="What to print on stdout [default: text].")
+@click.option("--format", "form", type=click.Choice(FORMS), help="What to print on stdout [default: text].")
 @click.option(
     "--threads",
     type=click.IntRange(0, 1024),
@@ -97,13 +101,81 @@ def certify(
         certificate = plan.run(threads=threads, report=report)
     if output is not None:
         certificate.save(output)
+    if form is not None or not quiet:
+        _show(certificate, form or "text")
+    return HOLDS if certificate.holds else FAILS
+
+
+@commands.command()
+@click.argument("certificate", metavar="CERT")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the report to FILE, whole or not at all, instead of stdout."
+)
+@click.option(
+    "--format", "form", type=click.Choice(FORMS), help="What to write [default: by FILE's ending; html without one]."
+)
+def report(certificate: str, output: str | None, form: str | None) -> int:
+    """Turn CERT, a certificate in JSON, into one self-contained HTML page, Markdown or text.
+
+    \b
+    pyaccount certify training.yaml -o training.cert.json
+    pyaccount report training.cert.json -o training.html
+    pyaccount report training.cert.json --format markdown >> MODEL_CARD.md
+
+    Nothing is computed anew and nothing is checked: the report says what CERT says. Whether the claim holds is part of the
+    report, not of the exit code.
+    """
+    from pyaccount.certificate.certificate import write_atomically  # noqa: PLC0415
+    from pyaccount.certificate.report import read  # noqa: PLC0415
+
+    if output is not None:
+        _check_writable("--output", Path(output))
+    endings = {".md": "markdown", ".markdown": "markdown", ".txt": "text", ".json": "json"}
+    form = form or endings.get(Path(output or "").suffix.lower(), "html")
+    found = read(Path(certificate))
+    if output is None:
+        _show(found, form)
+    else:
+        write_atomically(Path(output), _written(found, form))
+    return HOLDS
+
+
+def _show(certificate: Certificate | AmplificationCertificate, form: str) -> None:
+    """Print a certificate on stdout."""
+    if form == "text":
+        _print(_console(), certificate)
+    else:
+        click.echo(_written(certificate, form), nl=False)
+
+
+def _written(certificate: Certificate | AmplificationCertificate, form: str) -> str:
+    """A certificate in one of `FORMS`."""
+    if form == "html":
+        return certificate.to_html()
+    if form == "markdown":
+        return certificate.to_markdown()
     if form == "json":
-        click.echo(certificate.to_json(), nl=False)
-    elif form == "text" or not quiet:
+        return certificate.to_json()
+    import io  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+
+    stream = io.StringIO()
+    _print(Console(file=stream, width=110), certificate)
+    return stream.getvalue()
+
+
+def _print(console: Console, certificate: Certificate | AmplificationCertificate) -> None:
+    from pyaccount.certificate import Certificate  # noqa: PLC0415
+
+    if isinstance(certificate, Certificate):
         from pyaccount.certificate.text import print_certificate  # noqa: PLC0415
 
-        print_certificate(_console(), certificate)
-    return HOLDS if certificate.holds else FAILS
+        print_certificate(console, certificate)
+    else:
+        from pyaccount.certificate.amplification import print_amplification  # noqa: PLC0415
+
+        print_amplification(console, certificate)
 
 
 @commands.command()
@@ -335,7 +407,7 @@ def _load_any(document: str, overrides: tuple[str, ...]) -> Document | Amplifica
 
 
 def _amplify(document: Amplification, *, output: str | None, form: str | None, plot: str | None, quiet: bool) -> int:
-    from pyaccount.certificate.amplification import amplify, print_amplification  # noqa: PLC0415
+    from pyaccount.certificate.amplification import amplify  # noqa: PLC0415
 
     certificate = amplify(document)
     if plot is not None:
@@ -344,10 +416,8 @@ def _amplify(document: Amplification, *, output: str | None, form: str | None, p
         aligned_profile(certificate, Path(plot))
     if output is not None:
         certificate.save(output)
-    if form == "json":
-        click.echo(certificate.to_json(), nl=False)
-    elif form == "text" or not quiet:
-        print_amplification(_console(), certificate)
+    if form is not None or not quiet:
+        _show(certificate, form or "text")
     return HOLDS
 
 

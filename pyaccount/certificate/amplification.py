@@ -59,6 +59,18 @@ class AmplificationCertificate(Record):
     versions: dict[str, str]
     created: str
 
+    def to_html(self) -> str:
+        """The certificate as one self-contained HTML page."""
+        from pyaccount.certificate.report import to_html  # noqa: PLC0415 - it renders this
+
+        return to_html(self)
+
+    def to_markdown(self) -> str:
+        """The certificate as Markdown."""
+        from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
+
+        return to_markdown(self)
+
     def to_json(self) -> str:
         """The certificate as JSON text."""
         return self.model_dump_json(indent=2) + "\n"

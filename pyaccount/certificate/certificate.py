@@ -13,6 +13,8 @@ from pyaccount.certificate.model import CertificateModel, ProfilePoint
 from pyaccount.errors import DomainError
 
 if TYPE_CHECKING:
+    from pyaccount.certificate.meaning import Meaning
+    from pyaccount.certificate.tradeoff import TradeOff
     from pyaccount.document import Document
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
@@ -138,6 +140,32 @@ class Certificate:
     def profile(self) -> Profile:
         """The privacy profile."""
         return Profile(self.data)
+
+    @property
+    def trade_off(self) -> TradeOff:
+        """The certified trade-off function: bounds on the error rates of every attack, from the certificate's points."""
+        from pyaccount.certificate.meaning import trade_off  # noqa: PLC0415 - seldom needed
+
+        return trade_off(self.data)
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the numbers mean for an attacker, and which Gaussian mechanism they compare with."""
+        from pyaccount.certificate.meaning import meaning  # noqa: PLC0415
+
+        return meaning(self.data)
+
+    def to_html(self) -> str:
+        """The certificate as one self-contained HTML page."""
+        from pyaccount.certificate.report import to_html  # noqa: PLC0415
+
+        return to_html(self)
+
+    def to_markdown(self) -> str:
+        """The certificate as Markdown, for pull requests and model cards."""
+        from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
+
+        return to_markdown(self)
 
     def to_json(self) -> str:
         """The certificate as JSON text."""

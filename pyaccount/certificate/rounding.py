@@ -18,7 +18,15 @@ def down(value: float, digits: int = 6) -> str:
 
 def plain(value: float) -> str:
     """A number that was given, exactly as short as it can be said."""
-    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    text = f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+
+
+def nearest(value: float, digits: int = 6) -> str:
+    """`value` to so many significant digits, rounded to the nearest: for what is no bound. Whole numbers stay whole."""
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 
 def _rounded(value: float, digits: int, mode: str) -> str:

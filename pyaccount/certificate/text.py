@@ -9,6 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from pyaccount.certificate.meaning import meaning
 from pyaccount.certificate.rounding import down, plain, up
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def render(data: CertificateModel) -> RenderableType:
         _numbers(data),
         Text(),
         _profile(data),
+        Text(),
+        _meaning(data),
         Text(),
         Text("Assumptions: what must be true of the training run", style="bold"),
         *_items(data.assumptions),
@@ -192,6 +195,23 @@ def _sampled_profile(data: CertificateModel, table: Table) -> Table:
                 for value, digits in zip(estimates, (4, 2, 4, 4), strict=True)
             ),
         )
+    return table
+
+
+def _meaning(data: CertificateModel) -> Table:
+    """What the profile means for an attacker, in a few lines."""
+    found = meaning(data)
+    rate = next(one for one in found.rates if one.false_positive_rate == 1e-3)
+    mu = found.gaussian.mu_at_points
+    table = Table(title="What it means", title_justify="left", title_style="bold", box=None, padding=(0, 2))
+    table.show_header = False
+    table.add_row("membership advantage", f"at most {up(found.advantage, 4)}", "true- minus false-positive rate")
+    worst = max(rate.presence, rate.absence)
+    table.add_row("true-positive rate", f"at most {up(worst, 4)}", "at a false-positive rate of 0.001")
+    needed = "none suffices" if mu is None else f"at most {up(mu, 4)} at the profile's points"
+    table.add_row("Gaussian μ", needed, f"no μ below {down(found.gaussian.mu_lower, 4)} suffices")
+    if found.failure_probability > 0.0:
+        table.add_row("these together", f"confidence 1 − {up(found.failure_probability, 2)}", "the profile was sampled")
     return table
 
 

@@ -129,7 +129,7 @@ class Plan:
         blank = self.document.blank
         searching = blank is not None and blank[-1] not in ("epsilon", "delta")
         profile = self.document.accounting.profile
-        questions = 2 + 2 * (len(profile) if profile is not None else 6) + (2 * SEARCH_STEPS if searching else 0)
+        questions = 2 + 2 * (len(profile) if profile is not None else 14) + (2 * SEARCH_STEPS if searching else 0)
         if self.closed_form:
             return Estimate(questions, questions, 0, 1e-3)
         tolerance = self.tolerance

@@ -1,0 +1,193 @@
+"""Which Gaussian mechanism a privacy profile compares with: the μ of Gaussian differential privacy, with its direction.
+
+A mechanism is μ-GDP if no test tells its outcomes apart better than N(μ, 1) from N(0, 1) (Dong, Roth & Su 2022, Definition 2.6):
+if for **every** ε ≥ 0 and in both directions δ(ε) ≤ δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (their Corollary 2.13).
+
+Finitely many points of a profile never prove that: beyond the last ε they only say δ ≤ the last one's, while δ_μ tends to 0.
+What they do prove is stated instead, and named so:
+
+* `needed_at_points`: a μ with δ(ε) ≤ δ_μ(ε) **at each of the points**, and nothing between them;
+* `needed_within_range`: a μ with δ(ε) ≤ δ_μ(ε) for every ε **within the range of the points**, those between them included;
+* `smallest_possible`: from lower bounds on δ, a μ such that the mechanism is not μ′-GDP for any μ′ below it.
+
+**Between points.** δ is convex in x = e^ε, so between two points it lies below their chord. δ_μ is convex in x as well, with
+the slope −Φ(−μ/2 − ε/μ), so it lies above each of its tangents. A tangent that is above the chord at both its ends proves
+δ ≤ δ_μ between them. The tangent with the chord's own slope is the best one; where it is placed needs no accuracy for the proof
+to hold.
+
+**Rounding.** δ_μ = Φ(−t) − R with t = ε/μ − μ/2 and R = e^ε Φ(−t − μ) = e^{−t²/2} m(t + μ), m(t) = Φ(−t) e^{t²/2}; so for t > 0
+both terms carry one e^{−t²/2}. Each is moved against the claim by more than its rounding. Everything here is the standard
+library's: a certificate for a terminal shows these numbers, and must not wait for an array library to load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from statistics import NormalDist
+from typing import NamedTuple
+
+from pyaccount.certificate.tradeoff import OVERFLOW, Bound
+
+#: More than the relative error of Mills' ratio, of the exponential, and of the products.
+GUARD = 1e-12
+#: From here on the series for Mills' ratio is as accurate as the direct form, whose error grows with x².
+ASYMPTOTIC = 25.0
+_NORMAL = NormalDist()
+#: No μ outside this range is searched.
+LEAST, GREATEST = 1e-9, 1e6
+#: Bisection steps on a logarithmic scale: enough for every digit of a double.
+STEPS = 60
+
+
+class Terms(NamedTuple):
+    """δ_μ(ε) = `tail` − `rest`, each term from below and from above."""
+
+    tail_low: float
+    tail_high: float
+    rest_low: float
+    rest_high: float
+
+
+def gaussian_terms(mu: float, epsilon: float) -> Terms:
+    """The two terms of δ_μ(ε) = Φ(−t) − R, t = ε/μ − μ/2, with bounds on their rounding."""
+    t = epsilon / mu - mu / 2.0
+    # Both terms carry e^{−t²/2}/√(2π); Mills' ratio has the root in it.
+    density = math.exp(-0.5 * t * t)
+    tail = density * _mills(t) if t > 0.0 else 0.5 * math.erfc(t / math.sqrt(2.0))
+    rest = density * _mills(t + mu)
+    # A relative error of 2⁻⁵² in t moves a tail by (|t| + 1) times the absolute one.
+    guard = GUARD + (abs(t) + 1.0) * (epsilon / mu + mu) * 2.0**-50
+    return Terms(tail * (1.0 - guard), tail * (1.0 + guard), rest * (1.0 - guard), rest * (1.0 + guard))
+
+
+def needed_at_points(points: Sequence[Bound]) -> float | None:
+    """A μ with δ(ε) ≤ δ_μ(ε) at each ε of `points`, given δ at most there; None if no μ does.
+
+    δ_μ(ε) grows with μ, so the smallest such μ is found by bisection; an upper bound. A δ of 1 has no such μ. A point above the
+    chord of its neighbours counts as the chord does.
+    """
+    sharp = sharpened(points)
+    return _least(lambda mu: all(_reaches(mu, point) for point in sharp))
+
+
+def needed_within_range(points: Sequence[Bound]) -> float | None:
+    """A μ with δ(ε) ≤ δ_μ(ε) from the first ε of `points` to the last, given δ at most at each; None if no μ does.
+
+    The smallest that tangents prove; an upper bound. A δ of 1 has no such μ.
+    """
+    corners = hull(points)
+    return _least(
+        lambda mu: (
+            all(_reaches(mu, corner) for corner in corners)
+            and all(_above_chord(mu, left, right) for left, right in pairwise(corners))
+        )
+    )
+
+
+def smallest_possible(points: Sequence[Bound]) -> float:
+    """A μ below which no μ′ makes the mechanism μ′-GDP, given δ **at least** at each ε of `points`; 0 if they exclude none.
+
+    δ_μ′(ε) grows with μ′, so one point with δ_μ′(ε) < δ excludes all below. A lower bound.
+    """
+
+    def allowed(mu: float) -> bool:
+        for epsilon, delta in points:
+            terms = gaussian_terms(mu, epsilon)
+            if terms.tail_high - terms.rest_low < delta:
+                return False
+        return True
+
+    return _bracket(allowed)[0]
+
+
+def hull(points: Sequence[Bound]) -> list[Bound]:
+    """The corners of the lower convex hull of the points, with δ over e^ε: each chord bounds δ between its ends."""
+    best: dict[float, float] = {}
+    for epsilon, delta in points:
+        best[epsilon] = min(delta, best.get(epsilon, 1.0))
+    kept: list[Bound] = []
+    for point in (Bound(*item) for item in sorted(best.items())):
+        # δ never rises with ε: what held before holds here.
+        corner = Bound(point.epsilon, min(point.delta, kept[-1].delta)) if kept else point
+        while len(kept) > 1 and chord(kept[-2], corner, kept[-1].epsilon) <= kept[-1].delta:
+            kept.pop()
+        kept.append(corner)
+    return kept
+
+
+def sharpened(points: Sequence[Bound]) -> list[Bound]:
+    """Each point with the best bound that all of them together give at its ε."""
+    corners = hull(points)
+    found = []
+    for point in points:
+        left = max((corner for corner in corners if corner.epsilon <= point.epsilon), key=lambda corner: corner.epsilon)
+        right = min(
+            (corner for corner in corners if corner.epsilon >= point.epsilon), key=lambda corner: corner.epsilon
+        )
+        # The rounding of the chord is relative to its higher end.
+        best = left.delta if left == right else chord(left, right, point.epsilon) + 2.0**-50 * left.delta
+        found.append(Bound(point.epsilon, min(point.delta, best)))
+    return found
+
+
+def chord(left: Bound, right: Bound, epsilon: float) -> float:
+    """δ at most at an ε between two points, by convexity in e^ε."""
+    width = right.epsilon - left.epsilon
+    # Across so wide a gap the chord is flat but for its very end.
+    share = math.expm1(epsilon - left.epsilon) / math.expm1(width) if width < OVERFLOW else 0.0
+    return left.delta - share * (left.delta - right.delta)
+
+
+def _least(enough: Callable[[float], bool]) -> float | None:
+    found = _bracket(enough)[1]
+    return found if math.isfinite(found) else None
+
+
+def _reaches(mu: float, point: Bound) -> bool:
+    """Whether δ_μ is proven to be at least δ at this point."""
+    terms = gaussian_terms(mu, point.epsilon)
+    return terms.tail_low - terms.rest_high >= point.delta
+
+
+def _above_chord(mu: float, left: Bound, right: Bound) -> bool:
+    """Whether a tangent of δ_μ lies above the chord at both ends: T(ε) = Φ(−t₀) − R₀ e^{ε − ε₀}."""
+    width = right.epsilon - left.epsilon
+    if width >= OVERFLOW:
+        return False
+    slope = (left.delta - right.delta) / math.expm1(width) * math.exp(-min(left.epsilon, OVERFLOW))
+    # Where −Φ(−μ/2 − ε/μ) is the slope of the chord, or at the nearer end.
+    place = -mu * (mu / 2.0 + _NORMAL.inv_cdf(slope)) if 0.0 < slope < 1.0 else right.epsilon
+    place = min(max(place, left.epsilon), right.epsilon)
+    terms = gaussian_terms(mu, place)
+    return all(terms.tail_low - terms.rest_high * math.exp(end.epsilon - place) >= end.delta for end in (left, right))
+
+
+def _bracket(allowed: Callable[[float], bool]) -> tuple[float, float]:
+    """Neighbouring μ, the lower one refused (or 0) and the upper one allowed (or ∞), for a test that large μ pass."""
+    if allowed(LEAST):
+        return 0.0, LEAST
+    if not allowed(GREATEST):
+        return GREATEST, math.inf
+    low, high = LEAST, GREATEST
+    for _ in range(STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if allowed(middle) else (middle, high)
+    return low, high
+
+
+def _mills(t: float) -> float:
+    """Φ(−t) e^{t²/2} for t ≥ 0: Mills' ratio over √(2π), with a relative error below 5e-13.
+
+    By erfc as long as that is far from underflow; beyond, by the first terms of ½ erfcx(x) = (1 − 1/2x² + 3/4x⁴ − …)/(2x√π), an
+    alternating series whose error is below the first term left out (Abramowitz & Stegun 1964, 7.1.23).
+    """
+    x = t / math.sqrt(2.0)
+    if x < ASYMPTOTIC:
+        return 0.5 * math.exp(x * x) * math.erfc(x)
+    total, term = 1.0, 1.0
+    for k in range(1, 7):
+        term *= -(2 * k - 1) / (2.0 * x * x)
+        total += term
+    return total / (2.0 * x * math.sqrt(math.pi))

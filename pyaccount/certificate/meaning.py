@@ -1,0 +1,147 @@
+"""What the numbers of a certificate mean for an attacker: upper bounds on attacks, and the Gaussian mechanism to compare with.
+
+Pure functions of the certificate: no mechanism is analysed anew. What they rest on is the certificate's points, δ at most and
+at least at some ε, in each direction; `tradeoff` and `gaussian` prove what follows from such points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount.certificate.gaussian import needed_at_points, needed_within_range, smallest_possible
+from pyaccount.certificate.tradeoff import Bound, TradeOff
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.model import CertificateModel
+
+Direction = Literal["remove", "add"]
+DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
+
+#: False-positive rates at which attacks are reported.
+RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+
+#: Where ε is asked at the guarantee's δ: beyond, the question was moved to these ends.
+RESOLVED = (1e-280, 1.0 - 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class AttackRate:
+    """The largest true-positive rates at a false-positive rate: upper bounds, proven and rounded up."""
+
+    false_positive_rate: float
+    #: Of a test for "the sensitive records took part".
+    presence: float
+    #: Of a test for "they were absent".
+    absence: float
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianComparison:
+    """The μ of Gaussian differential privacy, as far as points of a profile tell."""
+
+    #: δ(ε) ≤ δ_μ(ε) for this μ at each ε of the certificate's points: at most. None if no μ does. It claims nothing between
+    #: them.
+    mu_at_points: float | None
+    #: δ(ε) ≤ δ_μ(ε) for this μ and every ε from `first_epsilon` to `last_epsilon`: at most. None if no μ does. It claims nothing
+    #: outside that range, so it is no statement of μ-GDP.
+    mu_within_range: float | None
+    #: The run is not μ-GDP for any μ below this one: at least.
+    mu_lower: float
+    first_epsilon: float
+    last_epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What the certified numbers mean. Every bound follows from the certificate's points alone."""
+
+    trade_off: TradeOff
+    rates: tuple[AttackRate, ...]
+    #: True-positive rate minus false-positive rate, at most, whichever error the attacker chooses.
+    advantage: float
+    #: The share of right answers of an attacker who must tell presence from absence, each with probability 1/2: at most.
+    balanced_accuracy: float
+    gaussian: GaussianComparison
+    #: With which at least one bound here may be wrong; 0 for a certificate without samples.
+    failure_probability: float
+    #: How many points of the profile the bounds rest on.
+    points: int
+
+
+def trade_off(data: CertificateModel) -> TradeOff:
+    """The certified trade-off function: an upper bound on every attack. See `tradeoff` for the proof."""
+    return TradeOff(upper_points(data, "remove"), upper_points(data, "add"))
+
+
+def meaning(data: CertificateModel) -> Meaning:
+    """What the numbers of a certificate mean. See the fields for what each claims."""
+    curve = trade_off(data)
+    advantage = curve.advantage()
+    rates = tuple(
+        AttackRate(rate, curve.true_positive_rate(rate), curve.swapped.true_positive_rate(rate)) for rate in RATES
+    )
+    sides = (curve.remove, curve.add)
+    ranges = [(points[0].epsilon, points[-1].epsilon) for points in sides]
+    return Meaning(
+        trade_off=curve,
+        rates=rates,
+        advantage=advantage,
+        balanced_accuracy=min(1.0, 0.5 * (1.0 + advantage)),
+        gaussian=GaussianComparison(
+            mu_at_points=_larger([needed_at_points(points) for points in sides]),
+            mu_within_range=_larger([needed_within_range(points) for points in sides]),
+            mu_lower=smallest_possible(lower_points(data)),
+            first_epsilon=max(first for first, _ in ranges),
+            last_epsilon=min(last for _, last in ranges),
+        ),
+        failure_probability=failure_probability(data),
+        points=len(data.profile),
+    )
+
+
+def upper_points(data: CertificateModel, direction: Direction) -> tuple[Bound, ...]:
+    """Every (ε, δ) at most that the certificate states in one direction: its profile, and the guarantee from both sides."""
+    guarantee, result = data.guarantee, getattr(data.directions, direction)
+    points = [Bound(point.epsilon, point.delta) for point in result.profile]
+    points.append(Bound(guarantee.epsilon, guarantee.delta))
+    if data.evidence.sampling is None:
+        points.append(Bound(guarantee.epsilon, result.delta))
+        if _resolved(guarantee.delta):
+            points.append(Bound(result.epsilon, guarantee.delta))
+    return tuple(sorted(set(points)))
+
+
+def lower_points(data: CertificateModel) -> tuple[Bound, ...]:
+    """Every (ε, δ) at least that the certificate states for the larger direction, which is what the guarantee is."""
+    guarantee = data.guarantee
+    points = [Bound(point.epsilon, point.delta_lower) for point in data.profile]
+    points.append(Bound(guarantee.epsilon, guarantee.delta_lower))
+    if guarantee.epsilon_lower > 0.0 and _resolved(guarantee.delta):
+        # No ε below it holds at δ, and δ(ε) is continuous: at that ε, it is δ or more.
+        points.append(Bound(guarantee.epsilon_lower, guarantee.delta))
+    return tuple(sorted(set(points)))
+
+
+def failure_probability(data: CertificateModel) -> float:
+    """With which at least one of the bounds may be wrong, over the accountant's own randomness: a union bound.
+
+    q for the tests behind the guarantee, and the pointwise probability once for each upper and each lower end: two for each point
+    of the profile, which covers both directions, and two for the guarantee's lower ends. 0 without samples. A verified
+    guarantee has its q inside δ; here it is counted again, for the points that no test stands behind.
+    """
+    sampling = data.evidence.sampling
+    if sampling is None:
+        return 0.0
+    ends = 2 * len(data.profile) + 2
+    return min(1.0, sampling.total_probability + ends * sampling.pointwise_failure_probability)
+
+
+def _larger(mus: list[float | None]) -> float | None:
+    """The larger of two bounds, where None is no bound at all."""
+    found = [mu for mu in mus if mu is not None]
+    return max(found) if len(found) == len(mus) else None
+
+
+def _resolved(delta: float) -> bool:
+    return RESOLVED[0] <= delta <= RESOLVED[1]

@@ -1,0 +1,192 @@
+"""What the guarantee means for an attacker, and the profile it follows from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.certificate.report import curves
+from pyaccount.certificate.report.page import (
+    Block,
+    Content,
+    Fact,
+    Facts,
+    Number,
+    Paragraph,
+    Section,
+    Table,
+    at_least,
+    at_most,
+    chosen,
+    estimate,
+    said,
+)
+from pyaccount.certificate.rounding import down, up
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.meaning import Meaning
+    from pyaccount.certificate.model import CertificateModel, ProfilePoint
+
+#: What an attacker tells apart, by adjacency: the first data set, the second one.
+HYPOTHESES = {
+    "add-remove": ("presence", "absence"),
+    "zero-out": ("presence", "absence"),
+    "replace-one": ("the original", "the substitute"),
+}
+
+#: With fewer points than this, or none at a small ε, the curves are coarse.
+ENOUGH_POINTS = 6
+
+
+def attack_section(data: CertificateModel, meaning: Meaning) -> Section:
+    """Bounds on every attack, with their pictures."""
+    presence, absence = HYPOTHESES[data.privacy.adjacency]
+    opening = (
+        f"An attacker sees everything the run releases, knows all other data, and wants to tell {presence} from {absence} of ",
+        *group_of(data),
+        ". Whatever the method and the means, these are upper bounds on success.",
+    )
+    blocks: list[Block] = [
+        Paragraph(opening),
+        *_notes(data, meaning),
+        Facts(_summary(meaning)),
+        _rates(meaning, presence, absence),
+        curves.attacks(meaning, presence, absence),
+        curves.trade_off(meaning, presence, absence),
+    ]
+    return Section("meaning", "What it means", tuple(blocks))
+
+
+def group_of(data: CertificateModel) -> Content:
+    """Who is protected together."""
+    unit = data.privacy
+    if unit.group_size == 1:
+        return (f"one {unit.unit}",)
+    return ("up to ", chosen(unit.group_size, f"{unit.unit}s"), f" {unit.unit}s")
+
+
+def _summary(meaning: Meaning) -> tuple[Fact, ...]:
+    comparison = meaning.gaussian
+    advantage = at_most(meaning.advantage, "difference of rates", "attack", 4)
+    accuracy = at_most(meaning.balanced_accuracy, "probability", "attack", 4)
+    rows = [
+        Fact("advantage", said(advantage), ("true-positive rate minus false-positive rate, at the attacker's best",)),
+        Fact("balanced accuracy", said(accuracy), ("share of right answers when both cases are equally likely",)),
+    ]
+    across = _range(comparison.first_epsilon, comparison.last_epsilon)
+    gauss = "δ(ε) is at most that of N(μ, 1) against N(0, 1)"
+    for label, mu, note in (
+        (
+            "at the points",
+            comparison.mu_at_points,
+            (f"{gauss} at each ε of the profile; between them nothing is claimed",),
+        ),
+        ("within range", comparison.mu_within_range, (f"{gauss}, ", *across, "; outside nothing is claimed")),
+    ):
+        content = ("none suffices",) if mu is None else said(at_most(mu, "μ", "gaussian", 4))
+        rows.append(Fact(f"Gaussian μ, {label}", content, note))
+    lower = at_least(comparison.mu_lower, "μ", "gaussian", 4)
+    rows.append(Fact("Gaussian μ, lower end", said(lower), ("the run is not μ-GDP for any smaller μ",)))
+    return tuple(rows)
+
+
+def _range(first: float, last: float) -> Content:
+    # Rounded inwards: what holds on the range holds on a part of it.
+    ends = (Number(up(first, 4), "nats", "exact", "grid"), Number(down(last, 4), "nats", "exact", "grid"))
+    return ("for ε from ", ends[0], " to ", ends[1], " nats")
+
+
+def _rates(meaning: Meaning, presence: str, absence: str) -> Table:
+    unit, symmetric = "rate", meaning.trade_off.symmetric
+    headings = ["false-positive rate", "true-positive rate at most" + ("" if symmetric else f", telling {presence}")]
+    if not symmetric:
+        headings.append(f"true-positive rate at most, telling {absence}")
+    rows = []
+    for rate in meaning.rates:
+        cells: list[Content] = [
+            (chosen(rate.false_positive_rate, unit, "rates"),),
+            (at_most(rate.presence, unit, "attack", 4),),
+        ]
+        if not symmetric:
+            cells.append((at_most(rate.absence, unit, "attack", 4),))
+        rows.append(tuple(cells))
+    return Table(("Attacks that are seldom wrong.",), tuple(headings), tuple(rows))
+
+
+def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
+    notes: list[Block] = []
+    if meaning.failure_probability > 0.0:
+        failure = at_most(meaning.failure_probability, "probability", "histogram", 2)
+        text = "The profile was sampled: all bounds of this section hold together, except with a probability of "
+        notes.append(Paragraph((text, *said(failure), " over the accountant's own randomness.")))
+    if meaning.points < ENOUGH_POINTS or meaning.gaussian.first_epsilon > 0.1 * data.guarantee.epsilon:
+        text = (
+            "The profile of this certificate has few points, or none at small ε, so the bounds here are valid but loose: "
+            "name more values in accounting.profile, zero among them, for sharper ones."
+        )
+        notes.append(Paragraph((text,)))
+    return notes
+
+
+def profile_section(data: CertificateModel) -> Section:
+    """δ over ε: picture and table."""
+    if not data.profile:
+        only = Paragraph(("The document asks for no profile beyond the guarantee itself.",))
+        return Section("profile", "Privacy profile", (only, curves.profile(data)))
+    return Section("profile", "Privacy profile", (curves.profile(data), _profile(data)))
+
+
+def _profile(data: CertificateModel) -> Table:
+    sampling = data.evidence.sampling
+    remove = {point.epsilon: point for point in data.directions.remove.profile}
+    add = {point.epsilon: point for point in data.directions.add.profile}
+    headings: tuple[str, ...]
+    if sampling is None:
+        headings = ("ε (nats)", "δ at most", "δ at least", "remove: δ at most", "add: δ at most")
+        caption: Content = ("δ is a probability; the larger direction counts.",)
+    else:
+        headings = (
+            "ε (nats)",
+            "δ at most",
+            "δ at least",
+            "estimate",
+            "standard error",
+            "remove: estimate",
+            "add: estimate",
+        )
+        failure = at_most(sampling.pointwise_failure_probability, "probability", "test", 2)
+        caption = ("δ is a probability; each bound fails with probability ", *said(failure), ".")
+    rows = []
+    for point in data.profile:
+        ends: list[Content] = [
+            (chosen(point.epsilon, "nats", "grid"),),
+            (at_most(point.delta, "probability", _origin(data), 4),),
+            (at_least(point.delta_lower, "probability", _origin(data), 4),),
+        ]
+        sides = (remove.get(point.epsilon), add.get(point.epsilon))
+        if sampling is None:
+            ends += [
+                _cell(None if side is None else at_most(side.delta, "probability", "composition", 4)) for side in sides
+            ]
+        else:
+            error = point.standard_error
+            ends += [
+                _cell(_guess(point)),
+                _cell(None if error is None else estimate(error, "probability", "samples", 2)),
+                *(_cell(_guess(side)) for side in sides),
+            ]
+        rows.append(tuple(ends))
+    return Table(caption, headings, tuple(rows))
+
+
+def _guess(point: ProfilePoint | None) -> Number | None:
+    if point is None or point.delta_estimate is None:
+        return None
+    return estimate(point.delta_estimate, "probability", "samples")
+
+
+def _cell(number: Number | None) -> Content:
+    return ("none",) if number is None else (number,)
+
+
+def _origin(data: CertificateModel) -> str:
+    return "composition" if data.evidence.sampling is None else "histogram"

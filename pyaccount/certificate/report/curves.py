@@ -1,0 +1,127 @@
+"""The pictures of a certificate: what is certified everywhere on them, not only at the points."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from pyaccount.certificate.gaussian import chord, hull
+from pyaccount.certificate.meaning import DIRECTIONS, upper_points
+from pyaccount.certificate.report.page import Figure
+from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis
+from pyaccount.certificate.rounding import up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyaccount.certificate.meaning import Meaning
+    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.certificate.tradeoff import Bound, TradeOff
+
+#: The smallest false-positive rate of the picture of attacks.
+LEAST_RATE = 1e-6
+
+
+def profile(data: CertificateModel) -> Figure:
+    """δ over ε: the certified upper bound of each direction at every ε, and the lower bounds at the points."""
+    points = {direction: upper_points(data, direction) for direction in DIRECTIONS}
+    remove, add = (hull(points[direction]) for direction in DIRECTIONS)
+    # The larger direction fills the picture; the other one may leave it at the bottom.
+    least = [max(a.delta, b.delta) for a, b in zip(remove[-1:], add[-1:], strict=True)]
+    floor = max([delta for delta in least if delta > 0.0] or [data.guarantee.delta * 1e-3, 1e-300]) / 10.0
+    lower = tuple((point.epsilon, point.delta_lower) for point in data.profile if point.delta_lower > floor)
+    same = remove == add
+    series = [
+        Series("both directions: at most" if same else "remove: at most", _chords(remove, floor), "first"),
+        Series("", _shown(points["remove"], floor), "first", markers=True, line=False),
+    ]
+    if not same:
+        series.append(Series("add: at most", _chords(add, floor), "second"))
+        series.append(Series("", _shown(points["add"], floor), "second", markers=True, line=False))
+    series.append(Series("at least", lower, "lower", markers=True, line=False))
+    last = max(remove[-1].epsilon, add[-1].epsilon) or 1.0
+    words = f"ε runs from {remove[0].epsilon:.4g} to {last:.4g} nats"
+    plot = Plot(
+        title="Privacy profile: δ over ε",
+        description=f"δ at most falls as ε grows; {words}. The table of the profile has the values.",
+        x=Axis("ε (nats)", 0.0, last),
+        y=log_axis("δ (probability)", [floor * 10.0]),
+        series=tuple(series),
+    )
+    caption = (
+        "Dots: δ at most and at least, at the ε of the table and of the guarantee. Lines: δ at most at every ε; between dots "
+        "nothing but convexity in e^ε is used.",
+    )
+    origin = "composition" if data.evidence.sampling is None else "histogram"
+    return Figure("profile-picture", plot, caption, origin)
+
+
+def trade_off(meaning: Meaning, presence: str, absence: str) -> Figure:
+    """The trade-off curve: false-negative rate at least, over the false-positive rate."""
+    curve = meaning.trade_off
+    series = [Series(_label(curve, presence), _errors(curve), "first")]
+    if not curve.symmetric:
+        series.append(Series(f"to tell {absence}", _errors(curve.swapped), "second"))
+    series.append(Series("perfect privacy", ((0.0, 1.0), (1.0, 0.0)), "reference"))
+    plot = Plot(
+        title="Trade-off curve: false-negative rate over false-positive rate",
+        description="No attack has errors below the curve. It lies below the straight line of perfect privacy, from (0, 1) to "
+        f"(1, 0); the widest gap between them is the advantage, {up(meaning.advantage, 3)} at most.",
+        x=Axis("false-positive rate", 0.0, 1.0),
+        y=Axis("false-negative rate, at least", 0.0, 1.0),
+        series=tuple(series),
+    )
+    return Figure("trade-off-picture", plot, ("No attack has a pair of error rates below the curve.",), "attack")
+
+
+def attacks(meaning: Meaning, presence: str, absence: str) -> Figure:
+    """The largest true-positive rate over the false-positive rate, where both are small."""
+    curve = meaning.trade_off
+    series = [Series(_label(curve, presence), _rates(curve), "first")]
+    if not curve.symmetric:
+        series.append(Series(f"to tell {absence}", _rates(curve.swapped), "second"))
+    guess = ((LEAST_RATE, LEAST_RATE), (1.0, 1.0))
+    series.append(Series("guessing", guess, "reference"))
+    plot = Plot(
+        title="Attacks: true-positive rate over false-positive rate, both logarithmic",
+        description="No attack has a true-positive rate above the curve. The table of attacks has the values.",
+        x=Axis("false-positive rate", LEAST_RATE, 1.0, log=True),
+        y=log_axis("true-positive rate, at most", [rate for one in series for _, rate in one.points]),
+        series=tuple(series),
+        legend="bottom right",
+    )
+    return Figure("attack-picture", plot, ("No attack is above the curve; the dotted line is guessing.",), "attack")
+
+
+def _label(curve: TradeOff, presence: str) -> str:
+    return "certified" if curve.symmetric else f"to tell {presence}"
+
+
+def _chords(corners: list[Bound], floor: float) -> tuple[tuple[float, float], ...]:
+    """The bound between the corners, on a grid fine enough to look smooth, as far down as `floor`."""
+    points = [(corners[0].epsilon, corners[0].delta)]
+    for left, right in pairwise(corners):
+        width = right.epsilon - left.epsilon
+        points += [
+            (left.epsilon + width * k / 24, chord(left, right, left.epsilon + width * k / 24)) for k in range(1, 24)
+        ]
+        points.append((right.epsilon, right.delta))
+    above = _shown(points, floor)
+    # Where the line leaves the picture, it does so at the bottom.
+    below = [(epsilon, floor) for epsilon, delta in points if delta <= floor][:1]
+    return (*above, *below)
+
+
+def _shown(points: Iterable[tuple[float, float]], floor: float) -> tuple[tuple[float, float], ...]:
+    return tuple((epsilon, delta) for epsilon, delta in points if delta > floor)
+
+
+def _errors(curve: TradeOff) -> tuple[tuple[float, float], ...]:
+    return tuple((alpha, 1.0 - rate) for alpha, rate in curve.vertices())
+
+
+def _rates(curve: TradeOff) -> tuple[tuple[float, float], ...]:
+    steps = 240
+    grid = [math.exp(math.log(LEAST_RATE) * (1.0 - k / steps)) for k in range(steps + 1)]
+    return tuple((alpha, curve.true_positive_rate(min(alpha, 1.0))) for alpha in grid)

@@ -1,0 +1,164 @@
+"""The proof of work: compositions, tests, the error budget, and what made the certificate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.certificate.report.page import (
+    Block,
+    Content,
+    Fact,
+    Facts,
+    Literally,
+    Paragraph,
+    Section,
+    Table,
+    at_least,
+    at_most,
+    chosen,
+    estimate,
+    exact,
+    said,
+)
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.model import CertificateModel, Composition, SamplingRecord, TestRecord
+
+
+def origin_of(data: CertificateModel) -> str:
+    """Where the guarantee comes from."""
+    if data.evidence.sampling is None:
+        return "composition"
+    # No test improved on the run without sampling.
+    return "contrast" if data.guarantee.kind == "deterministic" else "test"
+
+
+def evidence_section(data: CertificateModel) -> Section:
+    """How the numbers were reached."""
+    evidence = data.evidence
+    met = "met" if evidence.within_tolerance else "not met: the interval is proven all the same"
+    rows = [
+        Fact("engine", (evidence.engine,)),
+        Fact("relative tolerance", (chosen(evidence.tolerance, "relative width"),), (met,)),
+    ]
+    blocks: list[Block] = [Facts(tuple(rows))]
+    if evidence.compositions:
+        blocks.append(_compositions(evidence.compositions))
+    if evidence.sampling is not None:
+        blocks += _sampling(evidence.sampling)
+    if evidence.considered:
+        blocks.append(_considered(data))
+    return Section("evidence", "Evidence", tuple(blocks))
+
+
+def _compositions(compositions: list[Composition]) -> Table:
+    headings = ("direction", "bound", "question", "at least", "at most", "lattice (nats)", "transform", "tilt")
+    rows = []
+    for one in compositions:
+        unit = "nats" if one.question.startswith("ε") else "probability"
+        length: Content = ("none",)
+        if one.transform_length:
+            length = (exact(one.transform_length, "points", "record"),)
+        spacing: Content = (exact(one.spacing, "nats", "record", 3),) if one.spacing else ("none",)
+        rows.append(
+            (
+                (one.direction,),
+                (one.bound,),
+                (Literally(one.question),),
+                (at_least(one.lower, unit, "composition"),),
+                (at_most(one.upper, unit, "composition"),),
+                spacing,
+                length,
+                (exact(one.tilt, "per nat", "record", 4),),
+            )
+        )
+    return Table(("Compositions: each answer in the unit of its question.",), headings, tuple(rows), words=3)
+
+
+def _sampling(sampling: SamplingRecord) -> list[Block]:
+    sources = {
+        "document": "fixed in the document, before any result was seen",
+        "system": "from the operating system's entropy",
+    }
+    facts = [
+        Fact("verification", (sampling.verification,)),
+        Fact("samples", (exact(sampling.samples, "samples", "record"),), ("in all, the pilot's included",)),
+        Fact("seed", (Literally(str(sampling.seed)),), (sources[sampling.seed_source],)),
+        Fact(
+            "failure, all tests",
+            said(at_most(sampling.total_probability, "probability", "test", 2)),
+            ("probability of certifying something false",),
+        ),
+    ]
+    return [Facts(tuple(facts)), *([_tests(sampling.tests)] if sampling.tests else [])]
+
+
+def _tests(tests: list[TestRecord]) -> Table:
+    headings = ("direction", "result", "σ", "δ below", "at ε", "samples", "log capital", "needed", "cap", "stretch")
+    rows = tuple(
+        (
+            (test.direction,),
+            ("accepted" if test.accepted else "rejected",),
+            (exact(test.noise_multiplier, "clip norms", "test"),),
+            (exact(test.threshold, "probability", "test", 4),),
+            (exact(test.epsilon, "nats", "test"),),
+            (exact(test.samples, "samples", "record"),),
+            (exact(test.log_capital, "nats", "record", 4),),
+            (exact(test.log_target, "nats", "record", 4),),
+            (exact(test.cap, "probability", "record", 3),),
+            (exact(test.proposal.stretch, "factor", "record", 3),),
+        )
+        for test in tests
+    )
+    caption = (
+        "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, capital as a natural logarithm."
+    )
+    return Table((caption,), headings, rows, words=2)
+
+
+def _considered(data: CertificateModel) -> Table:
+    rows = tuple(
+        (
+            (one.matrix,),
+            (exact(one.bands, "bands", "document"),),
+            (estimate(one.noise_multiplier_estimate, "clip norms", "samples", 5),),
+            (estimate(one.prefix_sum_mse_estimate, "squared clip norms", "samples", 6),),
+        )
+        for one in data.evidence.considered
+    )
+    headings = ("matrix", "bands", "σ estimate", "prefix-sum MSE estimate")
+    return Table(("Considered before the choice, by estimates.",), headings, rows, words=1)
+
+
+def budget_section(data: CertificateModel) -> Section:
+    """The error budget, line by line."""
+    budget = data.evidence.error_budget
+    labels = list(dict.fromkeys(line.direction for line in budget))
+    rows = []
+    for source in dict.fromkeys(line.source for line in budget):
+        found = {line.direction: line.contribution for line in budget if line.source == source}
+        cells: list[Content] = [(source,)]
+        for label in labels:
+            value = found.get(label)
+            cells.append(("none",) if value is None else (at_most(value, "δ (or as the line says)", "budget", 2),))
+        rows.append(tuple(cells))
+    caption = (
+        "What each source contributes to the upper end of the guarantee, in units of δ unless the line says otherwise."
+    )
+    headings = ("source", *(f"{label}: at most" for label in labels))
+    opening = Paragraph(("Every source of error is already inside the bounds above, on the safe side.",))
+    return Section("budget", "Error budget", (opening, Table((caption,), headings, tuple(rows), words=1)))
+
+
+def provenance_section(data: CertificateModel) -> Section:
+    """What made the certificate, and from what."""
+    rows = [
+        Fact("document", (Literally(data.document_sha256),), ("SHA-256 of its canonical JSON",)),
+        *(Fact(name, (Literally(number),), ("version",)) for name, number in data.versions.items()),
+    ]
+    sampling = data.evidence.sampling
+    if sampling is not None:
+        rows.append(Fact("seed", (Literally(str(sampling.seed)),), ("of all samples",)))
+    rows.append(Fact("created", (Literally(data.created),), ("UTC",)))
+    rows.append(Fact("format", (Literally(f"{data.kind}, version {data.pyaccount}"),)))
+    return Section("provenance", "Provenance", (Facts(tuple(rows)),))

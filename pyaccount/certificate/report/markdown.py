@@ -1,0 +1,106 @@
+"""The report as Markdown, for pull requests and model cards: GitHub's tables, task lists and footnotes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pyaccount.certificate.report.origins import ORIGINS
+from pyaccount.certificate.report.page import (
+    DIRECTIONS,
+    Checklist,
+    Code,
+    Entry,
+    Facts,
+    Figure,
+    Literally,
+    Number,
+    Paragraph,
+    Table,
+    origins_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyaccount.certificate.report.page import Block, Content, Fact, Page
+
+#: What Markdown gives a meaning to wherever it stands: emphasis, code, links, tables, mathematics, mentions, issues, addresses.
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$@#]|:(?=//)|(?<=www)\.")
+
+
+def markdown(page: Page) -> str:
+    """The page. Pictures are left out: their tables say the same."""
+    verdict = {None: "", True: " — holds", False: " — **does not hold**"}[page.holds]
+    parts = [f"# {page.title}: {text(page.name)}{verdict}", f"> {text(page.statement)}", _facts(page.headline)]
+    for section in page.sections:
+        blocks = [written for block in section.blocks if (written := _block(block))]
+        parts += [f"## {section.title}", *blocks]
+    used = dict.fromkeys(number.direction for number in page.numbers())
+    meanings = "; ".join(f"*{name}*: {DIRECTIONS[name]}" for name in used)
+    parts += ["## Notes", f"How numbers are meant: {meanings}."]
+    parts.append("\n".join(f"[^{name}]: {text(ORIGINS[name])}" for name in page.origins()))
+    return "\n\n".join(parts) + "\n"
+
+
+def text(written: str) -> str:
+    """Text that is read as itself: nothing in it is markup, and it stays on one line."""
+    line = " ".join(written.split())
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # A digit cannot be escaped, the full stop or bracket after it can.
+    line = re.sub(r"^(\d+)([.)])", r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", line))
+    return f"\\{line}" if line[:1] in ("-", "+", "=") else line
+
+
+def _block(block: Block) -> str:  # noqa: PLR0911 - one for each kind of block
+    match block:
+        case Facts():
+            return _facts(block.rows)
+        case Paragraph():
+            return _content(block.content) + _marks(block)
+        case Table():
+            cells = [[_content(cell) for cell in row] for row in block.rows]
+            aligned = ["---" if k < block.words else "---:" for k in range(len(block.headings))]
+            rows = [[text(heading) for heading in block.headings], aligned, *cells]
+            return f"{_content(block.caption)}{_marks(block)}\n\n{_rows(rows)}"
+        case Checklist():
+            return "\n".join(f"- [ ] {text(item)}" for item in block.items)
+        case Entry():
+            return f"### {text(block.title)} ({text(block.tag)})\n\n{_facts(block.rows)}"
+        case Code():
+            # A fence longer than any inside.
+            longest = max((len(run) for run in re.findall(r"`+", block.text)), default=0)
+            fence = "`" * max(3, longest + 1)
+            return f"{fence}{block.language}\n{block.text.rstrip()}\n{fence}"
+        case Figure():
+            return ""
+
+
+def _facts(rows: Iterable[Fact]) -> str:
+    lines = [["", "", ""], ["---", "---", "---"]]
+    lines += [[text(row.label), _content(row.content) + _marks(row), _content(row.note)] for row in rows]
+    return _rows(lines)
+
+
+def _rows(rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+
+
+def _content(content: Content) -> str:
+    return "".join(_inline(part) for part in content)
+
+
+def _inline(part: str | Number | Literally) -> str:
+    match part:
+        case Number():
+            return part.text
+        case Literally():
+            return f"`{part.text}`" if re.fullmatch(r"[\w .,:+()=-]+", part.text) else text(part.text)
+        case _:
+            # Spaces at the ends join text and numbers.
+            inner = part.strip(" ")
+            return part.replace(inner, text(inner)) if inner else part
+
+
+def _marks(part: Fact | Block) -> str:
+    return "".join(f"[^{name}]" for name in origins_of(part))

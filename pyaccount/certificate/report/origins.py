@@ -1,0 +1,25 @@
+"""Where the numbers of a report come from: the notes at its end."""
+
+from __future__ import annotations
+
+ORIGINS: dict[str, str] = {
+    "document": "Written in the document, or following from what it says.",
+    "solved": "Found by solving for the document's blank; the claim is certified with this very value.",
+    "grid": "The grid on which the profile is told: the document's, or shares of the certified ε.",
+    "rates": "Rates at which reports state attacks, the same in every report.",
+    "composition": "Composition of the rounds' dominating pairs (or convex bounds), bounded from above and from below; the "
+    "evidence lists each composition, the error budget each source of error.",
+    "test": "A randomised test on samples of the privacy loss; the evidence lists each test.",
+    "histogram": "Bounds read off histograms of sampled privacy losses, each with the pointwise failure probability of the "
+    "evidence.",
+    "samples": "The mean of samples: an estimate, on which no bound here rests.",
+    "attack": "Follows from the certified points of the profile: with δ₁ at ε in the direction remove and δ₂ in the direction "
+    "add, every test has TPR ≤ e^ε·FPR + δ₁ and TPR ≤ 1 − e^(−ε)(1 − δ₂ − FPR), its true- and false-positive rates.",
+    "gaussian": "The profile compared with that of one Gaussian mechanism, N(μ, 1) against N(0, 1).",
+    "contrast": "The same run analysed without the randomness of its batches.",
+    "lemma": "The black-box lemma for groups, applied to the guarantee for one record.",
+    "matrix": "Computed from the strategy matrix in double precision.",
+    "budget": "Bounded beside the computation that makes the error, on the safe side.",
+    "record": "Recorded while the certificate was made.",
+    "amplification": "The theorem on amplification by sampling named here, in closed form.",
+}

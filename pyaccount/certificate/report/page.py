@@ -1,0 +1,210 @@
+"""The report as data: sections of blocks, and numbers that know their unit, their direction and where they come from.
+
+HTML and Markdown render these; neither looks at a certificate, and neither formats a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pyaccount.certificate.report.plot import Plot
+from pyaccount.certificate.rounding import down, nearest, plain, up
+
+Direction = Literal["at most", "at least", "estimate", "exact", "chosen"]
+
+#: What a direction claims, for the legend.
+DIRECTIONS: dict[Direction, str] = {
+    "at most": "an upper bound, rounded up",
+    "at least": "a lower bound, rounded down",
+    "estimate": "not a bound, rounded to the nearest",
+    "exact": "counted, recorded, or computed in double precision; rounded to the digits shown",
+    "chosen": "stated in the document or fixed before anything was computed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as people read it. `text` is rounded in its direction; `origin` is a key of `origins.ORIGINS`."""
+
+    text: str
+    unit: str
+    direction: Direction
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literally:
+    """Text as a machine wrote it: a path, a hash, a version."""
+
+    text: str
+
+
+Inline = str | Number | Literally
+Content = tuple[Inline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A labelled statement, and a note on it."""
+
+    label: str
+    content: Content
+    note: Content = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Labelled statements, one below the other."""
+
+    rows: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph of text."""
+
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table. `words` says how many columns, from the left, hold words."""
+
+    caption: Content
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Content, ...], ...]
+    words: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """What somebody has to check."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something with a title of its own: a theorem, a phase."""
+
+    title: str
+    tag: str
+    rows: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture, with words for those who do not see it. `origin` says where its numbers come from."""
+
+    name: str
+    plot: Plot
+    caption: Content
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text in a language of its own."""
+
+    text: str
+    language: str
+
+
+Block = Facts | Paragraph | Table | Checklist | Entry | Figure | Code
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section. `name` is what links to it say."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The whole report."""
+
+    title: str
+    name: str
+    #: None where nothing was claimed.
+    holds: bool | None
+    statement: str
+    headline: tuple[Fact, ...]
+    sections: tuple[Section, ...]
+
+    def numbers(self) -> Iterator[Number]:
+        """Every number of the page, in the order of reading."""
+        for fact in self.headline:
+            yield from _of(fact)
+        for section in self.sections:
+            for block in section.blocks:
+                yield from _of(block)
+
+    def origins(self) -> tuple[str, ...]:
+        """The origins that the page refers to, in the order of reading."""
+        found: dict[str, None] = {}
+        for fact in self.headline:
+            found.update(dict.fromkeys(origins_of(fact)))
+        for section in self.sections:
+            for block in section.blocks:
+                found.update(dict.fromkeys(origins_of(block)))
+        return tuple(found)
+
+
+def origins_of(part: Fact | Block) -> tuple[str, ...]:
+    """Where the numbers of a part come from, in the order of reading."""
+    first = (part.origin,) if isinstance(part, Figure) else ()
+    return tuple(dict.fromkeys((*first, *(number.origin for number in _of(part)))))
+
+
+def _of(part: Fact | Block) -> Iterator[Number]:
+    contents: list[Content] = []
+    match part:
+        case Fact():
+            contents += [part.content, part.note]
+        case Facts() | Entry():
+            contents += [content for row in part.rows for content in (row.content, row.note)]
+        case Table():
+            contents += [part.caption, *(cell for row in part.rows for cell in row)]
+        case Paragraph():
+            contents.append(part.content)
+        case Figure():
+            contents.append(part.caption)
+        case Checklist() | Code():
+            pass
+    yield from (inline for content in contents for inline in content if isinstance(inline, Number))
+
+
+def at_most(value: float, unit: str, origin: str, digits: int = 6) -> Number:
+    """An upper bound."""
+    return Number(up(value, digits), unit, "at most", origin)
+
+
+def at_least(value: float, unit: str, origin: str, digits: int = 6) -> Number:
+    """A lower bound."""
+    return Number(down(value, digits), unit, "at least", origin)
+
+
+def estimate(value: float, unit: str, origin: str, digits: int = 4) -> Number:
+    """No bound."""
+    return Number(nearest(value, digits), unit, "estimate", origin)
+
+
+def exact(value: float, unit: str, origin: str, digits: int = 6) -> Number:
+    """A number that is what it says."""
+    return Number(nearest(value, digits), unit, "exact", origin)
+
+
+def chosen(value: float, unit: str, origin: str = "document") -> Number:
+    """A number that somebody chose, as short as it can be said."""
+    return Number(plain(value) if isinstance(value, float) else str(value), unit, "chosen", origin)
+
+
+def said(number: Number) -> Content:
+    """A number with its direction in words before it."""
+    words = {"at most": "at most ", "at least": "at least ", "estimate": "about "}
+    return (words.get(number.direction, ""), number)

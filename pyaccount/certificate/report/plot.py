@@ -1,0 +1,165 @@
+"""Pictures of curves as data and as SVG: axes, ticks, lines. No script, no font and no colour of their own.
+
+Colours are classes that the page's style gives meaning to, so that a picture follows the page into the dark; lines differ in
+their dashes too, for those who see no colours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from markupsafe import escape
+
+#: The size of a picture in its own units, and the room around its axes.
+WIDTH, HEIGHT = 640, 400
+LEFT, RIGHT, TOP, BOTTOM = 72, 18, 16, 62
+
+#: How a line looks: the first and second direction, something to compare with, lower bounds.
+Style = Literal["first", "second", "reference", "lower"]
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis from `low` to `high`, with a logarithmic scale or without."""
+
+    label: str
+    low: float
+    high: float
+    log: bool = False
+
+    def share(self, value: float) -> float:
+        """Where on the axis a value stands, 0 to 1; what lies outside is moved to the end."""
+        if self.log:
+            low, high = math.log(self.low), math.log(self.high)
+            place = (math.log(max(value, self.low)) - low) / (high - low)
+        else:
+            place = (value - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, place))
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Round values with their labels: about six."""
+        if self.log:
+            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+            stride = max(1, math.ceil((last - first) / 6))
+            # From the top, which is where a probability ends.
+            return [(10.0**k, _power(k)) for k in range(last, first - 1, -stride)]
+        width = self.high - self.low
+        rough = width / 6.0
+        size = 10.0 ** math.floor(math.log10(rough))
+        step = next(size * factor for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if size * factor >= rough)
+        count = math.floor(width / step + 1e-9)
+        return [(self.low + k * step, f"{self.low + k * step:.6g}") for k in range(count + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line through points, or the points alone."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+    style: Style
+    markers: bool = False
+    line: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Curves on axes. `title` and `description` are its words for those who do not see it."""
+
+    title: str
+    description: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    #: The corner that the curves leave free for the legend.
+    legend: Literal["top right", "bottom right", "bottom left", "top left"] = "top right"
+
+
+def svg(plot: Plot, name: str) -> str:
+    """The picture as an SVG element; `name` makes its identifiers unique in a page."""
+    parts = [
+        f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{escape(name)}-t {escape(name)}-d" '
+        'xmlns="http://www.w3.org/2000/svg">',
+        f'<title id="{escape(name)}-t">{escape(plot.title)}</title>',
+        f'<desc id="{escape(name)}-d">{escape(plot.description)}</desc>',
+        *_axes(plot),
+    ]
+    for series in plot.series:
+        places = [_place(plot, point) for point in series.points]
+        if series.line and len(places) > 1:
+            parts.append(f'<polyline class="line {series.style}" points="{_path(places)}"/>')
+        if series.markers or (series.line and len(places) == 1):
+            parts += [f'<circle class="marker {series.style}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in places]
+    return "\n".join([*parts, *_legend(plot), "</svg>"])
+
+
+def _place(plot: Plot, point: tuple[float, float]) -> tuple[float, float]:
+    x = LEFT + plot.x.share(point[0]) * (WIDTH - LEFT - RIGHT)
+    y = HEIGHT - BOTTOM - plot.y.share(point[1]) * (HEIGHT - TOP - BOTTOM)
+    return x, y
+
+
+def _path(places: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+def _axes(plot: Plot) -> list[str]:
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    parts = []
+    for value, label in plot.x.ticks():
+        x = LEFT + plot.x.share(value) * (right - LEFT)
+        parts.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{bottom}"/>')
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 26}" text-anchor="middle">{escape(label)}</text>')
+    for value, label in plot.y.ticks():
+        y = bottom - plot.y.share(value) * (bottom - TOP)
+        parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="tick" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(label)}</text>')
+    middle_x, middle_y = (LEFT + right) / 2, (TOP + bottom) / 2
+    parts.append(f'<polyline class="axis" points="{LEFT},{TOP} {LEFT},{bottom} {right},{bottom}"/>')
+    parts.append(
+        f'<text class="label" x="{middle_x}" y="{HEIGHT - 10}" text-anchor="middle">{escape(plot.x.label)}</text>'
+    )
+    parts.append(
+        f'<text class="label" transform="translate(16 {middle_y}) rotate(-90)" text-anchor="middle">'
+        f"{escape(plot.y.label)}</text>"
+    )
+    return parts
+
+
+def _legend(plot: Plot) -> list[str]:
+    shown = [series for series in plot.series if series.label]
+    if not shown:
+        return []
+    across = plot.legend.endswith("right")
+    x = WIDTH - RIGHT - 10 if across else LEFT + 14
+    y = TOP + 16 if plot.legend.startswith("top") else HEIGHT - BOTTOM - 12 - 20 * (len(shown) - 1)
+    # The words start at the swatch on the left, and end at it on the right.
+    text, anchor = (x - 38, "end") if across else (x + 38, "start")
+    swatch = (x - 28, x) if across else (x, x + 28)
+    parts = []
+    for k, series in enumerate(shown):
+        height = y + 20 * k
+        if series.line:
+            parts.append(
+                f'<line class="line {series.style}" x1="{swatch[0]}" y1="{height - 4}" x2="{swatch[1]}" y2="{height - 4}"/>'
+            )
+        if series.markers:
+            parts.append(f'<circle class="marker {series.style}" cx="{sum(swatch) / 2:.1f}" cy="{height - 4}" r="3"/>')
+        parts.append(f'<text class="key" x="{text}" y="{height}" text-anchor="{anchor}">{escape(series.label)}</text>')
+    return parts
+
+
+def log_axis(label: str, values: Sequence[float], *, high: float = 1.0) -> Axis:
+    """A logarithmic axis up to `high` that shows all positive values: whole decades, one at least."""
+    least = min((value for value in values if value > 0.0), default=high / 10.0)
+    decade = math.floor(math.log10(least) + 1e-9)
+    return Axis(label, 10.0 ** min(decade, math.floor(math.log10(high)) - 1), high, log=True)
+
+
+def _power(exponent: int) -> str:
+    return {0: "1", -1: "0.1", 1: "10"}.get(exponent, f"10{str(exponent).translate(_SUPERSCRIPTS)}")

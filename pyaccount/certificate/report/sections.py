@@ -1,0 +1,249 @@
+"""A certificate as a report: what is claimed, for whom, with which noise, under which assumptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.certificate.meaning import meaning
+from pyaccount.certificate.report.attack import attack_section, group_of, profile_section
+from pyaccount.certificate.report.evidence import budget_section, evidence_section, origin_of, provenance_section
+from pyaccount.certificate.report.page import (
+    Block,
+    Checklist,
+    Code,
+    Content,
+    Entry,
+    Fact,
+    Facts,
+    Literally,
+    Number,
+    Page,
+    Paragraph,
+    Section,
+    at_least,
+    at_most,
+    chosen,
+    exact,
+    said,
+)
+from pyaccount.certificate.report.written import yaml_text
+from pyaccount.certificate.statement import NEIGHBOURS
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.model import CertificateModel, Contrast, Phase, Solved
+
+#: What the kinds of guarantee mean.
+KINDS = {
+    "deterministic": "deterministic: by proof and bounded arithmetic",
+    "verified": "verified by a randomised test whose failure is part of δ, for a run that takes place only because it passed",
+    "confidence": "confidence: true with the probability stated, over the accountant's own randomness",
+}
+
+#: What the directions compare.
+DIRECTIONS = {
+    "remove": "outcomes with the records against outcomes without them",
+    "add": "outcomes without the records against outcomes with them",
+}
+
+#: The blanks that are bounds themselves.
+PRIVACY_BLANKS = ("privacy.epsilon", "privacy.delta")
+
+
+def certificate_page(data: CertificateModel) -> Page:
+    """The report of a privacy certificate."""
+    found = meaning(data)
+    return Page(
+        title="Privacy certificate",
+        name=data.name,
+        holds=data.holds,
+        statement=data.statement,
+        headline=_headline(data),
+        sections=(
+            Section("guarantee", "The guarantee", (Facts(_guarantee(data)),)),
+            attack_section(data, found),
+            profile_section(data),
+            Section("mechanism", "The mechanism", _mechanism(data)),
+            Section("assumptions", "What must be true of the training run", _assumptions(data)),
+            Section("contrast", "The same run without sampling", (Facts(_contrasts(data)),)),
+            Section("theorems", "Theorems used", _theorems(data)),
+            evidence_section(data),
+            budget_section(data),
+            Section("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
+            provenance_section(data),
+        ),
+    )
+
+
+def _headline(data: CertificateModel) -> tuple[Fact, ...]:
+    guarantee, origin = data.guarantee, origin_of(data)
+    rows = [
+        Fact("ε at most", (at_most(guarantee.epsilon, "nats", origin),), ("nats",)),
+        Fact("δ at most", (at_most(guarantee.delta, "probability", origin),), ("probability",)),
+    ]
+    if data.noise_multiplier is not None:
+        rows.append(Fact("σ", (_noise(data, data.noise_multiplier),), ("clip norms",)))
+    unit = data.privacy
+    size = chosen(unit.group_size, f"{unit.unit}s")
+    rows.append(Fact("protects", (size, f" {unit.unit}{'s' if unit.group_size > 1 else ''}"), (unit.adjacency,)))
+    return tuple(rows)
+
+
+def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
+    guarantee, origin = data.guarantee, origin_of(data)
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    rows = [
+        Fact(
+            "ε",
+            _interval(guarantee.epsilon_lower, epsilon, "nats", origin),
+            ("nats, at δ = ", at_most(delta, "probability", origin)),
+        ),
+        Fact(
+            "δ",
+            _interval(guarantee.delta_lower, delta, "probability", origin),
+            ("probability, at ε = ", at_most(epsilon, "nats", origin)),
+        ),
+        Fact("kind", (KINDS[guarantee.kind],)),
+    ]
+    sampling = data.evidence.sampling
+    if guarantee.kind == "confidence":
+        failure = at_most(guarantee.failure_probability, "probability", "test", 2)
+        rows.append(Fact("fails with", said(failure), ("probability that the statement is false",)))
+    elif guarantee.kind == "verified" and sampling is not None:
+        inside = at_most(sampling.total_probability, "probability", "test", 2)
+        rows.append(Fact("test fails with", said(inside), ("probability, part of δ",)))
+    if sampling is None:
+        for direction, words in DIRECTIONS.items():
+            result = getattr(data.directions, direction)
+            interval = _interval(result.epsilon_lower, result.epsilon, "nats", origin)
+            rows.append(Fact(f"{direction}: ε", interval, (f"nats; {words}; the larger direction counts",)))
+    before, _, after = NEIGHBOURS[data.privacy.adjacency].partition("{group}")
+    rows.append(Fact("protects against", (before, *group_of(data), after), (f"adjacency {data.privacy.adjacency}",)))
+    if data.solved is not None:
+        rows.append(_solved(data, data.solved))
+    return tuple(rows)
+
+
+def _interval(lower: float, upper: float, unit: str, origin: str) -> Content:
+    return (*said(at_most(upper, unit, origin)), ", ", *said(at_least(lower, unit, origin)))
+
+
+def _solved(data: CertificateModel, solved: Solved) -> Fact:
+    """The blank and what filled it."""
+    origin = origin_of(data)
+    if solved.path in PRIVACY_BLANKS:
+        unit = "nats" if solved.path == "privacy.epsilon" else "probability"
+        smallest = "the smallest, rounded up" if data.evidence.sampling is None else "the smallest that was certified"
+        return Fact("solved", (Literally(solved.path), ": ", *said(at_most(solved.value, unit, origin))), (smallest,))
+    unit = _unit(solved.path)
+    beyond: Content = () if solved.fails_at is None else (exact(solved.fails_at, unit, "solved", 8), " fails")
+    return Fact("solved", (Literally(solved.path), " = ", exact(solved.value, unit, "solved", 8), f" {unit}"), beyond)
+
+
+def _unit(path: str) -> str:
+    units = {"multiplier": "clip norms", "iterations": "iterations", "group_size": "records"}
+    return units.get(path.rpartition(".")[2], "records in a batch")
+
+
+def _noise(data: CertificateModel, value: float) -> Number:
+    """σ: chosen, unless it was the blank."""
+    if data.solved is not None and data.solved.path.endswith("noise.multiplier") and data.solved.value == value:
+        return exact(value, "clip norms", "solved", 8)
+    return chosen(value, "clip norms")
+
+
+def _mechanism(data: CertificateModel) -> tuple[Block, ...]:
+    entries = [_phase(data, phase, k) for k, phase in enumerate(data.phases)]
+    return (Paragraph((data.noise_convention,)), *entries, *_utility(data))
+
+
+def _phase(data: CertificateModel, phase: Phase, index: int) -> Entry:
+    symbol = "σ" if phase.noise == "gaussian" else "Laplace scale b"
+    rows = [Fact(symbol, (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
+    rows.append(Fact("iterations", (_whole(data, phase.iterations, "iterations"),), ("of one run",)))
+    if phase.count != 1:
+        rows.append(Fact("runs", (chosen(phase.count, "runs"),)))
+    if phase.sampling_probability is not None:
+        given = {
+            "b-min-sep": "for an available record: conditional on availability",
+            "cyclic-poisson": "within the current part",
+            "user-b-min-sep": "for each record of an available user",
+        }.get(phase.sampler, "for each record in each iteration")
+        number = exact(phase.sampling_probability, "probability", "document")
+        rows.append(Fact("sampling probability", (number,), (given,)))
+    if phase.participation_rate is not None:
+        share = exact(phase.participation_rate, "participations per iteration", "document")
+        rows.append(Fact("participation rate", (share,), ("long-run participations of a record per iteration",)))
+    if phase.expected_batch_size is not None:
+        batch = exact(phase.expected_batch_size, "records per batch", "document")
+        rows.append(Fact("expected batch", (batch,), ("records, or draws where a record may be drawn several times",)))
+    if phase.distinct_records is not None:
+        distinct = exact(phase.distinct_records, "records per batch", "document")
+        rows.append(Fact("distinct records", (distinct,), ("expected in a batch",)))
+    matrix = phase.matrix
+    content: Content = ("identity: the noise of the iterations is independent",)
+    if matrix.kind != "identity":
+        width: Content = () if matrix.bands is None else (", ", exact(matrix.bands, "bands", "document"), " bands")
+        norm = exact(matrix.column_norm, "clip norms per clip norm", "matrix")
+        content = (matrix.kind, *width, ", largest column norm ", norm)
+        if matrix.buffers is not None:
+            content += (", ", exact(len(matrix.buffers.scales), "buffers", "document"), " buffers")
+    rows.append(Fact("matrix", content))
+    if matrix.sha256 is not None:
+        rows.append(Fact("matrix hash", (Literally(matrix.sha256),), ("SHA-256 of its entries",)))
+    title = phase.name or ("Training" if len(data.phases) == 1 else f"Phase {index + 1}")
+    return Entry(title, phase.sampler, tuple(rows))
+
+
+def _whole(data: CertificateModel, value: int, unit: str) -> Number:
+    solved = data.solved is not None and data.solved.path.endswith(unit) and data.solved.value == value
+    return exact(value, unit, "solved") if solved else chosen(value, unit)
+
+
+def _utility(data: CertificateModel) -> tuple[Block, ...]:
+    if data.utility is None:
+        return ()
+    rows = (
+        Fact(
+            "mean squared error",
+            (exact(data.utility.prefix_sum_mse, "squared clip norms", "matrix"),),
+            ("clip norm squared, mean over the iterations",),
+        ),
+        Fact("its root", (exact(data.utility.prefix_sum_rmse, "clip norms", "matrix"),), ("clip norms",)),
+        Fact("largest error", (exact(data.utility.max_error, "clip norms", "matrix"),), ("clip norms, one iteration",)),
+    )
+    return (Entry("Noise of the released prefix sums", "per coordinate", rows),)
+
+
+def _assumptions(data: CertificateModel) -> tuple[Block, ...]:
+    opening = "The guarantee is for a run of which all of this is true. Check each point against the training code."
+    return Paragraph((opening,)), Checklist(tuple(data.assumptions))
+
+
+def _contrasts(data: CertificateModel) -> tuple[Fact, ...]:
+    rows = [_contrast("not amplified: ε", data.unamplified, "contrast")]
+    if data.group_lemma is not None:
+        rows.append(_contrast("group lemma: ε", data.group_lemma, "lemma"))
+    return tuple(rows)
+
+
+def _contrast(label: str, contrast: Contrast, origin: str) -> Fact:
+    note: Content = ("nats, at δ = ", at_most(contrast.delta, "probability", origin), f"; {contrast.description}")
+    if contrast.epsilon is None:
+        return Fact(label, ("∞: it would need a δ for one record that is too small to resolve",), note)
+    return Fact(label, said(at_most(contrast.epsilon, "nats", origin)), note)
+
+
+def _theorems(data: CertificateModel) -> tuple[Block, ...]:
+    blocks: list[Block] = []
+    for one in data.reductions:
+        rows = [
+            Fact("theorem", (one.theorem,), ()),
+            Fact("source", (one.source,), ()),
+            Fact("pair", (one.pair,), ()),
+            Fact("rounds", (one.rounds,), ()),
+        ]
+        if one.remark:
+            rows.append(Fact("remark", (one.remark,), ()))
+        tag = "tight" if one.tight else "not tight"
+        blocks.append(Entry(f"{one.subject} ({one.path})", tag, tuple(rows)))
+    return tuple(blocks)

@@ -1,0 +1,35 @@
+"""A document as YAML again, for people: what it says, not how it was spelt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from pyaccount.certificate.rounding import plain
+
+
+class _Dumper(yaml.SafeDumper):
+    """Block style, keys in the document's order, numbers as people write them."""
+
+
+def _number(dumper: _Dumper, value: float) -> yaml.ScalarNode:
+    # YAML 1.1 takes 1e-5 for text; the document language reads it as the number that it is.
+    text = plain(value)
+    tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return dumper.represent_scalar(tag, text)
+
+
+def _list(dumper: _Dumper, value: list[Any]) -> yaml.SequenceNode:
+    # Lists of numbers, such as coefficients, stay on few lines.
+    short = not any(isinstance(item, dict | list) for item in value)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=short)
+
+
+_Dumper.add_representer(float, _number)
+_Dumper.add_representer(list, _list)
+
+
+def yaml_text(document: dict[str, Any]) -> str:
+    """The document as YAML text."""
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False)

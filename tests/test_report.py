@@ -1,0 +1,369 @@
+"""Reports: the same numbers in every form, rounded in their direction, and nothing in a certificate becomes markup."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from markdown_it import MarkdownIt
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.certificate.report import page_of, to_html, to_markdown
+from pyaccount.certificate.report.origins import ORIGINS
+from pyaccount.certificate.report.page import DIRECTIONS, Figure, Page
+from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis, svg
+from pyaccount.certificate.report.written import yaml_text
+
+ROOT = Path(__file__).parents[1]
+
+HOSTILE = (
+    "<script>window.owned = 1</script><img src=x onerror=alert(1)> \"'&amp; | a_b_ *c* `d` [e](http://f) "
+    "![g](h)\n# i ${{7*7}} www.j.k"
+)
+
+#: One certificate of each kind, by example and what makes it quick.
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "composed": ("cifar10-dp-sgd", ()),
+    "refuted": ("check-a-claim", ("privacy.epsilon=2",)),
+    "matrix": ("full-batch", ("accounting.profile=[1]",)),
+    "phases": ("count-and-train", ()),
+    "sampled": (
+        "production-b-min-sep",
+        (
+            *("training.iterations=64", "training.expected_batch_size=1_000_000", "accounting.seed=5"),
+            *("sampler.min_separation=8", "matrix.bands=8", "noise.multiplier=1.2"),
+            *("privacy.delta=1e-2", "privacy.epsilon=4"),
+        ),
+    ),
+    "confidence": (
+        "production-b-min-sep",
+        (
+            *("training.iterations=64", "training.expected_batch_size=1_000_000", "accounting.seed=5"),
+            *("sampler.min_separation=8", "matrix.bands=8", "noise.multiplier=1.2"),
+            *("privacy.delta=1e-2", "privacy.epsilon=solve"),
+        ),
+    ),
+    "substitution": ("fixed-size-replace-one", ()),
+    "group": ("group-level-poisson", ("privacy.group_size=3",)),
+}
+
+
+@cache
+def certificate(kind: str) -> pyaccount.Certificate:
+    example, changes = KINDS[kind]
+    return pyaccount.certify(ROOT / "examples" / f"{example}.yaml", overrides=changes)
+
+
+@cache
+def amplified() -> pyaccount.AmplificationCertificate:
+    return pyaccount.amplify(ROOT / "examples" / "one-draw.yaml")
+
+
+def hostile(kind: str) -> pyaccount.Certificate:
+    """The certificate with hostile text wherever text is free."""
+    data: dict[str, Any] = json.loads(certificate(kind).to_json())
+    for key in ("name", "statement", "noise_convention", "document_sha256", "created"):
+        data[key] = HOSTILE
+    data["assumptions"] = [HOSTILE, HOSTILE]
+    data["versions"] = {HOSTILE: HOSTILE}
+    data["document"] = {HOSTILE: {HOSTILE: [HOSTILE, 1e-5]}, "```": "```"}
+    data["unamplified"]["description"] = data["evidence"]["engine"] = HOSTILE
+    for reduction in data["reductions"]:
+        for key in ("path", "subject", "theorem", "source", "pair", "rounds", "remark"):
+            reduction[key] = HOSTILE if reduction[key] is not None else None
+    for phase in data["phases"]:
+        phase["name"] = phase["sampler"] = HOSTILE
+        if phase["matrix"]["kind"] != "identity":
+            phase["matrix"]["kind"] = phase["matrix"]["sha256"] = HOSTILE
+    for line in data["evidence"]["error_budget"]:
+        # Lines of one source stay together.
+        line["source"] = f"{line['source']} {HOSTILE}"
+    for composition in data["evidence"]["compositions"]:
+        composition["question"] = HOSTILE
+    if data["solved"] is not None:
+        data["solved"]["path"] = HOSTILE
+    return pyaccount.Certificate.from_json(json.dumps(data))
+
+
+def pages() -> list[Page]:
+    return [page_of(certificate(kind)) for kind in KINDS] + [page_of(amplified())]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "amplification"])
+def test_every_number_knows_its_unit_direction_and_origin(kind: str) -> None:
+    page = page_of(amplified() if kind == "amplification" else certificate(kind))
+    numbers = list(page.numbers())
+    assert len(numbers) > 20
+    for number in numbers:
+        assert number.direction in DIRECTIONS
+        assert number.origin in ORIGINS
+        assert number.unit
+        assert re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?|∞", number.text), number
+    assert {"at most", "chosen"} <= {number.direction for number in numbers}
+    written = to_markdown(amplified() if kind == "amplification" else certificate(kind))
+    for origin in page.origins():
+        assert f"[^{origin}]:" in written
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_forms_show_the_guarantee_rounded_in_its_direction(kind: str) -> None:
+    data = certificate(kind).data
+    facts = {fact.label: fact for block in page_of(certificate(kind)).sections[0].blocks for fact in block.rows}  # type: ignore[union-attr]
+    for label, upper, lower in (
+        ("ε", data.guarantee.epsilon, data.guarantee.epsilon_lower),
+        ("δ", data.guarantee.delta, data.guarantee.delta_lower),
+    ):
+        above, below = (part for part in facts[label].content if not isinstance(part, str))
+        assert (above.direction, below.direction) == ("at most", "at least")  # type: ignore[union-attr]
+        # A number given with few digits is shown as given: its double may lie a hair above.
+        assert Decimal(above.text) >= Decimal(repr(upper))
+        assert Decimal(below.text) <= Decimal(repr(lower))
+        for written in (certificate(kind).to_html(), certificate(kind).to_markdown()):
+            assert above.text in written
+            assert below.text in written
+
+
+def test_a_claim_that_fails_is_told_first() -> None:
+    html, markdown = certificate("refuted").to_html(), certificate("refuted").to_markdown()
+    assert '<p class="verdict fails">does not hold</p>' in html
+    assert markdown.startswith("# Privacy certificate: check-a-claim — **does not hold**\n")
+    assert '<p class="verdict holds">holds</p>' in certificate("composed").to_html()
+
+
+def test_sampled_certificates_say_with_what_probability_the_attacks_bounds_fail() -> None:
+    data = certificate("sampled").data
+    meaning = certificate("sampled").meaning
+    sampling = data.evidence.sampling
+    assert sampling is not None
+    one_each = sampling.pointwise_failure_probability * (2 * len(data.profile) + 2)
+    assert meaning.failure_probability == pytest.approx(sampling.total_probability + one_each, rel=1e-12)
+    assert "hold together, except with a probability of at most" in certificate("sampled").to_markdown()
+    assert certificate("composed").meaning.failure_probability == 0.0
+
+
+def test_a_coarse_profile_is_called_coarse() -> None:
+    assert "valid but loose" in certificate("matrix").to_markdown()
+    assert "valid but loose" not in certificate("composed").to_markdown()
+
+
+def test_both_directions_are_shown_where_they_differ_and_one_where_they_do_not() -> None:
+    assert "telling absence" in certificate("composed").to_markdown()
+    assert "telling" not in certificate("matrix").to_markdown()
+    # Under replace-one nobody is absent.
+    assert "the original from the substitute" in certificate("substitution").to_markdown()
+
+
+def test_reports_are_the_same_every_time_and_after_reading() -> None:
+    one = certificate("composed")
+    again = pyaccount.Certificate.from_json(one.to_json())
+    assert one.to_html() == again.to_html()
+    assert one.to_markdown() == again.to_markdown()
+
+
+@pytest.mark.parametrize("kind", ["composed", "sampled", "phases"])
+def test_nothing_in_a_certificate_becomes_html(kind: str) -> None:
+    html = to_html(hostile(kind))
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "&lt;script&gt;" in html
+    # What the template itself opens, and nothing else.
+    tags = set(re.findall(r"<([a-zA-Z]+)", html))
+    assert tags == set(re.findall(r"<([a-zA-Z]+)", to_html(certificate(kind))))
+    assert not re.search(r"\son\w+=", re.sub(r"&[a-z0-9#]+;[^<]*", "", html))
+
+
+def parse(markdown: str) -> list[Any]:
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(markdown)
+
+
+@pytest.mark.parametrize("kind", ["composed", "sampled", "phases"])
+def test_nothing_in_a_certificate_becomes_markdown(kind: str) -> None:
+    expected, found = parse(to_markdown(certificate(kind))), parse(to_markdown(hostile(kind)))
+
+    def inline(tokens: list[Any]) -> set[str]:
+        return {child.type for token in tokens for child in token.children or []}
+
+    assert inline(found) <= {"text", "em_open", "em_close", "strong_open", "strong_close", "code_inline", "softbreak"}
+    assert not [token for token in found if token.type.startswith("html")]
+    # The same tables with the same cells: no sign of the text ended one, or began another.
+    for kind_of_token in ("table_open", "td_open", "heading_open", "fence", "bullet_list_open", "blockquote_open"):
+        counts = [sum(token.type == kind_of_token for token in tokens) for tokens in (expected, found)]
+        if kind_of_token == "td_open" and kind == "composed":
+            # As many versions as the hostile certificate has: one instead of three; each row has three cells.
+            counts[0] -= 3 * (len(certificate(kind).data.versions) - 1)
+        if kind_of_token in ("table_open", "heading_open", "fence", "blockquote_open") or kind == "composed":
+            assert counts[0] == counts[1], kind_of_token
+    title = next(token for token in found if token.type == "inline")
+    words = "".join(child.content for child in title.children)
+    assert words == f"Privacy certificate: {' '.join(HOSTILE.split())} — holds"
+
+
+def test_the_document_is_shown_as_the_document_it_is() -> None:
+    for kind in KINDS:
+        document = certificate(kind).data.document
+        text = yaml_text(document)
+        assert pyaccount.load(yaml.safe_load(text.replace("1e-", "1.0e-"))) == pyaccount.load(document)
+    assert "delta: 1e-5\n" in yaml_text(certificate("composed").data.document)
+
+
+def scramble(value: Any, rng: random.Random) -> Any:
+    """The same structure with other numbers, now and then extreme ones; the model decides which are allowed."""
+    if isinstance(value, dict):
+        return {key: scramble(item, rng) for key, item in value.items()}
+    if isinstance(value, list):
+        return [scramble(item, rng) for item in value]
+    if not isinstance(value, float) or rng.random() < 0.5:
+        return value
+    # What may be a probability stays one.
+    small, large = [0.0, 5e-324, 1e-300, 1e-17, 0.5, 1.0 - 2**-53, 1.0], [3.0, 37.0, 709.5, 1e5, 1.7e308]
+    return rng.choice(small if value <= 1.0 else small + large)
+
+
+def test_any_certificate_that_can_be_read_can_be_reported() -> None:
+    rng, reported = random.Random(4), 0
+    texts = [certificate(kind).to_json() for kind in ("composed", "sampled", "phases")]
+    for _ in range(100):
+        try:
+            strange = pyaccount.Certificate.from_json(json.dumps(scramble(json.loads(rng.choice(texts)), rng)))
+        except pyaccount.CertificateError:
+            continue
+        page = page_of(strange)
+        assert all(re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?|∞", number.text) for number in page.numbers())
+        assert "nan" not in "".join(
+            svg(b.plot, b.name) for s in page.sections for b in s.blocks if isinstance(b, Figure)
+        )
+        reported += 1
+    assert reported > 20
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("accounting.profile=[]",),
+        ("privacy.epsilon=0", "privacy.delta=0.5"),
+        ("noise.multiplier=0.3", "privacy.epsilon=solve"),
+        ("privacy.delta=1e-200", "privacy.epsilon=solve"),
+        ("noise.multiplier=1000", "privacy.epsilon=solve", "privacy.delta=0.1"),
+    ],
+)
+def test_extreme_runs_have_reports(changes: tuple[str, ...]) -> None:
+    found = pyaccount.certify(ROOT / "examples" / "check-a-claim.yaml", overrides=changes)
+    assert "<polyline" in found.to_html()
+    assert "What it means" in found.to_markdown()
+    assert 0.0 <= found.meaning.advantage <= 1.0
+    # The bound on the advantage is at least the one that is known to be reached.
+    assert found.meaning.advantage >= max((point.delta_lower for point in found.data.profile), default=0.0)
+
+
+def test_axes_have_few_round_ticks_inside() -> None:
+    for low, high in ((0.0, 12.0), (0.0, 0.37), (0.0, 1.0), (0.0, 5000.0)):
+        ticks = Axis("", low, high).ticks()
+        assert 3 <= len(ticks) <= 8
+        assert all(low <= value <= high * (1 + 1e-12) for value, _ in ticks)
+    for values in ([1e-6, 1.0], [1e-280], [0.3], []):
+        axis = log_axis("", values)
+        ticks = axis.ticks()
+        assert 2 <= len(ticks) <= 8
+        assert ticks[0] == (1.0, "1")
+        assert axis.low <= min(values, default=1.0)
+    assert Axis("", 1e-4, 1.0, log=True).share(1e-2) == pytest.approx(0.5)
+
+
+def test_pictures_escape_and_put_points_where_they_belong() -> None:
+    axis = Axis("<x>", 0.0, 1.0)
+    drawn = svg(Plot("<t>", "<d>", axis, axis, (Series("<s>", ((0.0, 0.0), (1.0, 1.0)), "first"),)), "a")
+    assert "<x>" not in drawn
+    assert "&lt;s&gt;" in drawn
+    assert 'points="72.0,338.0 622.0,16.0"' in drawn
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = cli.run(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_command_writes_every_form(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = tmp_path / "a.cert.json"
+    certificate("composed").save(source)
+    for form, begin in (("html", "<!DOCTYPE html>"), ("markdown", "# Privacy"), ("json", "{"), ("text", "╭")):
+        code, out, err = run(capsys, "report", str(source), "--format", form)
+        assert (code, err) == (0, "")
+        assert out.lstrip().startswith(begin)
+    assert run(capsys, "report", str(source))[1] == certificate("composed").to_html()
+    for ending, form in (("html", "html"), ("md", "markdown"), ("json", "json"), ("txt", "text")):
+        target = tmp_path / f"out.{ending}"
+        assert run(capsys, "report", str(source), "-o", str(target)) == (0, "", "")
+        assert target.read_text(encoding="utf-8") == run(capsys, "report", str(source), "--format", form)[1]
+
+
+def test_certify_prints_reports_too(capsys: pytest.CaptureFixture[str]) -> None:
+    example = str(ROOT / "examples" / "check-a-claim.yaml")
+    assert run(capsys, "certify", example, "--format", "html")[1].lstrip().startswith("<!DOCTYPE html>")
+    assert run(capsys, "certify", example, "--format", "markdown", "--quiet")[1].startswith("# Privacy certificate")
+    assert "What it means" in run(capsys, "certify", example)[1]
+
+
+def test_amplification_certificates_have_reports(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = tmp_path / "draw.cert.json"
+    amplified().save(source)
+    code, out, _ = run(capsys, "report", str(source))
+    assert code == 0
+    assert out == amplified().to_html()
+    assert "What the draw does" in amplified().to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "not JSON"),
+        ("[]", "a JSON object is expected"),
+        ("{}", "not a certificate of format version 1"),
+        ('{"pyaccount": 1, "kind": "comparison", "rows": []}', "pyaccount compare --format markdown"),
+        ('{"pyaccount": 1, "privacy": {}}', "certify it first"),
+        ('{"pyaccount": 1, "kind": "amplification"}', "certify it first"),
+        ('{"pyaccount": 1, "kind": "amplification-certificate"}', "not a certificate of format version 1"),
+        ("[" * 100_000, "not JSON"),
+        ("pyaccount: 1\nname: yaml\n", "not JSON"),
+    ],
+)
+def test_what_is_no_certificate_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str, words: str
+) -> None:
+    source, target = tmp_path / "wrong.json", tmp_path / "out.html"
+    source.write_text(content, encoding="utf-8")
+    code, out, err = run(capsys, "report", str(source), "-o", str(target))
+    assert (code, out) == (2, "")
+    assert words in err
+    assert str(source) in err
+    assert "Traceback" not in err
+    assert not target.exists()
+
+
+def test_files_that_cannot_be_read_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    binary = tmp_path / "binary.json"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for source, words in ((binary, "not UTF-8"), (tmp_path, "directory"), (tmp_path / "nowhere", "No such file")):
+        code, out, err = run(capsys, "report", str(source))
+        assert (code, out) == (2, "")
+        assert words in err
+
+
+def test_only_reports_load_the_template_engine() -> None:
+    script = (
+        "import sys; from pyaccount import cli; cli.run(sys.argv[1:]); "
+        "print(sorted(set(sys.modules) & {'jinja2', 'markupsafe', 'numpy', 'scipy'}), file=sys.stderr)"
+    )
+    for arguments in (["--help"], ["certify", str(ROOT / "examples" / "check-a-claim.yaml")]):
+        done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+        assert done.stderr.splitlines()[-1] == "[]", arguments
