@@ -11,7 +11,9 @@
 //! | [`correlate`] | correlation with the matrix |
 //! | [`stream`] | random numbers as a function of seed and shard |
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
+//! | [`mechanism`] | what can be sampled, alone or together, and what is proven about its samples |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
+//! | [`value`] | what a sample is worth with other mechanisms composed |
 //! | [`wager`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
 
@@ -22,9 +24,11 @@ pub mod bins;
 pub mod correlate;
 pub mod histogram;
 pub mod lanes;
+pub mod mechanism;
 pub mod proposal;
 pub mod renewal;
 pub mod simulate;
 pub mod stream;
+pub mod value;
 pub mod vector;
 pub mod wager;
