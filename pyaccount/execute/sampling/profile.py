@@ -63,8 +63,10 @@ class Histogram:
         limits = sampler.limits(self.mechanism, self.direction, self.proposal, epsilon)
         # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
         shift, factor = 2.0 * limits.rounding, 1.0 + 4.0 * limits.rounding
-        _, above, square = self.losses.moments(epsilon - shift)
-        below, _, _ = self.losses.moments(epsilon + shift)
+        # Without the floor of the others' curve, which is added where it belongs: to the upper end and to the estimate.
+        others = self.mechanism.curves.get(self.direction)
+        _, above, square = self.losses.moments(epsilon - shift, others)
+        below, _, _ = self.losses.moments(epsilon + shift, others)
         above, below, square = above * factor, below / factor, square * factor * factor
         samples, cap = self.losses.samples, limits.cap
         log = math.log(FORMULAS / failure_probability)
@@ -72,13 +74,14 @@ class Histogram:
         middle = 0.5 * (above + below)
         error = math.sqrt(max(square - middle * middle, 0.0) / samples)
         if not math.isfinite(cap):
-            return Point(epsilon, 1.0, 0.0, middle, error)
+            return Point(epsilon, 1.0, 0.0, min(1.0, middle + limits.floor), error)
         # Each side of the empirical Bernstein bound has its own share of q: ln 2 more.
         margin = math.sqrt(2.0 * variance * (log + math.log(2.0)) / samples)
         margin += 7.0 * cap * (log + math.log(2.0)) / (3.0 * (samples - 1))
-        upper = min(above + margin, cap * _chernoff(above / cap, log / samples, upwards=True)) + limits.generator
+        upper = min(above + margin, cap * _chernoff(above / cap, log / samples, upwards=True))
+        upper += limits.generator + limits.floor
         lower = max(below - margin, cap * _chernoff(below / cap, log / samples, upwards=False)) - limits.generator
-        return Point(epsilon, min(1.0, upper), max(0.0, lower), middle, error)
+        return Point(epsilon, min(1.0, upper), max(0.0, lower), min(1.0, middle + limits.floor), error)
 
 
 def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:

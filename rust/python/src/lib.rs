@@ -271,6 +271,9 @@ fn answer_all(
 /// One curve: the rounds of one direction, the values of ε, and the relative tolerance.
 type CurveQuestion = (Vec<(Profile, u64)>, Vec<f64>, f64);
 
+/// The (lower, upper) points of a curve, and how many compositions they took.
+type CurveAnswer = (Vec<(f64, f64)>, usize);
+
 /// Several curves side by side: for each its (lower, upper) points and how many compositions they took.
 #[pyfunction]
 #[pyo3(signature = (questions, *, threads = 0, time_limit = None))]
@@ -279,7 +282,7 @@ fn curve_all(
     questions: Vec<CurveQuestion>,
     threads: usize,
     time_limit: Option<f64>,
-) -> PyResult<Vec<(Vec<(f64, f64)>, usize)>> {
+) -> PyResult<Vec<CurveAnswer>> {
     let questions: Vec<(Vec<Round>, Vec<f64>, f64)> =
         questions.into_iter().map(|(rounds, epsilons, tolerance)| (rounds_of(rounds), epsilons, tolerance)).collect();
     let curves: Vec<DeltaCurve> = door::enter(py, threads, time_limit, move |run| {
