@@ -105,6 +105,34 @@ def answer_all(
 ) -> list[Interval]:
     """Compose and answer: each question is (rounds with counts, epsilon, delta, relative tolerance), one of ε and δ None."""
 
+def curve_all(
+    questions: Sequence[tuple[Sequence[tuple[Profile, int]], Sequence[float], float]],
+    *,
+    threads: int = 0,
+    time_limit: float | None = None,
+) -> list[tuple[list[tuple[float, float]], int]]:
+    """δ at many ε: each question is (rounds with counts, ascending values of ε ≥ 0, relative tolerance).
+
+    Gives for each the (lower, upper) bounds and how often the rounds were composed.
+    """
+
+class ComposedCurve:
+    """D(x) = H_{e^x}(P₀‖Q₀) of what is composed with a sampled mechanism, as a table; see the core's `montecarlo::value`."""
+
+    floor: float
+    """What D has beyond the last node: it is taken out of the table and to be added to what samples estimate."""
+
+    gap: float
+    """The largest distance between the tables at a node, relative to the upper one."""
+
+    def __init__(
+        self, first: float, spacing: float, upper: Sequence[float], lower: Sequence[tuple[float, float]]
+    ) -> None:
+        """Nodes at `first`, `first + spacing`, …: upper bounds on D, and (lower, upper) bounds for a pair that D dominates."""
+
+    def at(self, x: float) -> tuple[float, float]:
+        """(at most max(D(x) − floor, 0), at least D(x) − floor)."""
+
 INSTRUCTION_SETS: list[str]
 """The instruction sets that sampling can use on this processor, the one that is used first."""
 
@@ -180,6 +208,10 @@ class Sampled:
     def bins(gram: Sequence[float], inner: int) -> Sampled:
         """Balls in bins, from the Gram matrix of the modes (divided by σ²), row by row; `inner` is the modes' length."""
 
+    @staticmethod
+    def together(parts: Sequence[tuple[Sampled, int]]) -> Sampled:
+        """Mechanisms that are sampled beside one another, each so many times, independently; one parameter for each."""
+
     def log_densities(
         self, outcomes: Sequence[Sequence[float]], direction: str = "replace"
     ) -> list[tuple[float, float]]:
@@ -195,13 +227,30 @@ class Sampled:
     def balanced_parameter(self, stretch: float) -> float:
         """The proposal parameter that keeps the cap smallest at this stretch."""
 
-    def bounds(self, direction: str, parameter: float, stretch: float, epsilon: float) -> tuple[float, float, float]:
-        """The cap of V, a bound on |E V − δ| from the generator, and a bound on each log density's rounding."""
+    @property
+    def plain_parameters(self) -> list[float]:
+        """The parameters of plain sampling, one for each mechanism."""
+
+    def balanced_parameters(self, stretch: float) -> list[float]:
+        """The parameters that keep the cap smallest at this stretch, one for each mechanism."""
+
+    def bounds(
+        self,
+        direction: str,
+        parameter: float | Sequence[float],
+        stretch: float,
+        epsilon: float,
+        curve: ComposedCurve | None = None,
+    ) -> tuple[float, float, float]:
+        """The cap of V, a bound on |E V − δ| from the generator, and a bound on each log density's rounding.
+
+        With a curve, V and δ are without its floor.
+        """
 
     def simulate(
         self,
         direction: str,
-        parameter: float,
+        parameter: float | Sequence[float],
         stretch: float,
         tables: Sequence[tuple[float, float, Sequence[tuple[float, float]]]],
         *,
@@ -211,6 +260,7 @@ class Sampled:
         count: int,
         threads: int,
         time_limit: float | None,
+        curve: ComposedCurve | None = None,
     ) -> tuple[list[list[tuple[list[float], float, float]]], LossHistogram | None]:
         """Run `count` shards from `first` with the streams of `key` = (seed, purpose, candidate, direction).
 
@@ -221,7 +271,7 @@ class Sampled:
     def probe(
         self,
         direction: str,
-        parameter: float,
+        parameter: float | Sequence[float],
         stretch: float,
         *,
         key: tuple[int, int, int, int],
@@ -241,5 +291,5 @@ class LossHistogram:
     def merged(self, other: LossHistogram) -> LossHistogram:
         """Both together; they must be of the same mechanism, direction, proposal and bins."""
 
-    def moments(self, epsilon: float) -> tuple[float, float, float]:
+    def moments(self, epsilon: float, curve: ComposedCurve | None = None) -> tuple[float, float, float]:
         """The sample mean of V at ε from below and from above, and the mean of V² from above."""

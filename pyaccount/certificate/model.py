@@ -179,6 +179,9 @@ class ProposalRecord(Record):
 
     parameter: Finite
     stretch: Finite
+    others: list[Finite] = Field(
+        default=[], description="The parameters of further sampled phases, where several are sampled together."
+    )
 
 
 class TestRecord(Record):
@@ -199,6 +202,21 @@ class TestRecord(Record):
     accepted: bool
 
 
+class ComposedCurveRecord(Record):
+    """The curve to which the phases that are not sampled compose, which weighs every sample."""
+
+    nodes: int = Field(description="Values of ε at which δ of the composed phases is bounded, for each direction.")
+    spacing: NonNegative = Field(
+        description="Between the nodes, in nats; δ is interpolated linearly in e^ε, which bounds it."
+    )
+    reach: NonNegative = Field(description="The nodes lie between −reach and reach.")
+    compositions: int = Field(description="Compositions behind the curve.")
+    floor: Probability = Field(description="At most this δ lies beyond the curve; it is added to every estimate.")
+    relative_gap: NonNegative = Field(
+        description="The largest relative distance between the bounds at a node, where δ is above a thousandth."
+    )
+
+
 class SamplingRecord(Record):
     """What was sampled."""
 
@@ -215,6 +233,9 @@ class SamplingRecord(Record):
         description="With which each lower end and each bound of each profile point may be wrong."
     )
     tests: list[TestRecord]
+    composed_curve: ComposedCurveRecord | None = Field(
+        default=None, description="Null where no phases are composed with the sampled ones."
+    )
 
 
 class ConsideredRecord(Record):

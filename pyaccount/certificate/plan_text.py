@@ -36,6 +36,12 @@ def print_plan(console: Console, plan: Plan, forecast: Forecast | None = None) -
         title = f"{path_text(reduction.path) or 'document'}: {reduction.subject}"
         console.print(Panel(grid, title=title, title_align="left"))
     console.print(f"engine     {plan.engine}", highlight=False)
+    if plan.mixed:
+        console.print(
+            "phases     those that are not sampled are composed into one curve δ(ε); every sample of the others' privacy loss is "
+            "weighed with it",
+            highlight=False,
+        )
     if plan.sampled:
         for line in plan.sampling_cost():
             console.print(f"cost       {line}", highlight=False)

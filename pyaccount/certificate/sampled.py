@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyaccount import _core
 from pyaccount.certificate.model import (
     BudgetLine,
+    ComposedCurveRecord,
     DirectionResult,
     Directions,
     EvidenceRecord,
@@ -19,11 +20,13 @@ from pyaccount.certificate.model import (
 )
 from pyaccount.certificate.numbers import Numbers, budget_lines, considered, ordered
 from pyaccount.errors import path_text
+from pyaccount.plan.reduction import DIRECTIONS
 
 if TYPE_CHECKING:
     from pyaccount.errors import Path
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.execute.sampling.execute import DirectionNumbers
+    from pyaccount.execute.sampling.others import Others
     from pyaccount.execute.sampling.profile import Point
     from pyaccount.execute.sampling.verify import Test
     from pyaccount.plan.plan import Plan
@@ -78,16 +81,29 @@ def _evidence(plan: Plan, evidence: SampledEvidence) -> EvidenceRecord:
     budget: list[BudgetLine] = []
     engine = plan.engine
     if evidence.kind == "deterministic":
-        # The unamplified Gaussian mechanism is what certifies; its directions are one.
-        engine = f"closed form (one Gaussian mechanism, not amplified), which no test improved on; {engine}"
-        budget += budget_lines(evidence.unamplified.directions["remove"], "both")
         last = {}
+        if evidence.others is None:
+            # The unamplified Gaussian mechanism is what certifies; its directions are one.
+            engine = f"closed form (one Gaussian mechanism, not amplified), which no test improved on; {engine}"
+            budget += budget_lines(evidence.fallback.directions["remove"], "both")
+        else:
+            engine = (
+                "composition with the participations of the sampled phases revealed, as bad as they can be, which no test "
+                f"improved on; {engine}"
+            )
+            for side in DIRECTIONS:
+                budget += budget_lines(evidence.fallback.directions[side], side)
     for direction, test in last.items():
         lines = {
             "failure of the tests: part of δ, or stated beside the guarantee": evidence.total_probability,
             "the generator: finite tail and grid of its normal numbers, rounding of its waiting times": test.limits.generator,
             "rounding of the recursion, as a shift of each log density in nats (inside the samples)": test.limits.rounding,
         }
+        if evidence.others is not None:
+            lines |= {
+                "loss of the composed phases beyond their curve, added to what samples estimate": test.limits.floor,
+                "largest relative distance of the composed curve's bounds (relative, inside the samples)": evidence.others.gap,
+            }
         budget += [
             BudgetLine(source=source, direction=direction, contribution=contribution)
             for source, contribution in lines.items()
@@ -107,9 +123,21 @@ def _evidence(plan: Plan, evidence: SampledEvidence) -> EvidenceRecord:
             total_probability=evidence.total_probability,
             pointwise_failure_probability=evidence.pointwise_probability,
             tests=[_test(test) for test in evidence.tests],
+            composed_curve=None if evidence.others is None else _curve(evidence.others),
         ),
         considered=considered(plan),
         error_budget=budget,
+    )
+
+
+def _curve(others: Others) -> ComposedCurveRecord:
+    return ComposedCurveRecord(
+        nodes=others.nodes,
+        spacing=others.spacing,
+        reach=others.reach,
+        compositions=others.compositions,
+        floor=others.floor,
+        relative_gap=others.gap,
     )
 
 
@@ -119,7 +147,9 @@ def _test(test: Test) -> TestRecord:
         noise_multiplier=test.noise_multiplier,
         epsilon=test.epsilon,
         threshold=test.threshold,
-        proposal=ProposalRecord(parameter=test.proposal.parameter, stretch=test.proposal.stretch),
+        proposal=ProposalRecord(
+            parameter=test.proposal.parameter, stretch=test.proposal.stretch, others=list(test.proposal.others)
+        ),
         cap=test.limits.cap,
         stakes=list(test.stakes),
         samples=test.samples,

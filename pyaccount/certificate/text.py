@@ -245,6 +245,15 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
         Text(f"{sampling.verification}, {sampling.samples} samples in all; seed {sampling.seed}, {origin}."),
         *([table] if sampling.tests else []),
     ]
+    curve = sampling.composed_curve
+    if curve is not None:
+        parts.insert(
+            0,
+            Text(
+                f"The other phases' curve: δ at {curve.nodes} values of ε out to ±{curve.reach:.4g}, from {curve.compositions} "
+                f"compositions; bounds within {up(curve.relative_gap, 2)} of each other, {up(curve.floor, 2)} beyond."
+            ),
+        )
     if data.evidence.considered:
         choice = Table(
             title="Considered, by estimates", title_justify="left", title_style="bold", box=None, padding=(0, 2)

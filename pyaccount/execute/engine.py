@@ -104,6 +104,22 @@ class Engine:
             answers.append(Answer(question, directions))
         return answers
 
+    def curves(
+        self, items: Sequence[tuple[tuple[Rounds, ...], Sequence[float], float]]
+    ) -> list[tuple[list[tuple[float, float]], int]]:
+        """Proven (lower, upper) bounds on δ at many ε: each item is (rounds, ascending ε ≥ 0, tolerance).
+
+        Gives with each curve how often its rounds were composed.
+        """
+        return _core.curve_all(
+            [
+                ([(self._profile(r.part), r.count) for r in rounds], list(epsilons), tolerance)
+                for rounds, epsilons, tolerance in items
+            ],
+            threads=self._threads,
+            time_limit=self._remaining(),
+        )
+
     def _profile(self, part: Part) -> _core.Profile:
         if part not in self._profiles:
             self._profiles[part] = part.build()

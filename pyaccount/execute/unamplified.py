@@ -1,4 +1,4 @@
-"""The contrast: the same training run if every record took part in every round."""
+"""The contrast: the same training run if every record took part in every round. And what holds without samples."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyaccount.plan.strategy import SLACK, strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.plan.plan import Plan
 
 
 def unamplified_bounds(document: Document) -> DirectedBounds:
@@ -22,17 +23,28 @@ def unamplified_bounds(document: Document) -> DirectedBounds:
     mixture is dominated by its worst component (joint quasi-convexity of the hockey stick), so this bounds the sampled
     run too.
     """
-    sensitivity = float(whole(document.privacy.group_size)) * (2 if document.privacy.adjacency == "replace-one" else 1)
-    parts = []
-    for body in document.bodies:
-        if isinstance(body.noise, Laplace):
-            part = laplace(sensitivity, number(body.noise.multiplier))
-            parts.append(tight(part, part, body.count * participations(body)))
-            continue
-        shift, count = _worst(document, body)
-        part = gaussian(sensitivity * shift, number(body.noise.multiplier))
-        parts.append(tight(part, part, count))
+    return combine([_revealed(document, body) for body in document.bodies], merge_gaussians=True)
+
+
+def unsampled_bounds(plan: Plan) -> DirectedBounds:
+    """What holds without a sample: the sampled phases with their participations revealed, the others as they are analysed."""
+    document = plan.document
+    parts = [
+        reduction.bounds() if reduction.sampled is None else _revealed(document, body)
+        for reduction, body in zip(plan.reductions, document.bodies, strict=True)
+    ]
     return combine(parts, merge_gaussians=True)
+
+
+def _revealed(document: Document, body: Body) -> DirectedBounds:
+    """One body with a record's participations revealed and as bad as can be."""
+    sensitivity = float(whole(document.privacy.group_size)) * (2 if document.privacy.adjacency == "replace-one" else 1)
+    if isinstance(body.noise, Laplace):
+        part = laplace(sensitivity, number(body.noise.multiplier))
+        return tight(part, part, body.count * participations(body))
+    shift, count = _worst(document, body)
+    part = gaussian(sensitivity * shift, number(body.noise.multiplier))
+    return tight(part, part, count)
 
 
 def _worst(document: Document, body: Body) -> tuple[float, int]:

@@ -10,6 +10,7 @@ from pyaccount.document import BandedInverse, BMinSep, CyclicPoisson, Dense, Ide
 from pyaccount.errors import DocumentError, path_text
 from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, users
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
+from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
@@ -85,6 +86,11 @@ class Plan:
         return any(reduction.sampled is not None for reduction in self.reductions)
 
     @property
+    def mixed(self) -> bool:
+        """Whether sampled phases stand beside ones that compose."""
+        return self.sampled and any(reduction.sampled is None for reduction in self.reductions)
+
+    @property
     def tolerance(self) -> float:
         """The relative width of the answer's interval: the document's, or the engine's default."""
         stated = self.document.accounting.tolerance
@@ -99,6 +105,11 @@ class Plan:
     @property
     def engine(self) -> str:
         """The engine, for people."""
+        if self.mixed:
+            return (
+                "Monte Carlo: samples of the sampled phases' privacy loss, bounded by their proposal, each weighed with the "
+                "curve to which the other phases compose, and wagers against the claim"
+            )
         if self.sampled:
             return "Monte Carlo: samples of the privacy loss, bounded by their proposal, and wagers against the claim"
         if self.closed_form:
@@ -124,6 +135,22 @@ class Plan:
         merge = self.document.accounting.method == "auto"
         return combine((reduction.bounds() for reduction in self.reductions), merge_gaussians=merge)
 
+    def composed_bounds(self) -> DirectedBounds | None:
+        """The rounds of the phases that are not sampled; None if all are. Their blanks must be filled."""
+        merge = self.document.accounting.method == "auto"
+        parts = [reduction.bounds() for reduction in self.reductions if reduction.sampled is None]
+        return combine(parts, merge_gaussians=merge) if parts else None
+
+    def mechanism(self) -> SampledMechanism:
+        """The sampled phases together, without what they are composed with. Their blanks must be filled."""
+        return together(
+            [
+                (reduction.sampled(), body.count)
+                for reduction, body in zip(self.reductions, self.document.bodies, strict=True)
+                if reduction.sampled is not None
+            ]
+        )
+
     def estimate(self) -> Estimate:
         """The cost, from how the engine scales: evaluations with tolerance^(−1/2), transforms with √(rounds/tolerance)."""
         blank = self.document.blank
@@ -145,18 +172,11 @@ class Plan:
 
     def sampling_cost(self) -> list[str]:
         """What a test of the claim takes with plain samples, for people: without drawing any."""
-        reduction = self.reductions[0]
-        assert reduction.sampled is not None
-        delta = self.document.privacy.delta
-        body = self.document.bodies[0]
-        probe = (
-            self.document
-            if body.noise.multiplier != "solve"
-            else self.document.with_value(body.at("noise", "multiplier"), 1.0)
-        )
-        mechanism = compile_document(probe).reductions[0].sampled
-        assert mechanism is not None
-        cost = mechanism().cost
+        delta, blank = self.document.privacy.delta, self.document.blank
+        probe = self.document
+        if blank is not None and blank[-1] == "multiplier":
+            probe = probe.with_value(blank, 1.0)
+        cost = compile_document(probe).mechanism().cost
         lines = [f"one sample takes about {cost / 1000:.3g} µs on one core"]
         if delta != "solve":
             log = math.log(100.0 / delta)
@@ -222,9 +242,9 @@ def _compile_one(document: Document) -> Plan:
         raise DocumentError(
             [document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")]
         )
-    if not plan.sampled and (document.blank is None or document.blank[-1] in ("epsilon", "delta")):
+    if document.blank is None or document.blank[-1] in ("epsilon", "delta"):
         # Refusals that depend on numbers show before anything runs.
-        plan.bounds()
+        plan.composed_bounds()
     for body in document.bodies:
         if isinstance(body.matrix, Dense | BandedInverse) and body.training.iterations != "solve":
             # So do those that depend on a file, or on an inverse.

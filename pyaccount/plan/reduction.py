@@ -96,6 +96,24 @@ def gaussian(sensitivity: float, noise_multiplier: float) -> Part:
     return Part("gaussian", (sensitivity, noise_multiplier))
 
 
+def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
+    """The rounds of (Q, P) for those of (P, Q); None where it is not known.
+
+    Gaussian and Laplace pairs are their own reversals up to a reflection, and so are two mirror images.
+    """
+    reversals = []
+    for item in rounds:
+        part, options = item.part, dict(item.part.options)
+        symmetric = part.constructor in ("gaussian", "laplace") or options.get("two_sided", False)
+        if not symmetric:
+            if part.constructor not in ("poisson", "copies"):
+                return None
+            flipped = tuple((name, not value if name == "reverse" else value) for name, value in part.options)
+            part = Part(part.constructor, part.arguments, flipped)
+        reversals.append(Rounds(part, item.count))
+    return _counted(reversals)
+
+
 def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> DirectedBounds:
     """The bounds of several bodies in sequence.
 

@@ -8,7 +8,7 @@ One record takes part in a random pattern x of rounds, so the run is dominated b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -29,11 +29,13 @@ from pyaccount.document import (
     separation,
 )
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown, whole
+from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds_text, shown, whole
 from pyaccount.plan.reduction import DirectedBounds, Reduction
 from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
     from pyaccount.plan.strategy import Strategy
@@ -64,6 +66,19 @@ class SampledMechanism:
     plain_parameter: float
     #: The same outcomes judged from below, where the likelihood ratio is only enclosed; None where it is exact.
     lower: SampledMechanism | None = None
+    #: Those of further mechanisms that are sampled together with the first.
+    others: tuple[float, ...] = ()
+    #: What is composed with the sampled mechanisms, as samples of each direction see it; empty if nothing is.
+    curves: Mapping[Direction, _core.ComposedCurve] = field(default_factory=dict)
+
+    @property
+    def plain_parameters(self) -> tuple[float, ...]:
+        """The parameters of plain sampling, one for each mechanism."""
+        return (self.plain_parameter, *self.others)
+
+    def floor(self, direction: Direction) -> float:
+        """What the curve leaves to be added to the mean of samples, a constant."""
+        return self.curves[direction].floor if direction in self.curves else 0.0
 
 
 def reduce(document: Document, body: Body) -> Reduction:
@@ -79,8 +94,8 @@ def reduce(document: Document, body: Body) -> Reduction:
         law = f"x = the rounds of one of {bins(body)} bins, each with probability 1/{bins(body)}"
         source = "Choquette-Choo, Ganesh, Haque, Steinke & Thakurta 2025 (arXiv:2410.06266), Section 4; attained by gradients 1"
         sampling = (
-            f"Every record is put in one of {bins(body)} bins uniformly at random, independently of the others, once; "
-            f"iteration i uses the records of bin i mod {bins(body)}."
+            f"Every record is put in one of {bins(body)} bins uniformly at random, independently of the others, "
+            f"{'once' if body.count == 1 else 'anew for each run'}; iteration i uses the records of bin i mod {bins(body)}."
         )
     elif isinstance(body.sampler, CyclicPoisson):
         b, p = separation(body) or 1, sampling_probability(body)
@@ -129,12 +144,13 @@ def reduce(document: Document, body: Body) -> Reduction:
         theorem="dominating pair on the whole run: mixtures over participation patterns",
         source=source if remark is None else f"{source}; the enclosure of the likelihood ratio: its Appendix B",
         pair=f"{pair}; {law}",
-        rounds=str(body.training.iterations),
+        rounds=rounds_text(body),
         tight=remark is None,
         remark=remark,
         assumptions=(
             *basic_assumptions(privacy, body),
             sampling,
+            *(() if body.count == 1 else (RUNS,)),
             SECRET,
             NORMALISATION,
         ),
@@ -143,6 +159,9 @@ def reduce(document: Document, body: Body) -> Reduction:
         sampled=lambda: _mechanism(document, body),
     )
 
+
+#: Of a body that is run several times.
+RUNS = "The runs of a phase draw their batches and their noise independently of one another."
 
 #: How a start is worded: in the law, and as an assumption.
 START = {
@@ -263,6 +282,26 @@ def _enclosed(document: Document, body: Body) -> str | None:
     )
 
 
+def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
+    """Mechanisms that are run so many times each, independently: the likelihood ratio of all is the product of theirs."""
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0]
+    core = _core.Sampled.together([(part.core, runs) for part, runs in parts])
+    first, *others = core.plain_parameters
+    return SampledMechanism(
+        core,
+        # Adjacency is the document's, so all parts have the same directions.
+        parts[0][0].directions,
+        sum(part.steps * runs for part, runs in parts),
+        sum(part.cost * runs for part, runs in parts),
+        first,
+        None
+        if all(part.lower is None for part, _ in parts)
+        else together([(part.lower or part, runs) for part, runs in parts]),
+        tuple(others),
+    )
+
+
 def matrix_text(body: Body) -> str:
     """The matrix in a few words."""
     matrix = body.matrix
@@ -291,25 +330,26 @@ def group_refusals(document: Document, what: str) -> list[Problem]:
     return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
 
-def refusals(document: Document, body: Body, what: str) -> list[Problem]:
-    """What no analysis of a sampler with a matrix covers: groups, repetition, other phases, blanks that change the matrix."""
-    problems = group_refusals(document, what)
-    if len(document.bodies) > 1 or body.count > 1:
-        path = (*body.path, "sampler", "kind") if len(document.bodies) > 1 else (*body.path, "count")
-        problems.append(
-            document.problem(
-                "no-valid-bound",
-                path,
-                f"{what} is analysed as one run; its composition with other runs is not covered",
-                allowed="a single phase with count: 1",
-            )
+def mixed_units(document: Document) -> list[Problem]:
+    """Phases that protect single records beside ones that protect users."""
+    return [
+        document.problem(
+            "no-valid-bound",
+            other.at("sampler", "kind"),
+            "another phase protects users, and this one protects single records: of one user it may draw several, "
+            "which its analysis does not count",
+            allowed="user-b-min-sep in every phase",
         )
-    return problems
+        for other in document.bodies
+        if not isinstance(other.sampler, UserBMinSep)
+    ]
 
 
 def _refuse(document: Document, body: Body) -> None:
     """Raise `DocumentError` for what this analysis does not cover."""
-    problems = refusals(document, body, body.sampler.kind)
+    problems = group_refusals(document, body.sampler.kind)
+    if isinstance(body.sampler, UserBMinSep):
+        problems += mixed_units(document)
     method = document.accounting.method
     if method == "pld":
         problems.append(

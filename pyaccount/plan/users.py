@@ -77,17 +77,7 @@ def _refuse(document: Document, body: Body) -> None:
                 allowed="zero-out",
             )
         )
-    for other in document.bodies:
-        if not isinstance(other.sampler, UserBMinSep):
-            problems.append(
-                document.problem(
-                    "no-valid-bound",
-                    other.at("sampler", "kind"),
-                    "another phase protects users, and this one protects single records: of one user it may draw several, "
-                    "which its analysis does not count",
-                    allowed="user-b-min-sep in every phase",
-                )
-            )
+    problems += sampled.mixed_units(document)
     problems += sampled.group_refusals(document, "user-b-min-sep")
     if body.training.iterations == "solve":
         path = body.at("training", "iterations")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.document import UNBANDED, BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import Answer, Engine, Question, default_profile
 from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.others import Others, ignored, others
 from pyaccount.execute.sampling.pilot import Claim, Estimate, Pilot, plain
 from pyaccount.execute.sampling.profile import Curve, Histogram, Point, curve, draw, larger
 from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table, Wager
@@ -23,8 +24,9 @@ from pyaccount.execute.sampling.verify import (
     verify_fixed,
 )
 from pyaccount.execute.sampling.walk import ROOT, SECOND, STARTS, Walked, ladder, root, walk
-from pyaccount.execute.unamplified import unamplified_bounds
+from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
 from pyaccount.plan.plan import compile_document
+from pyaccount.plan.reduction import DIRECTIONS
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
@@ -46,6 +48,9 @@ LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 NEGLIGIBLE = 1e-3
 #: Noise multipliers outside this range are not searched.
 NOISE_RANGE = (1e-2, 1e6)
+
+#: Relative widths of what holds without samples.
+FINENESS, COMPOSED_FINENESS = 1e-6, 1e-3
 
 Kind = Literal["deterministic", "verified", "confidence"]
 
@@ -89,6 +94,10 @@ class SampledEvidence:
     samples: int
     within_tolerance: bool
     unamplified: Answer
+    #: What certifies where no test does: the sampled phases' participations revealed, the others as they are analysed.
+    fallback: Answer
+    #: The curve of the phases that are composed with the sampled ones.
+    others: Others | None
 
 
 @dataclass(slots=True)
@@ -104,12 +113,57 @@ class Session:
     starts: int = 1
     fixed: FixedSample | None = None
     estimates: dict[Direction, Estimate] = field(default_factory=dict)
+    #: Where the composed phases' curve ends, and the last curve with the rounds that it is of.
+    end: float | None = None
+    composed: dict[object, Others] = field(default_factory=dict)
 
     def mechanism(self, document: Document) -> SampledMechanism:
-        """The mechanism of a document without a blank in its noise."""
-        reduction = compile_document(document).reductions[0]
-        assert reduction.sampled is not None
-        return reduction.sampled()
+        """The mechanism of a document without a blank in its noise: its sampled phases, and the curve of the others."""
+        plan = compile_document(document)
+        mechanism, found = plan.mechanism(), self.others(plan, document)
+        return mechanism if found is None else replace(mechanism, curves=found.curves)
+
+    def others(self, plan: Plan, document: Document) -> Others | None:
+        """The curve of the phases that compose; None if there are none. Kept while only sampled phases change."""
+        bounds = plan.composed_bounds()
+        if bounds is None:
+            return None
+        key = tuple((direction, bounds[direction].upper, bounds[direction].lower) for direction in DIRECTIONS)
+        if key not in self.composed:
+            privacy = document.privacy
+            directions: tuple[Direction, ...] = (
+                ("replace",) if privacy.adjacency == "replace-one" else ("remove", "add")
+            )
+            if self.end is None:
+                # Once for all candidates, so that they differ in nothing but the candidate.
+                epsilon = None if privacy.epsilon == "solve" else privacy.epsilon
+                delta = None if privacy.delta == "solve" else privacy.delta
+                self.end = ignored(self.engine, bounds, epsilon=epsilon, delta=delta)
+            self.composed = {key: others(self.engine, bounds, directions, self.end)}
+        return self.composed[key]
+
+    def unsampled(self, document: Document, *, epsilon: float | None = None, delta: float | None = None) -> Answer:
+        """What holds at this ε, or at this δ, without looking at a sample."""
+        plan = compile_document(document)
+        return self.engine.ask(unsampled_bounds(plan), Question(epsilon, delta, self.fineness))
+
+    @property
+    def fineness(self) -> float:
+        """How narrow the fallback is asked to be: one Gaussian mechanism costs nothing, a composition does."""
+        return COMPOSED_FINENESS if self.plan.mixed else FINENESS
+
+    def noise(self, document: Document) -> float:
+        """σ of the phase whose noise was the blank, or of the first phase that is sampled."""
+        blank = self.plan.document.blank
+        asked = [body for body in document.bodies if body.at("noise", "multiplier") == blank]
+        drawn = [
+            body
+            for reduction, body in zip(self.plan.reductions, document.bodies, strict=True)
+            if reduction.sampled is not None
+        ]
+        multiplier = (asked or drawn)[0].noise.multiplier
+        assert multiplier != "solve"
+        return multiplier
 
     def allow(self, delta: float, starts: int) -> None:
         """Fix the probability of accepting a false claim, and the claim δ₀ whose acceptance gives `delta` with it folded in."""
@@ -134,19 +188,12 @@ class Session:
     def test(self, document: Document, epsilon: float, delta: float) -> tuple[Test, ...]:
         """Test one claim."""
         mechanism = self.mechanism(document)
-        sigma = noise_of(document)
+        sigma = self.noise(document)
         self.sampler.stage(f"testing ({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g}")
         if self.fixed is not None:
             return verify_fixed(self.sampler, mechanism, sigma, epsilon, self.fixed)
         estimates = self.estimate(mechanism, epsilon)
         return verify(self.sampler, self.pilot, Claim(mechanism, sigma, epsilon, delta, self.log_target), estimates)
-
-
-def noise_of(document: Document) -> float:
-    """σ of a document whose noise is no blank."""
-    multiplier = document.bodies[0].noise.multiplier
-    assert multiplier != "solve"
-    return multiplier
 
 
 def _excess(session: Session, mechanism: SampledMechanism, epsilon: float, delta: float) -> tuple[float, float]:
@@ -190,8 +237,7 @@ def pilot_noise(session: Session, document: Document, *, precision: float = ROOT
     epsilon, delta = privacy.epsilon, privacy.delta
 
     def gaussian(sigma: float) -> float:
-        answer = session.engine.ask(unamplified_bounds(document.with_value(path, sigma)), Question(epsilon, None, 1e-6))
-        return answer.upper
+        return session.unsampled(document.with_value(path, sigma), epsilon=epsilon).upper
 
     low, high = NOISE_RANGE
     if gaussian(high) > delta:
@@ -200,7 +246,7 @@ def pilot_noise(session: Session, document: Document, *, precision: float = ROOT
     if gaussian(low) <= delta:
         message = f"the target ε = {epsilon:g} at δ = {delta:g} holds with hardly any noise (already at σ = {low:g})"
         raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a smaller epsilon or delta")])
-    while high / low > 1.0 + 1e-6:
+    while high / low > 1.0 + session.fineness:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if gaussian(middle) <= delta else (middle, high)
     session.sampler.stage("pilot")
@@ -223,6 +269,8 @@ def _relative(session: Session, document: Document) -> float | None:
     assert path is not None
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
+    if len(document.bodies) > 1 or body.count > 1:
+        return None
     if not isinstance(body.sampler, BMinSep) or isinstance(body.matrix, UNBANDED):
         return None
     raw = document.to_mapping()
@@ -275,7 +323,7 @@ def _check(session: Session, document: Document) -> SampledEvidence:
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
     epsilon, delta = privacy.epsilon, privacy.delta
-    bound = session.engine.ask(unamplified_bounds(document), Question(epsilon, None, 1e-6))
+    bound = session.unsampled(document, epsilon=epsilon)
     if bound.upper <= delta:
         # Holds without sampling being looked at.
         session.allow(delta, 1)
@@ -303,7 +351,7 @@ def _solve_epsilon(session: Session, document: Document, refused: Walked | None)
     q = FAILURE_SHARE * delta
     session.starts, session.log_target, session.claim = STARTS, math.log(STARTS / q), delta
     mechanism = session.mechanism(document)
-    worst = session.engine.ask(unamplified_bounds(document), Question(None, delta, 1e-6)).upper
+    worst = session.unsampled(document, delta=delta).upper
     if not math.isfinite(worst):
         raise NumericsError("the unamplified mechanism has no finite ε at this δ to start from")
     session.sampler.stage("pilot")
@@ -348,7 +396,7 @@ def _solve_delta(session: Session, document: Document) -> SampledEvidence:
     session.sampler.stage("pilot")
     estimates = session.estimate(mechanism, epsilon, shards=64)
     foot = max(estimate.value for estimate in estimates.values())
-    worst = min(1.0, session.engine.ask(unamplified_bounds(document), Question(epsilon, None, 1e-6)).upper)
+    worst = min(1.0, session.unsampled(document, epsilon=epsilon).upper)
     if foot <= 0.0:
         raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; ask at a smaller ε")
     q = FAILURE_SHARE * foot
@@ -428,7 +476,8 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
     pairs = zip(directions["remove"].profile, directions["add"].profile, strict=True)
     profile = tuple(larger(pair) for pair in pairs)
     contrast_delta = min(max(delta, 1e-280), 1.0 - 1e-9)
-    contrast = session.engine.ask(unamplified_bounds(document), Question(None, contrast_delta, 1e-6))
+    contrast = session.engine.ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
+    fallback = session.unsampled(document, delta=contrast_delta) if session.plan.mixed else contrast
     return SampledEvidence(
         document=document,
         holds=holds,
@@ -450,6 +499,8 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
         samples=sampler.samples,
         within_tolerance=within,
         unamplified=contrast,
+        fallback=fallback,
+        others=session.others(compile_document(document), document),
     )
 
 

@@ -69,8 +69,7 @@ def forecast(
     costs = []
     if delta != "solve":
         q = FAILURE_SHARE * delta
-        multiplier = document.bodies[0].noise.multiplier
-        assert multiplier != "solve"
+        multiplier = session.noise(document)
         claim = Claim(mechanism, multiplier, epsilon, (delta - q) / (1.0 - q), math.log(1.0 / q))
         for direction, estimate in estimates.items():
             betting = choose_betting(session.pilot, claim, direction, estimate)

@@ -8,13 +8,15 @@ with poor ones. Weights are exact likelihood ratios with the participation patte
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table, Wager
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.plan.sampled import Direction, SampledMechanism
 
 #: Shards for each proposal that is tried, and for the estimate with the one chosen.
@@ -42,11 +44,18 @@ class Estimate:
     square: float
     samples: int
     proposal: Proposal
+    #: The part of `value` that the others' curve adds whatever is drawn; `square` is without it.
+    floor: float = 0.0
+
+    @property
+    def sampled(self) -> float:
+        """The mean of the samples."""
+        return self.value - self.floor
 
     @property
     def effective(self) -> float:
         """The number of samples that would be as good if all weighed the same."""
-        return 0.0 if self.square <= 0.0 else self.samples * self.value * self.value / self.square
+        return 0.0 if self.square <= 0.0 else self.samples * self.sampled * self.sampled / self.square
 
 
 def excess_of(direction: Direction, proposal: Proposal) -> float:
@@ -57,17 +66,32 @@ def excess_of(direction: Direction, proposal: Proposal) -> float:
 def stretched(mechanism: SampledMechanism, direction: Direction, excess: float, odds: float) -> Proposal:
     """The proposal with this excess and the odds of taking part multiplied by `odds`."""
     stretch = -excess if direction == "add" else 1.0 + excess
-    p = mechanism.plain_parameter
+    return proposed([_likelier(p, odds) for p in mechanism.plain_parameters], stretch)
+
+
+def proposed(parameters: Sequence[float], stretch: float) -> Proposal:
+    """The proposal with one parameter for each mechanism."""
+    first, *others = parameters
+    return Proposal(first, stretch, tuple(others))
+
+
+def _likelier(p: float, odds: float) -> float:
+    """The probability with the odds multiplied; the exponent 0 of bins, which are all equally likely, stays."""
     if p <= 0.0:
-        return Proposal(0.0, stretch)
+        return 0.0
     likely = odds * p / (1.0 - p + odds * p)
     # A proposal that always joins would leave out patterns, unless the sampler itself always joins.
-    return Proposal(likely if p >= 1.0 else max(p, min(likely, _core.MOST_LIKELY)), stretch)
+    return likely if p >= 1.0 else max(p, min(likely, _core.MOST_LIKELY))
+
+
+def _has_odds(mechanism: SampledMechanism) -> bool:
+    """Whether taking part is a matter of odds for any of the mechanisms."""
+    return any(p > 0.0 for p in mechanism.plain_parameters)
 
 
 def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:
     """Plain sampling."""
-    return Proposal(mechanism.plain_parameter, 0.0 if direction == "add" else 1.0)
+    return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +125,8 @@ class Pilot:
             candidate=self.sampler.fresh(),
             count=shards,
         )
-        return _estimate(sum(s[0].value for s in sums), sum(s[0].square for s in sums), shards * SHARD, proposal)
+        value, square = sum(s[0].value for s in sums), sum(s[0].square for s in sums)
+        return _estimate(value, square, shards * SHARD, proposal, mechanism.floor(direction))
 
     def estimate(
         self,
@@ -118,7 +143,7 @@ class Pilot:
             self._last[direction] = (excess, odds)
             proposal = stretched(mechanism, direction, excess, odds)
             estimate = self.measure(mechanism, direction, epsilon, proposal, shards)
-            if estimate.value <= negligible or estimate.effective >= LEAST_EFFECTIVE:
+            if estimate.sampled <= negligible or estimate.effective >= LEAST_EFFECTIVE:
                 break
             # A few heavy samples made the proposal look good: once more, with more of them.
             del self._last[direction]
@@ -145,11 +170,7 @@ class Pilot:
         if not known:
             # Small likelihood ratios come from many rounds that each say a little: there, join often.
             odds = (
-                (1.0,)
-                if mechanism.plain_parameter <= 0.0
-                else (1.0, 3.0, 9.0, 60.0)
-                if direction == "add"
-                else (1.0, 3.0, 9.0)
+                (1.0,) if not _has_odds(mechanism) else (1.0, 3.0, 9.0, 60.0) if direction == "add" else (1.0, 3.0, 9.0)
             )
             for shards in (first, 8 * first):
                 tried.clear()
@@ -168,7 +189,7 @@ class Pilot:
         step = 1.4
         while step > 1.15 and len(tried) < MOST_TRIALS:
             moves = [(point[0] * step, point[1]), (point[0] / step, point[1])]
-            if mechanism.plain_parameter > 0.0:
+            if _has_odds(mechanism):
                 moves += [(point[0], point[1] * step**1.5), (point[0], point[1] / step**1.5)]
             best = max(moves, key=score)
             # A gain within the noise of the trial is none.
@@ -179,9 +200,10 @@ class Pilot:
         return point
 
 
-def _estimate(value: float, square: float, samples: int, proposal: Proposal) -> Estimate:
+def _estimate(value: float, square: float, samples: int, proposal: Proposal, floor: float = 0.0) -> Estimate:
     mean, second = value / samples, square / samples
-    return Estimate(mean, math.sqrt(max(second - mean * mean, 0.0) / samples), second, samples, proposal)
+    error = math.sqrt(max(second - mean * mean, 0.0) / samples)
+    return Estimate(mean + floor, error, second, samples, proposal, floor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +222,9 @@ def choose_betting(pilot: Pilot, claim: Claim, direction: Direction, estimate: E
     Proposals between plain sampling and the pilot's best are compared: farther out the samples vary less, but what one
     of them may contribute is bounded less well, which limits the stakes.
     """
+    # What the others' curve adds whatever is drawn is no matter of betting.
+    claim = replace(claim, delta=claim.delta - claim.mechanism.floor(direction))
+    estimate = replace(estimate, value=estimate.sampled, floor=0.0)
     mechanism, threshold, log_target = claim.mechanism, claim.delta, claim.log_target
     gap = threshold - estimate.value
     if gap <= 0.0:
@@ -209,10 +234,11 @@ def choose_betting(pilot: Pilot, claim: Claim, direction: Direction, estimate: E
     options = []
     for excess in sorted({*(share * best_excess for share in EXCESS_SHARES), *COARSE}):
         likely = stretched(mechanism, direction, excess, 1.0)
-        balanced = mechanism.core.balanced_parameter(likely.stretch)
+        balanced = mechanism.core.balanced_parameters(likely.stretch)
         # Between the sampler's own parameter and the one that balances the components' weights lies the least cap.
         for share in (0.0, 0.35, 0.6, 0.8, 1.0):
-            proposal = Proposal(_between(likely.parameter, balanced, share), likely.stretch)
+            pairs = zip(likely.parameters, balanced, strict=True)
+            proposal = proposed([_between(own, other, share) for own, other in pairs], likely.stretch)
             limits = pilot.sampler.limits(mechanism, direction, proposal, claim.epsilon)
             if math.isfinite(limits.cap) and (limits.cap, proposal) not in options:
                 options.append((limits.cap, proposal))

@@ -66,10 +66,12 @@ class Histogram:
         limits = sampler.limits(self.mechanism, self.direction, self.proposal, epsilon)
         # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
         shift, factor = 2.0 * limits.rounding, 1.0 + 4.0 * limits.rounding
+        # Without the floor of the others' curve, which is added where it belongs: to the upper end and to the estimate.
+        others = self.mechanism.curves.get(self.direction)
 
         def means(losses: _core.LossHistogram) -> tuple[float, float, float]:
-            _, above, square = losses.moments(epsilon - shift)
-            below, _, _ = losses.moments(epsilon + shift)
+            _, above, square = losses.moments(epsilon - shift, others)
+            below, _, _ = losses.moments(epsilon + shift, others)
             return above * factor, below / factor, square * factor * factor
 
         above, least, square = means(self.losses)
@@ -79,7 +81,7 @@ class Histogram:
         middle = 0.5 * (above + least)
         error = math.sqrt(max(square - middle * middle, 0.0) / samples)
         if not math.isfinite(cap):
-            return Point(epsilon, 1.0, 0.0, middle, error)
+            return Point(epsilon, 1.0, 0.0, min(1.0, middle + limits.floor), error)
 
         def margin(square: float, mean: float) -> float:
             # Each side of the empirical Bernstein bound has its own share of q: ln 2 more.
@@ -88,10 +90,11 @@ class Histogram:
             return width + 7.0 * cap * (log + math.log(2.0)) / (3.0 * (samples - 1))
 
         upper = above + margin(square, least)
-        upper = min(upper, cap * _chernoff(above / cap, log / samples, upwards=True)) + limits.generator
+        upper = min(upper, cap * _chernoff(above / cap, log / samples, upwards=True))
+        upper += limits.generator + limits.floor
         lower = below - margin(under, below)
         lower = max(lower, cap * _chernoff(below / cap, log / samples, upwards=False)) - limits.generator
-        return Point(epsilon, min(1.0, upper), max(0.0, lower), middle, error)
+        return Point(epsilon, min(1.0, upper), max(0.0, lower), min(1.0, middle + limits.floor), error)
 
 
 def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:

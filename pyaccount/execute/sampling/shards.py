@@ -30,6 +30,13 @@ class Proposal:
 
     parameter: float
     stretch: float
+    #: The parameters of further mechanisms that are sampled together with the first.
+    others: tuple[float, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """One for each mechanism."""
+        return (self.parameter, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +67,16 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The cap of V at one ε, the generator's share of the error of its mean, and the rounding of a log density."""
+    """The cap of V at one ε, the generator's share of the error of its mean, and the rounding of a log density.
+
+    With phases that compose, V is without the floor of their curve.
+    """
 
     cap: float
     generator: float
     rounding: float
+    #: What the others' curve adds to the mean of V, a constant.
+    floor: float = 0.0
 
 
 class Sampler:
@@ -102,7 +114,9 @@ class Sampler:
 
     def limits(self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float) -> Limits:
         """What is proven about samples from a proposal."""
-        return Limits(*mechanism.core.bounds(direction, proposal.parameter, proposal.stretch, epsilon))
+        curve = mechanism.curves.get(direction)
+        bounds = mechanism.core.bounds(direction, proposal.parameters, proposal.stretch, epsilon, curve)
+        return Limits(*bounds, mechanism.floor(direction))
 
     def run(  # noqa: PLR0913 - the coordinates of a stream
         self,
@@ -124,7 +138,7 @@ class Sampler:
                 raise LimitError("the time limit was reached")
             shards, histogram = mechanism.core.simulate(
                 direction,
-                proposal.parameter,
+                proposal.parameters,
                 proposal.stretch,
                 [(t.epsilon, t.cap, [(w.threshold, w.stake) for w in t.wagers]) for t in tables],
                 edges=edges,
@@ -133,6 +147,7 @@ class Sampler:
                 count=count,
                 threads=self._threads,
                 time_limit=remaining,
+                curve=mechanism.curves.get(direction),
             )
         except LimitError as error:
             raise LimitError(

@@ -117,11 +117,11 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     """Wager until the capital reaches its target, or the patience ends."""
     candidate, proposal = sampler.fresh(), betting.proposal
     limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
-    # The claim about the generator's mean that implies the one about δ.
-    threshold = max(claim.delta - limits.generator, 0.0)
+    # The claim about the generator's mean that implies the one about δ, less what the others' curve adds whatever is drawn.
+    threshold = max(claim.delta - limits.generator - limits.floor, 0.0)
     room = limits.cap - threshold
     if room <= 0.0:
-        # V, and so its mean δ(ε), is at most the cap.
+        # V, and so its mean, is at most the cap.
         return _without_samples(claim, direction, proposal, limits, None, accepted=True)
     stakes = tuple(min(stake, 0.999 / room) for stake in betting.stakes)
     table = Table(claim.epsilon, limits.cap, tuple(Wager(threshold, stake) for stake in stakes))
@@ -234,7 +234,7 @@ def verify_fixed(
             sampler.progress(shards / total)
         mean = value / plan.samples
         # Rounding moves the loss and so V, which is at most 1 and changes by at most as much as the loss.
-        accepted = mean + limits.generator + 8.0 * limits.rounding <= plan.bar
+        accepted = mean + limits.generator + limits.floor + 8.0 * limits.rounding <= plan.bar
         tests.append(
             Test(
                 direction=direction,

@@ -5,9 +5,10 @@
 use std::time::Instant;
 
 use pyaccount_core::montecarlo::correlate::Correlator;
+use pyaccount_core::montecarlo::mechanism::{Mechanism, Part};
 use pyaccount_core::montecarlo::proposal::Comparison;
 use pyaccount_core::montecarlo::renewal::{RenewalKernel, Scratch, Source};
-use pyaccount_core::montecarlo::simulate::{simulate, Job, Mechanism, SHARD};
+use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::{Stream, StreamKey};
 use pyaccount_core::montecarlo::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
 use pyaccount_core::montecarlo::wager::Table;
@@ -112,7 +113,8 @@ fn main() {
         let comparison = if stretch == 0.0 { Comparison::Add } else { Comparison::Remove };
         let tables = vec![Table { epsilon: 8.0, cap: 1.0, wagers: vec![(1e-5, 0.5)] }];
         let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
-        let job = Job { mechanism, comparison, proposal, tables, edges: None, key };
+        let parts = vec![Part { mechanism, proposal, runs: 1 }];
+        let job = Job { parts, comparison, curve: None, tables, edges: None, key };
         let mut line = String::new();
         for threads in [1, 2] {
             let mut best: Vec<f64> = (0..5)

@@ -2,9 +2,10 @@
 
 use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::histogram::Edges;
+use pyaccount_core::montecarlo::mechanism::{caps_of, Mechanism, Part};
 use pyaccount_core::montecarlo::proposal::Comparison;
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
-use pyaccount_core::montecarlo::simulate::{probe, simulate, Job, Mechanism};
+use pyaccount_core::montecarlo::simulate::{probe, simulate, Job};
 use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::vector::instruction_sets;
 use pyaccount_core::montecarlo::wager::Table;
@@ -73,10 +74,11 @@ fn log_densities_are_those_of_the_enumeration() {
 fn job(comparison: Comparison, stretch: f64) -> Job {
     let mechanism = Mechanism::Renewal(RenewalKernel::new(C.to_vec(), N, B, P, true).unwrap());
     let proposal = mechanism.proposal(mechanism.balanced_parameter(stretch), stretch).unwrap();
-    let cap = mechanism.caps(&proposal, comparison, 0.5).value;
+    let parts = vec![Part { mechanism, proposal, runs: 1 }];
+    let cap = caps_of(&parts, comparison, 0.5, None).value;
     let tables = vec![Table { epsilon: 0.5, cap, wagers: vec![(0.1, 0.5), (0.1, -0.5)] }];
     let key = StreamKey { seed: 9, purpose: 1, candidate: 2, direction: 0 };
-    Job { mechanism, comparison, proposal, tables, edges: Some(Edges { lowest: -16.0, width: 1.0 / 128.0 }), key }
+    Job { parts, comparison, curve: None, tables, edges: Some(Edges { lowest: -16.0, width: 1.0 / 128.0 }), key }
 }
 
 #[test]

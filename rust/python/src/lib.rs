@@ -15,7 +15,7 @@ use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::weights::binomial;
 use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::participation::renewal::Renewal;
-use pyaccount_core::pld::{answer, Answer, Query, Round};
+use pyaccount_core::pld::{answer, curve, Answer, DeltaCurve, Query, Round};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
@@ -197,8 +197,11 @@ fn convert(question: Question) -> PyResult<(Vec<Round>, Query, f64)> {
         (None, Some(delta)) => Query::Epsilon(delta),
         _ => return Err(errors::DomainError::new_err("a question gives exactly one of epsilon and delta")),
     };
-    let rounds = rounds.into_iter().map(|(profile, count)| Round { profile: profile.0, count }).collect();
-    Ok((rounds, query, tolerance))
+    Ok((rounds_of(rounds), query, tolerance))
+}
+
+fn rounds_of(rounds: Vec<(Profile, u64)>) -> Vec<Round> {
+    rounds.into_iter().map(|(profile, count)| Round { profile: profile.0, count }).collect()
 }
 
 /// How often a group of records is drawn: (counts, log probabilities, relative error of the probabilities).
@@ -265,20 +268,45 @@ fn answer_all(
     Ok(answers.into_iter().map(Interval::from).collect())
 }
 
+/// One curve: the rounds of one direction, the values of ε, and the relative tolerance.
+type CurveQuestion = (Vec<(Profile, u64)>, Vec<f64>, f64);
+
+/// The (lower, upper) points of a curve, and how many compositions they took.
+type CurveAnswer = (Vec<(f64, f64)>, usize);
+
+/// Several curves side by side: for each its (lower, upper) points and how many compositions they took.
+#[pyfunction]
+#[pyo3(signature = (questions, *, threads = 0, time_limit = None))]
+fn curve_all(
+    py: Python<'_>,
+    questions: Vec<CurveQuestion>,
+    threads: usize,
+    time_limit: Option<f64>,
+) -> PyResult<Vec<CurveAnswer>> {
+    let questions: Vec<(Vec<Round>, Vec<f64>, f64)> =
+        questions.into_iter().map(|(rounds, epsilons, tolerance)| (rounds_of(rounds), epsilons, tolerance)).collect();
+    let curves: Vec<DeltaCurve> = door::enter(py, threads, time_limit, move |run| {
+        questions.par_iter().map(|(rounds, epsilons, tolerance)| curve(rounds, epsilons, *tolerance, run)).collect()
+    })?;
+    Ok(curves.into_iter().map(|found| (found.points, found.compositions)).collect())
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Profile>()?;
     module.add_class::<Interval>()?;
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
+    module.add_function(wrap_pyfunction!(curve_all, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;
     module.add_function(wrap_pyfunction!(amplify, module)?)?;
     module.add_class::<sampling::Columns>()?;
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::LossHistogram>()?;
+    module.add_class::<sampling::ComposedCurve>()?;
     let (instruction_sets, shard_size) = sampling::facts();
     module.add("INSTRUCTION_SETS", instruction_sets)?;
     module.add("SHARD_SIZE", shard_size)?;
     module.add("MOST_WORK", MOST_WORK)?;
-    module.add("MOST_LIKELY", pyaccount_core::montecarlo::simulate::MOST_LIKELY)?;
+    module.add("MOST_LIKELY", pyaccount_core::montecarlo::mechanism::MOST_LIKELY)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

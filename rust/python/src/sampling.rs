@@ -1,27 +1,65 @@
 //! Bindings of the Monte Carlo room.
 
+use std::sync::Arc;
+
 use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
+use pyaccount_core::montecarlo::mechanism::{caps_of, generator_error_of, rounding_of, Mechanism, Part};
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::proposal::Comparison;
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
-use pyaccount_core::montecarlo::simulate::{probe, simulate, Job, Mechanism, SHARD};
+use pyaccount_core::montecarlo::simulate::{probe, simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
+use pyaccount_core::montecarlo::value::{Bound as Side, Curve};
 use pyaccount_core::montecarlo::vector::instruction_sets;
 use pyaccount_core::montecarlo::wager::Table;
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::sync::Arc;
 
 use crate::door::enter;
 use crate::errors::raise;
 
-/// A mechanism that can be sampled.
+/// Mechanisms that can be sampled together, each with its number of runs.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
-pub struct Sampled(Mechanism);
+pub struct Sampled(Vec<(Mechanism, u32)>);
+
+/// The curve of what else is composed.
+#[pyclass(frozen, module = "pyaccount._core")]
+#[derive(Debug)]
+pub struct ComposedCurve(Arc<Curve>);
+
+#[pymethods]
+impl ComposedCurve {
+    #[new]
+    #[allow(clippy::needless_pass_by_value)] // converted from Python
+    fn new(first: f64, spacing: f64, upper: Vec<f64>, lower: Vec<(f64, f64)>) -> PyResult<Self> {
+        Curve::new(first, spacing, &upper, &lower).map(|curve| Self(Arc::new(curve))).map_err(raise)
+    }
+
+    #[getter]
+    fn floor(&self) -> f64 {
+        self.0.floor()
+    }
+
+    #[getter]
+    fn gap(&self) -> f64 {
+        self.0.gap()
+    }
+
+    fn at(&self, x: f64) -> (f64, f64) {
+        (self.0.single(Side::Below, x), self.0.single(Side::Above, x))
+    }
+}
+
+/// The proposal's parameter: one for each mechanism, or one for the only one.
+#[derive(FromPyObject)]
+enum Parameters {
+    One(f64),
+    Each(Vec<f64>),
+}
 
 /// A matrix with long columns, and how rounds at least b apart meet in it.
 #[pyclass(frozen, module = "pyaccount._core")]
@@ -91,7 +129,7 @@ impl Sampled {
         warm: bool,
     ) -> PyResult<Self> {
         RenewalKernel::new(coefficients, iterations, min_separation, sampling_probability, warm)
-            .map(|kernel| Self(Mechanism::Renewal(kernel)))
+            .map(|kernel| Self(vec![(Mechanism::Renewal(kernel), 1)]))
             .map_err(raise)
     }
 
@@ -105,14 +143,14 @@ impl Sampled {
         warm: bool,
     ) -> PyResult<Self> {
         RenewalKernel::of_users(coefficients, iterations, min_separation, record_probability, records, warm)
-            .map(|kernel| Self(Mechanism::Renewal(kernel)))
+            .map(|kernel| Self(vec![(Mechanism::Renewal(kernel), 1)]))
             .map_err(raise)
     }
 
     #[staticmethod]
     fn phases(coefficients: Vec<f64>, iterations: usize, phases: usize, sampling_probability: f64) -> PyResult<Self> {
         RenewalKernel::with_phases(coefficients, iterations, phases, sampling_probability)
-            .map(|kernel| Self(Mechanism::Renewal(kernel)))
+            .map(|kernel| Self(vec![(Mechanism::Renewal(kernel), 1)]))
             .map_err(raise)
     }
 
@@ -126,24 +164,43 @@ impl Sampled {
         below: bool,
     ) -> PyResult<Self> {
         OverlappingKernel::new(columns.0.clone(), noise_multiplier, record_probability, records, warm, below)
-            .map(|kernel| Self(Mechanism::Overlapping(kernel)))
+            .map(|kernel| Self(vec![(Mechanism::Overlapping(kernel), 1)]))
             .map_err(raise)
     }
 
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn bins(gram: Vec<f64>, inner: usize) -> PyResult<Self> {
-        BinsKernel::new(&gram, inner).map(|kernel| Self(Mechanism::Bins(kernel))).map_err(raise)
+        BinsKernel::new(&gram, inner).map(|kernel| Self(vec![(Mechanism::Bins(kernel), 1)])).map_err(raise)
+    }
+
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value)] // converted from Python
+    fn together(parts: Vec<(Bound<'_, Self>, u32)>) -> PyResult<Self> {
+        if parts.is_empty() || parts.iter().any(|(_, runs)| *runs == 0) {
+            return Err(raise(Error::Domain {
+                name: "runs",
+                value: 0.0,
+                allowed: "at least one run of one mechanism",
+            }));
+        }
+        let mut all = Vec::new();
+        for (sampled, runs) in parts {
+            for (mechanism, own) in &sampled.get().0 {
+                let runs = own.checked_mul(runs).ok_or_else(|| PyValueError::new_err("too many runs"))?;
+                all.push((mechanism.clone(), runs));
+            }
+        }
+        Ok(Self(all))
     }
 
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     #[pyo3(signature = (outcomes, direction = "replace"))]
     fn log_densities(&self, outcomes: Vec<Vec<f64>>, direction: &str) -> PyResult<Vec<(f64, f64)>> {
-        let expected = match &self.0 {
-            Mechanism::Renewal(kernel) => kernel.law().iterations(),
-            Mechanism::Overlapping(kernel) => kernel.law().iterations(),
-            Mechanism::Bins(kernel) => kernel.law().squares.len(),
+        let [(mechanism, 1)] = &self.0[..] else {
+            return Err(PyValueError::new_err("outcomes are of one run of one mechanism"));
         };
+        let expected = mechanism.outcome_length();
         if let Some(wrong) = outcomes.iter().find(|outcome| outcome.len() != expected) {
             #[allow(clippy::cast_precision_loss)] // reported only
             let value = wrong.len() as f64;
@@ -153,31 +210,48 @@ impl Sampled {
                 allowed: "one number for each round, or for each bin",
             }));
         }
-        Ok(self.0.log_densities(comparison(direction)?, &outcomes))
+        Ok(mechanism.log_densities(comparison(direction)?, &outcomes))
     }
 
     #[getter]
     fn plain_parameter(&self) -> f64 {
-        self.0.plain_parameter()
+        self.0[0].0.plain_parameter()
     }
 
     fn balanced_parameter(&self, stretch: f64) -> f64 {
-        self.0.balanced_parameter(stretch)
+        self.0[0].0.balanced_parameter(stretch)
     }
 
-    fn bounds(&self, direction: &str, parameter: f64, stretch: f64, epsilon: f64) -> PyResult<(f64, f64, f64)> {
-        let proposal = self.0.proposal(parameter, stretch).map_err(raise)?;
-        let limits = self.0.caps(&proposal, comparison(direction)?, epsilon);
-        Ok((limits.value, self.0.generator_error(&proposal, limits), self.0.rounding(stretch)))
+    #[getter]
+    fn plain_parameters(&self) -> Vec<f64> {
+        self.0.iter().map(|(mechanism, _)| mechanism.plain_parameter()).collect()
     }
 
-    #[pyo3(signature = (direction, parameter, stretch, tables, *, edges, key, first, count, threads, time_limit))]
+    fn balanced_parameters(&self, stretch: f64) -> Vec<f64> {
+        self.0.iter().map(|(mechanism, _)| mechanism.balanced_parameter(stretch)).collect()
+    }
+
+    #[pyo3(signature = (direction, parameter, stretch, epsilon, curve = None))]
+    fn bounds(
+        &self,
+        direction: &str,
+        parameter: Parameters,
+        stretch: f64,
+        epsilon: f64,
+        curve: Option<&ComposedCurve>,
+    ) -> PyResult<(f64, f64, f64)> {
+        let parts = self.parts(parameter, stretch)?;
+        let limits = caps_of(&parts, comparison(direction)?, epsilon, curve.map(|curve| &*curve.0));
+        Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts)))
+    }
+
+    #[pyo3(signature = (direction, parameter, stretch, tables, *, edges, key, first, count, threads, time_limit, curve = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn simulate(
         &self,
         py: Python<'_>,
         direction: &str,
-        parameter: f64,
+        parameter: Parameters,
         stretch: f64,
         tables: Vec<Wagers>,
         edges: Option<(f64, f64)>,
@@ -186,8 +260,10 @@ impl Sampled {
         count: u64,
         threads: usize,
         time_limit: Option<f64>,
+        curve: Option<&ComposedCurve>,
     ) -> PyResult<(Shards, Option<LossHistogram>)> {
-        let job = self.job(direction, parameter, stretch, tables, edges, key)?;
+        let curve = curve.map(|curve| Arc::clone(&curve.0));
+        let job = Job { curve, ..self.job(direction, parameter, stretch, tables, edges, key)? };
         let outcome = enter(py, threads, time_limit, move |run| simulate(&job, first, count, run))?;
         let shards = outcome
             .shards
@@ -201,7 +277,7 @@ impl Sampled {
     fn probe(
         &self,
         direction: &str,
-        parameter: f64,
+        parameter: Parameters,
         stretch: f64,
         key: (u64, u32, u32, u32),
         shard: u64,
@@ -214,20 +290,34 @@ impl Sampled {
 }
 
 impl Sampled {
+    fn parts(&self, parameter: Parameters, stretch: f64) -> PyResult<Vec<Part>> {
+        let parameters = match parameter {
+            Parameters::One(only) => vec![only],
+            Parameters::Each(all) => all,
+        };
+        if parameters.len() != self.0.len() {
+            return Err(PyValueError::new_err("a proposal has one parameter for each mechanism"));
+        }
+        let part = |((mechanism, runs), parameter): (&(Mechanism, u32), f64)| {
+            let proposal = mechanism.proposal(parameter, stretch).map_err(raise)?;
+            Ok(Part { mechanism: mechanism.clone(), proposal, runs: *runs })
+        };
+        self.0.iter().zip(parameters).map(part).collect()
+    }
+
     fn job(
         &self,
         direction: &str,
-        parameter: f64,
+        parameter: Parameters,
         stretch: f64,
         tables: Vec<Wagers>,
         edges: Option<(f64, f64)>,
         (seed, purpose, candidate, side): (u64, u32, u32, u32),
     ) -> PyResult<Job> {
-        let proposal = self.0.proposal(parameter, stretch).map_err(raise)?;
         Ok(Job {
-            mechanism: self.0.clone(),
+            parts: self.parts(parameter, stretch)?,
             comparison: comparison(direction)?,
-            proposal,
+            curve: None,
             tables: tables.into_iter().map(|(epsilon, cap, wagers)| Table { epsilon, cap, wagers }).collect(),
             edges: edges.map(|(lowest, width)| Edges { lowest, width }),
             key: StreamKey { seed, purpose, candidate, direction: side },
@@ -271,8 +361,9 @@ impl LossHistogram {
         Ok(Self(merged))
     }
 
-    fn moments(&self, epsilon: f64) -> (f64, f64, f64) {
-        let moments = self.0.moments(epsilon);
+    #[pyo3(signature = (epsilon, curve = None))]
+    fn moments(&self, epsilon: f64, curve: Option<&ComposedCurve>) -> (f64, f64, f64) {
+        let moments = self.0.moments(epsilon, curve.map(|curve| &*curve.0));
         (moments.mean_below, moments.mean_above, moments.square_above)
     }
 }

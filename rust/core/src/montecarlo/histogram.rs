@@ -2,8 +2,11 @@
 //!
 //! A histogram counts samples by their privacy loss L, with the sum of their weights and of the squares: for bins
 //! [l, l + h) of losses the sums Σ w and Σ w², w = e^{ln P/R − ln M/R} (w = 1 for plain sampling). Histograms of the same
-//! mechanism, direction, proposal and bins merge by addition. δ(ε) is the mean of w(1 − e^{ε−L})_+; with L moved to the
-//! upper edge of its bin the sum can only grow, to the lower edge only shrink.
+//! mechanism, direction, proposal and bins merge by addition. δ(ε) is the mean of w(1 − e^{ε−L})_+, with others composed that of
+//! w·D(ε − L) (see [`super::value`]); both grow with L, so with L moved to the upper edge of its bin the sum can only grow, to the lower
+//! edge only shrink.
+
+use crate::montecarlo::value::{Bound, Curve};
 
 /// Bins of a histogram; the first also holds everything below, the last everything above (its upper edge is ∞).
 pub const BINS: usize = 4096;
@@ -74,9 +77,9 @@ impl Histogram {
         }
     }
 
-    /// The moments of w(1 − e^{ε−L})_+ over all samples.
+    /// The moments over all samples of w(1 − e^{ε−L})_+, or of w·D(ε − L) without the curve's floor.
     #[must_use]
-    pub fn moments(&self, epsilon: f64) -> Moments {
+    pub fn moments(&self, epsilon: f64, curve: Option<&Curve>) -> Moments {
         #[allow(clippy::cast_precision_loss)] // fewer than 2^53 samples
         let (samples, mut sums) =
             (self.samples as f64, Moments { mean_above: 0.0, mean_below: 0.0, square_above: 0.0 });
@@ -86,11 +89,14 @@ impl Histogram {
                 self.edges.lowest + k as f64 * self.edges.width,
                 self.edges.lowest + (k + 1) as f64 * self.edges.width,
             );
-            let share = |loss: f64| (-(epsilon - loss).exp_m1()).max(0.0);
+            let share = |loss: f64, bound: Bound| match curve {
+                Some(curve) => curve.single(bound, epsilon - loss),
+                None => (-(epsilon - loss).exp_m1()).max(0.0),
+            };
             // A loss may have been put into the neighbouring bin by rounding; the edges are moved by that much.
-            let nudge = 1e-12 * (1.0 + upper.abs());
-            let above = if k + 1 == BINS { 1.0 } else { share(upper + nudge) };
-            let below = if k == 0 { 0.0 } else { share(lower - nudge) };
+            let nudge = 1e-12 * (1.0 + upper.abs()) + curve.map_or(0.0, |curve| curve.argument_error(epsilon));
+            let above = if k + 1 == BINS { 1.0 } else { share(upper + nudge, Bound::Above) };
+            let below = if k == 0 { 0.0 } else { share(lower - nudge, Bound::Below) };
             sums.mean_above += self.weights[k] * above;
             sums.mean_below += self.weights[k] * below;
             sums.square_above += self.squares[k] * above * above;

@@ -12,7 +12,9 @@
 //! | [`stream`] | random numbers as a function of seed and shard |
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
+//! | [`mechanism`] | what can be sampled, alone or together, and what is proven about its samples |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
+//! | [`value`] | what a sample is worth with other mechanisms composed |
 //! | [`wager`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
 
@@ -24,10 +26,12 @@ pub mod columns;
 pub mod correlate;
 pub mod histogram;
 pub mod lanes;
+pub mod mechanism;
 pub mod overlapping;
 pub mod proposal;
 pub mod renewal;
 pub mod simulate;
 pub mod stream;
+pub mod value;
 pub mod vector;
 pub mod wager;

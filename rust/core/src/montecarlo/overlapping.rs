@@ -20,7 +20,7 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::columns::{ColumnScratch, Columns};
-use crate::montecarlo::proposal::{caps_from, Caps, Comparison};
+use crate::montecarlo::proposal::{Comparison, Sums};
 use crate::montecarlo::renewal::{advance, log_ratio, settle, Random, Ratios, RenewalProposal, Ring, Source, SETTLED};
 use crate::montecarlo::stream::{LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -103,12 +103,12 @@ impl OverlappingKernel {
         }
     }
 
-    /// The caps of [`super::proposal`], with the squared norms that the proof at the head of this file needs.
+    /// What bounds samples from a proposal, as in [`super::proposal`], with the squared norms that the proof at the head of this file needs.
     ///
     /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ w_x e_x e^{−U/2},
     /// g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
     #[must_use]
-    pub fn caps(&self, proposal: &Renewal, stretch: f64, comparison: Comparison, epsilon: f64) -> Caps {
+    pub fn sums(&self, proposal: &Renewal, stretch: f64, comparison: Comparison) -> Sums {
         let blended = |factor: (f64, f64)| -> Renewal {
             let pairs = self.lower.squares.iter().zip(&self.upper.squares);
             Renewal { squares: pairs.map(|(g, u)| factor.0 * g + factor.1 * u).collect(), ..self.upper.clone() }
@@ -126,13 +126,22 @@ impl OverlappingKernel {
             law.log_sum(&law, 1.0, -0.5)
         };
         let same = same_law(&self.upper, proposal);
-        caps_from(same, stretch, comparison, epsilon, sums, overlap)
+        Sums::from_patterns(same, stretch, comparison, sums, overlap)
     }
 
     /// A bound on Σ_k sup |∂ ln f/∂ŷ_k| for any such mixture: Σ_k of the largest (Ĉx)_k.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         self.columns.reach().0 * self.unit * f64::from(self.upper.records()) * (1.0 + 1e-9)
+    }
+
+    /// For a bound on |ln density|: [`Self::lipschitz`], the largest (Ĉx)_k, and the most that Σ x_i²(s_i + Γ_i) can be.
+    #[must_use]
+    pub fn reach(&self) -> (f64, f64, f64) {
+        let records = f64::from(self.upper.records());
+        let square = self.lower.squares.iter().copied().fold(0.0, f64::max);
+        let most = cast(self.upper.most_participations()) * records * records * square;
+        (self.lipschitz(), self.columns.reach().1 * self.unit * records, most)
     }
 
     /// How far a coordinate of a drawn sample may be from the exact one, on average: the normal number, and κĈx.

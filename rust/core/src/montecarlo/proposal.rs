@@ -28,10 +28,21 @@
 //! ≤ T^{μ−1} f^{−μ} and e^ε ζ²/f² = u, h = (μ−1)/2: V ≤ T^{μ−1} f^{1−μ}(1 − u) = T^{μ−1} (e^{ε/2}ζ)^{−2h} u^h (1 − u) ≤
 //! **T^{μ−1} (e^{ε/2}ζ)^{−2h} h^h/(1+h)^{1+h}**.
 //!
+//! *With others composed* (see [`super::value`]) V is (f/g)·D°(x), x = ε − ln f; (1/g)·D°(x), x = ε + ln f; (f/g)·D°(x), x = ε − ln
+//! f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f = e^{x − ε} for add and f ≥ ζe^{(ε − x)/2} for
+//! replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes T^{μ−1}e^{−(μ−1)ε}, A^{−(1+τ)}e^{−τε} and
+//! T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the supremum is c^c/(1+c)^{1+c}: the bounds above.) It is finite
+//! because D° ends at the last node; what D has beyond it is a constant floor, and since E_M f/g = 1 (add: E_M 1/g = 1) it adds floor to
+//! the mean whatever is drawn.
+//!
+//! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own inequality, and with one
+//! κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
+//!
 //! The bounds hold for any law v, so a proposal chosen from earlier samples is as good as any other; a poor one only makes the
 //! bound useless. S_x is additive over participations because the sampler keeps them at least `bands` apart (or, for bins,
 //! because a pattern is a bin), so T, A and ζ are [`PatternSum`]s.
 
+use crate::montecarlo::value::Curve;
 use crate::participation::PatternSum;
 
 /// Which of the two hockey sticks, and what the other distribution is.
@@ -62,68 +73,131 @@ impl Comparison {
 pub struct Caps {
     /// V is at most this.
     pub value: f64,
-    /// Where V > 0, its leading factor (f/g, or 1/g for add) is at most this.
+    /// Where V > 0, its leading factor (f/g, or 1/g for add) is at most this. With others composed: at most this much is contributed by
+    /// the factor where it meets V's own value and slope, sup factor·D° + sup factor·|dD°/dx|.
     pub factor: f64,
+}
+
+impl Caps {
+    /// Where nothing is known.
+    pub const NONE: Self = Self { value: f64::INFINITY, factor: f64::INFINITY };
+}
+
+/// What Hölder's inequality leaves of a proposal: sums over the patterns of one mechanism, or of several.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Sums {
+    /// Plain sampling: the weight is 1.
+    Plain,
+    /// No bound: a stretch between plain sampling's and the other side's, or the plain one with another law.
+    Nothing,
+    /// ln T or ln A, and ln ζ where it is needed.
+    Known {
+        /// ln T (remove, replacement) or ln A (add).
+        sum: f64,
+        /// ln ζ (replacement), else 0.
+        overlap: f64,
+    },
+}
+
+impl Sums {
+    /// Those of one mechanism.
+    #[must_use]
+    pub fn of<S: PatternSum + PartialEq>(own: &S, law: &S, stretch: f64, comparison: Comparison) -> Self {
+        let sums = |power, exponent| own.log_sum(law, power, exponent);
+        Self::from_patterns(own == law, stretch, comparison, sums, || own.log_sum(own, 1.0, -0.5))
+    }
+
+    /// The same from the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ; `same` says whether the law of the
+    /// patterns is the sampler's own.
+    #[must_use]
+    pub fn from_patterns(
+        same: bool,
+        stretch: f64,
+        comparison: Comparison,
+        sums: impl Fn(f64, f64) -> f64,
+        overlap: impl Fn() -> f64,
+    ) -> Self {
+        #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
+        let plain = stretch == comparison.plain_stretch();
+        if plain {
+            return if same || comparison == Comparison::Add { Self::Plain } else { Self::Nothing };
+        }
+        if comparison == Comparison::Add {
+            let tau = -stretch;
+            if tau < 0.0 {
+                return Self::Nothing;
+            }
+            return Self::Known { sum: sums(tau / (1.0 + tau), -0.5 * tau), overlap: 0.0 };
+        }
+        let excess = stretch - 1.0;
+        if excess < 0.0 {
+            return Self::Nothing;
+        }
+        let overlap = if comparison == Comparison::Replace { overlap() } else { 0.0 };
+        Self::Known { sum: sums(stretch / excess, 0.5 * stretch), overlap }
+    }
+
+    /// Those of several mechanisms, each run so many times, with the same stretch for all.
+    #[must_use]
+    pub fn together(parts: impl IntoIterator<Item = (Self, u32)>) -> Self {
+        let mut all: Option<Self> = None;
+        for (part, runs) in parts {
+            let runs = f64::from(runs);
+            all = Some(match (part, all) {
+                (Self::Plain, None | Some(Self::Plain)) => Self::Plain,
+                (Self::Known { sum, overlap }, None) => Self::Known { sum: runs * sum, overlap: runs * overlap },
+                (Self::Known { sum, overlap }, Some(Self::Known { sum: rest, overlap: other })) => {
+                    Self::Known { sum: runs.mul_add(sum, rest), overlap: runs.mul_add(overlap, other) }
+                }
+                _ => Self::Nothing,
+            });
+        }
+        all.unwrap_or(Self::Nothing)
+    }
 }
 
 /// The sums are evaluated in logarithms with an error of about n·u·|ln T|, far below this; the caps are moved up by it, relatively.
 const SLACK: f64 = 1e-7;
 
-/// The caps for sampling from the proposal (`law`, `stretch`) at this ε; see the head of this file for formula and proof.
+/// The caps for sampling with this stretch at this ε, and with the others of `curve`; see the head of this file for formula and proof.
 ///
-/// Infinite where the proposal gives none: stretches between plain sampling's and the other side's, or a plain stretch
-/// with another law.
+/// Infinite where the proposal gives none.
 #[must_use]
-pub fn caps<S: PatternSum + PartialEq>(own: &S, law: &S, stretch: f64, comparison: Comparison, epsilon: f64) -> Caps {
-    let sums = |power, exponent| own.log_sum(law, power, exponent);
-    caps_from(own == law, stretch, comparison, epsilon, sums, || own.log_sum(own, 1.0, -0.5))
-}
-
-/// The same from the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ; `same` says whether the law of the
-/// patterns is the sampler's own.
-pub fn caps_from(
-    same: bool,
-    stretch: f64,
-    comparison: Comparison,
-    epsilon: f64,
-    sums: impl Fn(f64, f64) -> f64,
-    overlap: impl Fn() -> f64,
-) -> Caps {
-    let unbounded = Caps { value: f64::INFINITY, factor: f64::INFINITY };
-    #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
-    let plain = stretch == comparison.plain_stretch();
-    if plain {
-        return if same || comparison == Comparison::Add { Caps { value: 1.0, factor: 1.0 } } else { unbounded };
-    }
+pub fn caps(sums: Sums, stretch: f64, comparison: Comparison, epsilon: f64, curve: Option<&Curve>) -> Caps {
+    let (sum, overlap) = match sums {
+        // The tables' slopes are at most 1 up to rounding and the width of their bounds.
+        Sums::Plain => {
+            return Caps { value: 1.0, factor: curve.map_or(1.0, |curve| curve.log_steepness(0.0).exp().max(1.0)) }
+        }
+        Sums::Nothing => return Caps::NONE,
+        Sums::Known { sum, overlap } => (sum, overlap),
+    };
     let power = |x: f64| if x > 0.0 { x * x.ln() } else { 0.0 };
-    let (factor, shape) = match comparison {
+    let (prefix, shape, slope) = match comparison {
         Comparison::Add => {
             let tau = -stretch;
-            if tau < 0.0 {
-                return unbounded;
-            }
-            let sum = sums(tau / (1.0 + tau), -0.5 * tau);
-            (-(1.0 + tau) * sum - tau * epsilon, power(tau) - power(1.0 + tau))
+            (-(1.0 + tau) * sum - tau * epsilon, power(tau) - power(1.0 + tau), tau)
         }
-        Comparison::Remove | Comparison::Replace => {
+        Comparison::Remove => {
             let excess = stretch - 1.0;
-            if excess < 0.0 {
-                return unbounded;
-            }
-            let sum = sums(stretch / excess, 0.5 * stretch);
-            if comparison == Comparison::Remove {
-                (excess * (sum - epsilon), power(excess) - power(stretch))
-            } else {
-                let half = 0.5 * excess;
-                (excess * (sum - 0.5 * epsilon - overlap()), power(half) - power(1.0 + half))
-            }
+            (excess * (sum - epsilon), power(excess) - power(stretch), excess)
+        }
+        Comparison::Replace => {
+            let (excess, half) = (stretch - 1.0, 0.5 * (stretch - 1.0));
+            (excess * (sum - 0.5 * epsilon - overlap), power(half) - power(1.0 + half), half)
         }
     };
     // A sum that is not finite bounds nothing: the proposal leaves out patterns that the law has.
-    if !factor.is_finite() {
-        return unbounded;
+    if !prefix.is_finite() {
+        return Caps::NONE;
     }
     // Never 0: a cap that underflows is still one that something may reach.
     let above = |log: f64| (log.exp() * (1.0 + SLACK)).max(f64::MIN_POSITIVE);
-    Caps { value: above(factor + shape), factor: above(factor) }
+    match curve {
+        None => Caps { value: above(prefix + shape), factor: above(prefix) },
+        Some(curve) => {
+            let value = above(prefix + curve.log_peak(slope));
+            Caps { value, factor: value + above(prefix + curve.log_steepness(slope)) }
+        }
+    }
 }

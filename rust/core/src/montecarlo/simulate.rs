@@ -4,63 +4,35 @@
 //! the order of their indices, so sums never depend on the number of threads. A worker holds one set of buffers: memory
 //! does not depend on the number of samples.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
+use crate::montecarlo::bins::BinsScratch;
 use crate::montecarlo::histogram::{Edges, Histogram};
-use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
-use crate::montecarlo::proposal::{caps, Caps, Comparison};
-use crate::montecarlo::renewal::{Given, Random, Ratios, RenewalKernel, RenewalProposal, Scratch};
-use crate::montecarlo::stream::{Stream, StreamKey, NORMAL_ERROR};
-use crate::montecarlo::vector::{splat, with_instruction_set, with_vectors, Vector, Vectored, LANES};
+use crate::montecarlo::mechanism::{rounding_of, Mechanism, Part, Proposal};
+use crate::montecarlo::overlapping::OverlappingScratch;
+use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::renewal::{Random, Ratios, Scratch};
+use crate::montecarlo::stream::{Stream, StreamKey};
+use crate::montecarlo::value::Curve;
+use crate::montecarlo::vector::{splat, with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
 use crate::montecarlo::wager::{Running, Sides, Sums, Table};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
 
-/// Proposals join with at most this probability, unless the sampler itself always does.
-pub const MOST_LIKELY: f64 = 0.999;
 /// Samples in a shard.
 pub const SHARD: usize = 1024;
-
-/// A mechanism that can be sampled.
-#[derive(Debug, Clone)]
-pub enum Mechanism {
-    /// b-min-sep sampling with a banded Toeplitz matrix.
-    Renewal(RenewalKernel),
-    /// Balls in bins with any non-negative matrix.
-    Bins(BinsKernel),
-    /// b-min-sep sampling with columns that meet.
-    Overlapping(OverlappingKernel),
-}
-
-/// Where samples of a mechanism come from.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Proposal {
-    /// For [`Mechanism::Renewal`] and [`Mechanism::Overlapping`].
-    Renewal(RenewalProposal),
-    /// For [`Mechanism::Bins`].
-    Bins(BinsProposal),
-}
-
-impl Proposal {
-    fn stretch(&self) -> f64 {
-        match self {
-            Self::Renewal(proposal) => proposal.stretch,
-            Self::Bins(proposal) => proposal.stretch,
-        }
-    }
-}
 
 /// One kind of sampling, asked for by the caller.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// What is sampled.
-    pub mechanism: Mechanism,
+    pub parts: Vec<Part>,
     /// Which hockey stick.
     pub comparison: Comparison,
-    /// Where samples come from.
-    pub proposal: Proposal,
+    /// The curve of what else is composed, if there is anything.
+    pub curve: Option<Arc<Curve>>,
     /// The wagers to keep.
     pub tables: Vec<Table>,
     /// The bins of a histogram, if one is wanted.
@@ -76,165 +48,6 @@ pub struct Outcome {
     pub shards: Vec<Vec<Sums>>,
     /// The histogram of all of them.
     pub histogram: Option<Histogram>,
-}
-
-impl Mechanism {
-    /// The proposal for a sampling probability (renewal) or an exponent of the bins' weights, and a stretch.
-    ///
-    /// For bins the weights are proportional to `e^{parameter·s_t}`; for renewal `parameter` is the probability itself.
-    ///
-    /// # Errors
-    /// [`Error::Domain`] for a probability outside (0, 1] or a stretch that is not finite.
-    pub fn proposal(&self, parameter: f64, stretch: f64) -> Result<Proposal> {
-        if !(stretch.is_finite() && stretch.abs() <= 100.0) {
-            return Err(Error::Domain { name: "stretch", value: stretch, allowed: "between -100 and 100" });
-        }
-        match self {
-            Self::Renewal(kernel) => {
-                check_probability(parameter)?;
-                Ok(Proposal::Renewal(RenewalProposal { law: kernel.law().with_probability(parameter), stretch }))
-            }
-            Self::Overlapping(kernel) => {
-                check_probability(parameter)?;
-                Ok(Proposal::Renewal(RenewalProposal { law: kernel.law().with_probability(parameter), stretch }))
-            }
-            Self::Bins(kernel) => Ok(Proposal::Bins(BinsProposal::new(kernel.law().tilted(parameter), stretch))),
-        }
-    }
-
-    /// The parameter of plain sampling: the probability to join, or the exponent 0.
-    #[must_use]
-    pub fn plain_parameter(&self) -> f64 {
-        match self {
-            Self::Renewal(kernel) => kernel.law().sampling_probability,
-            Self::Overlapping(kernel) => kernel.law().sampling_probability,
-            Self::Bins(_) => 0.0,
-        }
-    }
-
-    /// What one sample can contribute at this ε; see [`super::proposal`].
-    #[must_use]
-    pub fn caps(&self, proposal: &Proposal, comparison: Comparison, epsilon: f64) -> Caps {
-        match (self, proposal) {
-            (Self::Renewal(kernel), Proposal::Renewal(p)) => caps(kernel.law(), &p.law, p.stretch, comparison, epsilon),
-            (Self::Overlapping(kernel), Proposal::Renewal(p)) => kernel.caps(&p.law, p.stretch, comparison, epsilon),
-            (Self::Bins(kernel), Proposal::Bins(p)) => caps(kernel.law(), &p.law, p.stretch, comparison, epsilon),
-            _ => Caps { value: f64::INFINITY, factor: f64::INFINITY },
-        }
-    }
-
-    /// The proposal's parameter that goes with stretch κ when weights are tilted by κ(κ − 1)s/2, which keeps the cap small.
-    ///
-    /// For renewal the odds p/(1 − p) are multiplied by e^{κ(κ−1)s/2}, s the largest squared column norm; for bins the
-    /// exponent is returned.
-    #[must_use]
-    pub fn balanced_parameter(&self, stretch: f64) -> f64 {
-        let exponent = 0.5 * stretch * (stretch - 1.0);
-        let law = match self {
-            Self::Renewal(kernel) => kernel.law(),
-            Self::Overlapping(kernel) => kernel.law(),
-            Self::Bins(_) => return exponent,
-        };
-        let p = law.sampling_probability;
-        let odds = p * (exponent * law.squares[0]).exp();
-        // A proposal that always joins would leave out the patterns that do not.
-        let balanced = if odds.is_finite() { odds / (1.0 - p + odds) } else { 1.0 };
-        if p < 1.0 {
-            balanced.min(MOST_LIKELY).max(p)
-        } else {
-            1.0
-        }
-    }
-
-    /// A bound on the error of each log density from rounding.
-    #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
-        match self {
-            Self::Renewal(kernel) => kernel.rounding(stretch),
-            Self::Bins(kernel) => kernel.rounding(stretch),
-            Self::Overlapping(kernel) => kernel.rounding(stretch),
-        }
-    }
-
-    /// A bound on |E V − δ(ε)| because normal numbers and participation patterns come from a finite generator.
-    ///
-    /// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the
-    ///   Lipschitz bound of the mechanism, and each of the generator's numbers is within [`NORMAL_ERROR`] of an exact
-    ///   one on average (and the mean added to it within [`OverlappingKernel::coordinate_error`] where that is long sums).
-    /// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
-    ///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
-    ///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing patterns change V by at most its cap. A bin is drawn with an error of at
-    ///   most 2⁻⁵² + T u for each of T bins.
-    #[must_use]
-    pub fn generator_error(&self, proposal: &Proposal, limits: Caps) -> f64 {
-        let (lipschitz, coordinate, patterns) = match (self, proposal) {
-            (Self::Renewal(kernel), Proposal::Renewal(m)) => (kernel.lipschitz(), NORMAL_ERROR, pattern_error(m)),
-            (Self::Overlapping(kernel), Proposal::Renewal(m)) => {
-                (kernel.lipschitz(), kernel.coordinate_error(m.stretch), pattern_error(m))
-            }
-            (Self::Bins(kernel), Proposal::Bins(m)) => {
-                #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
-                let bins = kernel.law().squares.len() as f64;
-                let patterns = if m.stretch == 0.0 { 0.0 } else { bins * (2.0 + bins) * f64::EPSILON };
-                (kernel.lipschitz(), NORMAL_ERROR, patterns)
-            }
-            _ => return f64::INFINITY,
-        };
-        (2.0 + proposal.stretch().abs()) * limits.factor * lipschitz * coordinate + 2.0 * limits.value * patterns
-    }
-
-    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is made of.
-    #[must_use]
-    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>]) -> Vec<(f64, f64)> {
-        outcomes
-            .chunks(LANES)
-            .flat_map(|chunk| {
-                let ratios = with_vectors(Evaluation(self, comparison, chunk));
-                (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
-            })
-            .collect()
-    }
-}
-
-fn check_probability(parameter: f64) -> Result<()> {
-    if parameter > 0.0 && parameter <= 1.0 {
-        return Ok(());
-    }
-    let name = "proposal's sampling probability";
-    Err(Error::Domain { name, value: parameter, allowed: "greater than 0 and at most 1" })
-}
-
-/// What the drawn participation patterns may differ from exact ones: half the probability that one does; see
-/// [`Mechanism::generator_error`].
-fn pattern_error(proposal: &RenewalProposal) -> f64 {
-    if proposal.stretch == 0.0 {
-        return 0.0;
-    }
-    let law = &proposal.law;
-    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-    let (n, draws, b) = (law.iterations() as f64, law.most_participations() as f64 + 1.0, law.min_separation as f64);
-    let counts = if law.records() > 1 { (f64::from(law.records()) + 2.0) * f64::EPSILON } else { 0.0 };
-    let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / law.sampling_probability + counts;
-    draws * waiting + 16.0 * b * f64::EPSILON
-}
-
-/// The densities of up to eight given outcomes.
-struct Evaluation<'a>(&'a Mechanism, Comparison, &'a [Vec<f64>]);
-
-impl Vectored for Evaluation<'_> {
-    type Output = Ratios;
-
-    #[inline(always)]
-    fn run<V: Vector>(self) -> Ratios {
-        let mut scratch = Scratch::default();
-        match self.0 {
-            Mechanism::Renewal(kernel) => kernel
-                .ratios::<V, _>(None, true, &mut Given(self.2), &mut scratch)
-                .unwrap_or_else(|| kernel.logarithmic::<V, _>(None, true, &mut Given(self.2), &mut scratch)),
-            Mechanism::Bins(kernel) => kernel.given::<V>(self.2, true),
-            Mechanism::Overlapping(kernel) => kernel.given::<V>(self.1, self.2, &mut OverlappingScratch::default()),
-        }
-    }
 }
 
 /// Buffers of one worker.
@@ -267,7 +80,7 @@ impl Vectored for Shard<'_> {
             let ratios = self.job.ratios::<V>(&mut stream, self.worker);
             let sides = Sides::of(&ratios, self.job.comparison == Comparison::Add);
             for (table, running) in self.job.tables.iter().zip(&mut running) {
-                running.add::<V>(table, &sides, self.error);
+                running.add::<V>(table, &sides, self.error, self.job.curve.as_deref());
             }
             if let Some(histogram) = &mut histogram {
                 for l in 0..LANES {
@@ -281,13 +94,34 @@ impl Vectored for Shard<'_> {
 }
 
 impl Job {
-    /// The log densities of the stream's next eight samples.
+    /// The log densities of the stream's next eight samples: sums over the parts, each drawn after the other.
     #[inline(always)]
     fn ratios<V: Vector>(&self, stream: &mut Stream, worker: &mut Worker) -> Ratios {
+        if let [only] = &self.parts[..] {
+            if only.runs == 1 {
+                return self.part::<V>(only, stream, worker);
+            }
+        }
+        let mut all = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
+        let add = |sum: &mut Lanes, more: &Lanes| V::load(sum).add(V::load(more)).store(sum);
+        for part in &self.parts {
+            for _ in 0..part.runs {
+                let one = self.part::<V>(part, stream, worker);
+                add(&mut all.mixture, &one.mixture);
+                add(&mut all.mirrored, &one.mirrored);
+                add(&mut all.proposal, &one.proposal);
+            }
+        }
+        all
+    }
+
+    /// Those of one part.
+    #[inline(always)]
+    fn part<V: Vector>(&self, part: &Part, stream: &mut Stream, worker: &mut Worker) -> Ratios {
         let mirrored = self.comparison == Comparison::Replace;
-        let mut ratios = match (&self.mechanism, &self.proposal) {
+        let mut ratios = match (&part.mechanism, &part.proposal) {
             (Mechanism::Renewal(kernel), Proposal::Renewal(proposal)) => {
-                let evaluated = (!self.plain(kernel.law() == &proposal.law)).then_some(proposal);
+                let evaluated = (!plain(&part.proposal, kernel.law() == &proposal.law)).then_some(proposal);
                 let before = stream.clone();
                 let scratch = &mut worker.renewal;
                 let linear = kernel.ratios::<V, _>(evaluated, mirrored, &mut Random::new(stream, proposal), scratch);
@@ -303,24 +137,24 @@ impl Job {
                 kernel.ratios::<V>(self.comparison, self.binding(), &mut source, &mut worker.overlapping)
             }
             (Mechanism::Bins(kernel), Proposal::Bins(proposal)) => {
-                let evaluated = (!self.plain(kernel.law() == &proposal.law)).then_some(proposal);
+                let evaluated = (!plain(&part.proposal, kernel.law() == &proposal.law)).then_some(proposal);
                 kernel.draw::<V>(proposal, stream, &mut worker.bins);
                 kernel.ratios::<V>(evaluated, mirrored, &worker.bins)
             }
             // Refused by `simulate`.
             _ => Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) },
         };
-        if self.proposal.stretch() == 0.0 {
+        if part.proposal.stretch() == 0.0 {
             ratios.proposal = splat(0.0);
         }
         ratios
     }
+}
 
-    /// Whether the proposal's density need not be computed: it is P itself, or R.
-    fn plain(&self, same_law: bool) -> bool {
-        let stretch = self.proposal.stretch();
-        stretch == 0.0 || (stretch.to_bits() == 1.0f64.to_bits() && same_law)
-    }
+/// Whether the proposal's density need not be computed: it is P itself, or R.
+fn plain(proposal: &Proposal, same_law: bool) -> bool {
+    let stretch = proposal.stretch();
+    stretch == 0.0 || (stretch.to_bits() == 1.0f64.to_bits() && same_law)
 }
 
 /// Run shards `first`, …, `first + count − 1`, on the pool this is called in.
@@ -358,13 +192,23 @@ impl Job {
 
     /// The rounding bound, if the job makes sense.
     fn check(&self) -> Result<f64> {
-        let matched = matches!(
-            (&self.mechanism, &self.proposal),
-            (Mechanism::Renewal(_) | Mechanism::Overlapping(_), Proposal::Renewal(_))
-                | (Mechanism::Bins(_), Proposal::Bins(_))
-        );
-        if !matched {
-            return Err(Error::Numerics { reason: "the proposal belongs to another kind of mechanism" });
+        let stretch = self.parts.first().map_or(f64::NAN, |part| part.proposal.stretch());
+        for part in &self.parts {
+            let matched = matches!(
+                (&part.mechanism, &part.proposal),
+                (Mechanism::Renewal(_) | Mechanism::Overlapping(_), Proposal::Renewal(_))
+                    | (Mechanism::Bins(_), Proposal::Bins(_))
+            );
+            if !matched {
+                return Err(Error::Numerics { reason: "the proposal belongs to another kind of mechanism" });
+            }
+            if part.runs == 0 {
+                return Err(Error::Domain { name: "runs", value: 0.0, allowed: "at least 1" });
+            }
+            if part.proposal.stretch().to_bits() != stretch.to_bits() {
+                let value = part.proposal.stretch();
+                return Err(Error::Domain { name: "stretch", value, allowed: "the same for all mechanisms" });
+            }
         }
         for table in &self.tables {
             if !table.epsilon.is_finite() {
@@ -379,7 +223,7 @@ impl Job {
                 }
             }
         }
-        let error = self.mechanism.rounding(self.proposal.stretch());
+        let error = rounding_of(&self.parts);
         if error.is_nan() || error > if self.binding() { 1e-6 } else { 1e-2 } {
             return Err(Error::Numerics { reason: "rounding could change a privacy loss by more than 1e-6" });
         }

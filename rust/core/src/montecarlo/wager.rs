@@ -8,10 +8,12 @@
 //! their capitals) is a wager too.
 //!
 //! V enters rounded against the wager: what the log densities may miss is added to the loss and to the weight (or taken from
-//! them for λ < 0), then V is held to its cap, which the exact V obeys.
+//! them for λ < 0), then V is held to its cap, which the exact V obeys. With others composed V is read off their curve, from above
+//! for λ > 0 and from below for λ < 0 (see [`super::value`]), without the curve's floor; the claim is about what is left then.
 
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::renewal::Ratios;
+use crate::montecarlo::value::{Bound, Curve};
 use crate::montecarlo::vector::{splat, Lanes, Vector};
 
 /// Wagers at one ε, which share V.
@@ -53,16 +55,30 @@ impl Running {
 
     /// Count eight samples; `error` bounds the error of each log density.
     #[inline(always)]
-    pub fn add<V: Vector>(&mut self, table: &Table, sample: &Sides<'_>, error: f64) {
+    pub fn add<V: Vector>(&mut self, table: &Table, sample: &Sides<'_>, error: f64, curve: Option<&Curve>) {
         let (numerator, denominator) = (V::load(sample.numerator), V::load(sample.denominator));
         let weight = exp(numerator.sub(V::load(sample.proposal)));
-        let ratio = exp(V::splat(table.epsilon).sub(numerator.sub(denominator)));
+        let loss = numerator.sub(denominator);
         // Both log densities of the loss and both of the weight may be off by `error`.
         let (up, down) = (1.0 + 4.0 * error, 1.0 - 4.0 * error);
         let (zero, one, cap) = (V::splat(0.0), V::splat(1.0), V::splat(table.cap));
-        let value = weight.mul(one.sub(ratio).max(zero));
-        let above = weight.mul(V::splat(up)).mul(ratio.mul_add(V::splat(-down), one).max(zero)).min(cap);
-        let below = weight.mul(V::splat(down)).mul(ratio.mul_add(V::splat(-up), one).max(zero)).min(cap);
+        let (value, above, below);
+        if let Some(curve) = curve {
+            let argument = V::splat(table.epsilon).sub(loss);
+            let shift = V::splat(4.0 * error + curve.argument_error(table.epsilon));
+            value = weight.mul(curve.at(Bound::Above, argument));
+            above = weight.mul(V::splat(up)).mul(curve.at(Bound::Above, argument.sub(shift))).min(cap);
+            below = if table.wagers.iter().any(|&(_, stake)| stake < 0.0) {
+                weight.mul(V::splat(down)).mul(curve.at(Bound::Below, argument.add(shift))).min(cap)
+            } else {
+                zero
+            };
+        } else {
+            let ratio = exp(V::splat(table.epsilon).sub(loss));
+            value = weight.mul(one.sub(ratio).max(zero));
+            above = weight.mul(V::splat(up)).mul(ratio.mul_add(V::splat(-down), one).max(zero)).min(cap);
+            below = weight.mul(V::splat(down)).mul(ratio.mul_add(V::splat(-up), one).max(zero)).min(cap);
+        }
         V::load(&self.value).add(value).store(&mut self.value);
         value.mul_add(value, V::load(&self.square)).store(&mut self.square);
         for (&(threshold, stake), capital) in table.wagers.iter().zip(&mut self.capital) {

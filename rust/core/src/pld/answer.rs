@@ -107,17 +107,28 @@ pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Resu
     let distance = total_variation(rounds);
     match query {
         Query::Epsilon(delta) if distance <= delta => Ok(Answer { within_tolerance: true, ..Answer::default() }),
-        Query::Epsilon(_) => Search::new(rounds, query, tolerance, run)?.solve(),
+        Query::Epsilon(_) => Search::new(rounds, query, tolerance, run)?.solve(&mut |_, _| {}),
         Query::Delta(_) => {
-            let answer = Search::new(rounds, query, tolerance, run)?.solve()?;
+            let answer = Search::new(rounds, query, tolerance, run)?.solve(&mut |_, _| {})?;
             Ok(Answer { upper: answer.upper.min(distance), ..answer })
         }
     }
 }
 
+/// [`answer`] for δ at one ε of several rounds, handing every pair of composed laws (upper, lower) to `seen` on the way.
+pub(super) fn observed(
+    rounds: &[Round],
+    epsilon: f64,
+    tolerance: f64,
+    run: &Run,
+    seen: &mut dyn FnMut(&Readoff, &Readoff),
+) -> Result<Answer> {
+    Search::new(rounds, Query::Delta(epsilon), tolerance, run)?.solve(seen)
+}
+
 /// An upper bound on δ(0) of the composition, 1 − Π(1 − δ_i(0))^{n_i}: outcomes of all rounds can be coupled to agree with the
 /// probability that each of them can (Lindvall 2002, Theorem I.5.2). δ(ε) is at most this for every ε ≥ 0.
-fn total_variation(rounds: &[Round]) -> f64 {
+pub(super) fn total_variation(rounds: &[Round]) -> f64 {
     #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; relative error 2^-53
     let log_agreement: f64 = rounds
         .iter()
@@ -129,7 +140,7 @@ fn total_variation(rounds: &[Round]) -> f64 {
     (-log_agreement.exp_m1() * (1.0 + 1e-12)).min(1.0)
 }
 
-fn check_arguments(rounds: &[Round], query: Query, tolerance: f64) -> Result<()> {
+pub(super) fn check_arguments(rounds: &[Round], query: Query, tolerance: f64) -> Result<()> {
     let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
     if rounds.is_empty() || rounds.iter().any(|r| r.count == 0) {
         return domain("count", 0.0, "at least one round of each kind");
@@ -149,7 +160,7 @@ fn check_arguments(rounds: &[Round], query: Query, tolerance: f64) -> Result<()>
 }
 
 /// One round needs no discretisation: its profile is read directly.
-fn single(profile: &dyn Profile, query: Query) -> Result<Answer> {
+pub(super) fn single(profile: &dyn Profile, query: Query) -> Result<Answer> {
     let upper = |epsilon: f64| {
         let point = profile.at(epsilon).or_trivial(epsilon);
         (point.delta + point.delta_error).min(1.0)
@@ -289,7 +300,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn solve(self) -> Result<Answer> {
+    fn solve(self, seen: &mut dyn FnMut(&Readoff, &Readoff)) -> Result<Answer> {
         if let Some(answer) = self.beyond_all_losses() {
             return Ok(answer);
         }
@@ -334,7 +345,7 @@ impl<'a> Search<'a> {
             };
             let grid = choose(&groups, saddle, &goal);
             // The mesh may add as much again, spread evenly over its cells.
-            let found = self.attempt(&grid, saddle, center, 0.25 * width * saddle.max(1.0))?;
+            let found = self.attempt(&grid, saddle, center, 0.25 * width * saddle.max(1.0), seen)?;
             let answer = match best {
                 // Both intervals are proven, so their intersection is.
                 Some(earlier) => Answer {
@@ -392,7 +403,14 @@ impl<'a> Search<'a> {
     }
 
     /// One composition of both sides. `budget` is the error that the meshes may add to ln δ; `saddle` weighs it.
-    fn attempt(&self, grid: &Grid, saddle: f64, center: f64, budget: f64) -> Result<Answer> {
+    fn attempt(
+        &self,
+        grid: &Grid,
+        saddle: f64,
+        center: f64,
+        budget: f64,
+        seen: &mut dyn FnMut(&Readoff, &Readoff),
+    ) -> Result<Answer> {
         let mut meshes = Vec::with_capacity(self.rounds.len());
         let mut profile_error = 0.0_f64;
         for group in 0..self.rounds.len() {
@@ -415,6 +433,7 @@ impl<'a> Search<'a> {
         };
         let (upper, lower) = rayon::join(|| side(Side::Upper), || side(Side::Lower));
         let (upper, lower) = (upper?, lower?);
+        seen(&upper, &lower);
         let (low, high) = match self.query {
             Query::Delta(epsilon) => (lower.delta(epsilon), upper.delta(epsilon)),
             Query::Epsilon(delta) => (lower.epsilon(delta), upper.epsilon(delta)),

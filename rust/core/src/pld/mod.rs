@@ -21,9 +21,11 @@
 pub mod answer;
 pub mod compose;
 pub mod cumulant;
+pub mod curve;
 pub mod masses;
 pub mod mesh;
 pub mod readoff;
 pub mod window;
 
 pub use answer::{answer, Answer, Budget, Query, Round};
+pub use curve::{curve, DeltaCurve};

@@ -1,0 +1,138 @@
+"""The phases that compose, as samples of the others see them: the curve that every sample is weighed with.
+
+Let (P₀, Q₀) be the product of dominating pairs of the composed phases and D(x) = H_{e^x}(P₀‖Q₀). The core wants D at nodes on
+both sides of 0. To the right, D(x) is the composed δ(x) of the same direction. To the left, D(x) = 1 − e^x +
+e^x·H_{e^−x}(Q₀‖P₀), with the composed δ(−x) of the other direction.
+
+That one pair serves both directions: each phase's profile in one direction and the reflection of its profile in the other bound
+the mechanism for every α, so does the largest convex function below both, and that is the profile of a pair. Products of such
+pairs dominate the phases in any order, adaptively chosen (Zhu, Dong & Wang 2022, Theorem 10), and composition is monotone, so
+what is composed in either direction lies above them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount import _core
+from pyaccount.execute.engine import Engine, Question, finite
+from pyaccount.plan.reduction import DIRECTIONS, reversed_rounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyaccount.plan.reduction import DirectedBounds, Rounds
+    from pyaccount.plan.reduction import Direction as Composed
+    from pyaccount.plan.sampled import Direction
+
+#: Nodes on each side of 0.
+NODES = 512
+#: The relative width of the bounds on D at the nodes.
+TOLERANCE = 1e-3
+#: The curve ends where D is below this share of δ: what it has beyond is added to δ.
+IGNORED_SHARE = 1e-6
+#: The same where δ is not known beforehand, as a share of what the composed phases have alone; and the least that is resolved.
+UNKNOWN_SHARE, LEAST_IGNORED = 1e-4, 1e-40
+#: The curve reaches at least, and at most, so far.
+REACH = (1e-6, 500.0)
+
+#: (lower, upper) bounds.
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The curve in each direction that is sampled, and how it was reached."""
+
+    curves: dict[Direction, _core.ComposedCurve]
+    reach: float
+    spacing: float
+    compositions: int
+
+    @property
+    def nodes(self) -> int:
+        """The nodes of one curve."""
+        return 2 * NODES + 1
+
+    @property
+    def floor(self) -> float:
+        """What D has beyond the curve, in the worse direction."""
+        return max(curve.floor for curve in self.curves.values())
+
+    @property
+    def gap(self) -> float:
+        """The largest relative distance between the bounds on D at a node."""
+        return max(curve.gap for curve in self.curves.values())
+
+
+def ignored(engine: Engine, bounds: DirectedBounds, *, epsilon: float | None, delta: float | None) -> float:
+    """The δ at which the curve ends, for a claim of which one of ε and δ is given."""
+    if delta is not None:
+        return max(IGNORED_SHARE * delta, 1e-270)
+    assert epsilon is not None
+    # Whatever else is run, δ is no smaller than that of the composed phases.
+    alone = engine.ask(bounds, Question(epsilon, None, 0.1)).lower
+    return min(max(UNKNOWN_SHARE * alone, LEAST_IGNORED), IGNORED_SHARE)
+
+
+def others(engine: Engine, bounds: DirectedBounds, directions: tuple[Direction, ...], end: float) -> Others:
+    """The curves of the composed phases, out to where their δ is `end`."""
+    reach = finite(engine.ask(bounds, Question(None, end, 0.1))).upper
+    spacing = _rounded(min(max(reach, REACH[0]), REACH[1]) / NODES)
+    epsilons = [k * spacing for k in range(NODES + 1)]
+    wanted: dict[tuple[Rounds, ...], int] = {}
+    for direction in DIRECTIONS:
+        upper, lower = bounds[direction].upper, bounds[direction].lower
+        for rounds in (upper, lower, reversed_rounds(lower)):
+            if rounds is not None:
+                wanted.setdefault(rounds, len(wanted))
+    found = engine.curves([(rounds, epsilons, TOLERANCE) for rounds in wanted])
+
+    def points(rounds: tuple[Rounds, ...]) -> list[Pair]:
+        return found[wanted[rounds]][0]
+
+    def above(direction: Composed) -> list[float]:
+        other: Composed = "add" if direction == "remove" else "remove"
+        right, left = points(bounds[direction].upper), points(bounds[other].upper)
+        return [most for _, most in _joined(epsilons, right, lambda k: _reflected(epsilons[k], left[k]))]
+
+    def below(direction: Composed) -> list[Pair]:
+        rounds = bounds[direction].lower
+        right, reversal = points(rounds), reversed_rounds(rounds)
+        if reversal is not None:
+            left = points(reversal)
+            return _joined(epsilons, right, lambda k: _reflected(epsilons[k], left[k]))
+        # All that is known of a convex function with D(e^−∞) = 1 that lies above 1 − α: the chord to its value at α = 1.
+        return _joined(epsilons, right, lambda k: _reflected(epsilons[k], (0.0, right[0][1])))
+
+    def curve(direction: Direction) -> _core.ComposedCurve:
+        if direction == "replace":
+            # Of a record and its replacement either may be called the first; the sampled pair is the same both ways.
+            most = [max(pair) for pair in zip(above("remove"), above("add"), strict=True)]
+            least = below("remove")
+        else:
+            most, least = above(direction), below(direction)
+        return _core.ComposedCurve(-NODES * spacing, spacing, most, least)
+
+    compositions = sum(count for _, count in found)
+    return Others({d: curve(d) for d in directions}, NODES * spacing, spacing, compositions)
+
+
+def _rounded(spacing: float) -> float:
+    """The spacing, up to a number of 20 bits: then multiples are exact, and nodes lie where δ was composed."""
+    mantissa, exponent = math.frexp(spacing)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, 20)), exponent - 20)
+
+
+def _joined(epsilons: list[float], right: list[Pair], left: Callable[[int], Pair]) -> list[Pair]:
+    """Values at the nodes from left to right."""
+    return [*(left(k) for k in range(len(epsilons) - 1, 0, -1)), *right]
+
+
+def _reflected(epsilon: float, other: Pair) -> Pair:
+    """1 − α + αδ for α = e^−ε, from both sides: three roundings of terms that are not negative."""
+    shrink, rest = math.exp(-epsilon), -math.expm1(-epsilon)
+    below, above = (rest + shrink * delta for delta in other)
+    return below * (1.0 - 1e-15), min(1.0, above * (1.0 + 1e-15))

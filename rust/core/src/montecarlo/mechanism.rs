@@ -1,0 +1,279 @@
+//! What can be sampled: one mechanism, and several that are run beside one another, with what is proven about their samples.
+//!
+//! Several mechanisms are sampled one after the other from the same stream, so their draws are independent, and their log densities
+//! add: f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k.
+
+use crate::error::{Error, Result};
+use crate::montecarlo::bins::{BinsKernel, BinsProposal};
+use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
+use crate::montecarlo::proposal::{caps, Caps, Comparison, Sums};
+use crate::montecarlo::renewal::{Given, Ratios, RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::stream::{LARGEST_NORMAL, NORMAL_ERROR};
+use crate::montecarlo::value::Curve;
+use crate::montecarlo::vector::{with_vectors, Vector, Vectored, LANES};
+use crate::special::UNIT_ROUNDOFF;
+
+/// Proposals join with at most this probability, unless the sampler itself always does.
+pub const MOST_LIKELY: f64 = 0.999;
+/// A mechanism that can be sampled.
+#[derive(Debug, Clone)]
+pub enum Mechanism {
+    /// b-min-sep sampling with a banded Toeplitz matrix.
+    Renewal(RenewalKernel),
+    /// Balls in bins with any non-negative matrix.
+    Bins(BinsKernel),
+    /// b-min-sep sampling with columns that meet.
+    Overlapping(OverlappingKernel),
+}
+
+/// Where samples of a mechanism come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Proposal {
+    /// For [`Mechanism::Renewal`] and [`Mechanism::Overlapping`].
+    Renewal(RenewalProposal),
+    /// For [`Mechanism::Bins`].
+    Bins(BinsProposal),
+}
+
+impl Proposal {
+    /// κ.
+    #[must_use]
+    pub fn stretch(&self) -> f64 {
+        match self {
+            Self::Renewal(proposal) => proposal.stretch,
+            Self::Bins(proposal) => proposal.stretch,
+        }
+    }
+}
+
+impl Mechanism {
+    /// The proposal for a sampling probability (renewal) or an exponent of the bins' weights, and a stretch.
+    ///
+    /// For bins the weights are proportional to `e^{parameter·s_t}`; for renewal `parameter` is the probability itself.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for a probability outside (0, 1] or a stretch that is not finite.
+    pub fn proposal(&self, parameter: f64, stretch: f64) -> Result<Proposal> {
+        if !(stretch.is_finite() && stretch.abs() <= 100.0) {
+            return Err(Error::Domain { name: "stretch", value: stretch, allowed: "between -100 and 100" });
+        }
+        match self {
+            Self::Renewal(kernel) => {
+                check_probability(parameter)?;
+                Ok(Proposal::Renewal(RenewalProposal { law: kernel.law().with_probability(parameter), stretch }))
+            }
+            Self::Overlapping(kernel) => {
+                check_probability(parameter)?;
+                Ok(Proposal::Renewal(RenewalProposal { law: kernel.law().with_probability(parameter), stretch }))
+            }
+            Self::Bins(kernel) => Ok(Proposal::Bins(BinsProposal::new(kernel.law().tilted(parameter), stretch))),
+        }
+    }
+
+    /// The parameter of plain sampling: the probability to join, or the exponent 0.
+    #[must_use]
+    pub fn plain_parameter(&self) -> f64 {
+        match self {
+            Self::Renewal(kernel) => kernel.law().sampling_probability,
+            Self::Overlapping(kernel) => kernel.law().sampling_probability,
+            Self::Bins(_) => 0.0,
+        }
+    }
+
+    /// What bounds samples from a proposal of this mechanism; see [`super::proposal`].
+    fn sums(&self, proposal: &Proposal, comparison: Comparison) -> Sums {
+        match (self, proposal) {
+            (Self::Renewal(kernel), Proposal::Renewal(p)) => Sums::of(kernel.law(), &p.law, p.stretch, comparison),
+            (Self::Overlapping(kernel), Proposal::Renewal(p)) => kernel.sums(&p.law, p.stretch, comparison),
+            (Self::Bins(kernel), Proposal::Bins(p)) => Sums::of(kernel.law(), &p.law, p.stretch, comparison),
+            _ => Sums::Nothing,
+        }
+    }
+
+    /// The proposal's parameter that goes with stretch κ when weights are tilted by κ(κ − 1)s/2, which keeps the cap small.
+    ///
+    /// For renewal the odds p/(1 − p) are multiplied by e^{κ(κ−1)s/2}, s the largest squared column norm; for bins the
+    /// exponent is returned.
+    #[must_use]
+    pub fn balanced_parameter(&self, stretch: f64) -> f64 {
+        let exponent = 0.5 * stretch * (stretch - 1.0);
+        let law = match self {
+            Self::Renewal(kernel) => kernel.law(),
+            Self::Overlapping(kernel) => kernel.law(),
+            Self::Bins(_) => return exponent,
+        };
+        let p = law.sampling_probability;
+        let odds = p * (exponent * law.squares[0]).exp();
+        // A proposal that always joins would leave out the patterns that do not.
+        let balanced = if odds.is_finite() { odds / (1.0 - p + odds) } else { 1.0 };
+        if p < 1.0 {
+            balanced.min(MOST_LIKELY).max(p)
+        } else {
+            1.0
+        }
+    }
+
+    /// A bound on the error of each log density from rounding.
+    #[must_use]
+    pub fn rounding(&self, stretch: f64) -> f64 {
+        match self {
+            Self::Renewal(kernel) => kernel.rounding(stretch),
+            Self::Bins(kernel) => kernel.rounding(stretch),
+            Self::Overlapping(kernel) => kernel.rounding(stretch),
+        }
+    }
+
+    /// The Lipschitz bound Λ of a mechanism, how far a coordinate of a drawn sample is from an exact one on average, and how much the law
+    /// of its patterns differs from the generator's, in total variation.
+    fn generator(&self, proposal: &Proposal) -> (f64, f64, f64) {
+        match (self, proposal) {
+            (Self::Renewal(kernel), Proposal::Renewal(m)) => (kernel.lipschitz(), NORMAL_ERROR, pattern_error(m)),
+            (Self::Overlapping(kernel), Proposal::Renewal(m)) => {
+                (kernel.lipschitz(), kernel.coordinate_error(m.stretch), pattern_error(m))
+            }
+            (Self::Bins(kernel), Proposal::Bins(m)) => {
+                #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
+                let bins = kernel.law().squares.len() as f64;
+                let patterns = if m.stretch == 0.0 { 0.0 } else { bins * (2.0 + bins) * f64::EPSILON };
+                (kernel.lipschitz(), NORMAL_ERROR, patterns)
+            }
+            _ => (f64::INFINITY, f64::INFINITY, f64::INFINITY),
+        }
+    }
+
+    /// A bound on every |ln density| of a sample: it lies between the least and the largest ⟨Cx, y⟩ − ‖Cx‖²/2 over the patterns.
+    fn magnitude(&self, stretch: f64) -> f64 {
+        let scale = 1.0 + stretch.abs();
+        match self {
+            Self::Renewal(kernel) => {
+                #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+                let (n, most) = (kernel.law().iterations() as f64, kernel.law().most_participations() as f64);
+                let (lipschitz, records) = (kernel.lipschitz(), f64::from(kernel.law().records()));
+                let square = most * records * records * kernel.law().squares[0];
+                scale * scale * (lipschitz * (LARGEST_NORMAL + stretch.abs() * lipschitz / n) + square)
+            }
+            Self::Overlapping(kernel) => {
+                let (lipschitz, mean, square) = kernel.reach();
+                scale * scale * (lipschitz * (LARGEST_NORMAL + stretch.abs() * mean) + square)
+            }
+            Self::Bins(kernel) => {
+                let square = kernel.law().squares.iter().copied().fold(0.0, f64::max);
+                scale * scale * (LARGEST_NORMAL * kernel.lipschitz() + 2.0 * square)
+            }
+        }
+    }
+
+    /// How many numbers an outcome has: one for each round, or for each bin.
+    #[must_use]
+    pub fn outcome_length(&self) -> usize {
+        match self {
+            Self::Renewal(kernel) => kernel.law().iterations(),
+            Self::Overlapping(kernel) => kernel.law().iterations(),
+            Self::Bins(kernel) => kernel.law().squares.len(),
+        }
+    }
+
+    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is made of.
+    #[must_use]
+    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>]) -> Vec<(f64, f64)> {
+        outcomes
+            .chunks(LANES)
+            .flat_map(|chunk| {
+                let ratios = with_vectors(Evaluation(self, comparison, chunk));
+                (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
+            })
+            .collect()
+    }
+}
+
+fn check_probability(parameter: f64) -> Result<()> {
+    if parameter > 0.0 && parameter <= 1.0 {
+        return Ok(());
+    }
+    let name = "proposal's sampling probability";
+    Err(Error::Domain { name, value: parameter, allowed: "greater than 0 and at most 1" })
+}
+
+/// How much the participation patterns drawn differ from exact ones, in total variation; see [`generator_error_of`].
+fn pattern_error(proposal: &RenewalProposal) -> f64 {
+    if proposal.stretch == 0.0 {
+        return 0.0;
+    }
+    let law = &proposal.law;
+    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+    let (n, draws, b) = (law.iterations() as f64, law.most_participations() as f64 + 1.0, law.min_separation as f64);
+    let counts = if law.records() > 1 { (f64::from(law.records()) + 2.0) * f64::EPSILON } else { 0.0 };
+    let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / law.sampling_probability + counts;
+    draws * waiting + 16.0 * b * f64::EPSILON
+}
+
+/// The densities of up to eight given outcomes.
+struct Evaluation<'a>(&'a Mechanism, Comparison, &'a [Vec<f64>]);
+
+impl Vectored for Evaluation<'_> {
+    type Output = Ratios;
+
+    #[inline(always)]
+    fn run<V: Vector>(self) -> Ratios {
+        let mut scratch = Scratch::default();
+        match self.0 {
+            Mechanism::Renewal(kernel) => kernel
+                .ratios::<V, _>(None, true, &mut Given(self.2), &mut scratch)
+                .unwrap_or_else(|| kernel.logarithmic::<V, _>(None, true, &mut Given(self.2), &mut scratch)),
+            Mechanism::Bins(kernel) => kernel.given::<V>(self.2, true),
+            Mechanism::Overlapping(kernel) => kernel.given::<V>(self.1, self.2, &mut OverlappingScratch::default()),
+        }
+    }
+}
+
+/// One of the mechanisms that are sampled together, where its samples come from, and how often it is run.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// What is sampled.
+    pub mechanism: Mechanism,
+    /// Where samples come from; all parts have the same stretch.
+    pub proposal: Proposal,
+    /// Independent runs.
+    pub runs: u32,
+}
+
+/// What one sample of all parts can contribute at this ε; see [`super::proposal`].
+#[must_use]
+pub fn caps_of(parts: &[Part], comparison: Comparison, epsilon: f64, curve: Option<&Curve>) -> Caps {
+    let Some(first) = parts.first() else { return Caps::NONE };
+    let sums = parts.iter().map(|part| (part.mechanism.sums(&part.proposal, comparison), part.runs));
+    caps(Sums::together(sums), first.proposal.stretch(), comparison, epsilon, curve)
+}
+
+/// A bound on the error of each log density of all parts from rounding: each part's own, and a u of each partial sum.
+#[must_use]
+pub fn rounding_of(parts: &[Part]) -> f64 {
+    let runs: f64 = parts.iter().map(|part| f64::from(part.runs)).sum();
+    let each = |part: &Part| {
+        let stretch = part.proposal.stretch();
+        let sums = if runs > 1.0 { 2.0 * UNIT_ROUNDOFF * runs * part.mechanism.magnitude(stretch) } else { 0.0 };
+        f64::from(part.runs) * (part.mechanism.rounding(stretch) + sums)
+    };
+    parts.iter().map(each).sum()
+}
+
+/// A bound on |E V − δ(ε)| because normal numbers and participation patterns come from a finite generator.
+///
+/// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the
+///   Lipschitz bound of the mechanism, and each of the generator's numbers is within [`NORMAL_ERROR`] of an exact
+///   one on average (and the mean added to it within [`OverlappingKernel::coordinate_error`] where that is long sums).
+/// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
+///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
+///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing patterns change V by at most its cap. A bin is drawn with an error of at
+///   most 2⁻⁵² + T u for each of T bins.
+#[must_use]
+pub fn generator_error_of(parts: &[Part], limits: Caps) -> f64 {
+    parts
+        .iter()
+        .map(|part| {
+            let (lipschitz, coordinate, patterns) = part.mechanism.generator(&part.proposal);
+            let normal = (2.0 + part.proposal.stretch().abs()) * limits.factor * lipschitz * coordinate;
+            f64::from(part.runs) * (normal + 2.0 * limits.value * patterns)
+        })
+        .sum()
+}

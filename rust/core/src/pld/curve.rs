@@ -1,0 +1,90 @@
+//! δ at many ε of one composition: the curve that samples of other mechanisms are weighed with.
+//!
+//! A composed law is read at any ε, and each reading is proven whatever the law was composed for. So the laws composed for one ε
+//! serve its neighbours to the right, as far as they are narrow there; the first ε that is not served yet is asked next.
+
+use crate::error::{Error, Result};
+use crate::pld::answer::{check_arguments, observed, single, total_variation, Query, Round};
+use crate::run::Run;
+
+/// Proven bounds on δ at many ε.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeltaCurve {
+    /// (lower, upper) for each ε.
+    pub points: Vec<(f64, f64)>,
+    /// How often the rounds were composed.
+    pub compositions: usize,
+}
+
+/// Compositions before what is known so far has to do.
+const MOST_COMPOSITIONS: usize = 64;
+/// Each composition is asked to be narrower than the curve by this, so that it serves neighbours too.
+const SHARPER: f64 = 0.25;
+/// No δ below this is resolved.
+const SMALLEST: f64 = 1e-290;
+
+/// δ(ε) of the composition of `rounds` in one direction at each of `epsilons`, ascending and at least 0.
+///
+/// * Guarantee: lower ≤ exact ≤ upper at each ε, and both ends decrease with ε.
+/// * Precision: width at most `tolerance` times the upper end, but for δ that is not resolved, or after [`MOST_COMPOSITIONS`].
+///
+/// # Errors
+/// As [`super::answer`]; [`Error::Domain`] also for ε that do not ascend.
+pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, run: &Run) -> Result<DeltaCurve> {
+    for &epsilon in epsilons {
+        check_arguments(rounds, Query::Delta(epsilon), tolerance)?;
+    }
+    if let Some(pair) = epsilons.windows(2).find(|pair| pair[1] < pair[0]) {
+        return Err(Error::Domain { name: "epsilon", value: pair[1], allowed: "at least the one before" });
+    }
+    let mut found = DeltaCurve { points: Vec::with_capacity(epsilons.len()), compositions: 0 };
+    if let [only] = rounds {
+        if only.count == 1 {
+            for &epsilon in epsilons {
+                let answer = single(only.profile.as_ref(), Query::Delta(epsilon))?;
+                found.points.push((answer.lower, answer.upper));
+            }
+            return ordered(found);
+        }
+    }
+    found.points = vec![(0.0, total_variation(rounds)); epsilons.len()];
+    let served = |(lower, upper): (f64, f64)| upper - lower <= tolerance * upper || upper <= SMALLEST;
+    let mut next = 0;
+    while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
+        run.check()?;
+        let points = &mut found.points;
+        let answer = observed(rounds, epsilons[next], SHARPER * tolerance, run, &mut |upper, lower| {
+            for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
+                *point = (point.0.max(lower.delta(epsilon)), point.1.min(upper.delta(epsilon)));
+            }
+        })?;
+        found.compositions += 1;
+        let point = &mut found.points[next];
+        *point = (point.0.max(answer.lower), point.1.min(answer.upper));
+        // Whatever its width, this ε is done: asking again would give the same.
+        next += 1;
+        while next < epsilons.len() && served(found.points[next]) {
+            next += 1;
+        }
+    }
+    ordered(found)
+}
+
+/// δ decreases with ε: an upper end holds further right too, a lower end further left.
+fn ordered(mut found: DeltaCurve) -> Result<DeltaCurve> {
+    let mut most = 1.0_f64;
+    for point in &mut found.points {
+        most = most.min(point.1);
+        point.1 = most;
+    }
+    let mut least = 0.0_f64;
+    for point in found.points.iter_mut().rev() {
+        least = least.max(point.0);
+        point.0 = least;
+    }
+    // The first sign of a defect in any bound: never hidden.
+    if found.points.iter().any(|(lower, upper)| lower > upper) {
+        return Err(Error::Numerics { reason: "the lower curve came out above the upper one" });
+    }
+    Ok(found)
+}
