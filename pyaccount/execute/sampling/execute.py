@@ -29,6 +29,8 @@ from pyaccount.plan.plan import compile_document
 from pyaccount.plan.reduction import DIRECTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.plan.plan import Plan
@@ -47,8 +49,10 @@ LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 #: Noise multipliers outside this range are not searched.
 NOISE_RANGE = (1e-2, 1e6)
 
-#: Relative widths of what holds without samples.
+#: Relative widths of what holds without samples: where it is one Gaussian mechanism, and where it is composed.
 FINENESS, COMPOSED_FINENESS = 1e-6, 1e-3
+#: How near the least σ that holds without samples is looked for where it is composed.
+COARSENESS = 5e-3
 
 Kind = Literal["deterministic", "verified", "confidence"]
 
@@ -237,14 +241,14 @@ def pilot_noise(session: Session, document: Document) -> tuple[float, float]:
     def gaussian(sigma: float) -> float:
         return session.unsampled(document.with_value(path, sigma), epsilon=epsilon).upper
 
-    low, high = NOISE_RANGE
+    low, high = _bracket(lambda sigma: gaussian(sigma) <= delta) if session.plan.mixed else NOISE_RANGE
     if gaussian(high) > delta:
         message = f"no σ reaches the target ε = {epsilon:g} at δ = {delta:g}: it is missed even at σ = {high:g}"
         raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a larger epsilon or delta")])
     if gaussian(low) <= delta:
         message = f"the target ε = {epsilon:g} at δ = {delta:g} holds with hardly any noise (already at σ = {low:g})"
         raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a smaller epsilon or delta")])
-    while high / low > 1.0 + session.fineness:
+    while high / low > 1.0 + (COARSENESS if session.plan.mixed else FINENESS):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if gaussian(middle) <= delta else (middle, high)
     session.sampler.stage("pilot")
@@ -255,6 +259,20 @@ def pilot_noise(session: Session, document: Document) -> tuple[float, float]:
         return _excess(session, session.mechanism(document.with_value(path, sigma)), epsilon, session.claim)
 
     return root(excess, min(high, _relative(session, document) or 0.6 * high), NOISE_RANGE[0], high), high
+
+
+def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:
+    """Noise multipliers around the least one that holds, from the middle outwards; an end of the range if that is beyond it.
+
+    At the ends of the range the losses of composed phases are enormous, and slow to compose.
+    """
+    high = 1.0
+    while high < NOISE_RANGE[1] and not holds(high):
+        high = min(4.0 * high, NOISE_RANGE[1])
+    low = 0.25 * high
+    while low > NOISE_RANGE[0] and holds(low):
+        low = max(0.25 * low, NOISE_RANGE[0])
+    return low, high
 
 
 def _relative(session: Session, document: Document) -> float | None:
