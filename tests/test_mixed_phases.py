@@ -96,7 +96,7 @@ def test_several_sampled_phases_and_repeats(laplace: bool) -> None:
 
 def test_one_sampled_body_that_is_repeated() -> None:
     """At the top level of a document; and by the method of sampling, two Poisson phases."""
-    privacy = {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3}
+    privacy = {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-2}
     head = {key: value for key, value in document().items() if key != "phases"} | {"privacy": privacy}
     composed = pyaccount.certify(head | body(POISSON, 0.1, 10, 1.0, count=3))
     sampled = pyaccount.certify(head | body(SAMPLED, 0.1, 10, 1.0, count=3))

@@ -231,7 +231,10 @@ def execute_sampled(
 
 
 def pilot_noise(session: Session, document: Document) -> tuple[float, float]:
-    """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling."""
+    """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling.
+
+    The latter is infinite where another phase that is sampled, with its participations revealed, misses the target whatever σ is.
+    """
     path, privacy = document.blank, document.privacy
     assert path is not None
     assert privacy.epsilon != "solve"
@@ -242,13 +245,15 @@ def pilot_noise(session: Session, document: Document) -> tuple[float, float]:
         return session.unsampled(document.with_value(path, sigma), epsilon=epsilon).upper
 
     low, high = _bracket(lambda sigma: gaussian(sigma) <= delta) if session.plan.mixed else NOISE_RANGE
-    if gaussian(high) > delta:
-        message = f"no σ reaches the target ε = {epsilon:g} at δ = {delta:g}: it is missed even at σ = {high:g}"
-        raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a larger epsilon or delta")])
+    missed = f"no σ reaches the target ε = {epsilon:g} at δ = {delta:g}: it is missed even at σ = {NOISE_RANGE[1]:g}"
+    infeasible = document.problem("target-infeasible", path, f"{missed}; try a larger epsilon or delta")
+    covered = gaussian(high) <= delta
+    if not covered and len(document.bodies) == 1:
+        raise DocumentError([infeasible])
     if gaussian(low) <= delta:
         message = f"the target ε = {epsilon:g} at δ = {delta:g} holds with hardly any noise (already at σ = {low:g})"
         raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a smaller epsilon or delta")])
-    while high / low > 1.0 + (COARSENESS if session.plan.mixed else FINENESS):
+    while covered and high / low > 1.0 + (COARSENESS if session.plan.mixed else FINENESS):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if gaussian(middle) <= delta else (middle, high)
     session.sampler.stage("pilot")
@@ -258,7 +263,12 @@ def pilot_noise(session: Session, document: Document) -> tuple[float, float]:
         session.sampler.progress(0.0)
         return _excess(session, session.mechanism(document.with_value(path, sigma)), epsilon, session.claim)
 
-    return root(excess, min(high, _relative(session, document) or 0.6 * high), NOISE_RANGE[0], high), high
+    if covered:
+        return root(excess, min(high, _relative(session, document) or 0.6 * high), NOISE_RANGE[0], high), high
+    foot = root(excess, 1.0, NOISE_RANGE[0], high)
+    if foot >= high:
+        raise DocumentError([infeasible])
+    return foot, math.inf
 
 
 def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:
@@ -324,6 +334,10 @@ def _calibrate(session: Session, document: Document) -> SampledEvidence:
     reachable = [[d for d in rungs if foot * (1.0 + d) < fallback] for rungs in ladders]
     walked = walk(foot, reachable, test)
     sigma = fallback if walked.value is None else walked.value
+    if not math.isfinite(sigma):
+        raise NumericsError(
+            "no σ on the ladder was accepted, and none is certified without samples; try a larger tolerance"
+        )
     kind: Kind = "deterministic" if walked.value is None else "verified"
     filled = document.with_value(path, sigma)
     within = walked.value is not None and sigma <= foot * (1.0 + session.plan.tolerance) * (1.0 + 1e-12)
