@@ -106,12 +106,13 @@ def answer_all(
     """Compose and answer: each question is (rounds with counts, epsilon, delta, relative tolerance), one of ε and δ None."""
 
 def curve_all(
-    questions: Sequence[tuple[Sequence[tuple[Profile, int]], Sequence[float], float]],
+    questions: Sequence[tuple[Sequence[tuple[Profile, int]], Sequence[float], float, float]],
     *,
     threads: int = 0,
     time_limit: float | None = None,
 ) -> list[tuple[list[tuple[float, float]], int]]:
-    """δ at many ε: each question is (rounds with counts, ascending values of ε ≥ 0, relative tolerance).
+    """δ at many ε: each question is (rounds with counts, ascending values of ε ≥ 0, relative tolerance, δ below which
+    the tolerance does not count).
 
     Gives for each the (lower, upper) bounds and how often the rounds were composed.
     """

@@ -105,16 +105,17 @@ class Engine:
         return answers
 
     def curves(
-        self, items: Sequence[tuple[tuple[Rounds, ...], Sequence[float], float]]
+        self, items: Sequence[tuple[tuple[Rounds, ...], Sequence[float]]], tolerance: float, ignored: float
     ) -> list[tuple[list[tuple[float, float]], int]]:
-        """Proven (lower, upper) bounds on δ at many ε: each item is (rounds, ascending ε ≥ 0, tolerance).
+        """Proven (lower, upper) bounds on δ at many ε: each item is (rounds, ascending ε ≥ 0).
 
-        Gives with each curve how often its rounds were composed.
+        They are as narrow as the relative tolerance where δ is above `ignored`. Gives with each curve how often its rounds were
+        composed.
         """
         return _core.curve_all(
             [
-                ([(self._profile(r.part), r.count) for r in rounds], list(epsilons), tolerance)
-                for rounds, epsilons, tolerance in items
+                ([(self._profile(r.part), r.count) for r in rounds], list(epsilons), tolerance, ignored)
+                for rounds, epsilons in items
             ],
             threads=self._threads,
             time_limit=self._remaining(),

@@ -29,6 +29,8 @@ from pyaccount.plan.plan import compile_document
 from pyaccount.plan.reduction import DIRECTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.plan.plan import Plan
@@ -49,8 +51,10 @@ NEGLIGIBLE = 1e-3
 #: Noise multipliers outside this range are not searched.
 NOISE_RANGE = (1e-2, 1e6)
 
-#: Relative widths of what holds without samples.
+#: Relative widths of what holds without samples: where it is one Gaussian mechanism, and where it is composed.
 FINENESS, COMPOSED_FINENESS = 1e-6, 1e-3
+#: How near the least σ that holds without samples is looked for where it is composed.
+COARSENESS = 5e-3
 
 Kind = Literal["deterministic", "verified", "confidence"]
 
@@ -121,7 +125,10 @@ class Session:
         """The mechanism of a document without a blank in its noise: its sampled phases, and the curve of the others."""
         plan = compile_document(document)
         mechanism, found = plan.mechanism(), self.others(plan, document)
-        return mechanism if found is None else replace(mechanism, curves=found.curves)
+        if found is None:
+            return mechanism
+        lower = None if mechanism.lower is None else replace(mechanism.lower, curves=found.curves)
+        return replace(mechanism, curves=found.curves, lower=lower)
 
     def others(self, plan: Plan, document: Document) -> Others | None:
         """The curve of the phases that compose; None if there are none. Kept while only sampled phases change."""
@@ -229,7 +236,10 @@ def execute_sampled(
 
 
 def pilot_noise(session: Session, document: Document, *, precision: float = ROOT) -> tuple[float, float]:
-    """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling."""
+    """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling.
+
+    The latter is infinite where another phase that is sampled, with its participations revealed, misses the target whatever σ is.
+    """
     path, privacy = document.blank, document.privacy
     assert path is not None
     assert privacy.epsilon != "solve"
@@ -239,14 +249,16 @@ def pilot_noise(session: Session, document: Document, *, precision: float = ROOT
     def gaussian(sigma: float) -> float:
         return session.unsampled(document.with_value(path, sigma), epsilon=epsilon).upper
 
-    low, high = NOISE_RANGE
-    if gaussian(high) > delta:
-        message = f"no σ reaches the target ε = {epsilon:g} at δ = {delta:g}: it is missed even at σ = {high:g}"
-        raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a larger epsilon or delta")])
+    low, high = _bracket(lambda sigma: gaussian(sigma) <= delta) if session.plan.mixed else NOISE_RANGE
+    missed = f"no σ reaches the target ε = {epsilon:g} at δ = {delta:g}: it is missed even at σ = {NOISE_RANGE[1]:g}"
+    infeasible = document.problem("target-infeasible", path, f"{missed}; try a larger epsilon or delta")
+    covered = gaussian(high) <= delta
+    if not covered and len(document.bodies) == 1:
+        raise DocumentError([infeasible])
     if gaussian(low) <= delta:
         message = f"the target ε = {epsilon:g} at δ = {delta:g} holds with hardly any noise (already at σ = {low:g})"
         raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a smaller epsilon or delta")])
-    while high / low > 1.0 + session.fineness:
+    while covered and high / low > 1.0 + (COARSENESS if session.plan.mixed else FINENESS):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if gaussian(middle) <= delta else (middle, high)
     session.sampler.stage("pilot")
@@ -256,8 +268,27 @@ def pilot_noise(session: Session, document: Document, *, precision: float = ROOT
         session.sampler.progress(0.0)
         return _excess(session, session.mechanism(document.with_value(path, sigma)), epsilon, session.claim)
 
-    start = min(high, _relative(session, document) or 0.6 * high)
-    return root(excess, start, NOISE_RANGE[0], high, precision=precision), high
+    if covered:
+        start = min(high, _relative(session, document) or 0.6 * high)
+        return root(excess, start, NOISE_RANGE[0], high, precision=precision), high
+    foot = root(excess, 1.0, NOISE_RANGE[0], high, precision=precision)
+    if foot >= high:
+        raise DocumentError([infeasible])
+    return foot, math.inf
+
+
+def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:
+    """Noise multipliers around the least one that holds, from the middle outwards; an end of the range if that is beyond it.
+
+    At the ends of the range the losses of composed phases are enormous, and slow to compose.
+    """
+    high = 1.0
+    while high < NOISE_RANGE[1] and not holds(high):
+        high = min(4.0 * high, NOISE_RANGE[1])
+    low = 0.25 * high
+    while low > NOISE_RANGE[0] and holds(low):
+        low = max(0.25 * low, NOISE_RANGE[0])
+    return low, high
 
 
 def _relative(session: Session, document: Document) -> float | None:
@@ -311,6 +342,10 @@ def _calibrate(session: Session, document: Document) -> SampledEvidence:
     reachable = [[d for d in rungs if foot * (1.0 + d) < fallback] for rungs in ladders]
     walked = walk(foot, reachable, test)
     sigma = fallback if walked.value is None else walked.value
+    if not math.isfinite(sigma):
+        raise NumericsError(
+            "no σ on the ladder was accepted, and none is certified without samples; try a larger tolerance"
+        )
     kind: Kind = "deterministic" if walked.value is None else "verified"
     filled = document.with_value(path, sigma)
     within = walked.value is not None and sigma <= foot * (1.0 + session.plan.tolerance) * (1.0 + 1e-12)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.sampled import Direction
 
 #: Nodes on each side of 0.
-NODES = 512
+NODES = 1024
 #: The relative width of the bounds on D at the nodes.
 TOLERANCE = 1e-3
 #: The curve ends where D is below this share of δ: what it has beyond is added to δ.
@@ -88,7 +88,7 @@ def others(engine: Engine, bounds: DirectedBounds, directions: tuple[Direction, 
         for rounds in (upper, lower, reversed_rounds(lower)):
             if rounds is not None:
                 wanted.setdefault(rounds, len(wanted))
-    found = engine.curves([(rounds, epsilons, TOLERANCE) for rounds in wanted])
+    found = engine.curves([(rounds, epsilons) for rounds in wanted], TOLERANCE, end)
 
     def points(rounds: tuple[Rounds, ...]) -> list[Pair]:
         return found[wanted[rounds]][0]

@@ -268,8 +268,8 @@ fn answer_all(
     Ok(answers.into_iter().map(Interval::from).collect())
 }
 
-/// One curve: the rounds of one direction, the values of ε, and the relative tolerance.
-type CurveQuestion = (Vec<(Profile, u64)>, Vec<f64>, f64);
+/// One curve: the rounds of one direction, the values of ε, the relative tolerance, and the δ below which it does not count.
+type CurveQuestion = (Vec<(Profile, u64)>, Vec<f64>, f64, f64);
 
 /// The (lower, upper) points of a curve, and how many compositions they took.
 type CurveAnswer = (Vec<(f64, f64)>, usize);
@@ -283,10 +283,15 @@ fn curve_all(
     threads: usize,
     time_limit: Option<f64>,
 ) -> PyResult<Vec<CurveAnswer>> {
-    let questions: Vec<(Vec<Round>, Vec<f64>, f64)> =
-        questions.into_iter().map(|(rounds, epsilons, tolerance)| (rounds_of(rounds), epsilons, tolerance)).collect();
+    let questions: Vec<_> = questions
+        .into_iter()
+        .map(|(rounds, epsilons, tolerance, ignored)| (rounds_of(rounds), epsilons, tolerance, ignored))
+        .collect();
     let curves: Vec<DeltaCurve> = door::enter(py, threads, time_limit, move |run| {
-        questions.par_iter().map(|(rounds, epsilons, tolerance)| curve(rounds, epsilons, *tolerance, run)).collect()
+        questions
+            .par_iter()
+            .map(|(rounds, epsilons, tolerance, ignored)| curve(rounds, epsilons, *tolerance, *ignored, run))
+            .collect()
     })?;
     Ok(curves.into_iter().map(|found| (found.points, found.compositions)).collect())
 }

@@ -16,7 +16,8 @@
 //! and above the one through its right neighbours, continued from the right (convexity), and so above each line's value with l at the
 //! near node and v at the far one. The larger of two lines is convex with one kink; the chord of its ends, lowered by its
 //! distance at the kink, lies below it. A node takes the least of what its two cells leave, so that the table is continuous, then is
-//! lowered to decrease from node to node, by the floor, and to the upper table. Left of the first node the table is constant.
+//! lowered to decrease from node to node, by the floor, and to the upper table. The first node is lowered to 1 − α, which D is never
+//! below; left of it the line to (0, 1) lies below 1 − α.
 //!
 //! **Rounding.** A value is `base − slope·e^{x − reference}` with slope·e^{x − reference} ≤ base up to rounding: 16u·base covers the
 //! exponential, product and difference, as does the choice of a neighbouring cell where x is within rounding of a node, since the lines
@@ -96,19 +97,26 @@ impl Curve {
         let floor = raised[raised.len() - 1];
         let above: Vec<f64> = raised.iter().map(|u| u - floor).collect();
         let mut below = supported(spacing, lower);
+        // Rounded down: 1 − e^x misses by at most 2u.
+        below[0] = below[0].min(-libm::expm1(first) * (1.0 - 1e-15) - 1e-16).max(below[1]);
+        let starts_high = below[0] > floor && below[0] <= -libm::expm1(first);
         for (value, most) in below.iter_mut().zip(&above) {
             *value = (*value - floor).clamp(0.0, *most);
         }
         let gap = relative_gap(&above, &below);
         let cells = |nodes: &[f64], left: Cell, side: f64| cells(first, spacing, nodes, left, side);
         let chord = Cell { base: 1.0 - floor, slope: (1.0 - floor - above[0]).max(0.0), reference: first };
-        let level = Cell { base: below[0], slope: 0.0, reference: first };
+        let low = if starts_high {
+            Cell { base: 1.0 - floor, slope: 1.0 - floor - below[0], reference: first }
+        } else {
+            Cell { base: below[0], slope: 0.0, reference: first }
+        };
         Ok(Self {
             first,
             spacing,
             density: 1.0 / spacing,
             upper: cells(&above, chord, 1.0),
-            lower: cells(&below, level, -1.0),
+            lower: cells(&below, low, -1.0),
             floor,
             gap,
         })

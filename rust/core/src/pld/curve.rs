@@ -20,17 +20,15 @@ pub struct DeltaCurve {
 const MOST_COMPOSITIONS: usize = 64;
 /// Each composition is asked to be narrower than the curve by this, so that it serves neighbours too.
 const SHARPER: f64 = 0.25;
-/// No δ below this is resolved.
-const SMALLEST: f64 = 1e-290;
 
 /// δ(ε) of the composition of `rounds` in one direction at each of `epsilons`, ascending and at least 0.
 ///
 /// * Guarantee: lower ≤ exact ≤ upper at each ε, and both ends decrease with ε.
-/// * Precision: width at most `tolerance` times the upper end, but for δ that is not resolved, or after [`MOST_COMPOSITIONS`].
+/// * Precision: width at most `tolerance` times the upper end, but where that is at most `ignored`, or after [`MOST_COMPOSITIONS`].
 ///
 /// # Errors
 /// As [`super::answer`]; [`Error::Domain`] also for ε that do not ascend.
-pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, run: &Run) -> Result<DeltaCurve> {
+pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, run: &Run) -> Result<DeltaCurve> {
     for &epsilon in epsilons {
         check_arguments(rounds, Query::Delta(epsilon), tolerance)?;
     }
@@ -48,7 +46,7 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, run: &Run) -> R
         }
     }
     found.points = vec![(0.0, total_variation(rounds)); epsilons.len()];
-    let served = |(lower, upper): (f64, f64)| upper - lower <= tolerance * upper || upper <= SMALLEST;
+    let served = |(lower, upper): (f64, f64)| upper - lower <= tolerance * upper || upper <= ignored;
     let mut next = 0;
     while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
         run.check()?;

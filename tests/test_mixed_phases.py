@@ -1,0 +1,253 @@
+"""Documents whose phases are sampled and composed: against composition alone, the blanks, the fallback, refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from scipy.stats import norm
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.errors import DocumentError
+
+#: Poisson sampling, which composes; b-min-sep sampling with b = 1 is the same mechanism, sampled.
+POISSON: dict[str, Any] = {"kind": "poisson"}
+SAMPLED: dict[str, Any] = {"kind": "b-min-sep", "min_separation": 1, "start": "cold"}
+
+
+def body(sampler: dict[str, Any], p: float, n: int, sigma: Any, **changes: Any) -> dict[str, Any]:
+    training = {"sampling_probability": p, "iterations": n}
+    return {"training": training, "sampler": sampler, "noise": {"multiplier": sigma}} | changes
+
+
+def document(*phases: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {
+        "pyaccount": 1,
+        "name": "mixed",
+        "privacy": {"adjacency": "zero-out", "epsilon": 2.0, "delta": "solve"},
+        "phases": list(phases),
+        "accounting": {"seed": 7, "profile": [0.5, 2.0]},
+    } | changes
+
+
+LAPLACE = {"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"kind": "laplace", "multiplier": 6}}
+
+
+def agree(sampled: pyaccount.Certificate, composed: pyaccount.Certificate, width: float = 1.3) -> None:
+    """Intervals that overlap, an upper end not far above, curves that enclose and estimates within their errors."""
+    first, second = sampled.data.guarantee, composed.data.guarantee
+    assert (first.kind, second.kind) == ("confidence", "deterministic")
+    assert first.delta_lower <= second.delta
+    assert second.delta_lower <= first.delta < width * second.delta
+    assert first.epsilon_lower <= second.epsilon
+    for one, other in zip(sampled.data.profile, composed.data.profile, strict=True):
+        assert one.delta_lower <= other.delta
+        assert other.delta_lower <= one.delta
+        assert one.delta_estimate is not None
+        assert one.standard_error is not None
+        # Half the width of the bins, and that of the table, is what the estimate may be off by besides.
+        assert other.delta_lower - 5.0 * one.standard_error <= one.delta_estimate * 1.01
+        assert one.delta_estimate <= (other.delta + 5.0 * one.standard_error) * 1.01
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
+def test_a_sampled_phase_beside_a_composed_one_is_both_composed(adjacency: str) -> None:
+    privacy = {"adjacency": adjacency, "epsilon": 2.0, "delta": "solve"}
+    phases = [body(POISSON, 0.1, 20, 1.2), body(POISSON, 0.05, 30, 1.0), LAPLACE]
+    composed = pyaccount.certify(document(*phases, privacy=privacy))
+    phases[1] = body(SAMPLED, 0.05, 30, 1.0)
+    sampled = pyaccount.certify(document(*phases, privacy=privacy))
+    agree(sampled, composed)
+    sampling = sampled.data.evidence.sampling
+    assert sampling is not None
+    curve = sampling.composed_curve
+    assert curve is not None
+    assert 0.0 < curve.floor < 1e-3 * sampled.delta
+    assert curve.reach > 1.0
+    sources = {line.source for line in sampled.data.evidence.error_budget}
+    assert any("beyond their curve" in source for source in sources)
+    assert [phase.sampler for phase in sampled.data.phases] == ["poisson", "b-min-sep", "none"]
+    assert len(sampled.data.reductions) == 3
+    # The certificate's own profile draws new samples, weighed with the same curve.
+    reread = pyaccount.Certificate.from_json(sampled.to_json())
+    lower, upper = reread.profile.delta(epsilon=1.0)
+    truth = composed.profile.delta(epsilon=1.0)
+    assert lower <= truth.upper
+    assert truth.lower <= upper < 1.6 * truth.upper
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_several_sampled_phases_and_repeats(laplace: bool) -> None:
+    rest = [LAPLACE] if laplace else []
+    composed = pyaccount.certify(document(body(POISSON, 0.1, 10, 1.2, count=2), body(POISSON, 0.05, 20, 1.0), *rest))
+    phases = [body(SAMPLED, 0.1, 10, 1.2, count=2), body(SAMPLED, 0.05, 20, 1.0), *rest]
+    sampled = pyaccount.certify(document(*phases))
+    agree(sampled, composed)
+    assert sampled.data.reductions[0].rounds == "2 × 10"
+    assert any("independently of one another" in text for text in sampled.data.assumptions)
+    sampling = sampled.data.evidence.sampling
+    assert sampling is not None
+    assert all(len(test.proposal.others) == 1 for test in sampling.tests)
+    assert (sampling.composed_curve is None) != laplace
+
+
+def test_one_sampled_body_that_is_repeated() -> None:
+    """At the top level of a document; and by the method of sampling, two Poisson phases."""
+    privacy = {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-2}
+    head = {key: value for key, value in document().items() if key != "phases"} | {"privacy": privacy}
+    composed = pyaccount.certify(head | body(POISSON, 0.1, 10, 1.0, count=3))
+    sampled = pyaccount.certify(head | body(SAMPLED, 0.1, 10, 1.0, count=3))
+    accounting = {"seed": 1, "profile": [], "method": "monte-carlo"}
+    phased = pyaccount.certify(
+        head | {"phases": [body(POISSON, 0.1, 20, 1.0), body(POISSON, 0.1, 10, 1.0)]} | {"accounting": accounting}
+    )
+    for one in (sampled, phased):
+        assert one.data.guarantee.kind == "confidence"
+        assert composed.epsilon_lower <= one.epsilon < 1.03 * composed.epsilon
+        assert one.epsilon_lower <= composed.epsilon
+
+
+@pytest.mark.parametrize("blank", [0, 1], ids=["sampled", "composed"])
+def test_the_noise_of_either_phase_may_be_the_blank(blank: int) -> None:
+    """The σ found meets the target by composition alone, and hardly less does."""
+    privacy = {"adjacency": "add-remove", "epsilon": 2.0, "delta": 1e-4}
+    sigmas: list[Any] = [1.2, 1.1]
+    sigmas[blank] = "solve"
+    solved = pyaccount.certify(
+        document(body(SAMPLED, 0.05, 30, sigmas[0]), body(POISSON, 0.05, 40, sigmas[1]), privacy=privacy)
+    )
+    assert solved.data.guarantee.kind == "verified"
+    assert solved.data.solved is not None
+    sigma = float(solved.data.solved.value)
+    assert solved.data.solved.path == f"phases[{blank}].noise.multiplier"
+    for factor, holds in ((1.0, True), (0.96, False)):
+        sigmas[blank] = factor * sigma
+        checked = document(body(POISSON, 0.05, 30, sigmas[0]), body(POISSON, 0.05, 40, sigmas[1]), privacy=privacy)
+        assert pyaccount.certify(checked).holds == holds
+    # A claim without a blank is tested.
+    sigmas[blank] = 1.03 * sigma
+    claimed = document(body(SAMPLED, 0.05, 30, sigmas[0]), body(POISSON, 0.05, 40, sigmas[1]), privacy=privacy)
+    assert pyaccount.certify(claimed).data.guarantee.kind == "verified"
+
+
+def test_the_fixed_sample_test_weighs_samples_too() -> None:
+    privacy = {"adjacency": "zero-out", "epsilon": 2.0, "delta": 2e-3}
+    phases = [body(SAMPLED, 0.1, 10, 1.5), body(POISSON, 0.1, 10, 1.5), LAPLACE]
+    accounting = {"seed": 7, "profile": [], "verification": "fixed-sample"}
+    certificate = pyaccount.certify(document(*phases, privacy=privacy, accounting=accounting))
+    assert certificate.data.guarantee.kind == "verified"
+    truth = pyaccount.certify(document(body(POISSON, 0.1, 10, 1.5), *phases[1:], privacy=privacy)).profile.delta(2.0)
+    sampling = certificate.data.evidence.sampling
+    assert sampling is not None
+    for test in sampling.tests:
+        assert test.mean <= truth.upper + 5.0 * test.standard_error
+
+
+def test_without_randomness_the_fallback_keeps_the_amplification_of_the_others() -> None:
+    """p = 1 and b = n from a cold start: one Gaussian round, beside the Poisson phase as it is analysed."""
+    certain = body(
+        {"kind": "b-min-sep", "min_separation": 4, "start": "cold"}, 1.0, 4, "solve", matrix={"kind": "identity"}
+    )
+    privacy = {"adjacency": "zero-out", "epsilon": 2.0, "delta": 1e-4}
+    rest = body(POISSON, 0.02, 200, 1.0)
+    certificate = pyaccount.certify(document(certain, rest, privacy=privacy))
+    assert certificate.holds
+    assert certificate.data.guarantee.kind == "deterministic"
+    assert "revealed" in certificate.data.evidence.engine
+    assert {line.direction for line in certificate.data.evidence.error_budget} == {"remove", "add"}
+    assert certificate.data.solved is not None
+    sigma = float(certificate.data.solved.value)
+    once = {"training": {"iterations": 1}, "sampler": {"kind": "none"}}
+    for factor, holds in ((1.0, True), (0.98, False)):
+        gaussian = once | {"noise": {"multiplier": factor * sigma}}
+        assert pyaccount.certify(document(gaussian, rest, privacy=privacy)).holds == holds
+    # The contrast is that of everything in every round.
+    delta, epsilon = certificate.data.unamplified.delta, certificate.data.unamplified.epsilon
+    assert epsilon is not None
+    mu = math.sqrt(1.0 / sigma**2 + 200.0)
+    expected = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu))
+    assert expected == pytest.approx(delta, rel=1e-3)
+
+
+def test_composed_phases_that_miss_the_target_alone_are_infeasible() -> None:
+    privacy = {"adjacency": "zero-out", "epsilon": 0.5, "delta": 1e-6}
+    with pytest.raises(DocumentError, match="no σ reaches the target"):
+        pyaccount.certify(document(body(SAMPLED, 0.05, 10, "solve"), body(POISSON, 0.1, 100, 1.0), privacy=privacy))
+
+
+def test_bounds_that_are_not_tight_enclose() -> None:
+    """A fixed-size phase has a bound above and a concrete pair below: so has the composition."""
+    fixed = {
+        "training": {"dataset_size": 200, "expected_batch_size": 4, "iterations": 20},
+        "sampler": {"kind": "fixed-size"},
+        "noise": {"multiplier": 1.5},
+    }
+    composed = pyaccount.certify(document(fixed, body(POISSON, 0.05, 30, 1.0))).data.guarantee
+    sampled = pyaccount.certify(document(fixed, body(SAMPLED, 0.05, 30, 1.0))).data.guarantee
+    assert composed.delta * 0.99 <= sampled.delta < 1.3 * composed.delta
+    assert 0.5 * composed.delta_lower < sampled.delta_lower <= composed.delta
+
+
+def test_threads_change_nothing() -> None:
+    plan = pyaccount.compile(document(body(SAMPLED, 0.1, 10, 1.2), body(POISSON, 0.1, 30, 1.2), LAPLACE))
+    first, second = (json.loads(plan.run(threads=threads).to_json()) for threads in (1, 2))
+    del first["created"], second["created"]
+    assert first == second
+
+
+def test_plans_say_what_is_done(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mixed.yaml"
+    path.write_text(json.dumps(document(body(SAMPLED, 0.1, 10, 1.2, count=2), LAPLACE)))
+    assert cli.run(["plan", str(path)]) == 0
+    shown = capsys.readouterr().out
+    for words in ("phases[0]", "phases[1]", "weighed", "2 × 10", "one sample takes"):
+        assert words in shown
+    assert cli.run(["plan", str(path), "--estimate"]) == 0
+    assert "not a guarantee" in capsys.readouterr().out
+
+
+USERS = {
+    "training": {"sampling_probability": 0.01, "iterations": 20},
+    "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single", "min_separation": 4},
+    "noise": {"multiplier": 1.0},
+}
+REFUSED: list[tuple[list[dict[str, Any]], dict[str, Any], str, str]] = [
+    ([USERS, body(POISSON, 0.1, 10, 1.0)], {}, "phases[1].sampler.kind", "protects users"),
+    ([LAPLACE, USERS], {}, "phases[0].sampler.kind", "protects users"),
+    (
+        [body(SAMPLED, 0.1, 10, 1.0), LAPLACE],
+        {"privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-3, "group_size": 2}},
+        "privacy.group_size",
+        "user-b-min-sep",
+    ),
+    ([body(SAMPLED, 0.1, 10, 1.0), LAPLACE], {"accounting": {"method": "pld"}}, "accounting.method", "no privacy loss"),
+    (
+        [body(SAMPLED, 0.1, 10, 1.0), body(POISSON, 0.1, "solve", 1.0)],
+        {"privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-3}},
+        "phases[1].training.iterations",
+        "with a sampled analysis the blank is",
+    ),
+]
+
+
+@pytest.mark.parametrize(("phases", "changes", "path", "words"), REFUSED, ids=[path for *_, path, _ in REFUSED])
+def test_what_has_no_valid_composition_is_refused(
+    phases: list[dict[str, Any]], changes: dict[str, Any], path: str, words: str
+) -> None:
+    with pytest.raises(DocumentError) as caught:
+        pyaccount.compile(document(*phases, **changes))
+    assert [problem.path_text for problem in caught.value.problems] == [path]
+    assert words in caught.value.problems[0].message
+
+
+def test_users_stand_beside_users() -> None:
+    """Two phases that protect users, of which one shares records and composes, the other shares none and is sampled."""
+    shared = USERS | {"sampler": USERS["sampler"] | {"attribution": "shared"}, "noise": {"multiplier": 3.0}}
+    certificate = pyaccount.certify(document(USERS, shared))
+    assert certificate.data.privacy.unit == "user"
+    assert certificate.data.guarantee.kind == "confidence"
+    alone = pyaccount.certify(document(shared))
+    assert alone.data.guarantee.delta_lower <= certificate.delta
