@@ -138,7 +138,8 @@ def test_the_stub_matches_the_compiled_core() -> None:
                 for item in node.body
                 if isinstance(item, ast.FunctionDef | ast.AnnAssign)
             }
-            assert compiled == stubbed, node.name
+            # Constructors are private to both.
+            assert compiled == {name for name in stubbed if not name.startswith("_")}, node.name
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert functions == {
         name for name, value in vars(_core).items() if type(value).__name__ == "builtin_function_or_method"

@@ -322,3 +322,64 @@ fn cells(first: f64, spacing: f64, nodes: &[f64], left: Cell, side: f64) -> Vec<
 fn relative_gap(above: &[f64], below: &[f64]) -> f64 {
     above.iter().zip(below).filter(|(a, _)| **a > 1e-3).map(|(a, b)| (a - b) / a).fold(0.0, f64::max)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::montecarlo::vector::{instruction_sets, with_instruction_set, Lanes, Vectored};
+
+    /// H_{e^x} of randomised response that tells the truth with probability e/(1 + e): it ends at x = 1, and is linear in between.
+    fn response(x: f64) -> f64 {
+        let truth = 1.0 / (1.0 + libm::exp(-1.0));
+        let alpha = libm::exp(x);
+        (truth - alpha * (1.0 - truth)).max(0.0) + (1.0 - truth - alpha * truth).max(0.0)
+    }
+
+    fn curve() -> Curve {
+        let nodes: Vec<f64> = (0..65).map(|j| response(-2.0 + f64::from(j) / 16.0)).collect();
+        let both: Vec<(f64, f64)> = nodes.iter().map(|d| (*d, *d)).collect();
+        Curve::new(-2.0, 1.0 / 16.0, &nodes, &both).unwrap()
+    }
+
+    #[test]
+    fn piecewise_linear_curves_are_met_and_never_crossed() {
+        let curve = curve();
+        assert!(curve.floor().abs() < f64::EPSILON);
+        for k in -4000..4000 {
+            let x = f64::from(k) / 700.0;
+            let (below, above) = (curve.single(Bound::Below, x), curve.single(Bound::Above, x));
+            assert!(below <= response(x) && response(x) <= above, "{x}");
+            // The kinks lie at nodes, so only the slack is between; left of the first node D is 1 − α.
+            assert!(above - below < 1e-11, "{x}: {below} {above}");
+        }
+    }
+
+    #[test]
+    fn instruction_sets_agree_bit_for_bit() {
+        struct Look<'a>(&'a Curve, Lanes, Bound);
+        impl Vectored for Look<'_> {
+            type Output = Lanes;
+            #[inline(always)]
+            fn run<V: Vector>(self) -> Lanes {
+                let mut out = splat(0.0);
+                self.0.at(self.2, V::load(&self.1)).store(&mut out);
+                out
+            }
+        }
+        let curve = curve();
+        for bound in [Bound::Above, Bound::Below] {
+            for start in -40..40 {
+                let x = Lanes(std::array::from_fn(|l| {
+                    f64::from(start) / 9.0 + [0.0, 0.013, 0.4, 1.1, 2.0, 2.03, 3.0, 9.0][l]
+                }));
+                let reference = with_instruction_set("portable", Look(&curve, x, bound)).unwrap();
+                for name in instruction_sets() {
+                    assert_eq!(with_instruction_set(name, Look(&curve, x, bound)).unwrap(), reference, "{name}");
+                }
+                for lane in 0..LANES {
+                    assert!((reference[lane] - curve.single(bound, x[lane])).abs() < 1e-14);
+                }
+            }
+        }
+    }
+}
