@@ -151,8 +151,22 @@ class Sampled:
     def bins(gram: Sequence[float], inner: int) -> Sampled:
         """Balls in bins, from the Gram matrix of the modes (divided by σ²), row by row; `inner` is the modes' length."""
 
-    def log_densities(self, outcomes: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
-        """ln dP/dR and ln dP⁻/dR, R = N(0, I), at outcomes y/σ (bins: at the inner products ⟨m_t, y⟩/σ²)."""
+    def truncated(self, dataset_size: int, limit: int) -> Sampled:
+        """The same sampler of one record (renewal or bins) with batches truncated to `limit` of `dataset_size` records.
+
+        It is compared with an empty record's Q in place of N(0, I): directions remove and add.
+        """
+
+    def log_densities(
+        self, outcomes: Sequence[Sequence[float]], counts: Sequence[Sequence[int]] = ()
+    ) -> list[tuple[float, float]]:
+        """ln dP/dR and ln dP⁻/dR, R = N(0, I), at outcomes y/σ (bins: at the inner products ⟨m_t, y⟩/σ²).
+
+        With truncated batches ln dQ/dR stands second, and `counts` has the other records' counts of every outcome.
+        """
+
+    def counts(self, *, key: tuple[int, int, int, int], shard: int) -> list[list[int]]:
+        """The other records' counts of a shard's first eight samples; none without truncation."""
 
     @property
     def plain_parameter(self) -> float:

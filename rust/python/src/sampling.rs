@@ -6,6 +6,8 @@ use pyaccount_core::montecarlo::proposal::Comparison;
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{probe, simulate, Job, Mechanism, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
+use pyaccount_core::montecarlo::truncated::TruncatedKernel;
+use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::vector::instruction_sets;
 use pyaccount_core::montecarlo::wager::Table;
 use pyaccount_core::Error;
@@ -81,21 +83,43 @@ impl Sampled {
     }
 
     #[allow(clippy::needless_pass_by_value)] // converted from Python
-    fn log_densities(&self, outcomes: Vec<Vec<f64>>) -> PyResult<Vec<(f64, f64)>> {
+    #[pyo3(signature = (outcomes, counts = Vec::new()))]
+    fn log_densities(&self, outcomes: Vec<Vec<f64>>, counts: Vec<Vec<u64>>) -> PyResult<Vec<(f64, f64)>> {
         let expected = match &self.0 {
             Mechanism::Renewal(kernel) => kernel.law().iterations(),
             Mechanism::Bins(kernel) => kernel.law().squares.len(),
+            Mechanism::Truncated(kernel) => kernel.renewal().law().iterations(),
+            Mechanism::TruncatedBins(kernel) => kernel.bins().law().squares.len(),
         };
-        if let Some(wrong) = outcomes.iter().find(|outcome| outcome.len() != expected) {
+        let lengths = outcomes.iter().map(Vec::len).chain(counts.iter().map(Vec::len));
+        let missing = (!counts.is_empty() && counts.len() != outcomes.len()).then_some(counts.len());
+        if let Some(wrong) = lengths.filter(|length| *length != expected).chain(missing).next() {
             #[allow(clippy::cast_precision_loss)] // reported only
-            let value = wrong.len() as f64;
+            let value = wrong as f64;
             return Err(raise(Error::Domain {
                 name: "outcome length",
                 value,
                 allowed: "one number for each round, or for each bin",
             }));
         }
-        Ok(self.0.log_densities(&outcomes))
+        Ok(self.0.log_densities(&outcomes, &counts))
+    }
+
+    fn truncated(&self, dataset_size: u64, limit: u64) -> PyResult<Self> {
+        let truncated = match self.0.clone() {
+            Mechanism::Renewal(kernel) => TruncatedKernel::new(kernel, dataset_size, limit).map(Mechanism::Truncated),
+            Mechanism::Bins(kernel) => {
+                TruncatedBinsKernel::new(kernel, dataset_size, limit).map(Mechanism::TruncatedBins)
+            }
+            _ => return Err(PyValueError::new_err("batches are truncated once")),
+        };
+        truncated.map(Self).map_err(raise)
+    }
+
+    #[pyo3(signature = (*, key, shard))]
+    fn counts(&self, key: (u64, u32, u32, u32), shard: u64) -> Vec<Vec<u64>> {
+        let (seed, purpose, candidate, direction) = key;
+        self.0.counts(StreamKey { seed, purpose, candidate, direction }, shard)
     }
 
     #[getter]

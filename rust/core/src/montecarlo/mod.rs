@@ -11,6 +11,8 @@
 //! | [`correlate`] | correlation with the matrix |
 //! | [`stream`] | random numbers as a function of seed and shard |
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
+//! | [`truncated`], [`truncated_bins`] | the same where batches are truncated |
+//! | [`counts`] | how many of the other records join |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
 //! | [`wager`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
@@ -20,11 +22,14 @@
 
 pub mod bins;
 pub mod correlate;
+pub mod counts;
 pub mod histogram;
 pub mod lanes;
 pub mod proposal;
 pub mod renewal;
 pub mod simulate;
 pub mod stream;
+pub mod truncated;
+pub mod truncated_bins;
 pub mod vector;
 pub mod wager;

@@ -66,6 +66,13 @@ pub struct Caps {
     pub factor: f64,
 }
 
+impl Caps {
+    /// Nothing is proven.
+    pub const NONE: Self = Self { value: f64::INFINITY, factor: f64::INFINITY };
+    /// Of plain samples: V is the positive part of 1 less something.
+    pub const PLAIN: Self = Self { value: 1.0, factor: 1.0 };
+}
+
 /// The sums are evaluated in logarithms with an error of about n·u·|ln T|, far below this; the caps are moved up by it, relatively.
 const SLACK: f64 = 1e-7;
 
@@ -75,11 +82,11 @@ const SLACK: f64 = 1e-7;
 /// with another law.
 #[must_use]
 pub fn caps<S: PatternSum + PartialEq>(own: &S, law: &S, stretch: f64, comparison: Comparison, epsilon: f64) -> Caps {
-    let unbounded = Caps { value: f64::INFINITY, factor: f64::INFINITY };
+    let unbounded = Caps::NONE;
     #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
     let plain = stretch == comparison.plain_stretch();
     if plain {
-        return if own == law || comparison == Comparison::Add { Caps { value: 1.0, factor: 1.0 } } else { unbounded };
+        return if own == law || comparison == Comparison::Add { Caps::PLAIN } else { unbounded };
     }
     let power = |x: f64| if x > 0.0 { x * x.ln() } else { 0.0 };
     let (factor, shape) = match comparison {

@@ -10,10 +10,14 @@ use crate::error::{Error, Result};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
 use crate::montecarlo::histogram::{Edges, Histogram};
 use crate::montecarlo::proposal::{caps, Caps, Comparison};
-use crate::montecarlo::renewal::{Given, Random, Ratios, RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::renewal::{Given, Ratios, RenewalKernel, RenewalProposal, Scratch};
 use crate::montecarlo::stream::{Stream, StreamKey, NORMAL_ERROR};
+use crate::montecarlo::truncated::{TruncatedKernel, TruncatedScratch};
+use crate::montecarlo::truncated_bins::{TruncatedBinsKernel, TruncatedBinsScratch};
 use crate::montecarlo::vector::{splat, with_instruction_set, with_vectors, Vector, Vectored, LANES};
 use crate::montecarlo::wager::{Running, Sides, Sums, Table};
+use crate::participation::bins::Bins;
+use crate::participation::renewal::Renewal;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -29,14 +33,18 @@ pub enum Mechanism {
     Renewal(RenewalKernel),
     /// Balls in bins with any non-negative matrix.
     Bins(BinsKernel),
+    /// b-min-sep sampling with truncated batches.
+    Truncated(TruncatedKernel),
+    /// Balls in bins with truncated batches.
+    TruncatedBins(TruncatedBinsKernel),
 }
 
 /// Where samples of a mechanism come from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Proposal {
-    /// For [`Mechanism::Renewal`].
+    /// For [`Mechanism::Renewal`] and [`Mechanism::Truncated`].
     Renewal(RenewalProposal),
-    /// For [`Mechanism::Bins`].
+    /// For [`Mechanism::Bins`] and [`Mechanism::TruncatedBins`].
     Bins(BinsProposal),
 }
 
@@ -86,34 +94,52 @@ impl Mechanism {
         if !(stretch.is_finite() && stretch.abs() <= 100.0) {
             return Err(Error::Domain { name: "stretch", value: stretch, allowed: "between -100 and 100" });
         }
-        match self {
-            Self::Renewal(kernel) => {
+        match self.law() {
+            Law::Renewal(law) => {
                 if !(parameter > 0.0 && parameter <= 1.0) {
                     let name = "proposal's sampling probability";
                     return Err(Error::Domain { name, value: parameter, allowed: "greater than 0 and at most 1" });
                 }
-                Ok(Proposal::Renewal(RenewalProposal { law: kernel.law().with_probability(parameter), stretch }))
+                Ok(Proposal::Renewal(RenewalProposal { law: law.with_probability(parameter), stretch }))
             }
-            Self::Bins(kernel) => Ok(Proposal::Bins(BinsProposal::new(kernel.law().tilted(parameter), stretch))),
+            Law::Bins(law) => Ok(Proposal::Bins(BinsProposal::new(law.tilted(parameter), stretch))),
         }
     }
 
     /// The parameter of plain sampling: the probability to join, or the exponent 0.
     #[must_use]
     pub fn plain_parameter(&self) -> f64 {
-        match self {
-            Self::Renewal(kernel) => kernel.law().sampling_probability,
-            Self::Bins(_) => 0.0,
+        match self.law() {
+            Law::Renewal(law) => law.sampling_probability,
+            Law::Bins(_) => 0.0,
         }
     }
 
-    /// What one sample can contribute at this ε; see [`super::proposal`].
+    fn law(&self) -> Law<'_> {
+        match self {
+            Self::Renewal(kernel) => Law::Renewal(kernel.law()),
+            Self::Bins(kernel) => Law::Bins(kernel.law()),
+            Self::Truncated(kernel) => Law::Renewal(kernel.renewal().law()),
+            Self::TruncatedBins(kernel) => Law::Bins(kernel.bins().law()),
+        }
+    }
+
+    /// What one sample can contribute at this ε; see [`super::proposal`]. With truncated batches plain samples are at most 1, and nothing
+    /// is proven of others.
+    #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
     #[must_use]
     pub fn caps(&self, proposal: &Proposal, comparison: Comparison, epsilon: f64) -> Caps {
+        let of_plain = |plain: bool| if plain { Caps::PLAIN } else { Caps::NONE };
         match (self, proposal) {
             (Self::Renewal(kernel), Proposal::Renewal(p)) => caps(kernel.law(), &p.law, p.stretch, comparison, epsilon),
             (Self::Bins(kernel), Proposal::Bins(p)) => caps(kernel.law(), &p.law, p.stretch, comparison, epsilon),
-            _ => Caps { value: f64::INFINITY, factor: f64::INFINITY },
+            (Self::Truncated(kernel), Proposal::Renewal(p)) => {
+                of_plain(p.stretch == comparison.plain_stretch() && &p.law == kernel.renewal().law())
+            }
+            (Self::TruncatedBins(kernel), Proposal::Bins(p)) => {
+                of_plain(p.stretch == comparison.plain_stretch() && &p.law == kernel.bins().law())
+            }
+            _ => Caps::NONE,
         }
     }
 
@@ -124,10 +150,10 @@ impl Mechanism {
     #[must_use]
     pub fn balanced_parameter(&self, stretch: f64) -> f64 {
         let exponent = 0.5 * stretch * (stretch - 1.0);
-        match self {
-            Self::Renewal(kernel) => {
-                let p = kernel.law().sampling_probability;
-                let odds = p * (exponent * kernel.law().squares[0]).exp();
+        match self.law() {
+            Law::Renewal(law) => {
+                let p = law.sampling_probability;
+                let odds = p * (exponent * law.squares[0]).exp();
                 // A proposal that always joins would leave out the patterns that do not.
                 let balanced = if odds.is_finite() { odds / (1.0 - p + odds) } else { 1.0 };
                 if p < 1.0 {
@@ -136,7 +162,7 @@ impl Mechanism {
                     1.0
                 }
             }
-            Self::Bins(_) => exponent,
+            Law::Bins(_) => exponent,
         }
     }
 
@@ -146,6 +172,8 @@ impl Mechanism {
         match self {
             Self::Renewal(kernel) => kernel.rounding(stretch),
             Self::Bins(kernel) => kernel.rounding(stretch),
+            Self::Truncated(kernel) => kernel.rounding(stretch),
+            Self::TruncatedBins(kernel) => kernel.rounding(stretch),
         }
     }
 
@@ -153,50 +181,96 @@ impl Mechanism {
     ///
     /// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the
     ///   Lipschitz bound of the mechanism, and each of the generator's numbers is within [`NORMAL_ERROR`] of an exact
-    ///   one on average.
+    ///   one on average. (With truncated batches V = (f − e^ε h)/g changes by at most factor times the sum of the slopes of f, of h
+    ///   and of g, in which columns count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|), and Λ there is twice that of the columns.)
     /// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
     ///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
     ///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing patterns change V by at most its cap. A bin is drawn with an error of at
     ///   most 2⁻⁵² + T u for each of T bins.
+    /// * Counts of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
     #[must_use]
     pub fn generator_error(&self, proposal: &Proposal, limits: Caps) -> f64 {
-        let (lipschitz, patterns) = match (self, proposal) {
-            (Self::Renewal(kernel), Proposal::Renewal(m)) => {
+        let lipschitz = match self {
+            Self::Renewal(kernel) => kernel.lipschitz(),
+            Self::Bins(kernel) => kernel.lipschitz(),
+            Self::Truncated(kernel) => kernel.lipschitz(),
+            Self::TruncatedBins(kernel) => kernel.lipschitz(),
+        };
+        let truncation = match self {
+            Self::Truncated(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
+            Self::TruncatedBins(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
+            _ => None,
+        };
+        let (drawn, decisions) = match (self.law(), proposal) {
+            (Law::Renewal(law), Proposal::Renewal(m)) => {
                 #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-                let (n, draws, b) = (
-                    kernel.law().iterations() as f64,
-                    kernel.law().most_participations() as f64 + 1.0,
-                    kernel.law().min_separation as f64,
-                );
+                let (n, draws, b) =
+                    (law.iterations() as f64, law.most_participations() as f64 + 1.0, law.min_separation as f64);
                 let counts = if m.law.records() > 1 { (f64::from(m.law.records()) + 2.0) * f64::EPSILON } else { 0.0 };
                 let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / m.law.sampling_probability + counts;
-                (kernel.lipschitz(), if m.stretch == 0.0 { 0.0 } else { draws * waiting + 16.0 * b * f64::EPSILON })
+                (draws * waiting + 16.0 * b * f64::EPSILON, draws)
             }
-            (Self::Bins(kernel), Proposal::Bins(m)) => {
+            (Law::Bins(law), Proposal::Bins(_)) => {
                 #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
-                let bins = kernel.law().squares.len() as f64;
-                (kernel.lipschitz(), if m.stretch == 0.0 { 0.0 } else { bins * (2.0 + bins) * f64::EPSILON })
+                let bins = law.squares.len() as f64;
+                (bins * (2.0 + bins) * f64::EPSILON, 1.0)
             }
             _ => return f64::INFINITY,
+        };
+        let patterns = match truncation {
+            // No pattern is drawn.
+            None if proposal.stretch() == 0.0 => 0.0,
+            None => drawn,
+            Some(variation) => drawn + variation + 2.0 * decisions * f64::EPSILON,
         };
         (2.0 + proposal.stretch().abs()) * limits.factor * lipschitz * NORMAL_ERROR + 2.0 * limits.value * patterns
     }
 
-    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss is made of.
+    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss is made of. With truncated
+    /// batches the second is ln dQ/dR, and `counts` has the other records' counts of each outcome; without any nothing is truncated.
     #[must_use]
-    pub fn log_densities(&self, outcomes: &[Vec<f64>]) -> Vec<(f64, f64)> {
+    pub fn log_densities(&self, outcomes: &[Vec<f64>], counts: &[Vec<u64>]) -> Vec<(f64, f64)> {
+        let mut counts = counts.chunks(LANES);
         outcomes
             .chunks(LANES)
             .flat_map(|chunk| {
-                let ratios = with_vectors(Evaluation(self, chunk));
+                let ratios = with_vectors(Evaluation(self, chunk, counts.next().unwrap_or(&[])));
                 (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
             })
             .collect()
     }
+
+    /// The other records' counts that a shard's first eight samples begin with; none without truncation.
+    #[must_use]
+    pub fn counts(&self, key: StreamKey, shard: u64) -> Vec<Vec<u64>> {
+        with_vectors(Shown(self, Stream::new(key, shard)))
+    }
+}
+
+/// The law that a mechanism's patterns have.
+enum Law<'a> {
+    Renewal(&'a Renewal),
+    Bins(&'a Bins),
+}
+
+/// The counts of eight samples.
+struct Shown<'a>(&'a Mechanism, Stream);
+
+impl Vectored for Shown<'_> {
+    type Output = Vec<Vec<u64>>;
+
+    #[inline(always)]
+    fn run<V: Vector>(mut self) -> Self::Output {
+        match self.0 {
+            Mechanism::Truncated(kernel) => kernel.counts().show::<V>(&mut self.1),
+            Mechanism::TruncatedBins(kernel) => kernel.counts().show::<V>(&mut self.1),
+            Mechanism::Renewal(_) | Mechanism::Bins(_) => Vec::new(),
+        }
+    }
 }
 
 /// The densities of up to eight given outcomes.
-struct Evaluation<'a>(&'a Mechanism, &'a [Vec<f64>]);
+struct Evaluation<'a>(&'a Mechanism, &'a [Vec<f64>], &'a [Vec<u64>]);
 
 impl Vectored for Evaluation<'_> {
     type Output = Ratios;
@@ -209,6 +283,8 @@ impl Vectored for Evaluation<'_> {
                 .ratios::<V, _>(None, true, &mut Given(self.1), &mut scratch)
                 .unwrap_or_else(|| kernel.logarithmic::<V, _>(None, true, &mut Given(self.1), &mut scratch)),
             Mechanism::Bins(kernel) => kernel.given::<V>(self.1, true),
+            Mechanism::Truncated(kernel) => kernel.given::<V>(self.1, self.2),
+            Mechanism::TruncatedBins(kernel) => kernel.given::<V>(self.1, self.2),
         }
     }
 }
@@ -218,6 +294,8 @@ impl Vectored for Evaluation<'_> {
 struct Worker {
     renewal: Scratch,
     bins: BinsScratch,
+    truncated: TruncatedScratch,
+    truncated_bins: TruncatedBinsScratch,
 }
 
 /// A shard, to be run with the widest vectors.
@@ -260,37 +338,23 @@ impl Job {
     #[inline(always)]
     fn ratios<V: Vector>(&self, stream: &mut Stream, worker: &mut Worker) -> Ratios {
         let mirrored = self.comparison == Comparison::Replace;
-        let mut ratios = match (&self.mechanism, &self.proposal) {
+        let add = self.comparison == Comparison::Add;
+        match (&self.mechanism, &self.proposal) {
             (Mechanism::Renewal(kernel), Proposal::Renewal(proposal)) => {
-                let evaluated = (!self.plain(kernel.law() == &proposal.law)).then_some(proposal);
-                let before = stream.clone();
-                let scratch = &mut worker.renewal;
-                let linear = kernel.ratios::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch);
-                if let Some(ratios) = linear {
-                    ratios
-                } else {
-                    *stream = before;
-                    kernel.logarithmic::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch)
-                }
+                kernel.sample::<V>(proposal, mirrored, stream, &mut worker.renewal)
             }
             (Mechanism::Bins(kernel), Proposal::Bins(proposal)) => {
-                let evaluated = (!self.plain(kernel.law() == &proposal.law)).then_some(proposal);
-                kernel.draw::<V>(proposal, stream, &mut worker.bins);
-                kernel.ratios::<V>(evaluated, mirrored, &worker.bins)
+                kernel.sample::<V>(proposal, mirrored, stream, &mut worker.bins)
+            }
+            (Mechanism::Truncated(kernel), Proposal::Renewal(proposal)) => {
+                kernel.sample::<V>(proposal, add, stream, &mut worker.truncated)
+            }
+            (Mechanism::TruncatedBins(kernel), Proposal::Bins(proposal)) => {
+                kernel.sample::<V>(proposal, add, stream, &mut worker.truncated_bins)
             }
             // Refused by `simulate`.
             _ => Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) },
-        };
-        if self.proposal.stretch() == 0.0 {
-            ratios.proposal = splat(0.0);
         }
-        ratios
-    }
-
-    /// Whether the proposal's density need not be computed: it is P itself, or R.
-    fn plain(&self, same_law: bool) -> bool {
-        let stretch = self.proposal.stretch();
-        stretch == 0.0 || (stretch.to_bits() == 1.0f64.to_bits() && same_law)
     }
 }
 
@@ -326,10 +390,15 @@ impl Job {
     fn check(&self) -> Result<f64> {
         let matched = matches!(
             (&self.mechanism, &self.proposal),
-            (Mechanism::Renewal(_), Proposal::Renewal(_)) | (Mechanism::Bins(_), Proposal::Bins(_))
+            (Mechanism::Renewal(_) | Mechanism::Truncated(_), Proposal::Renewal(_))
+                | (Mechanism::Bins(_) | Mechanism::TruncatedBins(_), Proposal::Bins(_))
         );
         if !matched {
             return Err(Error::Numerics { reason: "the proposal belongs to another kind of mechanism" });
+        }
+        let truncated = matches!(self.mechanism, Mechanism::Truncated(_) | Mechanism::TruncatedBins(_));
+        if truncated && self.comparison == Comparison::Replace {
+            return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
         }
         for table in &self.tables {
             if !table.epsilon.is_finite() {

@@ -3,9 +3,11 @@
 //! This room takes the parameters of a sampler and gives the sums over all patterns that bounds need. It draws no
 //! samples and knows no matrix beyond the squared norm that a participation adds.
 //!
-//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins).
+//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`counts`] has how many of the other records
+//! join, for batches that are truncated.
 
 pub mod bins;
+pub mod counts;
 pub mod renewal;
 
 /// ln of the sum over patterns of `Π weight^power · proposal^(1 − power) · Π_{participations i} e^{exponent·s_i}`, s_i
