@@ -52,6 +52,12 @@ class Profile:
         """b-min-sep sampling of users whose draws are known: Σ_s Pr[S = s] G_{√s·unit}, S the sum of the squared counts."""
 
     @staticmethod
+    def truncated_poisson(
+        dataset_size: int, limit: int, sampling_probability: float, noise_multiplier: float, *, reverse: bool
+    ) -> Profile:
+        """Poisson sampling with batches truncated to `limit` records, the number of other records in the round released."""
+
+    @staticmethod
     def laplace(sensitivity: float, scale: float) -> Profile:
         """Lap(0, scale) against Lap(sensitivity, scale)."""
 

@@ -59,7 +59,7 @@ def counts_law(items: tuple[tuple[tuple[int, ...], float], ...], others: int) ->
 
 
 def outcomes_of(x: tuple[int, ...], shares: list[float]) -> Iterator[tuple[tuple[int, ...], float]]:
-    """What becomes of a pattern: 1 where nothing is truncated, 2 where it survives, 0 where it does not. `shares`: 0 for no truncation."""
+    """What becomes of a pattern: 1 where nothing is truncated (a share of 0), 2 where it survives, 0 where it does not."""
     choices = [
         [(0, 1.0)] if not taken else [(1, 1.0)] if share == 0.0 else [(2, share), (0, 1.0 - share)]
         for taken, share in zip(x, shares, strict=True)
@@ -219,8 +219,14 @@ def pair_deltas(law: Law, columns: Array, size: int, limit: int, epsilon: float)
     return deltas
 
 
-def batch_sums(  # noqa: PLR0917 - who is drawn, and what they contribute
-    drawn: tuple[tuple[int, ...], ...], sensitive: int, gradients: tuple[float, ...], value: float, limit: int, *, slot: bool
+def batch_sums(
+    drawn: tuple[tuple[int, ...], ...],
+    sensitive: int,
+    gradients: tuple[float, ...],
+    value: float,
+    limit: int,
+    *,
+    slot: bool,
 ) -> Law:
     """The law of the places' sums for given participations of all records, over the subsets that truncation keeps.
 
@@ -240,7 +246,7 @@ def batch_sums(  # noqa: PLR0917 - who is drawn, and what they contribute
 
 
 def true_mechanism(law: Law, size: int, gradients: tuple[float, ...], value: float, limit: int, *, slot: bool) -> Law:
-    """The law of the sums when every record has its gradient and the first one `value`: nothing is released but the noisy sums."""
+    """The law of the sums when every record has its gradient and the first one `value`."""
     total: Law = {}
     for patterns in product(law.items(), repeat=size):
         chance = float(np.prod([weight for _, weight in patterns]))
@@ -308,7 +314,14 @@ def kernel_of(name: str, limit: int) -> tuple[_core.Sampled, float]:
 
 @pytest.mark.parametrize(
     ("direction", "stretch", "other"),
-    [("remove", 1.0, 0.0), ("remove", 1.3, 0.0), ("remove", 1.3, 0.15), ("add", 0.0, 0.0), ("add", -0.4, 0.0), ("add", -0.4, 0.1)],
+    [
+        ("remove", 1.0, 0.0),
+        ("remove", 1.3, 0.0),
+        ("remove", 1.3, 0.15),
+        ("add", 0.0, 0.0),
+        ("add", -0.4, 0.0),
+        ("add", -0.4, 0.1),
+    ],
 )
 @pytest.mark.parametrize("name", CASES)
 def test_samples_have_the_mean_of_the_pair(name: str, direction: str, stretch: float, other: float) -> None:
@@ -325,7 +338,7 @@ def test_samples_have_the_mean_of_the_pair(name: str, direction: str, stretch: f
 def test_no_truncation_in_reach_is_no_truncation(name: str) -> None:
     size = CASES[name][2]
     mechanism, parameter = kernel_of(name, size)
-    law, columns, _, _ = CASES[name]
+    columns = CASES[name][1]
     b, p, warm = {"two rounds apart": (1, 0.6, False), "separated": (2, 0.5, True)}.get(name, (2, 0.7, False))
     bare = (
         _core.Sampled.bins((columns @ columns.T).ravel(), 2)
@@ -338,7 +351,10 @@ def test_no_truncation_in_reach_is_no_truncation(name: str) -> None:
             for one in (mechanism, bare)
         ]
         assert samples[0] == samples[1]
-        assert mechanism.bounds(direction, parameter, stretch, 1.0)[1] >= bare.bounds(direction, parameter, stretch, 1.0)[1]
+        assert (
+            mechanism.bounds(direction, parameter, stretch, 1.0)[1]
+            >= bare.bounds(direction, parameter, stretch, 1.0)[1]
+        )
 
 
 @pytest.mark.parametrize(("direction", "stretch"), [("remove", 1.0), ("remove", 1.3), ("add", 0.0), ("add", -0.4)])

@@ -33,6 +33,7 @@ from pyaccount.document.rates import (
     participation_rate,
     sampling_probability,
     separation,
+    truncation,
 )
 from pyaccount.document.samplers import (
     FIXED_DRAWS,
@@ -99,4 +100,5 @@ __all__ = [
     "participation_rate",
     "sampling_probability",
     "separation",
+    "truncation",
 ]

@@ -8,7 +8,7 @@ One record takes part in a random pattern x of rounds, so the run is dominated b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
@@ -24,6 +24,7 @@ from pyaccount.document import (
     bins,
     sampling_probability,
     separation,
+    truncation,
 )
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown
@@ -40,6 +41,8 @@ Direction = Literal["remove", "add", "replace"]
 STEP_COST, BINS_COST = 6.0, 0.3
 #: And for each further record of a user.
 USER_COST = 1.0
+#: For the number of other records in a round or a bin.
+COUNT_COST = 12.0
 #: What a sample takes however few bins there are.
 LEAST_COST = 200.0
 
@@ -170,6 +173,15 @@ def _unbounded() -> DirectedBounds:
 
 
 def _mechanism(document: Document, body: Body) -> SampledMechanism:
+    built, limit = _untruncated(document, body), truncation(body)
+    if limit is None:
+        return built
+    assert body.training.dataset_size is not None
+    core = built.core.truncated(body.training.dataset_size, limit)
+    return replace(built, core=core, cost=built.cost + COUNT_COST * built.steps)
+
+
+def _untruncated(document: Document, body: Body) -> SampledMechanism:
     sigma = number(body.noise.multiplier)
     built = strategy(document, body)
     directions: tuple[Direction, ...] = (

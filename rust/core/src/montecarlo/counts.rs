@@ -32,11 +32,30 @@ struct Table {
     /// The bits of a word that are left when the cell is chosen.
     shift: u32,
     cells: Vec<Cell>,
+    /// Where nearly always nobody joins: the units of 0, of at most 1, and so on, searched one by one. Then there are no cells.
+    cumulative: Vec<u64>,
+    /// The first of these; 0 where there are cells.
+    none: u64,
 }
+
+/// From this share of the units on a value is looked for first.
+const NEARLY_ALWAYS: u64 = UNITS / 4 * 3;
 
 impl Table {
     fn new(trials: u64, odds: &Odds) -> Self {
-        let (first, mut rest) = units(trials, odds);
+        // No records, or only such as join.
+        let (first, mut rest) = if trials == 0 { (0, vec![UNITS]) } else { units(trials, odds) };
+        if first == 0 && rest[0] >= NEARLY_ALWAYS {
+            let mut sum = 0;
+            let cumulative: Vec<u64> = rest
+                .iter()
+                .map(|units| {
+                    sum += units;
+                    sum
+                })
+                .collect();
+            return Self { first, shift: 63, cells: Vec::new(), none: cumulative[0], cumulative };
+        }
         let size = rest.len().next_power_of_two();
         rest.resize(size, 0);
         let shift = 63 - size.trailing_zeros();
@@ -52,12 +71,19 @@ impl Table {
                 small.push(long);
             }
         }
-        Self { first, shift, cells }
+        Self { first, shift, cells, cumulative: Vec::new(), none: 0 }
     }
 
     #[inline(always)]
     fn draw(&self, word: u64) -> u64 {
         let units = word >> 1;
+        if units < self.none {
+            return 0;
+        }
+        if self.none > 0 {
+            // All units are below the last sum, which is 2⁶³.
+            return self.cumulative.iter().position(|&below| units < below).unwrap_or(0) as u64;
+        }
         #[allow(clippy::cast_possible_truncation)] // the number of a cell
         let place = (units >> self.shift) as usize;
         let cell = self.cells[place];
@@ -71,7 +97,7 @@ impl Table {
 struct Binomials {
     odds: Odds,
     most: u64,
-    /// By level k and digit d − 1.
+    /// By level k and digit d.
     tables: Vec<Vec<OnceLock<Table>>>,
 }
 
@@ -83,7 +109,7 @@ fn digits(number: u64) -> usize {
 impl Binomials {
     fn new(odds: Odds, most: u64) -> Result<Self> {
         check_width(most, &odds)?;
-        let tables = (0..digits(most)).map(|_| (1..BASE).map(|_| OnceLock::new()).collect()).collect();
+        let tables = (0..digits(most)).map(|_| (0..BASE).map(|_| OnceLock::new()).collect()).collect();
         Ok(Self { odds, most, tables })
     }
 
@@ -91,6 +117,18 @@ impl Binomials {
     fn variation(&self) -> f64 {
         let largest = |level: usize| ((BASE as u64 - 1) << (DIGIT * u32::try_from(level).unwrap_or(0))).min(self.most);
         (0..self.tables.len()).map(|level| variation(largest(level), &self.odds)).sum()
+    }
+
+    #[inline(always)]
+    fn table(&self, level: usize, digit: usize) -> &Table {
+        self.tables[level][digit % BASE].get().unwrap_or_else(|| self.build(level, digit))
+    }
+
+    /// Out of the way of the drawing.
+    #[cold]
+    #[inline(never)]
+    fn build(&self, level: usize, digit: usize) -> &Table {
+        self.tables[level][digit].get_or_init(|| Table::new((digit as u64) << (DIGIT as usize * level), &self.odds))
     }
 
     /// One number for each lane, of that lane's number of trials.
@@ -102,16 +140,13 @@ impl Binomials {
         let mut drawn = [0; LANES];
         let mut words = BitLanes::default();
         let levels = digits(trials.iter().copied().max().unwrap_or(0));
-        for (level, tables) in self.tables[..levels].iter().enumerate() {
+        for level in 0..levels {
             V::store_bits(drawing.bits(), &mut words);
             let place = DIGIT as usize * level;
             for lane in 0..LANES {
                 #[allow(clippy::cast_possible_truncation)] // a digit
                 let digit = (trials[lane] >> place) as usize % BASE;
-                if digit > 0 {
-                    let table = tables[digit - 1].get_or_init(|| Table::new((digit as u64) << place, &self.odds));
-                    drawn[lane] += table.draw(words.0[lane]);
-                }
+                drawn[lane] += self.table(level, digit).draw(words.0[lane]);
             }
         }
         drawn

@@ -108,6 +108,52 @@ pub fn check_width(trials: u64, odds: &Odds) -> Result<()> {
     Err(Error::Domain { name: "records", value, allowed })
 }
 
+/// The law relative to its mode: the values from `low` to `high`, and where the mode is; it ends early where it falls below `least`.
+fn relative(trials: u64, odds: &Odds, (low, high): (f64, f64), least: f64) -> (f64, usize, Vec<Double>) {
+    #[allow(clippy::cast_precision_loss)] // below 2^53
+    let m = trials as f64;
+    let mode = mode(m, odds);
+    let ratio = odds.join.over(odds.stay);
+    let step = |j: f64| Double(m - j, 0.0).over(Double(j + 1.0, 0.0)).times(ratio);
+    let (mut above, mut below) = (vec![Double(1.0, 0.0)], Vec::new());
+    let (mut value, mut j) = (Double(1.0, 0.0), mode);
+    while j < high && value.0 >= least {
+        value = value.times(step(j));
+        j += 1.0;
+        above.push(value);
+    }
+    (value, j) = (Double(1.0, 0.0), mode);
+    while j > low && value.0 >= least {
+        j -= 1.0;
+        value = value.over(step(j));
+        below.push(value);
+    }
+    let place = below.len();
+    below.reverse();
+    below.append(&mut above);
+    (j, place, below)
+}
+
+fn mode(m: f64, odds: &Odds) -> f64 {
+    ((m + 1.0) * odds.probability()).floor().clamp(0.0, m)
+}
+
+/// Bin(trials, ·) as doubles: the first value, and the probabilities from there until they are below 1e-290.
+///
+/// * Domain: as [`units`].
+/// * Guarantee: each within 4u, relatively; what is left out is below 1e-280 in all.
+///
+/// # Errors
+/// As [`check_width`].
+pub fn probabilities(trials: u64, odds: &Odds) -> Result<(u64, Vec<f64>)> {
+    check_width(trials, odds)?;
+    #[allow(clippy::cast_precision_loss)] // below 2^53
+    let (low, _, law) = relative(trials, odds, (0.0, trials as f64), 1e-290);
+    let total = law.iter().fold(Double(0.0, 0.0), |sum, v| sum.plus(*v));
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole number below 2^53
+    Ok((low as u64, law.iter().map(|v| v.over(total).0).collect()))
+}
+
 /// Bin(trials, ·) in units of 2⁻⁶³: the first value of its window, and the units of each value from there, which sum to 2⁶³.
 ///
 /// * Domain: trials from 1 to 2⁵³, odds that are not [`Odds::certain`].
@@ -116,28 +162,8 @@ pub fn check_width(trials: u64, odds: &Odds) -> Result<()> {
 pub fn units(trials: u64, odds: &Odds) -> (u64, Vec<u64>) {
     #[allow(clippy::cast_precision_loss)] // below 2^53
     let m = trials as f64;
-    let width = half_width(trials, odds);
-    let mode = ((m + 1.0) * odds.probability()).floor().clamp(0.0, m);
-    let (low, high) = ((mode - width).max(0.0), (mode + width).min(m));
-    let ratio = odds.join.over(odds.stay);
-    let step = |j: f64| Double(m - j, 0.0).over(Double(j + 1.0, 0.0)).times(ratio);
-    // Relative to the mode.
-    let (mut above, mut below) = (vec![Double(1.0, 0.0)], Vec::new());
-    let (mut value, mut j) = (Double(1.0, 0.0), mode);
-    while j < high {
-        value = value.times(step(j));
-        j += 1.0;
-        above.push(value);
-    }
-    (value, j) = (Double(1.0, 0.0), mode);
-    while j > low {
-        j -= 1.0;
-        value = value.over(step(j));
-        below.push(value);
-    }
-    let place = below.len();
-    below.reverse();
-    below.append(&mut above);
+    let (mode, width) = (mode(m, odds), half_width(trials, odds));
+    let (low, place, below) = relative(trials, odds, ((mode - width).max(0.0), (mode + width).min(m)), 0.0);
     let total = below.iter().fold(Double(0.0, 0.0), |sum, v| sum.plus(*v));
     let scale = 2f64.powi(63);
     let mut law: Vec<u64> = below
