@@ -124,11 +124,11 @@ def test_a_limit_that_no_batch_reaches_changes_nothing(changes: dict[str, Any]) 
     out_of_reach = raw | {"sampler": raw["sampler"] | {"truncate_to": 200}}
     without = raw | {"sampler": {key: value for key, value in raw["sampler"].items() if key != "truncate_to"}}
     first, second = solved(out_of_reach), solved(without)
-    assert first.model.guarantee == second.model.guarantee
-    assert first.model.reductions == second.model.reductions
-    assert first.model.assumptions == second.model.assumptions
+    assert first.data.guarantee == second.data.guarantee
+    assert first.data.reductions == second.data.reductions
+    assert first.data.assumptions == second.data.assumptions
     just_below = solved(raw | {"sampler": raw["sampler"] | {"truncate_to": 199}})
-    assert just_below.model.reductions != second.model.reductions
+    assert just_below.data.reductions != second.data.reductions
     # Truncation costs something, and hardly anything where it hardly happens.
     assert solved(raw).delta > 1.02 * second.delta
     assert just_below.delta == pytest.approx(second.delta, rel=0.3)
@@ -136,18 +136,18 @@ def test_a_limit_that_no_batch_reaches_changes_nothing(changes: dict[str, Any]) 
 
 def test_poisson_is_certified_by_composition() -> None:
     certificate = solved(document(**POISSON))
-    assert certificate.model.guarantee.kind == "deterministic"
-    assert 0.0 < certificate.model.guarantee.delta_lower < certificate.delta
-    (reduction,) = certificate.model.reductions
+    assert certificate.data.guarantee.kind == "deterministic"
+    assert 0.0 < certificate.data.guarantee.delta_lower < certificate.delta
+    (reduction,) = certificate.data.reductions
     assert reduction.tight is False
     assert "before truncation" in str(reduction.remark)
-    assert any("padded" in text for text in certificate.model.assumptions)
-    assert any("dataset" in text or "data set's size is public" in text for text in certificate.model.assumptions)
-    assert certificate.model.phases[0].expected_batch_size == 10
+    assert any("padded" in text for text in certificate.data.assumptions)
+    assert any("dataset" in text or "data set's size is public" in text for text in certificate.data.assumptions)
+    assert certificate.data.phases[0].expected_batch_size == 10
     bare = solved(document(sampler={"kind": "poisson"}, matrix={"kind": "identity"}))
     assert certificate.delta > bare.delta
     # The lower end is that of data sets whose other records contribute nothing.
-    assert certificate.model.guarantee.delta_lower <= bare.delta * (1.0 + 1e-3)
+    assert certificate.data.guarantee.delta_lower <= bare.delta * (1.0 + 1e-3)
     sampled = solved(
         document(**POISSON, accounting={"seed": 5, "profile": [], "method": "monte-carlo", "tolerance": 0.2})
     )
@@ -165,13 +165,13 @@ def test_poisson_is_certified_by_composition() -> None:
 )
 def test_sampled_certificates_are_above_those_without_truncation(sampler: dict[str, Any]) -> None:
     certificate = solved(document(sampler=sampler))
-    assert certificate.model.guarantee.kind == "confidence"
-    tests = certificate.model.evidence.sampling.tests
+    assert certificate.data.guarantee.kind == "confidence"
+    tests = certificate.data.evidence.sampling.tests
     assert all(test.cap == 1.0 for test in tests)
-    texts = " ".join(certificate.model.assumptions)
+    texts = " ".join(certificate.data.assumptions)
     assert "12 are kept" in texts
     assert ("its turn comes" if sampler["kind"] == "balls-in-bins" else "sits out the same iterations") in texts
-    assert "truncated with probability at most" in str(certificate.model.reductions[0].remark)
+    assert "truncated with probability at most" in str(certificate.data.reductions[0].remark)
     bare = solved(document(sampler={key: value for key, value in sampler.items() if key != "truncate_to"}))
     assert certificate.delta > bare.delta
 

@@ -69,7 +69,9 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         message = "the mechanism is run once, on one batch from one subset"
         raise DocumentError([document.problem("contradiction", ("sampler", "rounds_per_subset"), message, allowed="1")])
     if getattr(body.sampler, "truncate_to", None) is not None:
-        message = "a truncated batch's other records depend on whether the sensitive one is drawn, which the theorem does not cover"
+        message = (
+            "the others of a truncated batch depend on whether the sensitive record is drawn, which is not covered"
+        )
         path = ("sampler", "truncate_to")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="no truncation")])
     theorem = "ε′ = ln(1 + η(e^ε − 1)), δ′ = Σ_{j≥1} p_j·δ_j(ε)"

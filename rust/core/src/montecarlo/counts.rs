@@ -87,8 +87,9 @@ impl Table {
         #[allow(clippy::cast_possible_truncation)] // the number of a cell
         let place = (units >> self.shift) as usize;
         let cell = self.cells[place];
-        let own = units & ((1 << self.shift) - 1) < cell.threshold;
-        self.first + if own { place as u64 } else { cell.alias }
+        // Which of the two it is cannot be foreseen: a mask in place of a branch.
+        let own = u64::from(units & ((1 << self.shift) - 1) < cell.threshold).wrapping_neg();
+        self.first + (cell.alias ^ ((cell.alias ^ place as u64) & own))
     }
 }
 
