@@ -385,7 +385,7 @@ impl RoundCounts {
         truncations.clear();
         if self.can_truncate() {
             self.each::<V>(stream, cells, |round, others| {
-                truncations.extend(Truncation::of(round, others, self.limit))
+                truncations.extend(Truncation::of(round, others, self.limit));
             });
         }
     }

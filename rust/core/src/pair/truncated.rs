@@ -65,7 +65,9 @@ impl TruncatedPoisson {
             terms.push((weight, MixturePair::counted(&law, 2.0, Some(1.0), noise_multiplier)?));
         }
         if reverse {
-            terms.iter_mut().for_each(|(_, pair)| *pair = pair.reversed());
+            for (_, pair) in &mut terms {
+                *pair = pair.reversed();
+            }
         }
         #[allow(clippy::cast_precision_loss)] // a count
         let relative_error = UNIT_ROUNDOFF * (law.len() as f64 + 8.0);
