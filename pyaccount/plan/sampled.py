@@ -42,7 +42,7 @@ STEP_COST, BINS_COST = 6.0, 0.3
 #: And for each further record of a user.
 USER_COST = 1.0
 #: For the number of other records in a round or a bin.
-COUNT_COST = 12.0
+COUNT_COST = 16.0
 #: What a sample takes however few bins there are.
 LEAST_COST = 200.0
 
