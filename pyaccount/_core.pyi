@@ -52,6 +52,12 @@ class Profile:
         """b-min-sep sampling of users whose draws are known: Σ_s Pr[S = s] G_{√s·unit}, S the sum of the squared counts."""
 
     @staticmethod
+    def truncated_poisson(
+        dataset_size: int, limit: int, sampling_probability: float, noise_multiplier: float, *, reverse: bool
+    ) -> Profile:
+        """Poisson sampling with batches truncated to `limit` records, the number of other records in the round released."""
+
+    @staticmethod
     def laplace(sensitivity: float, scale: float) -> Profile:
         """Lap(0, scale) against Lap(sensitivity, scale)."""
 
@@ -213,13 +219,26 @@ class Sampled:
     def together(parts: Sequence[tuple[Sampled, int]]) -> Sampled:
         """Mechanisms that are sampled beside one another, each so many times, independently; one parameter for each."""
 
+    def truncated(self, dataset_size: int, limit: int) -> Sampled:
+        """The same sampler of one record (renewal or bins) with batches truncated to `limit` of `dataset_size` records.
+
+        It is compared with an empty record's Q in place of N(0, I): directions remove and add.
+        """
+
     def log_densities(
-        self, outcomes: Sequence[Sequence[float]], direction: str = "replace"
+        self,
+        outcomes: Sequence[Sequence[float]],
+        direction: str = "replace",
+        counts: Sequence[Sequence[int]] = (),
     ) -> list[tuple[float, float]]:
         """ln dP/dR and ln dP⁻/dR, R = N(0, I), at outcomes y/σ (bins: at the inner products ⟨m_t, y⟩/σ²).
 
-        Where they are only enclosed: the ends that make the loss of this direction larger (from below: smaller).
+        Where they are only enclosed: the ends that make the loss of this direction larger (from below: smaller). With truncated
+        batches ln dQ/dR stands second, and `counts` has the other records' counts of every outcome.
         """
+
+    def counts(self, *, key: tuple[int, int, int, int], shard: int) -> list[list[int]]:
+        """The other records' counts of a shard's first eight samples; none without truncation."""
 
     @property
     def plain_parameter(self) -> float:

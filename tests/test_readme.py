@@ -59,6 +59,12 @@ QUICKER = {
         "training.iterations=512",
         "noise.multiplier=2",
     ),
+    "production-truncated": (
+        "privacy.delta=1e-2",
+        "privacy.epsilon=4",
+        "training.iterations=512",
+        "noise.multiplier=2",
+    ),
     "what-epsilon-had-it": ("privacy.delta=1e-2",),
     "users": ("privacy.delta=1e-2", "training.iterations=128"),
 }

@@ -96,7 +96,9 @@ def _evidence(plan: Plan, evidence: SampledEvidence) -> EvidenceRecord:
     for direction, test in last.items():
         lines = {
             "failure of the tests: part of δ, or stated beside the guarantee": evidence.total_probability,
-            "the generator: finite tail and grid of its normal numbers, rounding of its waiting times": test.limits.generator,
+            "the generator: finite tail and grid of its normal numbers, rounding of its waiting times and of its counts": (
+                test.limits.generator
+            ),
             "rounding of the recursion, as a shift of each log density in nats (inside the samples)": test.limits.rounding,
         }
         if evidence.others is not None:

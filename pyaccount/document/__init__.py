@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         participation_rate,
         sampling_probability,
         separation,
+        truncation,
     )
     from pyaccount.document.samplers import (
         FIXED_DRAWS,
@@ -111,6 +112,7 @@ __all__ = [
     "sampling_probability",
     "separation",
     "sha256_of",
+    "truncation",
 ]
 
 #: The module of each name; modules load when a name is first used, since a gate needs few of them.
@@ -123,7 +125,7 @@ _HOMES = {
     "noise": "Gaussian Laplace Noise",
     "overrides": "Override",
     "policy": "Limits Policy load_policy",
-    "rates": "bands batch_size bins expected_batch_size participation_rate sampling_probability separation",
+    "rates": "bands batch_size bins expected_batch_size participation_rate sampling_probability separation truncation",
     "samplers": "FIXED_DRAWS BallsInBins BMinSep CyclicPoisson Deterministic FixedSize MustOW MustWO MustWW Poisson "
     "Sampler UserBMinSep WithReplacement",
     "words": "VERSION",

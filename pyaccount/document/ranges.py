@@ -71,6 +71,7 @@ ROUNDS_PER_SUBSET = Range(1, 10**9)
 #: Draws with replacement in one round.
 DRAWS = Range(1, 10**6)
 PARTITIONS = Range(1, 10**9)
+LARGEST_BATCH = Range(1, 10**15)
 COEFFICIENT = Range(0, 1e9)
 SIGNED_COEFFICIENT = Range(-1e9, 1e9)
 DECAY = Range(0, 1)

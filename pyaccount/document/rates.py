@@ -171,6 +171,12 @@ def expected_batch_size(body: Body) -> float | None:
     return participation_rate(body) * training.dataset_size
 
 
+def truncation(body: Body) -> int | None:
+    """B of truncated batches; None where no batch of the data set can be larger, and where the size of that is not given."""
+    limit, records = getattr(body.sampler, "truncate_to", None), body.training.dataset_size
+    return limit if isinstance(limit, int) and isinstance(records, int) and limit < records else None
+
+
 def number(value: object) -> int | float | None:
     """The value if it is a number: not absent, not a blank, not a choice, not wrong."""
     return value if isinstance(value, int | float) else None

@@ -150,9 +150,11 @@ def dataset_size_is_given(document: Written, body: Body) -> Iterator[Problem]:
     training = body.training
     batch = training.expected_batch_size
     reason = None
-    if isinstance(body.sampler, UserBMinSep):
+    if number(getattr(body.sampler, "truncate_to", None)) is not None:
+        reason = "how often batches are truncated depends on the number of records, which is public then"
+    elif isinstance(body.sampler, UserBMinSep):
         return
-    if isinstance(body.sampler, FIXED_DRAWS):
+    elif isinstance(body.sampler, FIXED_DRAWS):
         reason = f"{body.sampler.kind} sampling draws from a known number of records"
         privacy = getattr(document, "privacy", None)
         if privacy is not None and privacy.adjacency == "add-remove":

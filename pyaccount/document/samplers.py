@@ -10,6 +10,7 @@ from pyaccount.document.fields import Choice, Number
 from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.ranges import (
     BINS,
+    LARGEST_BATCH,
     PARTICIPATIONS,
     PARTITIONS,
     RECORDS_PER_USER,
@@ -19,7 +20,17 @@ from pyaccount.document.ranges import (
 )
 
 
-class Poisson(Section):
+class _Truncatable(Section):
+    """A sampler whose batches vary in size, so that large ones may be truncated."""
+
+    truncate_to: Annotated[int | None, Number(LARGEST_BATCH, whole=True)] = Field(
+        default=None,
+        description="B: of a batch with more records, B are kept at random (and smaller ones may be padded). What is dropped "
+        "counts as drawn. Omitted: no batch is truncated.",
+    )
+
+
+class Poisson(_Truncatable):
     """Poisson sampling: every record joins every round independently, with the sampling probability.
 
     The rate is given under `training`; for Poisson sampling the participation rate is the sampling probability.
@@ -86,7 +97,7 @@ class MustWW(_TwoStages):
     kind: Literal["must-ww"] = Field(description="A subset with replacement, then a batch from it with replacement.")
 
 
-class BMinSep(Section):
+class BMinSep(_Truncatable):
     """b-min-sep sampling: after a participation a record sits out the next b − 1 rounds; while available, it joins each
     round with the sampling probability.
 
@@ -105,7 +116,7 @@ class BMinSep(Section):
     )
 
 
-class UserBMinSep(Section):
+class UserBMinSep(_Truncatable):
     """b-min-sep sampling of users: while none of a user's records sits out, each is drawn with the sampling probability; after a
     round in which any was drawn, all of the user's records sit out the next b − 1 rounds.
 
@@ -136,7 +147,7 @@ class UserBMinSep(Section):
     )
 
 
-class BallsInBins(Section):
+class BallsInBins(_Truncatable):
     """Balls in bins: every record is put in one of T bins at random, once; round i uses bin i mod T."""
 
     kind: Literal["balls-in-bins"] = Field(description="Every record is put in one of T batches, which take turns.")
@@ -145,7 +156,7 @@ class BallsInBins(Section):
     )
 
 
-class CyclicPoisson(Section):
+class CyclicPoisson(_Truncatable):
     """Cyclic Poisson sampling: the data set is cut into b parts, by a rule that ignores the records' contents; round i samples
     part i mod b, every record of it with the sampling probability.
 

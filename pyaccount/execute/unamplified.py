@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BallsInBins, BMinSep, CyclicPoisson, Identity, Laplace, UserBMinSep, bins, separation
+from pyaccount.document import (
+    BallsInBins,
+    BMinSep,
+    CyclicPoisson,
+    Identity,
+    Laplace,
+    UserBMinSep,
+    bins,
+    separation,
+    truncation,
+)
 from pyaccount.plan.common import number, rounds, whole
 from pyaccount.plan.deterministic import participations
 from pyaccount.plan.laplace import laplace
@@ -21,7 +31,8 @@ def unamplified_bounds(document: Document) -> DirectedBounds:
 
     The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows. A
     mixture is dominated by its worst component (joint quasi-convexity of the hockey stick), so this bounds the sampled
-    run too.
+    run too. Where batches are truncated a record that survives takes the place of another one, or of none if it is empty and not
+    drawn: then the sum moves by up to 2.
     """
     return combine([_revealed(document, body) for body in document.bodies], merge_gaussians=True)
 
@@ -43,7 +54,8 @@ def _revealed(document: Document, body: Body) -> DirectedBounds:
         part = laplace(sensitivity, number(body.noise.multiplier))
         return tight(part, part, body.count * participations(body))
     shift, count = _worst(document, body)
-    part = gaussian(sensitivity * shift, number(body.noise.multiplier))
+    displaced = 1.0 if truncation(body) is None else 2.0
+    part = gaussian(sensitivity * displaced * shift, number(body.noise.multiplier))
     return tight(part, part, count)
 
 

@@ -68,6 +68,12 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
     if getattr(body.sampler, "rounds_per_subset", 1) != 1:
         message = "the mechanism is run once, on one batch from one subset"
         raise DocumentError([document.problem("contradiction", ("sampler", "rounds_per_subset"), message, allowed="1")])
+    if getattr(body.sampler, "truncate_to", None) is not None:
+        message = (
+            "the others of a truncated batch depend on whether the sensitive record is drawn, which is not covered"
+        )
+        path = ("sampler", "truncate_to")
+        raise DocumentError([document.problem("no-valid-bound", path, message, allowed="no truncation")])
     theorem = "ε′ = ln(1 + η(e^ε − 1)), δ′ = Σ_{j≥1} p_j·δ_j(ε)"
     secret = "The batch is secret: nothing but the mechanism's output is released."
     noise = (

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BandedInverse, BMinSep, CyclicPoisson, Dense, Identity, separation
+from pyaccount.document import BandedInverse, BMinSep, CyclicPoisson, Dense, Identity, separation, truncation
 from pyaccount.errors import DocumentError, path_text
-from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, users
+from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, truncated, users
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.strategy import strategy
@@ -255,6 +255,9 @@ def _compile_one(document: Document) -> Plan:
 def _reducer(document: Document, body: Body) -> Callable[[Document, Body], Reduction]:
     if body.noise.kind == "laplace":
         return laplace.reduce
+    truncated.refuse(document, body)
+    if truncation(body) is not None:
+        return truncated.reduce
     if isinstance(body.sampler, CyclicPoisson) and body.sampler.phase == "random":
         return sampled.reduce
     # b-min-sep with b = 1 is Poisson sampling.

@@ -8,7 +8,7 @@ One record takes part in a random pattern x of rounds, so the run is dominated b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -27,6 +27,7 @@ from pyaccount.document import (
     bins,
     sampling_probability,
     separation,
+    truncation,
 )
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds_text, shown, whole
@@ -48,6 +49,8 @@ STEP_COST, BINS_COST = 6.0, 0.3
 USER_COST = 1.0
 #: And where columns meet: for each buffer and product of a BLT, for the transforms of a full column, for each entry.
 BUFFER_COST, TRANSFORM_COST, ENTRY_COST = 0.5, 20.0, 0.15
+#: For the number of other records in a round or a bin.
+COUNT_COST = 16.0
 #: What a sample takes however few bins there are.
 LEAST_COST = 200.0
 
@@ -64,8 +67,10 @@ class SampledMechanism:
     cost: float
     #: What the proposal's parameter is: the probability of the recursion, or the exponent of the bins' weights (0: equal).
     plain_parameter: float
-    #: The same outcomes judged from below, where the likelihood ratio is only enclosed; None where it is exact.
+    #: What lower ends are sampled from where the pair above is not attained; None where it is.
     lower: SampledMechanism | None = None
+    #: How much δ of a mechanism that stands for lower ends may exceed the true one (remove; add: e^ε times that).
+    overstated: float = 0.0
     #: Those of further mechanisms that are sampled together with the first.
     others: tuple[float, ...] = ()
     #: What is composed with the sampled mechanisms, as samples of each direction see it; empty if nothing is.
@@ -198,6 +203,48 @@ def _unbounded() -> DirectedBounds:
 
 
 def _mechanism(document: Document, body: Body) -> SampledMechanism:
+    built, limit = _untruncated(document, body), truncation(body)
+    if limit is None:
+        return built
+    assert body.training.dataset_size is not None
+    core = built.core.truncated(body.training.dataset_size, limit)
+    # The pair that releases the others' counts is not attained: lower ends are those of records that nothing displaces.
+    lower = replace(built, overstated=_displaced(body, limit))
+    return replace(built, core=core, cost=built.cost + COUNT_COST * built.steps, lower=lower)
+
+
+def _displaced(body: Body, limit: int) -> float:
+    """An upper bound on the probability that the sensitive record is ever in a batch with `limit` or more others.
+
+    The others' counts do not depend on its own draws: the expected number of these times the largest probability of such a count.
+    Whoever else contributes nothing, the run differs from one without truncation by no more in total variation.
+    """
+    assert body.training.dataset_size is not None
+    others = body.training.dataset_size - 1
+    if isinstance(body.sampler, BallsInBins):
+        return upper_tail(others, 1.0 / bins(body), limit)
+    p, n, b = sampling_probability(body), whole(body.training.iterations), separation(body) or 1
+    warm = getattr(body.sampler, "start", "cold") == "warm"
+    rate = p / (1.0 + (b - 1) * p) if warm else p
+    return min(1.0, min(n * rate, math.ceil(n / b)) * upper_tail(others, rate, limit) * (1.0 + 1e-12))
+
+
+def upper_tail(records: int, rate: float, count: int) -> float:
+    """An upper bound on Pr[Bin(records, rate) ≥ count]: Chernoff's, e^{−n·KL(count/n‖rate)} above the mean."""
+    if count > records:
+        return 0.0
+    share = count / records
+    if share <= rate:
+        return 1.0
+    divergence = share * math.log(share / rate)
+    if share < 1.0:
+        divergence += (1.0 - share) * (math.log1p(-share) - math.log1p(-rate))
+    # The two terms nearly cancel where the share is close to the rate: a margin for their rounding.
+    slack = 1e-15 * share * (1.0 + abs(math.log(rate)))
+    return min(1.0, math.exp(-records * max(0.0, divergence - slack)))
+
+
+def _untruncated(document: Document, body: Body) -> SampledMechanism:
     sigma = number(body.noise.multiplier)
     built = strategy(document, body)
     directions: tuple[Direction, ...] = (
@@ -295,10 +342,11 @@ def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
         sum(part.steps * runs for part, runs in parts),
         sum(part.cost * runs for part, runs in parts),
         first,
-        None
+        lower=None
         if all(part.lower is None for part, _ in parts)
         else together([(part.lower or part, runs) for part, runs in parts]),
-        tuple(others),
+        overstated=sum(part.overstated * runs for part, runs in parts),
+        others=tuple(others),
     )
 
 

@@ -51,7 +51,7 @@ class Histogram:
     direction: Direction
     proposal: Proposal
     losses: _core.LossHistogram
-    #: Losses of other samples judged from below, where the likelihood ratio is only enclosed.
+    #: Losses of other samples, for lower ends, where the pair is not attained.
     under: _core.LossHistogram | None = None
 
     def merged(self, other: Histogram) -> Histogram:
@@ -93,7 +93,11 @@ class Histogram:
         upper = min(upper, cap * _chernoff(above / cap, log / samples, upwards=True))
         upper += limits.generator + limits.floor
         lower = below - margin(under, below)
-        lower = max(lower, cap * _chernoff(below / cap, log / samples, upwards=False)) - limits.generator
+        lower = max(lower, cap * _chernoff(below / cap, log / samples, upwards=False))
+        judged = self.mechanism.lower
+        lower -= (
+            limits if judged is None else sampler.limits(judged, self.direction, self.proposal, epsilon)
+        ).generator
         return Point(epsilon, min(1.0, upper), max(0.0, lower), min(1.0, middle + limits.floor), error)
 
 

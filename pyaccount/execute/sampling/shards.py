@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -115,8 +116,12 @@ class Sampler:
     def limits(self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float) -> Limits:
         """What is proven about samples from a proposal."""
         curve = mechanism.curves.get(direction)
-        bounds = mechanism.core.bounds(direction, proposal.parameters, proposal.stretch, epsilon, curve)
-        return Limits(*bounds, mechanism.floor(direction))
+        cap, generator, rounding = mechanism.core.bounds(
+            direction, proposal.parameters, proposal.stretch, epsilon, curve
+        )
+        if mechanism.overstated > 0.0:
+            generator += mechanism.overstated * (math.exp(min(epsilon, 700.0)) if direction == "add" else 1.0)
+        return Limits(cap, generator, rounding, mechanism.floor(direction))
 
     def run(  # noqa: PLR0913 - the coordinates of a stream
         self,

@@ -10,6 +10,7 @@ use pyaccount_core::montecarlo::proposal::Comparison;
 use pyaccount_core::montecarlo::renewal::{RenewalKernel, Scratch, Source};
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::{Stream, StreamKey};
+use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
 use pyaccount_core::montecarlo::wager::Table;
 use pyaccount_core::run::{pool, Run};
@@ -92,7 +93,7 @@ fn main() {
     for (n, b, bands, rate, stretch) in [
         (1024, 64, 32, 0.01, 1.0),
         (2000, 16, 16, 0.01, 1.0),
-        (7200, 256, 256, 1e-4, 1.0),
+        (7200, 256, 256, 1793.0 / 14_745_600.0, 1.0),
         (2000, 64, 64, 0.01, 1.0),
         (2000, 64, 64, 0.01, 1.9),
         (2000, 64, 64, 0.01, 0.0),
@@ -108,27 +109,39 @@ fn main() {
         let kernel = RenewalKernel::new(c.iter().map(|x| x / norm).collect(), n, b, p, true).unwrap();
         let [noise, correlation, recursion] = stages(&kernel);
         println!("    noise {noise:.2}, correlation {correlation:.2}, recursion {recursion:.2} ns per sample and step");
-        let mechanism = Mechanism::Renewal(kernel);
-        let proposal = mechanism.proposal(p, stretch).unwrap();
-        let comparison = if stretch == 0.0 { Comparison::Add } else { Comparison::Remove };
-        let tables = vec![Table { epsilon: 8.0, cap: 1.0, wagers: vec![(1e-5, 0.5)] }];
-        let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
-        let parts = vec![Part { mechanism, proposal, runs: 1 }];
-        let job = Job { parts, comparison, curve: None, tables, edges: None, key };
-        let mut line = String::new();
-        for threads in [1, 2] {
-            let mut best: Vec<f64> = (0..5)
-                .map(|k| {
-                    let began = Instant::now();
-                    let job = job.clone();
-                    pool(threads).unwrap().install(|| simulate(&job, 16 * k, 16, &Run::default()).unwrap());
-                    began.elapsed().as_secs_f64() * 1e9 / (16.0 * SHARD as f64)
-                })
-                .collect();
-            best.sort_by(f64::total_cmp);
-            line +=
-                &format!(" {threads} thread(s): {:.0} ns per sample, {:.2} ns per step", best[2], best[2] / n as f64);
+        let plain = timed_shards(&Mechanism::Renewal(kernel.clone()), p, stretch, n);
+        println!("n={n} b={b} bands={bands} stretch={stretch}:{plain}");
+        if n == 7200 {
+            // Batches of 1793 records on average, of 14,745,600: truncation is rare at 2048 and everywhere at 1793.
+            for limit in [2048, 1793] {
+                let truncated = TruncatedKernel::new(kernel.clone(), 14_745_600, limit).unwrap();
+                let line = timed_shards(&Mechanism::Truncated(truncated), p, stretch, n);
+                println!("truncated to {limit}:{line}");
+            }
         }
-        println!("n={n} b={b} bands={bands} stretch={stretch}:{line}");
     }
+}
+
+/// Nanoseconds of whole samples on one thread and on two.
+fn timed_shards(mechanism: &Mechanism, parameter: f64, stretch: f64, n: usize) -> String {
+    let proposal = mechanism.proposal(parameter, stretch).unwrap();
+    let comparison = if stretch == 0.0 { Comparison::Add } else { Comparison::Remove };
+    let tables = vec![Table { epsilon: 8.0, cap: 1.0, wagers: vec![(1e-5, 0.5)] }];
+    let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
+    let parts = vec![Part { mechanism: mechanism.clone(), proposal, runs: 1 }];
+    let job = Job { parts, comparison, curve: None, tables, edges: None, key };
+    let mut line = String::new();
+    for threads in [1, 2] {
+        let mut best: Vec<f64> = (0..5)
+            .map(|k| {
+                let began = Instant::now();
+                let job = job.clone();
+                pool(threads).unwrap().install(|| simulate(&job, 16 * k, 16, &Run::default()).unwrap());
+                began.elapsed().as_secs_f64() * 1e9 / (16.0 * SHARD as f64)
+            })
+            .collect();
+        best.sort_by(f64::total_cmp);
+        line += &format!(" {threads} thread(s): {:.0} ns per sample, {:.2} ns per step", best[2], best[2] / n as f64);
+    }
+    line
 }

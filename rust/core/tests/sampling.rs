@@ -63,7 +63,7 @@ fn log_densities_are_those_of_the_enumeration() {
         let outcomes: Vec<Vec<f64>> =
             (0..11u32).map(|k| (0..7u32).map(|i| f64::from((k * 7 + i) * 37 % 41) / 5.0 - 4.0).collect()).collect();
         for (outcome, (mixture, mirrored)) in
-            outcomes.iter().zip(mechanism.log_densities(Comparison::Replace, &outcomes))
+            outcomes.iter().zip(mechanism.log_densities(Comparison::Replace, &outcomes, &[]))
         {
             assert!((mixture - enumerated(warm, outcome, 1.0)).abs() < 1e-12);
             assert!((mirrored - enumerated(warm, outcome, -1.0)).abs() < 1e-12);

@@ -12,6 +12,7 @@ use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
 use pyaccount_core::pair::revealed::{Revealed, MOST_WORK};
 use pyaccount_core::pair::substitution::{displaced, Change};
+use pyaccount_core::pair::truncated::TruncatedPoisson;
 use pyaccount_core::pair::weights::binomial;
 use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::participation::renewal::Renewal;
@@ -127,6 +128,20 @@ impl Profile {
     ) -> PyResult<Self> {
         let law = Renewal::of_users(min_separation, record_probability, records, warm, vec![1.0; iterations]);
         law.and_then(|law| Revealed::new(&law, unit)).map(Self::of).map_err(raise)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (dataset_size, limit, sampling_probability, noise_multiplier, *, reverse))]
+    fn truncated_poisson(
+        dataset_size: u64,
+        limit: u64,
+        sampling_probability: f64,
+        noise_multiplier: f64,
+        reverse: bool,
+    ) -> PyResult<Self> {
+        TruncatedPoisson::new(dataset_size, limit, sampling_probability, noise_multiplier, reverse)
+            .map(Self::of)
+            .map_err(raise)
     }
 
     #[staticmethod]

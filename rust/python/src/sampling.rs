@@ -11,6 +11,8 @@ use pyaccount_core::montecarlo::proposal::Comparison;
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{probe, simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
+use pyaccount_core::montecarlo::truncated::TruncatedKernel;
+use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::value::{Bound as Side, Curve};
 use pyaccount_core::montecarlo::vector::instruction_sets;
 use pyaccount_core::montecarlo::wager::Table;
@@ -195,22 +197,51 @@ impl Sampled {
     }
 
     #[allow(clippy::needless_pass_by_value)] // converted from Python
-    #[pyo3(signature = (outcomes, direction = "replace"))]
-    fn log_densities(&self, outcomes: Vec<Vec<f64>>, direction: &str) -> PyResult<Vec<(f64, f64)>> {
+    #[pyo3(signature = (outcomes, direction = "replace", counts = Vec::new()))]
+    fn log_densities(
+        &self,
+        outcomes: Vec<Vec<f64>>,
+        direction: &str,
+        counts: Vec<Vec<u64>>,
+    ) -> PyResult<Vec<(f64, f64)>> {
         let [(mechanism, 1)] = &self.0[..] else {
             return Err(PyValueError::new_err("outcomes are of one run of one mechanism"));
         };
         let expected = mechanism.outcome_length();
-        if let Some(wrong) = outcomes.iter().find(|outcome| outcome.len() != expected) {
+        let lengths = outcomes.iter().map(Vec::len).chain(counts.iter().map(Vec::len));
+        let missing = (!counts.is_empty() && counts.len() != outcomes.len()).then_some(counts.len());
+        if let Some(wrong) = lengths.filter(|length| *length != expected).chain(missing).next() {
             #[allow(clippy::cast_precision_loss)] // reported only
-            let value = wrong.len() as f64;
+            let value = wrong as f64;
             return Err(raise(Error::Domain {
                 name: "outcome length",
                 value,
                 allowed: "one number for each round, or for each bin",
             }));
         }
-        Ok(mechanism.log_densities(comparison(direction)?, &outcomes))
+        Ok(mechanism.log_densities(comparison(direction)?, &outcomes, &counts))
+    }
+
+    fn truncated(&self, dataset_size: u64, limit: u64) -> PyResult<Self> {
+        let truncated = match &self.0[..] {
+            [(Mechanism::Renewal(kernel), 1)] => {
+                TruncatedKernel::new(kernel.clone(), dataset_size, limit).map(Mechanism::Truncated)
+            }
+            [(Mechanism::Bins(kernel), 1)] => {
+                TruncatedBinsKernel::new(kernel.clone(), dataset_size, limit).map(Mechanism::TruncatedBins)
+            }
+            _ => return Err(PyValueError::new_err("only one run of one sampler of records has truncated batches")),
+        };
+        truncated.map(|mechanism| Self(vec![(mechanism, 1)])).map_err(raise)
+    }
+
+    #[pyo3(signature = (*, key, shard))]
+    fn counts(&self, key: (u64, u32, u32, u32), shard: u64) -> PyResult<Vec<Vec<u64>>> {
+        let [(mechanism, 1)] = &self.0[..] else {
+            return Err(PyValueError::new_err("counts are of one run of one mechanism"));
+        };
+        let (seed, purpose, candidate, direction) = key;
+        Ok(mechanism.counts(StreamKey { seed, purpose, candidate, direction }, shard))
     }
 
     #[getter]

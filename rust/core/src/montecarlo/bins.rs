@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::renewal::Ratios;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
-use crate::montecarlo::vector::{splat, Lanes, Vector};
+use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::bins::Bins;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -71,7 +71,7 @@ impl BinsProposal {
 #[derive(Debug, Clone, Default)]
 pub struct BinsScratch {
     noise: Vec<Lanes>,
-    products: Vec<Lanes>,
+    pub(super) products: Vec<Lanes>,
 }
 
 impl BinsKernel {
@@ -160,9 +160,39 @@ impl BinsKernel {
         UNIT_ROUNDOFF * (self.rounding_scale * scale * scale + 4.0 * bins + 64.0)
     }
 
+    /// Draw eight samples from a proposal: their log densities. The proposal's own is not computed where it is P or R itself.
+    #[inline(always)]
+    pub fn sample<V: Vector>(
+        &self,
+        proposal: &BinsProposal,
+        mirrored: bool,
+        stream: &mut Stream,
+        scratch: &mut BinsScratch,
+    ) -> Ratios {
+        let reference = proposal.stretch == 0.0;
+        let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
+        self.draw::<V>(proposal, stream, scratch);
+        let mut ratios = self.ratios::<V>((!plain).then_some(proposal), mirrored, scratch);
+        if reference {
+            ratios.proposal = splat(0.0);
+        }
+        ratios
+    }
+
     /// Draw v for eight samples.
     #[inline(always)]
-    pub fn draw<V: Vector>(&self, proposal: &BinsProposal, stream: &mut Stream, scratch: &mut BinsScratch) {
+    fn draw<V: Vector>(&self, proposal: &BinsProposal, stream: &mut Stream, scratch: &mut BinsScratch) {
+        self.draw_noise::<V>(stream, scratch);
+        if proposal.stretch != 0.0 {
+            for (lane, bin) in self.draw_bins::<V>(proposal, stream).into_iter().enumerate() {
+                self.shift(scratch, lane, bin, proposal.stretch);
+            }
+        }
+    }
+
+    /// Lw, for w of normal numbers.
+    #[inline(always)]
+    pub(super) fn draw_noise<V: Vector>(&self, stream: &mut Stream, scratch: &mut BinsScratch) {
         let bins = self.law.squares.len();
         scratch.noise.resize(bins.next_multiple_of(2), splat(0.0));
         scratch.products.resize(bins.next_multiple_of(TILE), splat(0.0));
@@ -184,19 +214,40 @@ impl BinsKernel {
                 sums[k].store(&mut out[k]);
             }
         }
-        if proposal.stretch != 0.0 {
-            let mut drawn = splat(0.0);
-            drawing.uniform().store(&mut drawn);
-            for (lane, u) in drawn.0.into_iter().enumerate() {
-                // u is in (0, 1]; the first bin whose cumulative probability reaches it, or the last.
-                let bin = proposal.cumulative.partition_point(|&c| c < u).min(bins - 1);
-                for t in 0..bins {
-                    let shift = self.gram[bin * bins + t];
-                    scratch.products[t][lane] = proposal.stretch.mul_add(shift, scratch.products[t][lane]);
-                }
+        stream.put_back(drawing);
+    }
+
+    /// A bin for each lane.
+    #[inline(always)]
+    pub(super) fn draw_bins<V: Vector>(&self, proposal: &BinsProposal, stream: &mut Stream) -> [usize; LANES] {
+        let mut drawn = splat(0.0);
+        let mut drawing = stream.take::<V>();
+        drawing.uniform().store(&mut drawn);
+        stream.put_back(drawing);
+        let last = self.law.squares.len() - 1;
+        // u is in (0, 1]; the first bin whose cumulative probability reaches it, or the last.
+        drawn.0.map(|u| proposal.cumulative.partition_point(|&c| c < u).min(last))
+    }
+
+    /// Add a multiple of the mean of a bin.
+    #[inline(always)]
+    pub(super) fn shift(&self, scratch: &mut BinsScratch, lane: usize, bin: usize, multiple: f64) {
+        let bins = self.law.squares.len();
+        for (product, shift) in scratch.products.iter_mut().zip(&self.gram[bin * bins..(bin + 1) * bins]) {
+            product[lane] = multiple.mul_add(*shift, product[lane]);
+        }
+    }
+
+    /// v as given, in units of σ, one vector for each lane.
+    pub(super) fn given_products(&self, products: &[Vec<f64>]) -> BinsScratch {
+        let bins = self.law.squares.len();
+        let mut scratch = BinsScratch { noise: Vec::new(), products: vec![splat(0.0); bins] };
+        for (lane, vector) in products.iter().enumerate() {
+            for t in 0..bins {
+                scratch.products[t][lane] = vector[t];
             }
         }
-        stream.put_back(drawing);
+        scratch
     }
 
     /// The log densities of eight samples whose v is in `scratch`.
@@ -216,13 +267,7 @@ impl BinsKernel {
     #[inline(always)]
     #[must_use]
     pub fn given<V: Vector>(&self, products: &[Vec<f64>], mirrored: bool) -> Ratios {
-        let bins = self.law.squares.len();
-        let mut scratch = BinsScratch { noise: Vec::new(), products: vec![splat(0.0); bins] };
-        for (lane, vector) in products.iter().enumerate() {
-            for t in 0..bins {
-                scratch.products[t][lane] = vector[t];
-            }
-        }
+        let scratch = self.given_products(products);
         self.ratios::<V>(None, mirrored, &scratch)
     }
 }

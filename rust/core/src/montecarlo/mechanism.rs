@@ -8,9 +8,14 @@ use crate::montecarlo::bins::{BinsKernel, BinsProposal};
 use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
 use crate::montecarlo::proposal::{caps, Caps, Comparison, Sums};
 use crate::montecarlo::renewal::{Given, Ratios, RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::stream::{LARGEST_NORMAL, NORMAL_ERROR};
+use crate::montecarlo::truncated::{largest_multiple, TruncatedKernel};
+use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
 use crate::montecarlo::value::Curve;
 use crate::montecarlo::vector::{with_vectors, Vector, Vectored, LANES};
+use crate::participation::bins::Bins;
+use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
 
 /// Proposals join with at most this probability, unless the sampler itself always does.
@@ -24,14 +29,24 @@ pub enum Mechanism {
     Bins(BinsKernel),
     /// b-min-sep sampling with columns that meet.
     Overlapping(OverlappingKernel),
+    /// b-min-sep sampling with truncated batches.
+    Truncated(TruncatedKernel),
+    /// Balls in bins with truncated batches.
+    TruncatedBins(TruncatedBinsKernel),
+}
+
+/// The law that a mechanism's patterns have.
+enum Law<'a> {
+    Renewal(&'a Renewal),
+    Bins(&'a Bins),
 }
 
 /// Where samples of a mechanism come from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Proposal {
-    /// For [`Mechanism::Renewal`] and [`Mechanism::Overlapping`].
+    /// For [`Mechanism::Renewal`], [`Mechanism::Overlapping`] and [`Mechanism::Truncated`].
     Renewal(RenewalProposal),
-    /// For [`Mechanism::Bins`].
+    /// For [`Mechanism::Bins`] and [`Mechanism::TruncatedBins`].
     Bins(BinsProposal),
 }
 
@@ -57,32 +72,49 @@ impl Mechanism {
         if !(stretch.is_finite() && stretch.abs() <= 100.0) {
             return Err(Error::Domain { name: "stretch", value: stretch, allowed: "between -100 and 100" });
         }
+        match self.law() {
+            Law::Renewal(law) => {
+                if !(parameter > 0.0 && parameter <= 1.0) {
+                    let name = "proposal's sampling probability";
+                    return Err(Error::Domain { name, value: parameter, allowed: "greater than 0 and at most 1" });
+                }
+                Ok(Proposal::Renewal(RenewalProposal { law: law.with_probability(parameter), stretch }))
+            }
+            Law::Bins(law) => Ok(Proposal::Bins(BinsProposal::new(law.tilted(parameter), stretch))),
+        }
+    }
+
+    fn law(&self) -> Law<'_> {
         match self {
-            Self::Renewal(kernel) => {
-                check_probability(parameter)?;
-                Ok(Proposal::Renewal(RenewalProposal { law: kernel.law().with_probability(parameter), stretch }))
-            }
-            Self::Overlapping(kernel) => {
-                check_probability(parameter)?;
-                Ok(Proposal::Renewal(RenewalProposal { law: kernel.law().with_probability(parameter), stretch }))
-            }
-            Self::Bins(kernel) => Ok(Proposal::Bins(BinsProposal::new(kernel.law().tilted(parameter), stretch))),
+            Self::Renewal(kernel) => Law::Renewal(kernel.law()),
+            Self::Bins(kernel) => Law::Bins(kernel.law()),
+            Self::Overlapping(kernel) => Law::Renewal(kernel.law()),
+            Self::Truncated(kernel) => Law::Renewal(kernel.renewal().law()),
+            Self::TruncatedBins(kernel) => Law::Bins(kernel.bins().law()),
         }
     }
 
     /// The parameter of plain sampling: the probability to join, or the exponent 0.
     #[must_use]
     pub fn plain_parameter(&self) -> f64 {
-        match self {
-            Self::Renewal(kernel) => kernel.law().sampling_probability,
-            Self::Overlapping(kernel) => kernel.law().sampling_probability,
-            Self::Bins(_) => 0.0,
+        match self.law() {
+            Law::Renewal(law) => law.sampling_probability,
+            Law::Bins(_) => 0.0,
         }
     }
 
-    /// What bounds samples from a proposal of this mechanism; see [`super::proposal`].
+    /// What bounds samples from a proposal of this mechanism; see [`super::proposal`]. With truncated batches plain samples are at most
+    /// 1, and nothing is proven of others.
+    #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
     fn sums(&self, proposal: &Proposal, comparison: Comparison) -> Sums {
+        let of_plain = |plain: bool| if plain { Sums::Plain } else { Sums::Nothing };
         match (self, proposal) {
+            (Self::Truncated(kernel), Proposal::Renewal(p)) => {
+                of_plain(p.stretch == comparison.plain_stretch() && &p.law == kernel.renewal().law())
+            }
+            (Self::TruncatedBins(kernel), Proposal::Bins(p)) => {
+                of_plain(p.stretch == comparison.plain_stretch() && &p.law == kernel.bins().law())
+            }
             (Self::Renewal(kernel), Proposal::Renewal(p)) => Sums::of(kernel.law(), &p.law, p.stretch, comparison),
             (Self::Overlapping(kernel), Proposal::Renewal(p)) => kernel.sums(&p.law, p.stretch, comparison),
             (Self::Bins(kernel), Proposal::Bins(p)) => Sums::of(kernel.law(), &p.law, p.stretch, comparison),
@@ -97,11 +129,7 @@ impl Mechanism {
     #[must_use]
     pub fn balanced_parameter(&self, stretch: f64) -> f64 {
         let exponent = 0.5 * stretch * (stretch - 1.0);
-        let law = match self {
-            Self::Renewal(kernel) => kernel.law(),
-            Self::Overlapping(kernel) => kernel.law(),
-            Self::Bins(_) => return exponent,
-        };
+        let Law::Renewal(law) = self.law() else { return exponent };
         let p = law.sampling_probability;
         let odds = p * (exponent * law.squares[0]).exp();
         // A proposal that always joins would leave out the patterns that do not.
@@ -120,25 +148,49 @@ impl Mechanism {
             Self::Renewal(kernel) => kernel.rounding(stretch),
             Self::Bins(kernel) => kernel.rounding(stretch),
             Self::Overlapping(kernel) => kernel.rounding(stretch),
+            Self::Truncated(kernel) => kernel.rounding(stretch),
+            Self::TruncatedBins(kernel) => kernel.rounding(stretch),
         }
     }
 
     /// The Lipschitz bound Λ of a mechanism, how far a coordinate of a drawn sample is from an exact one on average, and how much the law
     /// of its patterns differs from the generator's, in total variation.
     fn generator(&self, proposal: &Proposal) -> (f64, f64, f64) {
-        match (self, proposal) {
-            (Self::Renewal(kernel), Proposal::Renewal(m)) => (kernel.lipschitz(), NORMAL_ERROR, pattern_error(m)),
-            (Self::Overlapping(kernel), Proposal::Renewal(m)) => {
-                (kernel.lipschitz(), kernel.coordinate_error(m.stretch), pattern_error(m))
+        let (lipschitz, coordinate) = match self {
+            Self::Renewal(kernel) => (kernel.lipschitz(), NORMAL_ERROR),
+            Self::Bins(kernel) => (kernel.lipschitz(), NORMAL_ERROR),
+            Self::Overlapping(kernel) => (kernel.lipschitz(), kernel.coordinate_error(proposal.stretch())),
+            Self::Truncated(kernel) => (kernel.lipschitz(), NORMAL_ERROR),
+            Self::TruncatedBins(kernel) => (kernel.lipschitz(), NORMAL_ERROR),
+        };
+        let truncation = match self {
+            Self::Truncated(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
+            Self::TruncatedBins(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
+            _ => None,
+        };
+        let (drawn, decisions) = match (self.law(), proposal) {
+            (Law::Renewal(law), Proposal::Renewal(m)) => {
+                #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+                let (n, draws, b) =
+                    (law.iterations() as f64, law.most_participations() as f64 + 1.0, law.min_separation as f64);
+                let counts = if m.law.records() > 1 { (f64::from(m.law.records()) + 2.0) * f64::EPSILON } else { 0.0 };
+                let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / m.law.sampling_probability + counts;
+                (draws * waiting + 16.0 * b * f64::EPSILON, draws)
             }
-            (Self::Bins(kernel), Proposal::Bins(m)) => {
+            (Law::Bins(law), Proposal::Bins(_)) => {
                 #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
-                let bins = kernel.law().squares.len() as f64;
-                let patterns = if m.stretch == 0.0 { 0.0 } else { bins * (2.0 + bins) * f64::EPSILON };
-                (kernel.lipschitz(), NORMAL_ERROR, patterns)
+                let bins = law.squares.len() as f64;
+                (bins * (2.0 + bins) * f64::EPSILON, 1.0)
             }
-            _ => (f64::INFINITY, f64::INFINITY, f64::INFINITY),
-        }
+            _ => return (f64::INFINITY, f64::INFINITY, f64::INFINITY),
+        };
+        let patterns = match truncation {
+            // No pattern is drawn, or none that is added.
+            None if proposal.stretch() == 0.0 => 0.0,
+            None => drawn,
+            Some(variation) => drawn + variation + 2.0 * decisions * f64::EPSILON,
+        };
+        (lipschitz, coordinate, patterns)
     }
 
     /// A bound on every |ln density| of a sample: it lies between the least and the largest ⟨Cx, y⟩ − ‖Cx‖²/2 over the patterns.
@@ -152,6 +204,8 @@ impl Mechanism {
                 let square = most * records * records * kernel.law().squares[0];
                 scale * scale * (lipschitz * (LARGEST_NORMAL + stretch.abs() * lipschitz / n) + square)
             }
+            Self::Truncated(kernel) => Self::Renewal(kernel.renewal().clone()).magnitude(largest_multiple(stretch)),
+            Self::TruncatedBins(kernel) => Self::Bins(kernel.bins().clone()).magnitude(largest_multiple(stretch)),
             Self::Overlapping(kernel) => {
                 let (lipschitz, mean, square) = kernel.reach();
                 scale * scale * (lipschitz * (LARGEST_NORMAL + stretch.abs() * mean) + square)
@@ -166,49 +220,53 @@ impl Mechanism {
     /// How many numbers an outcome has: one for each round, or for each bin.
     #[must_use]
     pub fn outcome_length(&self) -> usize {
-        match self {
-            Self::Renewal(kernel) => kernel.law().iterations(),
-            Self::Overlapping(kernel) => kernel.law().iterations(),
-            Self::Bins(kernel) => kernel.law().squares.len(),
+        match self.law() {
+            Law::Renewal(law) => law.iterations(),
+            Law::Bins(law) => law.squares.len(),
         }
     }
 
     /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is made of.
+    ///
+    /// With truncated batches the second is ln dQ/dR, and `counts` has the other records' counts of each outcome; without any nothing is
+    /// truncated.
     #[must_use]
-    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>]) -> Vec<(f64, f64)> {
+    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>], counts: &[Vec<u64>]) -> Vec<(f64, f64)> {
+        let mut counts = counts.chunks(LANES);
         outcomes
             .chunks(LANES)
             .flat_map(|chunk| {
-                let ratios = with_vectors(Evaluation(self, comparison, chunk));
+                let ratios = with_vectors(Evaluation(self, comparison, chunk, counts.next().unwrap_or(&[])));
                 (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
             })
             .collect()
     }
+
+    /// The other records' counts that a shard's first eight samples begin with; none without truncation.
+    #[must_use]
+    pub fn counts(&self, key: StreamKey, shard: u64) -> Vec<Vec<u64>> {
+        with_vectors(Shown(self, Stream::new(key, shard)))
+    }
 }
 
-fn check_probability(parameter: f64) -> Result<()> {
-    if parameter > 0.0 && parameter <= 1.0 {
-        return Ok(());
-    }
-    let name = "proposal's sampling probability";
-    Err(Error::Domain { name, value: parameter, allowed: "greater than 0 and at most 1" })
-}
+/// The counts of eight samples.
+struct Shown<'a>(&'a Mechanism, Stream);
 
-/// How much the participation patterns drawn differ from exact ones, in total variation; see [`generator_error_of`].
-fn pattern_error(proposal: &RenewalProposal) -> f64 {
-    if proposal.stretch == 0.0 {
-        return 0.0;
+impl Vectored for Shown<'_> {
+    type Output = Vec<Vec<u64>>;
+
+    #[inline(always)]
+    fn run<V: Vector>(mut self) -> Self::Output {
+        match self.0 {
+            Mechanism::Truncated(kernel) => kernel.counts().show::<V>(&mut self.1),
+            Mechanism::TruncatedBins(kernel) => kernel.counts().show::<V>(&mut self.1),
+            _ => Vec::new(),
+        }
     }
-    let law = &proposal.law;
-    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-    let (n, draws, b) = (law.iterations() as f64, law.most_participations() as f64 + 1.0, law.min_separation as f64);
-    let counts = if law.records() > 1 { (f64::from(law.records()) + 2.0) * f64::EPSILON } else { 0.0 };
-    let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / law.sampling_probability + counts;
-    draws * waiting + 16.0 * b * f64::EPSILON
 }
 
 /// The densities of up to eight given outcomes.
-struct Evaluation<'a>(&'a Mechanism, Comparison, &'a [Vec<f64>]);
+struct Evaluation<'a>(&'a Mechanism, Comparison, &'a [Vec<f64>], &'a [Vec<u64>]);
 
 impl Vectored for Evaluation<'_> {
     type Output = Ratios;
@@ -221,6 +279,8 @@ impl Vectored for Evaluation<'_> {
                 .ratios::<V, _>(None, true, &mut Given(self.2), &mut scratch)
                 .unwrap_or_else(|| kernel.logarithmic::<V, _>(None, true, &mut Given(self.2), &mut scratch)),
             Mechanism::Bins(kernel) => kernel.given::<V>(self.2, true),
+            Mechanism::Truncated(kernel) => kernel.given::<V>(self.2, self.3),
+            Mechanism::TruncatedBins(kernel) => kernel.given::<V>(self.2, self.3),
             Mechanism::Overlapping(kernel) => kernel.given::<V>(self.1, self.2, &mut OverlappingScratch::default()),
         }
     }
@@ -261,11 +321,14 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
 ///
 /// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the
 ///   Lipschitz bound of the mechanism, and each of the generator's numbers is within [`NORMAL_ERROR`] of an exact
-///   one on average (and the mean added to it within [`OverlappingKernel::coordinate_error`] where that is long sums).
+///   one on average (and the mean added to it within [`OverlappingKernel::coordinate_error`] where that is long sums). With
+///   truncated batches V = (f − e^ε h)/g changes by at most factor times the sum of the slopes of f, of h and of g, in which columns
+///   count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|), and Λ there is twice that of the columns.
 /// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
 ///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
 ///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing patterns change V by at most its cap. A bin is drawn with an error of at
 ///   most 2⁻⁵² + T u for each of T bins.
+/// * Counts of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
 #[must_use]
 pub fn generator_error_of(parts: &[Part], limits: Caps) -> f64 {
     parts

@@ -13,6 +13,8 @@
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
 //! | [`mechanism`] | what can be sampled, alone or together, and what is proven about its samples |
+//! | [`truncated`], [`truncated_bins`] | the same where batches are truncated |
+//! | [`counts`] | how many of the other records join |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
 //! | [`value`] | what a sample is worth with other mechanisms composed |
 //! | [`wager`], [`histogram`] | what is kept of the samples |
@@ -24,6 +26,7 @@
 pub mod bins;
 pub mod columns;
 pub mod correlate;
+pub mod counts;
 pub mod histogram;
 pub mod lanes;
 pub mod mechanism;
@@ -32,6 +35,9 @@ pub mod proposal;
 pub mod renewal;
 pub mod simulate;
 pub mod stream;
+
+pub mod truncated;
+pub mod truncated_bins;
 pub mod value;
 pub mod vector;
 pub mod wager;

@@ -21,8 +21,8 @@
 use crate::error::{Error, Result};
 use crate::montecarlo::columns::{ColumnScratch, Columns};
 use crate::montecarlo::proposal::{Comparison, Sums};
-use crate::montecarlo::renewal::{advance, log_ratio, settle, Random, Ratios, RenewalProposal, Ring, Source, SETTLED};
-use crate::montecarlo::stream::{LARGEST_NORMAL, NORMAL_ERROR};
+use crate::montecarlo::renewal::{advance, draw_patterns, log_ratio, settle, Ratios, RenewalProposal, Ring, SETTLED};
+use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::participation::PatternSum;
@@ -172,18 +172,24 @@ impl OverlappingKernel {
 
     /// The log densities of eight samples from a proposal; `binding` where V must be bounded, otherwise weights are those of the pattern.
     #[inline(always)]
-    pub fn ratios<V: Vector>(
+    pub fn sample<V: Vector>(
         &self,
         comparison: Comparison,
         binding: bool,
-        source: &mut Random<'_>,
+        proposal: &RenewalProposal,
+        stream: &mut Stream,
         scratch: &mut OverlappingScratch,
     ) -> Ratios {
-        source.begin::<V>(&mut scratch.patterns);
-        let proposal = source.proposal;
+        scratch.patterns.resize(LANES, Vec::new());
+        scratch.patterns.iter_mut().for_each(Vec::clear);
+        let first = if proposal.stretch == 0.0 {
+            [0; LANES]
+        } else {
+            draw_patterns::<V>(stream, &proposal.law, &mut scratch.patterns)
+        };
         self.columns.spread::<V>(&scratch.patterns, &mut scratch.rows, &mut scratch.columns);
         let (mut norms, shift) = (V::splat(0.0), V::splat(proposal.stretch * self.unit));
-        let mut drawing = source.stream.take::<V>();
+        let mut drawing = stream.take::<V>();
         for pair in scratch.rows.chunks_mut(2) {
             let (first, second) = drawing.normals();
             for (row, noise) in pair.iter_mut().zip([first, second]) {
@@ -192,12 +198,11 @@ impl OverlappingKernel {
                 shift.mul_add(mean, noise).store(row);
             }
         }
-        source.stream.put_back(drawing);
+        stream.put_back(drawing);
         let mut drawn = Drawn { patterns: splat(0.0), norms: splat(0.0) };
         norms.mul(V::splat(self.unit * self.unit)).store(&mut drawn.norms);
         for lane in 0..LANES {
-            let (first, pattern) = (source.first[lane], &scratch.patterns[lane]);
-            drawn.patterns[lane] = log_weight(&self.upper, &proposal.law, first, pattern);
+            drawn.patterns[lane] = log_weight(&self.upper, &proposal.law, first[lane], &scratch.patterns[lane]);
         }
         self.densities::<V>(comparison, Some((proposal, binding, &drawn)), scratch)
     }

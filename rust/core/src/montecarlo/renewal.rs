@@ -33,7 +33,7 @@ use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 const HIGHEST: f64 = 100.0;
 const LOWEST: f64 = 600.0;
 /// f is looked at once in so many rounds: in between it grows by less than e^{4·100}.
-pub(crate) const SETTLED: usize = 4;
+pub(super) const SETTLED: usize = 4;
 /// f is brought back to 1 when it leaves [1/LARGE, LARGE].
 const LARGE: f64 = 2.037_035_976_334_486e90; // 2³⁰⁰
 const TINY: f64 = 1.183_052_186_166_774_7e-271; // 2⁻⁹⁰⁰
@@ -54,7 +54,7 @@ pub struct Ratios {
 pub struct RenewalKernel {
     law: Renewal,
     /// ĉ: the coefficients in units of σ.
-    coefficients: Vec<f64>,
+    pub(super) coefficients: Vec<f64>,
     correlator: Correlator,
 }
 
@@ -70,25 +70,25 @@ pub struct RenewalProposal {
 /// Buffers of one worker, reused from block to block.
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
-    rows: Vec<Lanes>,
-    sums: Vec<Lanes>,
-    workspace: Vec<[Lanes; 2]>,
-    own: Ring,
-    mirror: Ring,
-    proposal: Ring,
-    patterns: Vec<Vec<(usize, f64)>>,
+    pub(super) rows: Vec<Lanes>,
+    pub(super) sums: Vec<Lanes>,
+    pub(super) workspace: Vec<[Lanes; 2]>,
+    pub(super) own: Ring,
+    pub(super) mirror: Ring,
+    pub(super) proposal: Ring,
+    pub(super) patterns: Vec<Vec<(usize, f64)>>,
 }
 
 /// The last b values of a recursion, and a power of two for each lane.
 #[derive(Debug, Clone, Default)]
-pub struct Ring {
+pub(super) struct Ring {
     values: Vec<Lanes>,
     exponent: Lanes,
     mask: usize,
 }
 
 impl Ring {
-    pub(crate) fn reset(&mut self, separation: usize) {
+    pub(super) fn reset(&mut self, separation: usize) {
         let length = (separation + 1).next_power_of_two();
         self.values.clear();
         self.values.resize(length, splat(1.0));
@@ -123,7 +123,7 @@ impl Ring {
 
     /// ln of the start-weighted sum, with f_1 at index 0.
     #[inline(always)]
-    pub(crate) fn total<V: Vector>(&self, law: &Renewal) -> Lanes {
+    pub(super) fn total<V: Vector>(&self, law: &Renewal) -> Lanes {
         let mut sum = V::load(&self.values[0]);
         if law.phased {
             for k in 1..law.min_separation {
@@ -170,76 +170,16 @@ pub struct Random<'a> {
     pub stream: &'a mut Stream,
     /// The proposal.
     pub proposal: &'a RenewalProposal,
-    /// The round of each lane's first chance, once patterns are drawn.
-    pub first: [usize; LANES],
-}
-
-impl<'a> Random<'a> {
-    /// Samples of this proposal, from this stream on.
-    pub fn new(stream: &'a mut Stream, proposal: &'a RenewalProposal) -> Self {
-        Self { stream, proposal, first: [0; LANES] }
-    }
 }
 
 impl Source for Random<'_> {
-    /// Participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes available.
     #[inline(always)]
     fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
         patterns.resize(LANES, Vec::new());
         patterns.iter_mut().for_each(Vec::clear);
-        if self.proposal.stretch == 0.0 {
-            return;
+        if self.proposal.stretch != 0.0 {
+            draw_patterns::<V>(self.stream, &self.proposal.law, patterns);
         }
-        let law = &self.proposal.law;
-        let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
-        let rate = 1.0 / (-p).ln_1p();
-        let mut available = [0usize; LANES];
-        let mut drawn = splat(0.0);
-        let mut drawing = self.stream.take::<V>();
-        if law.warm {
-            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
-            let total = (b as f64 - 1.0).mul_add(p, 1.0);
-            drawing.uniform().store(&mut drawn);
-            for (lane, u) in drawn.0.into_iter().enumerate() {
-                let beyond = (u.mul_add(total, -1.0) / p).max(0.0).ceil();
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                // between 0 and b − 1 by construction
-                let waiting = beyond as usize;
-                available[lane] = waiting.min(b - 1);
-            }
-        }
-        if law.phased {
-            // ⌊u·b⌋, u in (0, 1]: u = 1 has probability 2⁻⁵² and goes to the last phase.
-            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
-            let phases = b as f64;
-            drawing.uniform().store(&mut drawn);
-            for (lane, u) in drawn.0.into_iter().enumerate() {
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most b
-                let phase = (u * phases) as usize;
-                available[lane] = phase.min(b - 1);
-            }
-        }
-        self.first = available;
-        while available.iter().any(|&a| a < n) {
-            ln(drawing.uniform()).mul(V::splat(rate)).store(&mut drawn);
-            let mut several = splat(0.0);
-            if law.log_counts.len() > 1 {
-                drawing.uniform().store(&mut several);
-            }
-            for lane in 0..LANES {
-                // Lanes that are done draw along with the others, to no effect. The minimum keeps the cast in range.
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                let wait = drawn[lane].clamp(0.0, 1e15) as usize;
-                if available[lane] < n {
-                    let round = available[lane].saturating_add(wait.saturating_mul(law.waiting()));
-                    if round < n {
-                        patterns[lane].push((round, count_of(law, several[lane])));
-                    }
-                    available[lane] = round.saturating_add(b);
-                }
-            }
-        }
-        self.stream.put_back(drawing);
     }
 
     #[inline(always)]
@@ -250,39 +190,118 @@ impl Source for Random<'_> {
         rows: &mut [Lanes],
         patterns: &mut [Vec<(usize, f64)>],
     ) {
-        let mut drawing = self.stream.take::<V>();
-        let mut pairs = rows.chunks_exact_mut(2);
-        for pair in &mut pairs {
-            let (first, second) = drawing.normals();
-            first.store(&mut pair[0]);
-            second.store(&mut pair[1]);
+        draw_noise::<V>(self.stream, rows);
+        add_participations(&kernel.coefficients, self.proposal.stretch, start, rows, patterns);
+    }
+}
+
+/// Participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes available. Gives the round of
+/// each lane's first chance.
+#[inline(always)]
+pub(super) fn draw_patterns<V: Vector>(
+    stream: &mut Stream,
+    law: &Renewal,
+    patterns: &mut [Vec<(usize, f64)>],
+) -> [usize; LANES] {
+    let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
+    let rate = 1.0 / (-p).ln_1p();
+    let mut available = [0usize; LANES];
+    let mut drawn = splat(0.0);
+    let mut drawing = stream.take::<V>();
+    if law.warm {
+        #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+        let total = (b as f64 - 1.0).mul_add(p, 1.0);
+        drawing.uniform().store(&mut drawn);
+        for (lane, u) in drawn.0.into_iter().enumerate() {
+            let beyond = (u.mul_add(total, -1.0) / p).max(0.0).ceil();
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            // between 0 and b − 1 by construction
+            let waiting = beyond as usize;
+            available[lane] = waiting.min(b - 1);
         }
-        if let [last] = pairs.into_remainder() {
-            drawing.normals().0.store(last);
+    }
+    if law.phased {
+        // ⌊u·b⌋, u in (0, 1]: u = 1 has probability 2⁻⁵² and goes to the last phase.
+        #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+        let phases = b as f64;
+        drawing.uniform().store(&mut drawn);
+        for (lane, u) in drawn.0.into_iter().enumerate() {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most b
+            let phase = (u * phases) as usize;
+            available[lane] = phase.min(b - 1);
         }
-        self.stream.put_back(drawing);
-        let bands = kernel.coefficients.len();
-        for (lane, pattern) in patterns.iter_mut().enumerate() {
-            // Participations in [start − bands + 1, start + rows): the last ones of those that are left.
-            while let Some(&(round, count)) = pattern.last() {
-                let stretch = self.proposal.stretch * count;
-                if round + bands <= start {
-                    break;
+    }
+    let first = available;
+    while available.iter().any(|&a| a < n) {
+        ln(drawing.uniform()).mul(V::splat(rate)).store(&mut drawn);
+        let mut several = splat(0.0);
+        if law.log_counts.len() > 1 {
+            drawing.uniform().store(&mut several);
+        }
+        for lane in 0..LANES {
+            // Lanes that are done draw along with the others, to no effect. The minimum keeps the cast in range.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let wait = drawn[lane].clamp(0.0, 1e15) as usize;
+            if available[lane] < n {
+                let round = available[lane].saturating_add(wait.saturating_mul(law.waiting()));
+                if round < n {
+                    patterns[lane].push((round, count_of(law, several[lane])));
                 }
-                let first = start.max(round);
-                let last = (round + bands).min(start + rows.len());
-                let shifts = &kernel.coefficients[first - round..last - round];
-                for (row, shift) in rows[first - start..last - start].iter_mut().zip(shifts) {
-                    // The remainder tells the compiler what is known: no lane is out of bounds.
-                    let entry = &mut row.0[lane % LANES];
-                    *entry = stretch.mul_add(*shift, *entry);
-                }
-                if round < start {
-                    // It reaches into the earlier block too, and no earlier participation reaches into this one.
-                    break;
-                }
-                pattern.pop();
+                available[lane] = round.saturating_add(b);
             }
+        }
+    }
+    stream.put_back(drawing);
+    first
+}
+
+/// Normal numbers in every entry.
+#[inline(always)]
+pub(super) fn draw_noise<V: Vector>(stream: &mut Stream, rows: &mut [Lanes]) {
+    let mut drawing = stream.take::<V>();
+    let mut pairs = rows.chunks_exact_mut(2);
+    for pair in &mut pairs {
+        let (first, second) = drawing.normals();
+        first.store(&mut pair[0]);
+        second.store(&mut pair[1]);
+    }
+    if let [last] = pairs.into_remainder() {
+        drawing.normals().0.store(last);
+    }
+    stream.put_back(drawing);
+}
+
+/// Add `stretch` times each participation's number times its column to the rows from `start` on; participations that no earlier
+/// block needs are taken out of `patterns`.
+#[inline(always)]
+pub(super) fn add_participations(
+    coefficients: &[f64],
+    stretch: f64,
+    start: usize,
+    rows: &mut [Lanes],
+    patterns: &mut [Vec<(usize, f64)>],
+) {
+    let bands = coefficients.len();
+    for (lane, pattern) in patterns.iter_mut().enumerate() {
+        // Participations in [start − bands + 1, start + rows): the last ones of those that are left.
+        while let Some(&(round, count)) = pattern.last() {
+            let shift = stretch * count;
+            if round + bands <= start {
+                break;
+            }
+            let first = start.max(round);
+            let last = (round + bands).min(start + rows.len());
+            let column = &coefficients[first - round..last - round];
+            for (row, c) in rows[first - start..last - start].iter_mut().zip(column) {
+                // The remainder tells the compiler what is known: no lane is out of bounds.
+                let entry = &mut row.0[lane % LANES];
+                *entry = shift.mul_add(*c, *entry);
+            }
+            if round < start {
+                // It reaches into the earlier block too, and no earlier participation reaches into this one.
+                break;
+            }
+            pattern.pop();
         }
     }
 }
@@ -444,6 +463,30 @@ impl RenewalKernel {
         (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0) + records * most * exponent) * (1.0 + 1e-6)
     }
 
+    /// Draw eight samples from a proposal: their log densities. The proposal's own is not computed where it is P or R itself.
+    #[inline(always)]
+    pub fn sample<V: Vector>(
+        &self,
+        proposal: &RenewalProposal,
+        mirrored: bool,
+        stream: &mut Stream,
+        scratch: &mut Scratch,
+    ) -> Ratios {
+        let reference = proposal.stretch == 0.0;
+        let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
+        let evaluated = (!plain).then_some(proposal);
+        let before = stream.clone();
+        let linear = self.ratios::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch);
+        let mut ratios = linear.unwrap_or_else(|| {
+            *stream = before;
+            self.logarithmic::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch)
+        });
+        if reference {
+            ratios.proposal = splat(0.0);
+        }
+        ratios
+    }
+
     /// The log densities of eight samples.
     #[inline(always)]
     pub fn ratios<V: Vector, S: Source>(
@@ -539,14 +582,8 @@ impl RenewalKernel {
         Some(Ratios { mixture, mirrored, proposal })
     }
 
-    /// The log densities of eight samples by the recursion in logarithms: slower, for any range.
-    pub fn logarithmic<V: Vector, S: Source>(
-        &self,
-        proposal: Option<&RenewalProposal>,
-        mirrored: bool,
-        source: &mut S,
-        scratch: &mut Scratch,
-    ) -> Ratios {
+    /// ŷ of all rounds.
+    pub(super) fn all_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut Scratch) -> Vec<Lanes> {
         let n = self.law.iterations();
         source.begin::<V>(&mut scratch.patterns);
         let mut rows = vec![splat(0.0); n];
@@ -555,15 +592,29 @@ impl RenewalKernel {
             let end = (start + block).min(n);
             source.fill::<V>(self, start, &mut rows[start..end], &mut scratch.patterns);
         }
+        rows
+    }
+
+    /// ⟨ĉ_i, ŷ⟩ of one lane, one by one.
+    pub(super) fn products(&self, rows: &[Lanes], lane: usize) -> Vec<f64> {
+        let n = rows.len();
+        let reach = |i: usize| self.coefficients.len().min(n - i);
+        (0..n).map(|i| (0..reach(i)).map(|j| self.coefficients[j] * rows[i + j][lane]).sum()).collect()
+    }
+
+    /// The log densities of eight samples by the recursion in logarithms: slower, for any range.
+    pub fn logarithmic<V: Vector, S: Source>(
+        &self,
+        proposal: Option<&RenewalProposal>,
+        mirrored: bool,
+        source: &mut S,
+        scratch: &mut Scratch,
+    ) -> Ratios {
+        let rows = self.all_rows::<V, S>(source, scratch);
         let mut out = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
         for lane in 0..LANES {
-            let own: Vec<f64> = (0..n)
-                .map(|i| {
-                    let reach = self.coefficients.len().min(n - i);
-                    let product: f64 = (0..reach).map(|j| self.coefficients[j] * rows[i + j][lane]).sum();
-                    product - 0.5 * self.law.squares[i]
-                })
-                .collect();
+            let products = self.products(&rows, lane);
+            let own: Vec<f64> = products.iter().zip(&self.law.squares).map(|(u, s)| u - 0.5 * s).collect();
             out.mixture[lane] = log_ratio(&self.law, 1.0, |i| own[i]);
             if mirrored {
                 out.mirrored[lane] = log_ratio(&self.law, 1.0, |i| -own[i] - self.law.squares[i]);
@@ -578,10 +629,8 @@ impl RenewalKernel {
 }
 
 /// Steps of the recursion at rounds `first + count − 1`, …, `first`; false if an exponent leaves the linear domain.
-///
-/// The exponentials of all [`SETTLED`] rounds are taken side by side; those beyond `count` are of no consequence.
 #[inline(always)]
-pub(crate) fn advance<V: Vector>(
+pub(super) fn advance<V: Vector>(
     ring: &mut Ring,
     first: usize,
     count: usize,
@@ -590,12 +639,27 @@ pub(crate) fn advance<V: Vector>(
     exponents: [V; SETTLED],
     (scale, squares): (f64, &[f64; SETTLED]),
 ) -> bool {
-    let (b, records) = (law.min_separation, law.log_counts.len());
+    let growth = growths(law, exponents, (scale, squares));
+    // Several records at once have several times the exponent.
+    #[allow(clippy::cast_precision_loss)] // at most 1000
+    let records = law.log_counts.len() as f64;
+    step(ring, first, count, law, p, growth) & in_linear_domain(&exponents[..count], records)
+}
+
+/// What a participation multiplies f_{i+b} with: e^{a_i}, and for several records at once the sum over their numbers.
+///
+/// The exponentials of all [`SETTLED`] rounds are taken side by side; those beyond the last round are of no consequence.
+#[inline(always)]
+pub(super) fn growths<V: Vector>(
+    law: &Renewal,
+    exponents: [V; SETTLED],
+    (scale, squares): (f64, &[f64; SETTLED]),
+) -> [V; SETTLED] {
     let mut growth = exponents;
     for k in 0..SETTLED {
         growth[k] = exp_in_range(exponents[k]);
     }
-    if records > 1 {
+    if law.log_counts.len() > 1 {
         // Nearly all rounds have the same squared norm.
         let usual = (-scale * squares[0]).exp();
         for k in 0..SETTLED {
@@ -612,6 +676,21 @@ pub(crate) fn advance<V: Vector>(
             growth[k] = sum;
         }
     }
+    growth
+}
+
+/// f_i = (1 − p) f_{i+1} + p·growth·f_{i+b} for the rounds `first + count − 1`, …, `first`; false if f leaves its range where
+/// [`settle`] would not see it.
+#[inline(always)]
+pub(super) fn step<V: Vector>(
+    ring: &mut Ring,
+    first: usize,
+    count: usize,
+    law: &Renewal,
+    p: f64,
+    mut growth: [V; SETTLED],
+) -> bool {
+    let b = law.min_separation;
     for k in 0..SETTLED {
         growth[k] = growth[k].mul(V::splat(p));
     }
@@ -627,36 +706,52 @@ pub(crate) fn advance<V: Vector>(
             inside &= value.within(V::splat(1.0 / LARGE), V::splat(LARGE));
         }
     }
+    inside
+}
+
+/// Whether exponents, each met `times` over, stay where a step can carry them.
+#[inline(always)]
+pub(super) fn in_linear_domain<V: Vector>(exponents: &[V], times: f64) -> bool {
     let (mut least, mut most) = (exponents[0], exponents[0]);
-    for k in 1..count {
-        least = least.min(exponents[k]);
-        most = most.max(exponents[k]);
+    for exponent in &exponents[1..] {
+        least = least.min(*exponent);
+        most = most.max(*exponent);
     }
-    // Several records at once have several times the exponent.
-    #[allow(clippy::cast_precision_loss)] // at most 1000
-    let (low, high) = (V::splat(-LOWEST), V::splat(HIGHEST / records as f64));
-    inside & least.within(low, high) & most.within(low, high)
+    let (low, high) = (V::splat(-LOWEST), V::splat(HIGHEST / times));
+    least.within(low, high) & most.within(low, high)
 }
 
 /// Keep the newest value in range; false if that is not possible.
 #[inline(always)]
-pub(crate) fn settle<V: Vector>(ring: &mut Ring, newest: usize, separation: usize) -> bool {
+pub(super) fn settle<V: Vector>(ring: &mut Ring, newest: usize, separation: usize) -> bool {
     let value = V::load(&ring.values[newest & ring.mask]);
     value.within(V::splat(1.0 / LARGE), V::splat(LARGE)) || ring.rescale(newest, separation)
 }
 
 /// ln of the likelihood ratio by the recursion in logarithms; `exponent` is that of a single participation, and j at once have j
 /// times it less (j² − j)/2 times the squared norm, scaled.
-pub(crate) fn log_ratio(law: &Renewal, scale: f64, exponent: impl Fn(usize) -> f64) -> f64 {
+pub(super) fn log_ratio(law: &Renewal, scale: f64, exponent: impl Fn(usize) -> f64) -> f64 {
+    let join = law.sampling_probability.ln();
+    log_recursion(law, |i| {
+        let (single, square) = (exponent(i), scale * law.squares[i]);
+        (1u32..).zip(&law.log_counts).map(move |(j, log)| {
+            let j = f64::from(j);
+            join + log + j * single - 0.5 * (j * j - j) * square
+        })
+    })
+}
+
+/// ln of the start-weighted sum by the recursion in logarithms; `joining` are the logarithms of what f_{i+b} is multiplied with, to be summed.
+pub(super) fn log_recursion<I>(law: &Renewal, joining: impl Fn(usize) -> I) -> f64
+where
+    I: Iterator<Item = f64> + Clone,
+{
     let (n, b) = (law.iterations(), law.min_separation);
-    let (stay, join) = ((-law.sampling_probability).ln_1p(), law.sampling_probability.ln());
+    let stay = (-law.sampling_probability).ln_1p();
     let mut sums = vec![0.0; n + b + 1];
     for i in (0..n).rev() {
-        let (single, square) = (exponent(i), scale * law.squares[i]);
-        let joining = (1u32..).zip(&law.log_counts).map(|(j, log)| {
-            let j = f64::from(j);
-            join + log + j * single - 0.5 * (j * j - j) * square + sums[i + b]
-        });
+        let after = sums[i + b];
+        let joining = joining(i).map(|log| log + after);
         sums[i] = log_sum_exp(std::iter::once(stay + sums[i + law.waiting()]).chain(joining));
     }
     log_sum_exp(law.log_start().into_iter().zip(&sums).map(|(start, sum)| start + sum))

@@ -14,8 +14,10 @@ use crate::montecarlo::histogram::{Edges, Histogram};
 use crate::montecarlo::mechanism::{rounding_of, Mechanism, Part, Proposal};
 use crate::montecarlo::overlapping::OverlappingScratch;
 use crate::montecarlo::proposal::Comparison;
-use crate::montecarlo::renewal::{Random, Ratios, Scratch};
+use crate::montecarlo::renewal::{Ratios, Scratch};
 use crate::montecarlo::stream::{Stream, StreamKey};
+use crate::montecarlo::truncated::TruncatedScratch;
+use crate::montecarlo::truncated_bins::TruncatedBinsScratch;
 use crate::montecarlo::value::Curve;
 use crate::montecarlo::vector::{splat, with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
 use crate::montecarlo::wager::{Running, Sides, Sums, Table};
@@ -56,6 +58,8 @@ struct Worker {
     renewal: Scratch,
     bins: BinsScratch,
     overlapping: OverlappingScratch,
+    truncated: TruncatedScratch,
+    truncated_bins: TruncatedBinsScratch,
 }
 
 /// A shard, to be run with the widest vectors.
@@ -97,64 +101,51 @@ impl Job {
     /// The log densities of the stream's next eight samples: sums over the parts, each drawn after the other.
     #[inline(always)]
     fn ratios<V: Vector>(&self, stream: &mut Stream, worker: &mut Worker) -> Ratios {
-        if let [only] = &self.parts[..] {
-            if only.runs == 1 {
-                return self.part::<V>(only, stream, worker);
-            }
-        }
-        let mut all = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
+        let mut all: Option<Ratios> = None;
         let add = |sum: &mut Lanes, more: &Lanes| V::load(sum).add(V::load(more)).store(sum);
         for part in &self.parts {
             for _ in 0..part.runs {
+                // The only place that calls the kernels: each call is compiled with all of them, for every instruction set.
                 let one = self.part::<V>(part, stream, worker);
-                add(&mut all.mixture, &one.mixture);
-                add(&mut all.mirrored, &one.mirrored);
-                add(&mut all.proposal, &one.proposal);
+                match &mut all {
+                    None => all = Some(one),
+                    Some(sum) => {
+                        add(&mut sum.mixture, &one.mixture);
+                        add(&mut sum.mirrored, &one.mirrored);
+                        add(&mut sum.proposal, &one.proposal);
+                    }
+                }
             }
         }
-        all
+        all.unwrap_or(Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) })
     }
 
     /// Those of one part.
     #[inline(always)]
     fn part<V: Vector>(&self, part: &Part, stream: &mut Stream, worker: &mut Worker) -> Ratios {
         let mirrored = self.comparison == Comparison::Replace;
-        let mut ratios = match (&part.mechanism, &part.proposal) {
+        let add = self.comparison == Comparison::Add;
+        match (&part.mechanism, &part.proposal) {
             (Mechanism::Renewal(kernel), Proposal::Renewal(proposal)) => {
-                let evaluated = (!plain(&part.proposal, kernel.law() == &proposal.law)).then_some(proposal);
-                let before = stream.clone();
-                let scratch = &mut worker.renewal;
-                let linear = kernel.ratios::<V, _>(evaluated, mirrored, &mut Random::new(stream, proposal), scratch);
-                if let Some(ratios) = linear {
-                    ratios
-                } else {
-                    *stream = before;
-                    kernel.logarithmic::<V, _>(evaluated, mirrored, &mut Random::new(stream, proposal), scratch)
-                }
+                kernel.sample::<V>(proposal, mirrored, stream, &mut worker.renewal)
             }
             (Mechanism::Overlapping(kernel), Proposal::Renewal(proposal)) => {
-                let mut source = Random::new(stream, proposal);
-                kernel.ratios::<V>(self.comparison, self.binding(), &mut source, &mut worker.overlapping)
+                let binding = self.binding();
+                kernel.sample::<V>(self.comparison, binding, proposal, stream, &mut worker.overlapping)
             }
             (Mechanism::Bins(kernel), Proposal::Bins(proposal)) => {
-                let evaluated = (!plain(&part.proposal, kernel.law() == &proposal.law)).then_some(proposal);
-                kernel.draw::<V>(proposal, stream, &mut worker.bins);
-                kernel.ratios::<V>(evaluated, mirrored, &worker.bins)
+                kernel.sample::<V>(proposal, mirrored, stream, &mut worker.bins)
+            }
+            (Mechanism::Truncated(kernel), Proposal::Renewal(proposal)) => {
+                kernel.sample::<V>(proposal, add, stream, &mut worker.truncated)
+            }
+            (Mechanism::TruncatedBins(kernel), Proposal::Bins(proposal)) => {
+                kernel.sample::<V>(proposal, add, stream, &mut worker.truncated_bins)
             }
             // Refused by `simulate`.
             _ => Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) },
-        };
-        if part.proposal.stretch() == 0.0 {
-            ratios.proposal = splat(0.0);
         }
-        ratios
     }
-}
-
-/// Whether the proposal's density need not be computed: it is P itself, or R.
-fn plain(proposal: &Proposal, same_law: bool) -> bool {
-    let stretch = proposal.stretch();
-    stretch == 0.0 || (stretch.to_bits() == 1.0f64.to_bits() && same_law)
 }
 
 /// Run shards `first`, …, `first + count − 1`, on the pool this is called in.
@@ -196,8 +187,8 @@ impl Job {
         for part in &self.parts {
             let matched = matches!(
                 (&part.mechanism, &part.proposal),
-                (Mechanism::Renewal(_) | Mechanism::Overlapping(_), Proposal::Renewal(_))
-                    | (Mechanism::Bins(_), Proposal::Bins(_))
+                (Mechanism::Renewal(_) | Mechanism::Overlapping(_) | Mechanism::Truncated(_), Proposal::Renewal(_))
+                    | (Mechanism::Bins(_) | Mechanism::TruncatedBins(_), Proposal::Bins(_))
             );
             if !matched {
                 return Err(Error::Numerics { reason: "the proposal belongs to another kind of mechanism" });
@@ -208,6 +199,10 @@ impl Job {
             if part.proposal.stretch().to_bits() != stretch.to_bits() {
                 let value = part.proposal.stretch();
                 return Err(Error::Domain { name: "stretch", value, allowed: "the same for all mechanisms" });
+            }
+            let truncated = matches!(part.mechanism, Mechanism::Truncated(_) | Mechanism::TruncatedBins(_));
+            if truncated && self.comparison == Comparison::Replace {
+                return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
             }
         }
         for table in &self.tables {

@@ -5,7 +5,8 @@
 //! (remove and add). It must not know about composition, targets or documents.
 //!
 //! One file each: [`mixture`] (mixtures of Gaussians), [`substitution`] (batches of fixed size with replaced records),
-//! [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`revealed`] (known draws); [`amplification`] (one draw before any
+//! [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`revealed`] (known draws), [`truncated`] (Poisson sampling with truncated
+//! batches); [`amplification`] (one draw before any
 //! mechanism); [`batch`] and [`weights`] have the laws of how many
 //! sensitive records a batch holds.
 
@@ -17,6 +18,7 @@ pub mod laplace;
 pub mod mixture;
 pub mod revealed;
 pub mod substitution;
+pub mod truncated;
 pub mod weights;
 
 /// One evaluation of a profile at ε, with the error of each number.

@@ -1,0 +1,472 @@
+//! Drawing how many records join: binomial numbers by tables, eight samples side by side, and the counts of whole batches.
+//!
+//! m is written in digits of base 256, m = Σ_k d_k 256^k, and Bin(m, p) is a sum of independent Bin(d_k 256^k, p). Each has its table,
+//! built when it is first needed and drawn from by Walker's alias method in whole units of 2⁻⁶³ (Vose 1991): one random word, one
+//! look at memory, no search. Nothing is lost in drawing; what the tables themselves may miss is
+//! [`crate::participation::counts::variation`].
+
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
+use crate::montecarlo::stream::{Drawing, Stream};
+use crate::montecarlo::vector::{splat, BitLanes, Lanes, Vector, LANES};
+use crate::participation::counts::{check_width, units, variation, Odds, UNITS};
+
+/// Bits of a digit, and digits of a base.
+const DIGIT: u32 = 8;
+const BASE: usize = 1 << DIGIT;
+/// Those who wait are kept by the round in which they are back.
+const LONGEST: usize = 1_000_000;
+
+/// A cell of an alias table: its own value for the first `threshold` units, the alias for the others.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    threshold: u64,
+    alias: u64,
+}
+
+/// The law of one digit's number.
+#[derive(Debug, Clone)]
+struct Table {
+    first: u64,
+    /// The bits of a word that are left when the cell is chosen.
+    shift: u32,
+    cells: Vec<Cell>,
+    /// Where nearly always nobody joins: the units of 0, of at most 1, and so on, searched one by one. Then there are no cells.
+    cumulative: Vec<u64>,
+    /// The first of these; 0 where there are cells.
+    none: u64,
+}
+
+/// From this share of the units on a value is looked for first.
+const NEARLY_ALWAYS: u64 = UNITS / 4 * 3;
+
+impl Table {
+    fn new(trials: u64, odds: &Odds) -> Self {
+        // No records, or only such as join.
+        let (first, mut rest) = if trials == 0 { (0, vec![UNITS]) } else { units(trials, odds) };
+        if first == 0 && rest[0] >= NEARLY_ALWAYS {
+            let mut sum = 0;
+            let cumulative: Vec<u64> = rest
+                .iter()
+                .map(|units| {
+                    sum += units;
+                    sum
+                })
+                .collect();
+            return Self { first, shift: 63, cells: Vec::new(), none: cumulative[0], cumulative };
+        }
+        let size = rest.len().next_power_of_two();
+        rest.resize(size, 0);
+        let shift = 63 - size.trailing_zeros();
+        let full = UNITS >> size.trailing_zeros();
+        let mut cells: Vec<Cell> = (0..size as u64).map(|k| Cell { threshold: full, alias: k }).collect();
+        let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..size).partition(|&k| rest[k] < full);
+        // All units together fill the cells exactly, so while one lacks some another has too many.
+        while let (Some(short), Some(&long)) = (small.pop(), large.last()) {
+            cells[short] = Cell { threshold: rest[short], alias: long as u64 };
+            rest[long] -= full - rest[short];
+            if rest[long] < full {
+                large.pop();
+                small.push(long);
+            }
+        }
+        Self { first, shift, cells, cumulative: Vec::new(), none: 0 }
+    }
+
+    #[inline(always)]
+    fn draw(&self, word: u64) -> u64 {
+        let units = word >> 1;
+        if units < self.none {
+            return 0;
+        }
+        if self.none > 0 {
+            // All units are below the last sum, which is 2⁶³.
+            return self.cumulative.iter().position(|&below| units < below).unwrap_or(0) as u64;
+        }
+        #[allow(clippy::cast_possible_truncation)] // the number of a cell
+        let place = (units >> self.shift) as usize;
+        let cell = self.cells[place];
+        // Which of the two it is cannot be foreseen: a mask in place of a branch.
+        let own = u64::from(units & ((1 << self.shift) - 1) < cell.threshold).wrapping_neg();
+        self.first + (cell.alias ^ ((cell.alias ^ place as u64) & own))
+    }
+}
+
+/// Binomial numbers with one probability, for up to `most` trials.
+#[derive(Debug)]
+struct Binomials {
+    odds: Odds,
+    most: u64,
+    /// By level k and digit d.
+    tables: Vec<Vec<OnceLock<Table>>>,
+}
+
+/// How many digits a number has.
+fn digits(number: u64) -> usize {
+    (64 - number.leading_zeros()).div_ceil(DIGIT) as usize
+}
+
+impl Binomials {
+    fn new(odds: Odds, most: u64) -> Result<Self> {
+        check_width(most, &odds)?;
+        let tables = (0..digits(most)).map(|_| (0..BASE).map(|_| OnceLock::new()).collect()).collect();
+        Ok(Self { odds, most, tables })
+    }
+
+    /// A bound on the total variation of one draw: that of each digit's, at the largest digit.
+    fn variation(&self) -> f64 {
+        let largest = |level: usize| ((BASE as u64 - 1) << (DIGIT * u32::try_from(level).unwrap_or(0))).min(self.most);
+        (0..self.tables.len()).map(|level| variation(largest(level), &self.odds)).sum()
+    }
+
+    #[inline(always)]
+    fn table(&self, level: usize, digit: usize) -> &Table {
+        self.tables[level][digit % BASE].get().unwrap_or_else(|| self.build(level, digit))
+    }
+
+    /// Out of the way of the drawing.
+    #[cold]
+    #[inline(never)]
+    fn build(&self, level: usize, digit: usize) -> &Table {
+        self.tables[level][digit].get_or_init(|| Table::new((digit as u64) << (DIGIT as usize * level), &self.odds))
+    }
+
+    /// One number for each lane, of that lane's number of trials.
+    #[inline(always)]
+    fn draw<V: Vector>(&self, trials: &[u64; LANES], drawing: &mut Drawing<V>) -> [u64; LANES] {
+        if self.odds.certain() {
+            return *trials;
+        }
+        let mut drawn = [0; LANES];
+        let mut words = BitLanes::default();
+        let levels = digits(trials.iter().copied().max().unwrap_or(0));
+        for level in 0..levels {
+            V::store_bits(drawing.bits(), &mut words);
+            let place = DIGIT as usize * level;
+            for lane in 0..LANES {
+                #[allow(clippy::cast_possible_truncation)] // a digit
+                let digit = (trials[lane] >> place) as usize % BASE;
+                drawn[lane] += self.table(level, digit).draw(words.0[lane]);
+            }
+        }
+        drawn
+    }
+}
+
+/// Records spread over cells uniformly, each for itself: halving, and halving again.
+#[derive(Debug)]
+struct Spread {
+    /// Where the halves of a stretch of cells begin, and which binomials part them.
+    cuts: Vec<(usize, usize, usize)>,
+    halves: Vec<Binomials>,
+}
+
+impl Spread {
+    fn new(cells: usize, most: u64) -> Result<Self> {
+        let mut spread = Self { cuts: Vec::new(), halves: Vec::new() };
+        let mut known: Vec<(usize, usize)> = Vec::new();
+        let mut open = vec![(0, cells)];
+        while let Some((start, length)) = open.pop() {
+            if length < 2 {
+                continue;
+            }
+            let (left, right) = (length / 2, length - length / 2);
+            // Even stretches are cut in halves, all alike.
+            let key = if left == right { (1, 1) } else { (left, right) };
+            let which = if let Some(which) = known.iter().position(|k| *k == key) {
+                which
+            } else {
+                #[allow(clippy::cast_precision_loss)] // cells, far below 2^53
+                spread.halves.push(Binomials::new(Odds::ratio(key.0 as f64, 1.0, key.1 as f64), most)?);
+                known.push(key);
+                known.len() - 1
+            };
+            spread.cuts.push((start, start + left, which));
+            open.push((start, left));
+            open.push((start + left, right));
+        }
+        Ok(spread)
+    }
+
+    #[inline(always)]
+    fn draw<V: Vector>(&self, total: [u64; LANES], drawing: &mut Drawing<V>, cells: &mut [[u64; LANES]]) {
+        if let Some(first) = cells.first_mut() {
+            *first = total;
+        }
+        for &(start, middle, which) in &self.cuts {
+            let whole = cells[start];
+            let left = self.halves[which].draw(&whole, drawing);
+            for lane in 0..LANES {
+                cells[middle][lane] = whole[lane] - left[lane];
+            }
+            cells[start] = left;
+        }
+    }
+
+    fn variation(&self) -> f64 {
+        self.cuts.iter().map(|&(_, _, which)| self.halves[which].variation()).sum()
+    }
+}
+
+/// A batch that is truncated in some of the lanes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Truncation {
+    /// The round, or the bin.
+    pub place: usize,
+    /// B/(r + 1), the probability to survive; 0 in lanes where nothing is truncated.
+    pub share: Lanes,
+    /// 1 − B/(r + 1), with a rounding of its own; 1 there.
+    pub rest: Lanes,
+    /// All ones in the lanes where the batch is truncated.
+    pub mask: BitLanes,
+}
+
+impl Truncation {
+    /// The truncation of a batch with r other records, if there is one in any lane: where r ≥ B.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(place: usize, others: &[u64; LANES], limit: u64) -> Option<Self> {
+        if others.iter().all(|&r| r < limit) {
+            return None;
+        }
+        let mut found = Self { place, share: splat(0.0), rest: splat(1.0), mask: BitLanes::default() };
+        for lane in 0..LANES {
+            let r = others[lane];
+            if r >= limit {
+                // Below 2⁵³: quotients with one rounding.
+                #[allow(clippy::cast_precision_loss)]
+                let (size, kept, left) = ((r + 1) as f64, limit as f64, (r + 1 - limit) as f64);
+                found.share[lane] = kept / size;
+                found.rest[lane] = left / size;
+                found.mask.0[lane] = u64::MAX;
+            }
+        }
+        Some(found)
+    }
+}
+
+/// Buffers of one worker.
+#[derive(Debug, Clone, Default)]
+pub struct CountScratch {
+    cells: Vec<[u64; LANES]>,
+    /// The truncated batches of the last draw, by increasing place.
+    pub truncations: Vec<Truncation>,
+}
+
+/// The other records' counts under b-min-sep sampling: r_i ~ Bin(A_i, p), A_{i+1} = A_i − r_i + r_{i−b+1}.
+///
+/// A record that was drawn waits b − 1 rounds whether or not it survived truncation, so truncation does not change the pool.
+/// With a warm start each record is available at first with probability 1/(1 + (b−1)p) and otherwise waits a number of rounds
+/// that is uniform on 1…b−1: their number is binomial, and they are spread over the rounds.
+#[derive(Debug)]
+pub struct RoundCounts {
+    others: u64,
+    rounds: usize,
+    separation: usize,
+    limit: u64,
+    joins: Binomials,
+    start: Option<(Binomials, Spread)>,
+}
+
+/// The other records' counts of balls in bins.
+#[derive(Debug)]
+pub struct BinCounts {
+    others: u64,
+    bins: usize,
+    limit: u64,
+    spread: Spread,
+}
+
+/// Whether a data set and a largest batch can be handled.
+fn check_size(dataset_size: u64, limit: u64) -> Result<()> {
+    const EXACT: u64 = 1 << 52;
+    #[allow(clippy::cast_precision_loss)] // reported only
+    if dataset_size == 0 || dataset_size > EXACT {
+        return Err(Error::Domain { name: "dataset_size", value: dataset_size as f64, allowed: "between 1 and 2^52" });
+    }
+    if limit == 0 {
+        return Err(Error::Domain { name: "truncate_to", value: 0.0, allowed: "at least 1" });
+    }
+    Ok(())
+}
+
+impl RoundCounts {
+    /// For a data set of this size, the sensitive record included.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for an empty data set, a largest batch of 0, and batches whose size varies too much.
+    pub fn new(
+        dataset_size: u64,
+        limit: u64,
+        rounds: usize,
+        separation: usize,
+        sampling_probability: f64,
+        warm: bool,
+    ) -> Result<Self> {
+        check_size(dataset_size, limit)?;
+        let others = dataset_size - 1;
+        let joins = Binomials::new(Odds::of(sampling_probability), others)?;
+        #[allow(clippy::cast_precision_loss)] // reported only
+        if separation > LONGEST {
+            let name = "min_separation";
+            return Err(Error::Domain {
+                name,
+                value: separation as f64,
+                allowed: "at most 1,000,000 where batches are truncated",
+            });
+        }
+        let start = if warm && separation > 1 {
+            #[allow(clippy::cast_precision_loss)] // a separation, far below 2^53
+            let odds = Odds::ratio(separation as f64 - 1.0, sampling_probability, 1.0);
+            Some((Binomials::new(odds, others)?, Spread::new(separation - 1, others)?))
+        } else {
+            None
+        };
+        Ok(Self { others, rounds, separation, limit, joins, start })
+    }
+
+    /// Whether any batch can be truncated.
+    #[must_use]
+    pub fn can_truncate(&self) -> bool {
+        self.others >= self.limit
+    }
+
+    /// A bound on the total variation between the law of all counts of a sample and what is drawn.
+    #[must_use]
+    pub fn variation(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // rounds, far below 2^53
+        let draws = self.rounds as f64;
+        let start = self.start.as_ref().map_or(0.0, |(waiting, spread)| waiting.variation() + spread.variation());
+        draws * self.joins.variation() + start
+    }
+
+    /// Draw the counts of eight samples, round by round, and tell each to `see`.
+    #[inline(always)]
+    fn each<V: Vector>(
+        &self,
+        stream: &mut Stream,
+        cells: &mut Vec<[u64; LANES]>,
+        mut see: impl FnMut(usize, &[u64; LANES]),
+    ) {
+        let mut drawing = stream.take::<V>();
+        let b = self.separation;
+        // Who becomes available in round i, at i mod b.
+        cells.clear();
+        cells.resize(b, [0; LANES]);
+        let mut pool = [self.others; LANES];
+        if let Some((waiting, spread)) = &self.start {
+            let waiting = waiting.draw(&pool, &mut drawing);
+            for lane in 0..LANES {
+                pool[lane] -= waiting[lane];
+            }
+            spread.draw(waiting, &mut drawing, &mut cells[1..]);
+        }
+        let mut turn = 0;
+        for round in 0..self.rounds {
+            let back = &mut cells[turn];
+            for lane in 0..LANES {
+                pool[lane] += back[lane];
+            }
+            *back = self.joins.draw(&pool, &mut drawing);
+            for lane in 0..LANES {
+                pool[lane] -= back[lane];
+            }
+            see(round, back);
+            turn = if turn + 1 == b { 0 } else { turn + 1 };
+        }
+        stream.put_back(drawing);
+    }
+
+    /// Draw the counts of eight samples and keep the truncated rounds.
+    #[inline(always)]
+    pub fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut CountScratch) {
+        let CountScratch { cells, truncations } = scratch;
+        truncations.clear();
+        if self.can_truncate() {
+            self.each::<V>(stream, cells, |round, others| {
+                truncations.extend(Truncation::of(round, others, self.limit));
+            });
+        }
+    }
+
+    /// The counts themselves, lane by lane.
+    #[inline(always)]
+    pub fn show<V: Vector>(&self, stream: &mut Stream) -> Vec<Vec<u64>> {
+        let mut shown = vec![Vec::new(); LANES];
+        self.each::<V>(stream, &mut Vec::new(), |_, others| {
+            shown.iter_mut().zip(others).for_each(|(lane, r)| lane.push(*r));
+        });
+        shown
+    }
+
+    /// The truncations that given counts mean, lane by lane.
+    #[must_use]
+    pub fn given(&self, counts: &[Vec<u64>]) -> Vec<Truncation> {
+        given(counts, self.rounds, self.limit)
+    }
+}
+
+impl BinCounts {
+    /// For a data set of this size, the sensitive record included.
+    ///
+    /// # Errors
+    /// As [`RoundCounts::new`].
+    pub fn new(dataset_size: u64, limit: u64, bins: usize) -> Result<Self> {
+        check_size(dataset_size, limit)?;
+        let others = dataset_size - 1;
+        Ok(Self { others, bins, limit, spread: Spread::new(bins, others)? })
+    }
+
+    /// Whether any batch can be truncated.
+    #[must_use]
+    pub fn can_truncate(&self) -> bool {
+        self.others >= self.limit
+    }
+
+    /// A bound on the total variation between the law of all counts of a sample and what is drawn.
+    #[must_use]
+    pub fn variation(&self) -> f64 {
+        self.spread.variation()
+    }
+
+    /// Draw the counts of eight samples and keep the truncated bins.
+    #[inline(always)]
+    pub fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut CountScratch) {
+        scratch.truncations.clear();
+        if !self.can_truncate() {
+            return;
+        }
+        self.spread_all::<V>(stream, &mut scratch.cells);
+        let found = scratch.cells.iter().enumerate();
+        scratch.truncations.extend(found.filter_map(|(bin, others)| Truncation::of(bin, others, self.limit)));
+    }
+
+    #[inline(always)]
+    fn spread_all<V: Vector>(&self, stream: &mut Stream, cells: &mut Vec<[u64; LANES]>) {
+        let mut drawing = stream.take::<V>();
+        cells.clear();
+        cells.resize(self.bins, [0; LANES]);
+        self.spread.draw([self.others; LANES], &mut drawing, cells);
+        stream.put_back(drawing);
+    }
+
+    /// The counts themselves, lane by lane.
+    #[inline(always)]
+    pub fn show<V: Vector>(&self, stream: &mut Stream) -> Vec<Vec<u64>> {
+        let mut cells = Vec::new();
+        self.spread_all::<V>(stream, &mut cells);
+        (0..LANES).map(|lane| cells.iter().map(|cell| cell[lane]).collect()).collect()
+    }
+
+    /// The truncations that given counts mean, lane by lane.
+    #[must_use]
+    pub fn given(&self, counts: &[Vec<u64>]) -> Vec<Truncation> {
+        given(counts, self.bins, self.limit)
+    }
+}
+
+fn given(counts: &[Vec<u64>], places: usize, limit: u64) -> Vec<Truncation> {
+    let at = |place: usize| std::array::from_fn(|lane| counts.get(lane).map_or(0, |lane| lane[place]));
+    (0..places).filter_map(|place| Truncation::of(place, &at(place), limit)).collect()
+}

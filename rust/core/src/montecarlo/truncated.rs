@@ -1,0 +1,347 @@
+//! The kernel for b-min-sep sampling with truncated batches: the others' counts, then two recursions.
+//!
+//! A batch with more than B records keeps B of them at random; what it drops stays out for b rounds all the same. The numbers r_i of
+//! other records that were drawn do not depend on the sensitive record, so they are released first. Given them, where r_i < B
+//! the sensitive record moves the sum by at most ĉ_i (x_i = 1 under P, 0 under Q). Where r_i ≥ B it survives with probability s_i =
+//! B/(r_i + 1), in another record's place: relative to the sum without it, it moves the sum by at most 2ĉ_i under P, and its empty
+//! stand-in by at most ĉ_i the other way under Q (Dong & Ganesh 2026, Appendix D; their Lemma D.1 makes ±1 the worst). With R
+//! = N(0, I), u_i = ⟨ĉ_i, ŷ⟩ and e_i(m) = exp(m u_i − m²‖ĉ_i‖²/2):
+//!
+//! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i e_i(−1) + 1 − s_i;
+//!
+//! with a warm start each is averaged over the start by itself. *Remove* samples y ~ P, *add* samples y ~ Q; given the counts,
+//! V = (P − e^ε Q)_+/M for any M, and the mean over the counts is δ(ε) of the pair that releases them too.
+//!
+//! A **proposal** with stretch κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add), with
+//! the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or κ = 0 for add: P and Q themselves.
+//!
+//! Eight samples without a truncated round are the plain kernel's, and Q/R = 1. **Rounding**: as in [`super::renewal`], with
+//! multiples of up to max(2, 2|κ| + 1); s_i and 1 − s_i are each a quotient with one rounding, all terms are positive, and so a
+//! truncated participation adds at most 8u to the error of its exponent ([`TruncatedKernel::rounding`]).
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::montecarlo::counts::{CountScratch, RoundCounts, Truncation};
+use crate::montecarlo::lanes::exp_in_range;
+use crate::montecarlo::renewal::{
+    add_participations, draw_noise, draw_patterns, growths, in_linear_domain, log_recursion, settle, step, Given,
+    Ratios, RenewalKernel, RenewalProposal, Scratch, Source, SETTLED,
+};
+use crate::montecarlo::stream::Stream;
+use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
+use crate::participation::renewal::Renewal;
+use crate::special::UNIT_ROUNDOFF;
+
+/// What the kernel needs to know; shared by all threads.
+#[derive(Debug, Clone)]
+pub struct TruncatedKernel {
+    renewal: RenewalKernel,
+    counts: Arc<RoundCounts>,
+}
+
+/// Buffers of one worker.
+#[derive(Debug, Clone, Default)]
+pub struct TruncatedScratch {
+    counts: CountScratch,
+    renewal: Scratch,
+}
+
+/// The multiple of a column at a truncated round, of a proposal with this stretch.
+#[must_use]
+pub fn displaced(stretch: f64, add: bool) -> f64 {
+    2.0 * stretch - if add { 1.0 } else { 0.0 }
+}
+
+/// The largest multiple of a column that P, Q or a proposal has.
+#[must_use]
+pub fn largest_multiple(stretch: f64) -> f64 {
+    2f64.max(2.0 * stretch.abs() + 1.0)
+}
+
+/// One of the densities: a law of the patterns, and the multiples of a column where nothing is truncated and where something is.
+#[derive(Debug, Clone, Copy)]
+struct Density<'a> {
+    law: &'a Renewal,
+    usual: f64,
+    displaced: f64,
+}
+
+impl Density<'_> {
+    /// φ of [`SETTLED`] rounds, given u_i and the squared norms; false if an exponent leaves the linear domain.
+    #[inline(always)]
+    fn growth<V: Vector>(
+        &self,
+        products: &[V; SETTLED],
+        squares: &[f64; SETTLED],
+        count: usize,
+        marks: &[Option<&Truncation>; SETTLED],
+    ) -> ([V; SETTLED], bool) {
+        let mut growth = [V::splat(1.0); SETTLED];
+        let mut inside = true;
+        if self.usual != 0.0 {
+            let mut exponents = *products;
+            for k in 0..SETTLED {
+                let middle = -0.5 * self.usual * self.usual * squares[k];
+                exponents[k] = products[k].mul_add(V::splat(self.usual), V::splat(middle));
+            }
+            growth = growths(self.law, exponents, (1.0, squares));
+            inside = in_linear_domain(&exponents[..count], 1.0);
+        }
+        for k in 0..count {
+            if let Some(mark) = marks[k] {
+                let middle = -0.5 * self.displaced * self.displaced * squares[k];
+                let exponent = products[k].mul_add(V::splat(self.displaced), V::splat(middle));
+                let mask = V::load_bits(&mark.mask);
+                let exponent = V::select(mask, exponent, V::splat(0.0));
+                let blended = V::load(&mark.share).mul_add(exp_in_range(exponent), V::load(&mark.rest));
+                growth[k] = V::select(mask, blended, growth[k]);
+                inside &= in_linear_domain(&[exponent], 1.0);
+            }
+        }
+        (growth, inside)
+    }
+
+    /// The log density of one lane by the recursion in logarithms.
+    fn logarithmic(&self, products: &[f64], squares: &[f64], truncations: &[Truncation], lane: usize) -> f64 {
+        let join = self.law.sampling_probability.ln();
+        let mut shares = vec![(0.0, 1.0); products.len()];
+        for one in truncations.iter().filter(|one| one.mask.0[lane] != 0) {
+            shares[one.place] = (one.share[lane], one.rest[lane]);
+        }
+        let exponent = |i: usize, m: f64| m * products[i] - 0.5 * m * m * squares[i];
+        log_recursion(self.law, |i| {
+            let terms = match shares[i] {
+                (share, rest) if share > 0.0 => [share.ln() + exponent(i, self.displaced), rest.ln()],
+                _ => [exponent(i, self.usual), f64::NEG_INFINITY],
+            };
+            terms.into_iter().map(move |term| join + term)
+        })
+    }
+}
+
+/// Samples from a proposal, given the truncated rounds: participations in them survive or are dropped.
+struct Thinned<'a> {
+    stream: &'a mut Stream,
+    proposal: Density<'a>,
+    truncations: &'a [Truncation],
+}
+
+impl Source for Thinned<'_> {
+    #[inline(always)]
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
+        patterns.resize(LANES, Vec::new());
+        patterns.iter_mut().for_each(Vec::clear);
+        draw_patterns::<V>(self.stream, self.proposal.law, patterns);
+        // What was the number of records becomes the multiple of the column.
+        patterns.iter_mut().flatten().for_each(|(_, multiple)| *multiple = self.proposal.usual);
+        let mut drawing = self.stream.take::<V>();
+        let mut drawn = splat(0.0);
+        for one in self.truncations {
+            drawing.uniform().store(&mut drawn);
+            for lane in (0..LANES).filter(|&lane| one.mask.0[lane] != 0) {
+                if let Ok(at) = patterns[lane].binary_search_by_key(&one.place, |&(round, _)| round) {
+                    let survives = drawn[lane] <= one.share[lane];
+                    patterns[lane][at].1 = if survives { self.proposal.displaced } else { 0.0 };
+                }
+            }
+        }
+        self.stream.put_back(drawing);
+    }
+
+    #[inline(always)]
+    fn fill<V: Vector>(
+        &mut self,
+        kernel: &RenewalKernel,
+        start: usize,
+        rows: &mut [Lanes],
+        patterns: &mut [Vec<(usize, f64)>],
+    ) {
+        draw_noise::<V>(self.stream, rows);
+        add_participations(&kernel.coefficients, 1.0, start, rows, patterns);
+    }
+}
+
+impl TruncatedKernel {
+    /// Batches of the sampler that `renewal` describes, truncated to `limit` of `dataset_size` records.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for users with several records and for random phases, which this analysis does not cover, and as
+    /// [`RoundCounts::new`].
+    pub fn new(renewal: RenewalKernel, dataset_size: u64, limit: u64) -> Result<Self> {
+        let law = renewal.law();
+        if law.records() > 1 || law.phased {
+            let value = f64::from(law.records());
+            return Err(Error::Domain { name: "records", value, allowed: "1, available from round to round" });
+        }
+        let (n, b, p, warm) = (law.iterations(), law.min_separation, law.sampling_probability, law.warm);
+        let counts = Arc::new(RoundCounts::new(dataset_size, limit, n, b, p, warm)?);
+        Ok(Self { renewal, counts })
+    }
+
+    /// The sampler without truncation.
+    #[must_use]
+    pub fn renewal(&self) -> &RenewalKernel {
+        &self.renewal
+    }
+
+    /// The law of the other records' counts.
+    #[must_use]
+    pub fn counts(&self) -> &RoundCounts {
+        &self.counts
+    }
+
+    /// As [`RenewalKernel::lipschitz`]: participations count twice at most.
+    #[must_use]
+    pub fn lipschitz(&self) -> f64 {
+        2.0 * self.renewal.lipschitz()
+    }
+
+    /// A bound on the error of each log density from rounding; see the head of this file.
+    #[must_use]
+    pub fn rounding(&self, stretch: f64) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let most = self.renewal.law().most_participations() as f64;
+        let multiple = largest_multiple(stretch);
+        // The error of ‖ĉ_i‖², bands·u relative, counts multiple²/2 times.
+        #[allow(clippy::cast_precision_loss)]
+        let bands = self.renewal.coefficients.len() as f64;
+        let norms = multiple * multiple * bands * self.renewal.law().squares[0];
+        self.renewal.rounding(multiple) + UNIT_ROUNDOFF * most * (norms + 8.0) * (1.0 + 1e-6)
+    }
+
+    /// The log densities of eight samples of the proposal, with ln dQ/dR in the place of the mirror image.
+    #[inline(always)]
+    pub fn sample<V: Vector>(
+        &self,
+        proposal: &RenewalProposal,
+        add: bool,
+        stream: &mut Stream,
+        scratch: &mut TruncatedScratch,
+    ) -> Ratios {
+        self.counts.draw::<V>(stream, &mut scratch.counts);
+        let truncations = &scratch.counts.truncations[..];
+        if truncations.is_empty() {
+            return self.renewal.sample::<V>(proposal, false, stream, &mut scratch.renewal);
+        }
+        let (usual, displaced) = (proposal.stretch, displaced(proposal.stretch, add));
+        let density = Density { law: &proposal.law, usual, displaced };
+        let plain =
+            usual.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && &proposal.law == self.renewal.law();
+        let evaluated = (!plain).then_some(density);
+        let before = stream.clone();
+        let mut source = Thinned { stream, proposal: density, truncations };
+        let mut ratios = self.linear::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal);
+        if ratios.is_none() {
+            *source.stream = before;
+            ratios = Some(self.logarithmic::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal));
+        }
+        let mut ratios = ratios.unwrap_or(Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) });
+        if plain {
+            ratios.proposal = if add { ratios.mirrored } else { ratios.mixture };
+        }
+        ratios
+    }
+
+    /// The log densities for given outcomes and counts of the others, one of each for each lane.
+    #[must_use]
+    #[inline(always)]
+    pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>], counts: &[Vec<u64>]) -> Ratios {
+        let truncations = self.counts.given(counts);
+        let mut scratch = Scratch::default();
+        self.linear::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch)
+            .unwrap_or_else(|| self.logarithmic::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch))
+    }
+
+    fn pair(&self) -> [Density<'_>; 2] {
+        let law = self.renewal.law();
+        [Density { law, usual: 1.0, displaced: 2.0 }, Density { law, usual: 0.0, displaced: -1.0 }]
+    }
+
+    /// `None` if some exponent leaves the linear domain.
+    #[inline(always)]
+    fn linear<V: Vector, S: Source>(
+        &self,
+        proposal: Option<Density<'_>>,
+        source: &mut S,
+        truncations: &[Truncation],
+        scratch: &mut Scratch,
+    ) -> Option<Ratios> {
+        let (law, correlator) = (self.renewal.law(), self.renewal.correlator());
+        let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
+        let [present, absent] = self.pair();
+        source.begin::<V>(&mut scratch.patterns);
+        let (block, tail) = (correlator.block(), correlator.tail());
+        scratch.rows.clear();
+        scratch.rows.resize(block + tail, splat(0.0));
+        scratch.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
+        for ring in [&mut scratch.own, &mut scratch.mirror, &mut scratch.proposal] {
+            ring.reset(b);
+        }
+        let mut left = truncations.len();
+        for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
+            scratch.rows.copy_within(0..tail, block);
+            let length = block.min(n - start);
+            source.fill::<V>(&self.renewal, start, &mut scratch.rows[..length], &mut scratch.patterns);
+            correlator.correlate::<V>(&scratch.rows, length, &mut scratch.sums, &mut scratch.workspace);
+            for group in (0..length.div_ceil(SETTLED)).rev().map(|k| k * SETTLED) {
+                let (first, count) = (start + group, SETTLED.min(length - group));
+                let mut squares = [0.0; SETTLED];
+                let mut products = [V::splat(0.0); SETTLED];
+                for k in 0..SETTLED {
+                    squares[k] = law.squares[(first + k).min(n - 1)];
+                    products[k] = V::load(&scratch.sums[group + k]);
+                }
+                let mut marks = [None; SETTLED];
+                while left > 0 && truncations[left - 1].place >= first {
+                    left -= 1;
+                    marks[truncations[left].place - first] = Some(&truncations[left]);
+                }
+                let (growth, mut inside) = present.growth(&products, &squares, count, &marks);
+                inside &= step(&mut scratch.own, first, count, law, p, growth);
+                inside &= settle::<V>(&mut scratch.own, first, b);
+                if left < truncations.len() {
+                    // Behind the last truncated round Q is R: f = 1.
+                    let (growth, exponents) = absent.growth(&products, &squares, count, &marks);
+                    inside &= exponents & step(&mut scratch.mirror, first, count, law, p, growth);
+                    inside &= settle::<V>(&mut scratch.mirror, first, b);
+                }
+                if let Some(m) = proposal {
+                    let (growth, exponents) = m.growth(&products, &squares, count, &marks);
+                    let q = m.law.sampling_probability;
+                    inside &= exponents & step(&mut scratch.proposal, first, count, m.law, q, growth);
+                    inside &= settle::<V>(&mut scratch.proposal, first, b);
+                }
+                if !inside {
+                    return None;
+                }
+            }
+        }
+        let mixture = scratch.own.total::<V>(law);
+        let mirrored = if truncations.is_empty() { splat(0.0) } else { scratch.mirror.total::<V>(law) };
+        let proposal = proposal.map_or(mixture, |m| scratch.proposal.total::<V>(m.law));
+        Some(Ratios { mixture, mirrored, proposal })
+    }
+
+    /// The same by recursions in logarithms: slower, for any range.
+    fn logarithmic<V: Vector, S: Source>(
+        &self,
+        proposal: Option<Density<'_>>,
+        source: &mut S,
+        truncations: &[Truncation],
+        scratch: &mut Scratch,
+    ) -> Ratios {
+        let rows = self.renewal.all_rows::<V, S>(source, scratch);
+        let squares = &self.renewal.law().squares;
+        let [present, absent] = self.pair();
+        let mut out = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
+        for lane in 0..LANES {
+            let products = self.renewal.products(&rows, lane);
+            let density = |one: Density<'_>| one.logarithmic(&products, squares, truncations, lane);
+            out.mixture[lane] = density(present);
+            out.mirrored[lane] = density(absent);
+            out.proposal[lane] = proposal.map_or(out.mixture[lane], density);
+        }
+        out
+    }
+}

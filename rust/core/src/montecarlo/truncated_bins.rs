@@ -1,0 +1,182 @@
+//! The kernel for balls in bins with truncated batches: the others' counts, then sums over the bins.
+//!
+//! A bin with more than B records keeps B of them, drawn once at random; the same records are used whenever its turn comes. The
+//! numbers r_t of other records in the bins do not depend on the sensitive record and are released first. Given them, a bin with
+//! r_t < B has the pair of modes (m_t | 0). In one with r_t ≥ B the sensitive record survives with probability s_t = B/(r_t +
+//! 1), in another's place: (2m_t | −m_t), as for rounds ([`super::truncated`]). With v_t = ⟨m_t, ŷ⟩ and e_t(m) = exp(m v_t −
+//! m²‖m_t‖²/2) the densities relative to N(0, I) are
+//!
+//! `P/R = (1/T) Σ_t e_t(1)`, or `s_t e_t(2) + 1 − s_t` for the truncated; `Q/R = (1/T) Σ_t 1`, or `s_t e_t(−1) + 1 − s_t`.
+//!
+//! The published statement that truncation leaves the analysis unchanged (Choquette-Choo et al. 2025, Section 5.2.1) does not count
+//! the displaced record. Everything else is as in [`super::bins`].
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
+use crate::montecarlo::counts::{BinCounts, CountScratch, Truncation};
+use crate::montecarlo::lanes::{exp, ln};
+use crate::montecarlo::renewal::Ratios;
+use crate::montecarlo::stream::Stream;
+use crate::montecarlo::truncated::{displaced, largest_multiple};
+use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
+use crate::special::UNIT_ROUNDOFF;
+
+/// What the kernel needs to know; shared by all threads.
+#[derive(Debug, Clone)]
+pub struct TruncatedBinsKernel {
+    bins: BinsKernel,
+    counts: Arc<BinCounts>,
+}
+
+/// Buffers of one worker.
+#[derive(Debug, Clone, Default)]
+pub struct TruncatedBinsScratch {
+    counts: CountScratch,
+    bins: BinsScratch,
+    exponents: Vec<Lanes>,
+}
+
+impl TruncatedBinsKernel {
+    /// Bins of `dataset_size` records in all, each truncated to `limit` of them.
+    ///
+    /// # Errors
+    /// As [`BinCounts::new`].
+    pub fn new(bins: BinsKernel, dataset_size: u64, limit: u64) -> Result<Self> {
+        let counts = Arc::new(BinCounts::new(dataset_size, limit, bins.law().squares.len())?);
+        Ok(Self { bins, counts })
+    }
+
+    /// The sampler without truncation.
+    #[must_use]
+    pub fn bins(&self) -> &BinsKernel {
+        &self.bins
+    }
+
+    /// The law of the other records' counts.
+    #[must_use]
+    pub fn counts(&self) -> &BinCounts {
+        &self.counts
+    }
+
+    /// As [`BinsKernel::lipschitz`]: a mode counts twice at most.
+    #[must_use]
+    pub fn lipschitz(&self) -> f64 {
+        2.0 * self.bins.lipschitz()
+    }
+
+    /// A bound on the error of each log density from rounding: that of the exponents with the largest multiple, and of the logarithms of
+    /// s_t and 1 − s_t, which are at most 40 in size.
+    #[must_use]
+    pub fn rounding(&self, stretch: f64) -> f64 {
+        self.bins.rounding(largest_multiple(stretch)) + 256.0 * UNIT_ROUNDOFF
+    }
+
+    /// The log densities of eight samples of the proposal, with ln dQ/dR in the place of the mirror image.
+    #[inline(always)]
+    pub fn sample<V: Vector>(
+        &self,
+        proposal: &BinsProposal,
+        add: bool,
+        stream: &mut Stream,
+        scratch: &mut TruncatedBinsScratch,
+    ) -> Ratios {
+        self.counts.draw::<V>(stream, &mut scratch.counts);
+        let stretch = proposal.stretch;
+        let same = self.bins.law() == &proposal.law;
+        let truncations = &scratch.counts.truncations[..];
+        if truncations.is_empty() {
+            return self.bins.sample::<V>(proposal, false, stream, &mut scratch.bins);
+        }
+        self.bins.draw_noise::<V>(stream, &mut scratch.bins);
+        let drawn = self.bins.draw_bins::<V>(proposal, stream);
+        let mut survival = splat(0.0);
+        let mut drawing = stream.take::<V>();
+        drawing.uniform().store(&mut survival);
+        stream.put_back(drawing);
+        for lane in 0..LANES {
+            let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
+            let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
+                None => stretch,
+                Some(one) if survival[lane] <= one.share[lane] => displaced(stretch, add),
+                Some(_) => 0.0,
+            };
+            self.bins.shift(&mut scratch.bins, lane, drawn[lane], multiple);
+        }
+        let TruncatedBinsScratch { counts, bins, exponents } = scratch;
+        let mut ratios = self.pair::<V>(bins, &counts.truncations, exponents);
+        let plain = stretch.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && same;
+        ratios.proposal = match (plain, add) {
+            (true, true) => ratios.mirrored,
+            (true, false) => ratios.mixture,
+            (false, _) => self.density::<V>(
+                &proposal.law.log_weights,
+                (stretch, displaced(stretch, add)),
+                bins,
+                &counts.truncations,
+                exponents,
+            ),
+        };
+        ratios
+    }
+
+    /// The log densities for given v in units of σ and counts of the others, one of each for each lane.
+    #[must_use]
+    #[inline(always)]
+    pub fn given<V: Vector>(&self, products: &[Vec<f64>], counts: &[Vec<u64>]) -> Ratios {
+        self.pair::<V>(&self.bins.given_products(products), &self.counts.given(counts), &mut Vec::new())
+    }
+
+    #[inline(always)]
+    fn pair<V: Vector>(&self, scratch: &BinsScratch, truncations: &[Truncation], exponents: &mut Vec<Lanes>) -> Ratios {
+        let weights = &self.bins.law().log_weights;
+        let mixture = self.density::<V>(weights, (1.0, 2.0), scratch, truncations, exponents);
+        let mirrored = self.density::<V>(weights, (0.0, -1.0), scratch, truncations, exponents);
+        Ratios { mixture, mirrored, proposal: mixture }
+    }
+
+    /// ln Σ_t w_t e_t, with the multiples of a mode where nothing is truncated and where something is; the largest exponent is taken out.
+    #[inline(always)]
+    fn density<V: Vector>(
+        &self,
+        log_weights: &[f64],
+        (usual, displaced): (f64, f64),
+        scratch: &BinsScratch,
+        truncations: &[Truncation],
+        exponents: &mut Vec<Lanes>,
+    ) -> Lanes {
+        let squares = &self.bins.law().squares;
+        exponents.clear();
+        for (t, (row, log_weight)) in scratch.products.iter().zip(log_weights).enumerate() {
+            let mut exponent = splat(0.0);
+            let constant = V::splat(log_weight - 0.5 * usual * usual * squares[t]);
+            V::load(row).mul_add(V::splat(usual), constant).store(&mut exponent);
+            exponents.push(exponent);
+        }
+        for one in truncations {
+            let (t, mask) = (one.place, V::load_bits(&one.mask));
+            let constant = V::splat(log_weights[t] - 0.5 * displaced * displaced * squares[t]);
+            // Logarithms where there is nothing to take one of are of no consequence: they are not selected.
+            let (share, rest) = (ln(V::load(&one.share)), ln(V::load(&one.rest)));
+            let moved = V::load(&scratch.products[t]).mul_add(V::splat(displaced), constant.add(share));
+            let (mut first, mut second) = (splat(0.0), splat(0.0));
+            V::select(mask, moved, V::load(&exponents[t])).store(&mut first);
+            let kept = V::splat(log_weights[t]).add(rest);
+            V::select(mask, kept, V::splat(f64::NEG_INFINITY)).store(&mut second);
+            exponents[t] = first;
+            exponents.push(second);
+        }
+        let mut largest = V::splat(f64::NEG_INFINITY);
+        for row in &*exponents {
+            largest = largest.max(V::load(row));
+        }
+        let mut sum = V::splat(0.0);
+        for row in &*exponents {
+            sum = sum.add(exp(V::load(row).sub(largest)));
+        }
+        let mut out = splat(0.0);
+        largest.add(ln(sum)).store(&mut out);
+        out
+    }
+}

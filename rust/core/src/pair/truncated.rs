@@ -1,0 +1,133 @@
+//! Poisson sampling with truncated batches, the number of other records in each round released.
+//!
+//! A batch of more than B records keeps B of them at random. Rounds are independent, and so is the number r ~ Bin(N − 1, p) of other
+//! records from the sensitive one, so a round that releases r and the noisy sum has the profile `Σ_r Pr[r] H(P_r‖Q_r)`, and n of
+//! them compose as any rounds do. Where r < B the pair is (1 − p)N(0) + pN(1) against N(0). Where r ≥ B the sensitive record
+//! survives with probability s = B/(r + 1), in another's place: with q = ps the sum moves by at most 2 under P = (1 − q)N(0) +
+//! qN(2), and by at most 1 the other way for its empty stand-in under Q = (1 − q)N(0) + qN(−1) (zero-out; Ganesh 2025,
+//! arXiv:2508.15089; Dong & Ganesh 2026, Appendix D, with b = 1).
+//!
+//! **Blocks.** Neighbouring r ≥ B share the s of the least of them. That is an upper bound: for s′ < s the pair of s′ is the mixture of the
+//! pair of s and of (N(0), N(0)) with weights s′/s and 1 − s′/s, so by joint convexity H(s′) ≤ (s′/s)H(s) + (1 − s′/s)(1 − α)₊, and
+//! (1 − α)₊ ≤ H(s) always.
+
+use crate::error::{Error, Result};
+use crate::pair::mixture::MixturePair;
+use crate::pair::weights::binomial;
+use crate::pair::{Profile, ProfilePoint};
+use crate::participation::counts::{probabilities, Odds};
+use crate::special::UNIT_ROUNDOFF;
+
+/// r and r + r/256 are in one block.
+const FINENESS: u64 = 256;
+/// So are all r on either side that have less than this probability together.
+const NEGLIGIBLE: f64 = 1e-30;
+/// What the probabilities leave out.
+const LEFT_OUT: f64 = 1e-280;
+
+/// One direction of a round: a mixture of profiles, told apart by what is released.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TruncatedPoisson {
+    terms: Vec<(f64, MixturePair)>,
+    relative_error: f64,
+}
+
+impl TruncatedPoisson {
+    /// A round with batches truncated to `limit` of `dataset_size` records.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for an empty data set, one of more than 2⁵² records, a limit of 0, a probability outside (0, 1], a noise multiplier that
+    /// is not positive and finite, and batches whose size varies too much.
+    pub fn new(dataset_size: u64, limit: u64, probability: f64, noise_multiplier: f64, reverse: bool) -> Result<Self> {
+        #[allow(clippy::cast_precision_loss)] // reported only
+        if dataset_size == 0 || dataset_size > 1 << 52 || limit == 0 {
+            let (name, value) = if limit == 0 { ("truncate_to", 0.0) } else { ("dataset_size", dataset_size as f64) };
+            return Err(Error::Domain { name, value, allowed: "at least 1, and a data set of at most 2^52 records" });
+        }
+        let usual = MixturePair::poisson(1, probability, noise_multiplier, false)?;
+        let others = dataset_size - 1;
+        let (first, law) = if others == 0 || probability >= 1.0 {
+            (others, vec![1.0])
+        } else {
+            probabilities(others, &Odds::of(probability))?
+        };
+        let mut terms = Vec::new();
+        let untruncated: f64 = law.iter().zip(first..).filter(|(_, r)| *r < limit).map(|(w, _)| w).sum();
+        if untruncated > 0.0 {
+            terms.push((untruncated, usual));
+        }
+        for (least, weight) in blocks(&law, first, limit) {
+            #[allow(clippy::cast_precision_loss)] // below 2^53
+            let share = limit as f64 / (least + 1) as f64;
+            // Rounded up: a likelier survivor is no more private.
+            let survives = (probability * share * (1.0 + 4.0 * UNIT_ROUNDOFF)).min(1.0);
+            let law = binomial(1, survives)?;
+            terms.push((weight, MixturePair::counted(&law, 2.0, Some(1.0), noise_multiplier)?));
+        }
+        if reverse {
+            for (_, pair) in &mut terms {
+                *pair = pair.reversed();
+            }
+        }
+        #[allow(clippy::cast_precision_loss)] // a count
+        let relative_error = UNIT_ROUNDOFF * (law.len() as f64 + 8.0);
+        Ok(Self { terms, relative_error })
+    }
+}
+
+/// The least r ≥ limit of each block, and the block's probability.
+fn blocks(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
+    let mut beyond = law.iter().rev().scan(0.0, |sum, w| {
+        *sum += w;
+        Some(*sum)
+    });
+    // From here on up everything is negligible.
+    let end = first + (law.len() - beyond.by_ref().take_while(|sum| *sum < NEGLIGIBLE).count()) as u64;
+    let mut found: Vec<(u64, f64)> = Vec::new();
+    let mut passed = 0.0;
+    for (r, weight) in (first..).zip(law).filter(|(r, _)| *r >= limit) {
+        passed += weight;
+        match found.last_mut() {
+            Some((least, sum)) if r > end || passed < NEGLIGIBLE || r - *least <= *least / FINENESS => *sum += weight,
+            _ => found.push((r, *weight)),
+        }
+    }
+    found
+}
+
+impl Profile for TruncatedPoisson {
+    fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
+        let mut sum =
+            ProfilePoint { delta: 0.0, delta_error: LEFT_OUT, slope: 0.0, slope_error: LEFT_OUT, threshold: f64::NAN };
+        for (weight, pair) in &self.terms {
+            let point = pair.at(epsilon);
+            let relative = self.relative_error;
+            sum.delta += weight * point.delta;
+            sum.delta_error += weight * (point.delta_error * (1.0 + 2.0 * relative) + 2.0 * relative * point.delta);
+            sum.slope += weight * point.slope;
+            sum.slope_error += weight * (point.slope_error * (1.0 + 2.0 * relative) + 2.0 * relative * point.slope);
+        }
+        #[allow(clippy::cast_precision_loss)] // a count
+        let rounding = UNIT_ROUNDOFF * (self.terms.len() as f64 + 4.0);
+        sum.delta_error += rounding * sum.delta;
+        sum.slope_error += rounding * sum.slope;
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_share_out_all_of_the_probability() {
+        let law = [1e-40, 1e-35, 0.25, 0.25, 0.25, 0.25, 1e-35, 1e-40];
+        // One for the negligible below, one for each that counts, one for the negligible above.
+        assert_eq!(blocks(&law, 10, 3).iter().map(|b| b.0).collect::<Vec<_>>(), [10, 12, 13, 14, 15, 16]);
+        assert_eq!(blocks(&law, 10, 14).iter().map(|b| b.0).collect::<Vec<_>>(), [14, 15, 16]);
+        assert_eq!(blocks(&law, 1000, 3).iter().map(|b| b.0).collect::<Vec<_>>(), [1000, 1004]);
+        assert!(blocks(&law, 10, 18).is_empty());
+        let total: f64 = blocks(&law, 10, 3).iter().map(|b| b.1).sum();
+        assert!((total - 1.0).abs() < 1e-15);
+    }
+}

@@ -1,0 +1,258 @@
+//! How many of m records join: the binomial law in whole units of 2⁻⁶³, so that what is drawn from it is known exactly.
+//!
+//! Monte Carlo draws thousands of these numbers for one sample, and a difference in any of them may decide whether a batch is
+//! truncated. Probabilities of 53 bits would miss by more in all than a small δ. So the law is computed with twice the digits of a
+//! double and rounded to whole units of 2⁻⁶³, which the units' drawing then reproduces without any further error.
+
+use crate::error::{Error, Result};
+
+/// 2⁶³ units are a probability of 1.
+pub const UNITS: u64 = 1 << 63;
+/// Laws wider than this are refused: their tables would not fit a processor's caches.
+const WIDEST: f64 = 1e6;
+
+/// An unevaluated sum of two doubles, the second below half a unit of the first: 2⁻¹⁰⁰ relative for each operation here.
+///
+/// Source: Dekker 1971; Knuth, TAOCP 2, 4.2.2, Theorem B (sums); products with one fused operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Double(f64, f64);
+
+impl Double {
+    fn sum(a: f64, b: f64) -> Self {
+        let s = a + b;
+        let c = s - a;
+        Self(s, (a - (s - c)) + (b - c))
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let Self(high, low) = Self::sum(self.0, other.0);
+        Self::sum(high, low + self.1 + other.1)
+    }
+
+    fn times(self, other: Self) -> Self {
+        let product = self.0 * other.0;
+        let rest = self.0.mul_add(other.0, -product) + (self.0 * other.1 + self.1 * other.0);
+        Self::sum(product, rest)
+    }
+
+    fn over(self, other: Self) -> Self {
+        let first = self.0 / other.0;
+        let product = other.times(Self(first, 0.0));
+        let rest = ((self.0 - product.0) - product.1) + self.1;
+        Self::sum(first, rest / other.0)
+    }
+}
+
+/// How much likelier a record is to join than not to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Odds {
+    join: Double,
+    stay: Double,
+}
+
+impl Odds {
+    /// p : 1 − p.
+    #[must_use]
+    pub fn of(probability: f64) -> Self {
+        Self { join: Double(probability, 0.0), stay: Double::sum(1.0, -probability) }
+    }
+
+    /// a·factor : b, the product with all its digits; a factor of 1 for plain ratios.
+    #[must_use]
+    pub fn ratio(a: f64, factor: f64, b: f64) -> Self {
+        Self { join: Double(a, 0.0).times(Double(factor, 0.0)), stay: Double(b, 0.0) }
+    }
+
+    /// Whether nobody stays.
+    #[must_use]
+    pub fn certain(&self) -> bool {
+        self.stay.0 <= 0.0
+    }
+
+    /// The probability to join, to the precision of a double.
+    fn probability(&self) -> f64 {
+        self.join.0 / (self.join.0 + self.stay.0)
+    }
+}
+
+/// Half the width of the window that a law is kept on: Pr[|X − mean| > w] ≤ 2e^{−t²/(2(v + t/3))} ≤ 2e⁻⁴⁵ < 2⁻⁶³ for t = 10√v +
+/// 64 (Bernstein), since t² − 90v − 30t > 0; the mode is within 1 of the mean.
+fn half_width(trials: u64, odds: &Odds) -> f64 {
+    let p = odds.probability();
+    #[allow(clippy::cast_precision_loss)] // below 2^53
+    let variance = trials as f64 * p * (1.0 - p);
+    (10.0 * variance.sqrt() * (1.0 + 1e-9) + 66.0).ceil()
+}
+
+/// A bound on the total variation between Bin(trials, ·) and what [`units`] makes of it: a unit for each value of the window, whose loss
+/// the mode makes up for, one for the tails, and one for the arithmetic (2⁻⁹⁷ for each of a million steps).
+#[must_use]
+pub fn variation(trials: u64, odds: &Odds) -> f64 {
+    if odds.certain() {
+        return 0.0;
+    }
+    (2.0 * half_width(trials, odds) + 3.0) * 2f64.powi(-63)
+}
+
+/// [`Error::Domain`] if the law of so many records is too wide to be tabulated.
+///
+/// # Errors
+/// As said.
+pub fn check_width(trials: u64, odds: &Odds) -> Result<()> {
+    if odds.certain() || 2.0 * half_width(trials, odds) <= WIDEST {
+        return Ok(());
+    }
+    #[allow(clippy::cast_precision_loss)] // reported only
+    let value = trials as f64;
+    let allowed = "fewer: batches vary by so much that their sizes cannot be tabulated";
+    Err(Error::Domain { name: "records", value, allowed })
+}
+
+/// The law relative to its mode: the values from `low` to `high`, and where the mode is; it ends early where it falls below `least`.
+fn relative(trials: u64, odds: &Odds, (low, high): (f64, f64), least: f64) -> (f64, usize, Vec<Double>) {
+    #[allow(clippy::cast_precision_loss)] // below 2^53
+    let m = trials as f64;
+    let mode = mode(m, odds);
+    let ratio = odds.join.over(odds.stay);
+    let step = |j: f64| Double(m - j, 0.0).over(Double(j + 1.0, 0.0)).times(ratio);
+    let (mut above, mut below) = (vec![Double(1.0, 0.0)], Vec::new());
+    let (mut value, mut j) = (Double(1.0, 0.0), mode);
+    while j < high && value.0 >= least {
+        value = value.times(step(j));
+        j += 1.0;
+        above.push(value);
+    }
+    (value, j) = (Double(1.0, 0.0), mode);
+    while j > low && value.0 >= least {
+        j -= 1.0;
+        value = value.over(step(j));
+        below.push(value);
+    }
+    let place = below.len();
+    below.reverse();
+    below.append(&mut above);
+    (j, place, below)
+}
+
+fn mode(m: f64, odds: &Odds) -> f64 {
+    ((m + 1.0) * odds.probability()).floor().clamp(0.0, m)
+}
+
+/// Bin(trials, ·) as doubles: the first value, and the probabilities from there until they are below 1e-290.
+///
+/// * Domain: as [`units`].
+/// * Guarantee: each within 4u, relatively; what is left out is below 1e-280 in all.
+///
+/// # Errors
+/// As [`check_width`].
+pub fn probabilities(trials: u64, odds: &Odds) -> Result<(u64, Vec<f64>)> {
+    check_width(trials, odds)?;
+    #[allow(clippy::cast_precision_loss)] // below 2^53
+    let (low, _, law) = relative(trials, odds, (0.0, trials as f64), 1e-290);
+    let total = law.iter().fold(Double(0.0, 0.0), |sum, v| sum.plus(*v));
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole number below 2^53
+    Ok((low as u64, law.iter().map(|v| v.over(total).0).collect()))
+}
+
+/// Bin(trials, ·) in units of 2⁻⁶³: the first value of its window, and the units of each value from there, which sum to 2⁶³.
+///
+/// * Domain: trials from 1 to 2⁵³, odds that are not [`Odds::certain`].
+/// * Guarantee: within [`variation`] of the law in total variation.
+#[must_use]
+pub fn units(trials: u64, odds: &Odds) -> (u64, Vec<u64>) {
+    #[allow(clippy::cast_precision_loss)] // below 2^53
+    let m = trials as f64;
+    let (mode, width) = (mode(m, odds), half_width(trials, odds));
+    let (low, place, below) = relative(trials, odds, ((mode - width).max(0.0), (mode + width).min(m)), 0.0);
+    let total = below.iter().fold(Double(0.0, 0.0), |sum, v| sum.plus(*v));
+    let scale = 2f64.powi(63);
+    let mut law: Vec<u64> = below
+        .iter()
+        .map(|v| {
+            let Double(high, low) = v.over(total);
+            let (high, low) = (high * scale, low * scale);
+            let whole = high.floor();
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // from 0 to 2⁶³
+            let units = (whole as i128 + ((high - whole) + low).floor() as i128).max(0) as u64;
+            units
+        })
+        .collect();
+    law[place] = 0;
+    law[place] = UNITS.saturating_sub(law.iter().sum());
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole number below 2^53
+    (low as u64, law)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C(m, j)·a^j·c^(m−j) over (a + c)^m, exactly, in units of 2⁻⁶³ rounded down.
+    fn exact(m: u32, a: u128, c: u128) -> Vec<u128> {
+        let total = (a + c).pow(m);
+        let mut ways = 1u128;
+        (0..=m)
+            .map(|j| {
+                let found = ways * a.pow(j) * c.pow(m - j);
+                ways = ways * u128::from(m - j) / u128::from(j + 1);
+                // 63 more bits by long division.
+                let (mut quotient, mut rest) = (0u128, found);
+                for _ in 0..63 {
+                    rest *= 2;
+                    quotient = 2 * quotient + rest / total;
+                    rest %= total;
+                }
+                quotient
+            })
+            .collect()
+    }
+
+    #[test]
+    fn laws_are_exact_to_a_unit() {
+        for (m, a, c) in [(1, 1, 3), (12, 1, 3), (30, 1, 7), (25, 5, 3), (40, 1, 1), (3, 15, 1), (20, 1, 31)] {
+            #[allow(clippy::cast_precision_loss)] // small
+            let (numerator, denominator) = (a as f64, c as f64);
+            for odds in [Odds::of(numerator / (numerator + denominator)), Odds::ratio(numerator, 1.0, denominator)] {
+                let (first, law) = units(u64::from(m), &odds);
+                assert_eq!((first, law.iter().sum::<u64>()), (0, UNITS));
+                let expected = exact(m, a, c);
+                assert_eq!(law.len(), expected.len());
+                let mode = law.iter().enumerate().max_by_key(|(_, units)| **units).unwrap().0;
+                for (j, (got, wanted)) in law.iter().zip(&expected).enumerate() {
+                    let slack = if j == mode { law.len() as u128 } else { 1 };
+                    assert!(u128::from(*got).abs_diff(*wanted) <= slack, "{m} {a}:{c} {j} {got} {wanted}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn thirds_are_not_those_of_a_double() {
+        // 1/3 as odds 1 : 2 has all its digits.
+        let (_, law) = units(1, &Odds::ratio(1.0, 1.0, 2.0));
+        assert_eq!(law[1], UNITS / 3);
+    }
+
+    #[test]
+    #[allow(clippy::cast_precision_loss)] // units as probabilities
+    fn wide_laws_have_their_moments() {
+        for (m, p) in [(14_745_599u64, 1.254_865_402_912_93e-4), (1_000_000, 0.5), (65_536, 0.999), (1 << 40, 1e-9)] {
+            let (first, law) = units(m, &Odds::of(p));
+            let scale = 2f64.powi(-63);
+            let mean: f64 = law.iter().zip(0u32..).map(|(u, j)| *u as f64 * scale * f64::from(j)).sum::<f64>();
+            let expected = m as f64 * p - first as f64;
+            assert!((mean / expected - 1.0).abs() < 1e-12);
+            let square: f64 =
+                law.iter().zip(0u32..).map(|(u, j)| *u as f64 * scale * (f64::from(j) - mean).powi(2)).sum();
+            assert!((square / (m as f64 * p * (1.0 - p)) - 1.0).abs() < 1e-11);
+            assert_eq!(law.iter().sum::<u64>(), UNITS);
+        }
+    }
+
+    #[test]
+    fn what_is_too_wide_is_refused() {
+        assert!(check_width(1 << 50, &Odds::of(0.5)).is_err());
+        assert!(check_width(1 << 50, &Odds::of(1.0)).is_ok());
+        assert!(check_width(14_745_599, &Odds::of(1e-4)).is_ok());
+    }
+}
