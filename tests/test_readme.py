@@ -62,7 +62,9 @@ QUICKER = {
     "production-truncated": (
         "privacy.delta=1e-2",
         "privacy.epsilon=4",
-        "training.iterations=512",
+        "training.iterations=64",
+        "sampler.min_separation=16",
+        "matrix.bands=16",
         "noise.multiplier=2",
     ),
     "what-epsilon-had-it": ("privacy.delta=1e-2",),
