@@ -13,7 +13,7 @@ use crate::montecarlo::stream::{LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::truncated::{largest_multiple, TruncatedKernel};
 use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
 use crate::montecarlo::value::Curve;
-use crate::montecarlo::vector::{with_vectors, Vector, Vectored, LANES};
+use crate::montecarlo::vector::{with_vectors, Portable, Vector, Vectored, LANES};
 use crate::participation::bins::Bins;
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
@@ -236,7 +236,8 @@ impl Mechanism {
         outcomes
             .chunks(LANES)
             .flat_map(|chunk| {
-                let ratios = with_vectors(Evaluation(self, comparison, chunk, counts.next().unwrap_or(&[])));
+                // Few outcomes: one copy for any machine spares compiling the kernels for every instruction set once more.
+                let ratios = Evaluation(self, comparison, chunk, counts.next().unwrap_or(&[])).run::<Portable>();
                 (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
             })
             .collect()

@@ -69,6 +69,9 @@ struct Shard<'a> {
     error: f64,
     worker: &'a mut Worker,
     run: &'a Run,
+    /// Where the first eight samples' log densities go, if nothing else is wanted. (The kernels are long; a caller of its own would
+    /// have all of them compiled once more.)
+    probe: Option<&'a mut Option<Ratios>>,
 }
 
 impl Vectored for Shard<'_> {
@@ -82,6 +85,10 @@ impl Vectored for Shard<'_> {
         for _ in 0..SHARD / LANES {
             self.run.check()?;
             let ratios = self.job.ratios::<V>(&mut stream, self.worker);
+            if let Some(place) = self.probe {
+                *place = Some(ratios);
+                return Ok((Vec::new(), None));
+            }
             let sides = Sides::of(&ratios, self.job.comparison == Comparison::Add);
             for (table, running) in self.job.tables.iter().zip(&mut running) {
                 running.add::<V>(table, &sides, self.error, self.job.curve.as_deref());
@@ -160,7 +167,7 @@ pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome>
         .par_chunks(2)
         .flat_map_iter(|pair| {
             let mut worker = Worker::default();
-            let run_one = |&index| with_vectors(Shard { job, index, error, worker: &mut worker, run });
+            let run_one = |&index| with_vectors(Shard { job, index, error, worker: &mut worker, run, probe: None });
             pair.iter().map(run_one).collect::<Vec<_>>()
         })
         .collect();
@@ -229,13 +236,8 @@ impl Job {
 /// The log densities of a shard's first eight samples by the copy for one instruction set; `None` where this processor lacks it.
 #[must_use]
 pub fn probe(job: &Job, shard: u64, instruction_set: &str) -> Option<Ratios> {
-    struct Once<'a>(&'a Job, Stream, Worker);
-    impl Vectored for Once<'_> {
-        type Output = Ratios;
-        #[inline(always)]
-        fn run<V: Vector>(mut self) -> Ratios {
-            self.0.ratios::<V>(&mut self.1, &mut self.2)
-        }
-    }
-    with_instruction_set(instruction_set, Once(job, Stream::new(job.key, shard), Worker::default()))
+    let (mut worker, mut seen, run) = (Worker::default(), None, Run::default());
+    let first = Shard { job, index: shard, error: 0.0, worker: &mut worker, run: &run, probe: Some(&mut seen) };
+    with_instruction_set(instruction_set, first)?.ok()?;
+    seen
 }
