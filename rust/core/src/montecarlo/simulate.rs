@@ -95,22 +95,20 @@ impl Job {
     /// The log densities of the stream's next eight samples: sums over the parts, each drawn after the other.
     #[inline(always)]
     fn ratios<V: Vector>(&self, stream: &mut Stream, worker: &mut Worker) -> Ratios {
-        if let [only] = &self.parts[..] {
-            if only.runs == 1 {
-                return self.part::<V>(only, stream, worker);
-            }
-        }
-        let mut all = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
         let add = |sum: &mut Lanes, more: &Lanes| V::load(sum).add(V::load(more)).store(sum);
-        for part in &self.parts {
-            for _ in 0..part.runs {
-                let one = self.part::<V>(part, stream, worker);
-                add(&mut all.mixture, &one.mixture);
-                add(&mut all.mirrored, &one.mirrored);
-                add(&mut all.proposal, &one.proposal);
+        let mut all: Option<Ratios> = None;
+        // One call, which is inlined: the kernel is large.
+        for part in self.parts.iter().flat_map(|part| std::iter::repeat_n(part, part.runs as usize)) {
+            let one = self.part::<V>(part, stream, worker);
+            if let Some(sum) = &mut all {
+                add(&mut sum.mixture, &one.mixture);
+                add(&mut sum.mirrored, &one.mirrored);
+                add(&mut sum.proposal, &one.proposal);
+            } else {
+                all = Some(one);
             }
         }
-        all
+        all.unwrap_or(Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) })
     }
 
     /// Those of one part.
