@@ -386,8 +386,7 @@ def with_curves(name: str, direction: Any) -> tuple[SampledMechanism, float]:
         mechanism.steps,
         100.0,
         mechanism.plain_parameter,
-        (),
-        curves_for(direction, 1e-6),
+        curves=curves_for(direction, 1e-6),
     )
     return found, exact_delta(*beside(patterns, matrix, MU), direction, 0.9)
 
@@ -471,7 +470,7 @@ def test_the_floor_is_added_whatever_is_drawn() -> None:
     mean, error = sampled_mean(mechanism.core, ("remove", mechanism.plain_parameter, 1.0), 0.9, cut)
     assert truth - 5.0 * error <= mean + cut.floor
     limits = sampler(1).limits(
-        SampledMechanism(mechanism.core, ("remove",), 1, 100.0, mechanism.plain_parameter, (), {"remove": cut}),
+        SampledMechanism(mechanism.core, ("remove",), 1, 100.0, mechanism.plain_parameter, curves={"remove": cut}),
         "remove",
         proposed([mechanism.plain_parameter], 1.0),
         0.9,

@@ -16,11 +16,14 @@ from pyaccount.errors import DocumentError
 #: Poisson sampling, which composes; b-min-sep sampling with b = 1 is the same mechanism, sampled.
 POISSON: dict[str, Any] = {"kind": "poisson"}
 SAMPLED: dict[str, Any] = {"kind": "b-min-sep", "min_separation": 1, "start": "cold"}
+#: Which is recognised, and composed, unless the matrix is a list.
+LISTED = {"kind": "toeplitz", "coefficients": [1.0]}
 
 
 def body(sampler: dict[str, Any], p: float, n: int, sigma: Any, **changes: Any) -> dict[str, Any]:
     training = {"sampling_probability": p, "iterations": n}
-    return {"training": training, "sampler": sampler, "noise": {"multiplier": sigma}} | changes
+    matrix = {"matrix": LISTED} if sampler is SAMPLED else {}
+    return {"training": training, "sampler": sampler, "noise": {"multiplier": sigma}} | matrix | changes
 
 
 def document(*phases: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -421,7 +421,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"accounting": {"method": "pld"}}, "accounting.method", "depend on one another"),
     ({"sampler": {"kind": "poisson"}}, "sampler.kind", "b-min-sep, balls-in-bins and cyclic-poisson"),
-    ({"matrix": {"kind": "dense", "file": "c.npy"}}, "matrix.kind", "balls-in-bins"),
     (
         {"sampler": {"kind": "none"}, "training": {"iterations": 40}, "accounting": {"method": "monte-carlo"}},
         "accounting.method",

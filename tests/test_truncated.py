@@ -104,7 +104,7 @@ def test_densities_are_the_sum_over_patterns_and_survivals(
     mechanism = _core.Sampled.renewal((column / sigma).tolist(), n, b, p, warm).truncated(size, limit)
     for counts in (rng.integers(0, 8, (11, n)), np.zeros((11, n), dtype=int), np.full((11, n), 9)):
         y = rng.normal(size=(11, n)) * np.array([1.0] * 7 + [12.0] * 4)[:, None]
-        found = mechanism.log_densities(y.tolist(), counts.tolist())
+        found = mechanism.log_densities(y.tolist(), counts=counts.tolist())
         for (remove, add), outcome, r in zip(found, y, counts, strict=True):
             expected = [
                 log_density(side, columns, outcome[None, :])[0] for side in pair_given(law, tuple(r.tolist()), limit)
@@ -122,7 +122,7 @@ def test_densities_of_bins_are_the_sum_over_bins_and_survivals(n: int, bins: int
     mechanism = _core.Sampled.bins((modes @ modes.T).ravel(), n).truncated(50, limit)
     for counts in (rng.integers(0, 9, (11, bins)), np.zeros((11, bins), dtype=int), np.full((11, bins), 40)):
         y = rng.normal(size=(11, n)) * np.array([1.0] * 7 + [9.0] * 4)[:, None]
-        found = mechanism.log_densities((y @ modes.T).tolist(), counts.tolist())
+        found = mechanism.log_densities((y @ modes.T).tolist(), counts=counts.tolist())
         for (remove, add), outcome, r in zip(found, y, counts, strict=True):
             expected = [
                 log_density(side, modes, outcome[None, :])[0] for side in pair_given(law, tuple(r.tolist()), limit)
@@ -410,7 +410,7 @@ def test_outside_the_linear_domain_logarithms_take_over(sigma: float, *, warm: b
     for scale in (1.0, 12.0, 40.0):
         y, counts = scale * rng.normal(size=(5, n)), rng.integers(0, 8, (5, n))
         for outcome, r in zip(y, counts, strict=True):
-            ((remove, add),) = mechanism.log_densities([outcome.tolist()], [r.tolist()])
+            ((remove, add),) = mechanism.log_densities([outcome.tolist()], counts=[r.tolist()])
             for found, side in zip((remove, add), pair_given(law, tuple(r.tolist()), limit), strict=True):
                 expected = log_density(side, columns, outcome[None, :])[0]
                 assert abs(found - expected) <= 1e-9 * max(1.0, abs(expected))

@@ -16,7 +16,7 @@ from pyaccount import _core
 from pyaccount.errors import DocumentError
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.execute.unamplified import unamplified_bounds
-from pyaccount.plan.truncated import upper_tail
+from pyaccount.plan.sampled import upper_tail
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -245,7 +245,6 @@ REFUSED: list[tuple[dict[str, Any], set[tuple[str, str]], str]] = [
         {("no-valid-bound", "sampler.truncate_to")},
         "users",
     ),
-    ({"count": 2}, {("no-valid-bound", "count")}, "one run"),
     (
         {"sampler": {"kind": "fixed-size", "truncate_to": 12}, "matrix": {"kind": "identity"}},
         {("unknown-key", "sampler.truncate_to")},
