@@ -10,6 +10,8 @@
 //! | [`lanes`] | elementary functions of them |
 //! | [`correlate`] | correlation with the matrix |
 //! | [`stream`] | random numbers as a function of seed and shard |
+//! | [`source`] | drawn participation patterns and outcomes |
+//! | [`recursion`] | the recursion over the rounds |
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
 //! | [`mechanism`] | what can be sampled, alone or together, and what is proven about its samples |
@@ -32,8 +34,10 @@ pub mod lanes;
 pub mod mechanism;
 pub mod overlapping;
 pub mod proposal;
+pub mod recursion;
 pub mod renewal;
 pub mod simulate;
+pub mod source;
 pub mod stream;
 
 pub mod truncated;

@@ -5,7 +5,7 @@
 //! `Σ_i x_i² s_i ≤ ‖Ĉx‖² = Σ_i x_i² s_i + Σ_{i≠j} x_i x_j ⟨ĉ_i, ĉ_j⟩ ≤ Σ_i x_i² (s_i + Γ_i)`,
 //!
 //! Γ_i the most that column i can share with the others of a pattern ([`crate::participation::separated`]), since x_i x_j ≤ (x_i² + x_j²)/2.
-//! Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::renewal`] sums it: with s_i it gives
+//! Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::recursion`] sums it: with s_i it gives
 //! f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; the charge of a cross term to both its members
 //! makes the lower end). The two are equal where columns do not meet.
 //!
@@ -21,7 +21,9 @@
 use crate::error::{Error, Result};
 use crate::montecarlo::columns::{ColumnScratch, Columns};
 use crate::montecarlo::proposal::{Comparison, Sums};
-use crate::montecarlo::renewal::{advance, draw_patterns, log_ratio, settle, Ratios, RenewalProposal, Ring, SETTLED};
+use crate::montecarlo::recursion::{advance, log_ratio, settle, Ring, SETTLED};
+use crate::montecarlo::renewal::{Ratios, RenewalProposal};
+use crate::montecarlo::source::draw_patterns;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;

@@ -24,10 +24,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::montecarlo::counts::{CountScratch, RoundCounts, Truncation};
 use crate::montecarlo::lanes::exp_in_range;
-use crate::montecarlo::renewal::{
-    add_participations, draw_noise, draw_patterns, growths, in_linear_domain, log_recursion, settle, step, Given,
-    Ratios, RenewalKernel, RenewalProposal, Scratch, Source, SETTLED,
-};
+use crate::montecarlo::recursion::{growths, in_linear_domain, log_recursion, settle, step, SETTLED};
+use crate::montecarlo::renewal::{Ratios, RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;

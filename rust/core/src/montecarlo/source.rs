@@ -1,0 +1,197 @@
+//! Where outcomes come from: random participation patterns and noise, or given numbers; in blocks of time, from the last round to the
+//! first.
+
+use crate::montecarlo::lanes::ln;
+use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal};
+use crate::montecarlo::stream::Stream;
+use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
+use crate::participation::renewal::Renewal;
+
+/// Where the rows of ŷ come from, in blocks from the last round to the first.
+pub trait Source {
+    /// Fill `rows` with ŷ of rounds `start`, `start + 1`, …; participations that no earlier block needs are taken out
+    /// of `patterns`.
+    fn fill<V: Vector>(
+        &mut self,
+        kernel: &RenewalKernel,
+        start: usize,
+        rows: &mut [Lanes],
+        patterns: &mut [Vec<(usize, f64)>],
+    );
+    /// Draw what is drawn once for eight samples: the rounds of each lane's participations, and how many there are at once.
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>);
+}
+
+/// Samples from a proposal.
+#[derive(Debug)]
+pub struct Random<'a> {
+    /// The shard's stream.
+    pub stream: &'a mut Stream,
+    /// The proposal.
+    pub proposal: &'a RenewalProposal,
+}
+
+impl Source for Random<'_> {
+    #[inline(always)]
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
+        patterns.resize(LANES, Vec::new());
+        patterns.iter_mut().for_each(Vec::clear);
+        if self.proposal.stretch != 0.0 {
+            draw_patterns::<V>(self.stream, &self.proposal.law, patterns);
+        }
+    }
+
+    #[inline(always)]
+    fn fill<V: Vector>(
+        &mut self,
+        kernel: &RenewalKernel,
+        start: usize,
+        rows: &mut [Lanes],
+        patterns: &mut [Vec<(usize, f64)>],
+    ) {
+        draw_noise::<V>(self.stream, rows);
+        add_participations(&kernel.coefficients, self.proposal.stretch, start, rows, patterns);
+    }
+}
+
+/// Participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes available. Gives the round of
+/// each lane's first chance.
+#[inline(always)]
+pub(super) fn draw_patterns<V: Vector>(
+    stream: &mut Stream,
+    law: &Renewal,
+    patterns: &mut [Vec<(usize, f64)>],
+) -> [usize; LANES] {
+    let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
+    let rate = 1.0 / (-p).ln_1p();
+    let mut available = [0usize; LANES];
+    let mut drawn = splat(0.0);
+    let mut drawing = stream.take::<V>();
+    if law.warm {
+        #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+        let total = (b as f64 - 1.0).mul_add(p, 1.0);
+        drawing.uniform().store(&mut drawn);
+        for (lane, u) in drawn.0.into_iter().enumerate() {
+            let beyond = (u.mul_add(total, -1.0) / p).max(0.0).ceil();
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            // between 0 and b − 1 by construction
+            let waiting = beyond as usize;
+            available[lane] = waiting.min(b - 1);
+        }
+    }
+    if law.phased {
+        // ⌊u·b⌋, u in (0, 1]: u = 1 has probability 2⁻⁵² and goes to the last phase.
+        #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+        let phases = b as f64;
+        drawing.uniform().store(&mut drawn);
+        for (lane, u) in drawn.0.into_iter().enumerate() {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most b
+            let phase = (u * phases) as usize;
+            available[lane] = phase.min(b - 1);
+        }
+    }
+    let first = available;
+    while available.iter().any(|&a| a < n) {
+        ln(drawing.uniform()).mul(V::splat(rate)).store(&mut drawn);
+        let mut several = splat(0.0);
+        if law.log_counts.len() > 1 {
+            drawing.uniform().store(&mut several);
+        }
+        for lane in 0..LANES {
+            // Lanes that are done draw along with the others, to no effect. The minimum keeps the cast in range.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let wait = drawn[lane].clamp(0.0, 1e15) as usize;
+            if available[lane] < n {
+                let round = available[lane].saturating_add(wait.saturating_mul(law.waiting()));
+                if round < n {
+                    patterns[lane].push((round, count_of(law, several[lane])));
+                }
+                available[lane] = round.saturating_add(b);
+            }
+        }
+    }
+    stream.put_back(drawing);
+    first
+}
+
+/// Normal numbers in every entry.
+#[inline(always)]
+pub(super) fn draw_noise<V: Vector>(stream: &mut Stream, rows: &mut [Lanes]) {
+    let mut drawing = stream.take::<V>();
+    let mut pairs = rows.chunks_exact_mut(2);
+    for pair in &mut pairs {
+        let (first, second) = drawing.normals();
+        first.store(&mut pair[0]);
+        second.store(&mut pair[1]);
+    }
+    if let [last] = pairs.into_remainder() {
+        drawing.normals().0.store(last);
+    }
+    stream.put_back(drawing);
+}
+
+/// Add `stretch` times each participation's number times its column to the rows from `start` on; participations that no earlier
+/// block needs are taken out of `patterns`.
+#[inline(always)]
+pub(super) fn add_participations(
+    coefficients: &[f64],
+    stretch: f64,
+    start: usize,
+    rows: &mut [Lanes],
+    patterns: &mut [Vec<(usize, f64)>],
+) {
+    let bands = coefficients.len();
+    for (lane, pattern) in patterns.iter_mut().enumerate() {
+        // Participations in [start − bands + 1, start + rows): the last ones of those that are left.
+        while let Some(&(round, count)) = pattern.last() {
+            let shift = stretch * count;
+            if round + bands <= start {
+                break;
+            }
+            let first = start.max(round);
+            let last = (round + bands).min(start + rows.len());
+            let column = &coefficients[first - round..last - round];
+            for (row, c) in rows[first - start..last - start].iter_mut().zip(column) {
+                // The remainder tells the compiler what is known: no lane is out of bounds.
+                let entry = &mut row.0[lane % LANES];
+                *entry = shift.mul_add(*c, *entry);
+            }
+            if round < start {
+                // It reaches into the earlier block too, and no earlier participation reaches into this one.
+                break;
+            }
+            pattern.pop();
+        }
+    }
+}
+
+/// Given outcomes, in units of σ: one vector of n numbers for each lane.
+#[derive(Debug)]
+pub struct Given<'a>(pub &'a [Vec<f64>]);
+
+impl Source for Given<'_> {
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
+        patterns.clear();
+    }
+
+    fn fill<V: Vector>(&mut self, _: &RenewalKernel, start: usize, rows: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {
+        for (offset, row) in rows.iter_mut().enumerate() {
+            for (lane, outcome) in self.0.iter().enumerate() {
+                row[lane] = outcome[start + offset];
+            }
+        }
+    }
+}
+
+/// How many records take part at once, by the law's inverse; 1 for a single record.
+fn count_of(law: &Renewal, uniform: f64) -> f64 {
+    let (mut below, mut count) = (0.0, 0.0);
+    for probability in &law.counts {
+        count += 1.0;
+        below += probability;
+        if uniform <= below {
+            break;
+        }
+    }
+    count
+}
