@@ -11,8 +11,9 @@
 //! computed from L.
 
 use crate::error::{Error, Result};
+use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
-use crate::montecarlo::renewal::Ratios;
+use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::bins::Bins;
@@ -160,25 +161,6 @@ impl BinsKernel {
         UNIT_ROUNDOFF * (self.rounding_scale * scale * scale + 4.0 * bins + 64.0)
     }
 
-    /// Draw eight samples from a proposal: their log densities. The proposal's own is not computed where it is P or R itself.
-    #[inline(always)]
-    pub fn sample<V: Vector>(
-        &self,
-        proposal: &BinsProposal,
-        mirrored: bool,
-        stream: &mut Stream,
-        scratch: &mut BinsScratch,
-    ) -> Ratios {
-        let reference = proposal.stretch == 0.0;
-        let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
-        self.draw::<V>(proposal, stream, scratch);
-        let mut ratios = self.ratios::<V>((!plain).then_some(proposal), mirrored, scratch);
-        if reference {
-            ratios.proposal = splat(0.0);
-        }
-        ratios
-    }
-
     /// Draw v for eight samples.
     #[inline(always)]
     fn draw<V: Vector>(&self, proposal: &BinsProposal, stream: &mut Stream, scratch: &mut BinsScratch) {
@@ -269,6 +251,31 @@ impl BinsKernel {
     pub fn given<V: Vector>(&self, products: &[Vec<f64>], mirrored: bool) -> Ratios {
         let scratch = self.given_products(products);
         self.ratios::<V>(None, mirrored, &scratch)
+    }
+}
+
+impl Kernel for BinsKernel {
+    type Proposal = BinsProposal;
+    type Scratch = BinsScratch;
+
+    /// The proposal's own density is not computed where it is P or R itself.
+    #[inline(always)]
+    fn sample<V: Vector>(
+        &self,
+        proposal: &BinsProposal,
+        purpose: Purpose,
+        stream: &mut Stream,
+        scratch: &mut BinsScratch,
+    ) -> Ratios {
+        let mirrored = purpose.comparison == Comparison::Replace;
+        let reference = proposal.stretch == 0.0;
+        let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
+        self.draw::<V>(proposal, stream, scratch);
+        let mut ratios = self.ratios::<V>((!plain).then_some(proposal), mirrored, scratch);
+        if reference {
+            ratios.proposal = splat(0.0);
+        }
+        ratios
     }
 }
 

@@ -5,9 +5,10 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal};
+use crate::montecarlo::kernel::Ratios;
 use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
 use crate::montecarlo::proposal::{caps, Caps, Comparison, Sums};
-use crate::montecarlo::renewal::{Ratios, RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, Scratch};
 use crate::montecarlo::source::Given;
 use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::truncated::{largest_multiple, TruncatedKernel};

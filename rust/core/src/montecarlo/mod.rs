@@ -12,6 +12,7 @@
 //! | [`stream`] | random numbers as a function of seed and shard |
 //! | [`source`] | drawn participation patterns and outcomes |
 //! | [`recursion`] | the recursion over the rounds |
+//! | [`kernel`] | what the kernels have in common |
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
 //! | [`mechanism`] | what can be sampled, alone or together, and what is proven about its samples |
@@ -30,6 +31,7 @@ pub mod columns;
 pub mod correlate;
 pub mod counts;
 pub mod histogram;
+pub mod kernel;
 pub mod lanes;
 pub mod mechanism;
 pub mod overlapping;
@@ -39,7 +41,6 @@ pub mod renewal;
 pub mod simulate;
 pub mod source;
 pub mod stream;
-
 pub mod truncated;
 pub mod truncated_bins;
 pub mod value;

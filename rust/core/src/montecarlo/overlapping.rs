@@ -20,9 +20,10 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::columns::{ColumnScratch, Columns};
+use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
 use crate::montecarlo::proposal::{Comparison, Sums};
 use crate::montecarlo::recursion::{advance, log_ratio, settle, Ring, SETTLED};
-use crate::montecarlo::renewal::{Ratios, RenewalProposal};
+use crate::montecarlo::renewal::RenewalProposal;
 use crate::montecarlo::source::draw_patterns;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -172,43 +173,6 @@ impl OverlappingKernel {
         (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0) + records * most * exponent) * (1.0 + 1e-6)
     }
 
-    /// The log densities of eight samples from a proposal; `binding` where V must be bounded, otherwise weights are those of the pattern.
-    #[inline(always)]
-    pub fn sample<V: Vector>(
-        &self,
-        comparison: Comparison,
-        binding: bool,
-        proposal: &RenewalProposal,
-        stream: &mut Stream,
-        scratch: &mut OverlappingScratch,
-    ) -> Ratios {
-        scratch.patterns.resize(LANES, Vec::new());
-        scratch.patterns.iter_mut().for_each(Vec::clear);
-        let first = if proposal.stretch == 0.0 {
-            [0; LANES]
-        } else {
-            draw_patterns::<V>(stream, &proposal.law, &mut scratch.patterns)
-        };
-        self.columns.spread::<V>(&scratch.patterns, &mut scratch.rows, &mut scratch.columns);
-        let (mut norms, shift) = (V::splat(0.0), V::splat(proposal.stretch * self.unit));
-        let mut drawing = stream.take::<V>();
-        for pair in scratch.rows.chunks_mut(2) {
-            let (first, second) = drawing.normals();
-            for (row, noise) in pair.iter_mut().zip([first, second]) {
-                let mean = V::load(row);
-                norms = mean.mul_add(mean, norms);
-                shift.mul_add(mean, noise).store(row);
-            }
-        }
-        stream.put_back(drawing);
-        let mut drawn = Drawn { patterns: splat(0.0), norms: splat(0.0) };
-        norms.mul(V::splat(self.unit * self.unit)).store(&mut drawn.norms);
-        for lane in 0..LANES {
-            drawn.patterns[lane] = log_weight(&self.upper, &proposal.law, first[lane], &scratch.patterns[lane]);
-        }
-        self.densities::<V>(comparison, Some((proposal, binding, &drawn)), scratch)
-    }
-
     /// The log densities of given outcomes y/σ, one vector of n numbers for each lane.
     #[inline(always)]
     pub fn given<V: Vector>(
@@ -270,6 +234,47 @@ impl OverlappingKernel {
             }
         }
         out
+    }
+}
+
+impl Kernel for OverlappingKernel {
+    type Proposal = RenewalProposal;
+    type Scratch = OverlappingScratch;
+
+    /// Where V need not be bounded, weights are those of the pattern.
+    #[inline(always)]
+    fn sample<V: Vector>(
+        &self,
+        proposal: &RenewalProposal,
+        purpose: Purpose,
+        stream: &mut Stream,
+        scratch: &mut OverlappingScratch,
+    ) -> Ratios {
+        scratch.patterns.resize(LANES, Vec::new());
+        scratch.patterns.iter_mut().for_each(Vec::clear);
+        let first = if proposal.stretch == 0.0 {
+            [0; LANES]
+        } else {
+            draw_patterns::<V>(stream, &proposal.law, &mut scratch.patterns)
+        };
+        self.columns.spread::<V>(&scratch.patterns, &mut scratch.rows, &mut scratch.columns);
+        let (mut norms, shift) = (V::splat(0.0), V::splat(proposal.stretch * self.unit));
+        let mut drawing = stream.take::<V>();
+        for pair in scratch.rows.chunks_mut(2) {
+            let (first, second) = drawing.normals();
+            for (row, noise) in pair.iter_mut().zip([first, second]) {
+                let mean = V::load(row);
+                norms = mean.mul_add(mean, norms);
+                shift.mul_add(mean, noise).store(row);
+            }
+        }
+        stream.put_back(drawing);
+        let mut drawn = Drawn { patterns: splat(0.0), norms: splat(0.0) };
+        norms.mul(V::splat(self.unit * self.unit)).store(&mut drawn.norms);
+        for lane in 0..LANES {
+            drawn.patterns[lane] = log_weight(&self.upper, &proposal.law, first[lane], &scratch.patterns[lane]);
+        }
+        self.densities::<V>(purpose.comparison, Some((proposal, purpose.binding, &drawn)), scratch)
     }
 }
 

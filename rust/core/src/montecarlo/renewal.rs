@@ -22,23 +22,14 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::correlate::Correlator;
+use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
+use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::recursion::{advance, log_ratio, settle, Ring, SETTLED};
 use crate::montecarlo::source::{Random, Source};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
-
-/// The three log densities of a sample relative to R: of P, of Q, and of the proposal.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ratios {
-    /// ln dP/dR for each lane.
-    pub mixture: Lanes,
-    /// ln dP⁻/dR, the mirror image; 0 where it is not asked for.
-    pub mirrored: Lanes,
-    /// ln dM/dR of the proposal.
-    pub proposal: Lanes,
-}
 
 /// What the kernel needs to know; shared by all threads.
 #[derive(Debug, Clone)]
@@ -196,30 +187,6 @@ impl RenewalKernel {
         (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0) + records * most * exponent) * (1.0 + 1e-6)
     }
 
-    /// Draw eight samples from a proposal: their log densities. The proposal's own is not computed where it is P or R itself.
-    #[inline(always)]
-    pub fn sample<V: Vector>(
-        &self,
-        proposal: &RenewalProposal,
-        mirrored: bool,
-        stream: &mut Stream,
-        scratch: &mut Scratch,
-    ) -> Ratios {
-        let reference = proposal.stretch == 0.0;
-        let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
-        let evaluated = (!plain).then_some(proposal);
-        let before = stream.clone();
-        let linear = self.ratios::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch);
-        let mut ratios = linear.unwrap_or_else(|| {
-            *stream = before;
-            self.logarithmic::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch)
-        });
-        if reference {
-            ratios.proposal = splat(0.0);
-        }
-        ratios
-    }
-
     /// The log densities of eight samples.
     #[inline(always)]
     pub fn ratios<V: Vector, S: Source>(
@@ -358,5 +325,35 @@ impl RenewalKernel {
             });
         }
         out
+    }
+}
+
+impl Kernel for RenewalKernel {
+    type Proposal = RenewalProposal;
+    type Scratch = Scratch;
+
+    /// The proposal's own density is not computed where it is P or R itself.
+    #[inline(always)]
+    fn sample<V: Vector>(
+        &self,
+        proposal: &RenewalProposal,
+        purpose: Purpose,
+        stream: &mut Stream,
+        scratch: &mut Scratch,
+    ) -> Ratios {
+        let mirrored = purpose.comparison == Comparison::Replace;
+        let reference = proposal.stretch == 0.0;
+        let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
+        let evaluated = (!plain).then_some(proposal);
+        let before = stream.clone();
+        let linear = self.ratios::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch);
+        let mut ratios = linear.unwrap_or_else(|| {
+            *stream = before;
+            self.logarithmic::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch)
+        });
+        if reference {
+            ratios.proposal = splat(0.0);
+        }
+        ratios
     }
 }

@@ -11,15 +11,16 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::montecarlo::bins::BinsScratch;
 use crate::montecarlo::histogram::{Edges, Histogram};
+use crate::montecarlo::kernel::{draw, Purpose, Ratios};
 use crate::montecarlo::mechanism::{rounding_of, Mechanism, Part, Proposal};
 use crate::montecarlo::overlapping::OverlappingScratch;
 use crate::montecarlo::proposal::Comparison;
-use crate::montecarlo::renewal::{Ratios, Scratch};
+use crate::montecarlo::renewal::Scratch;
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::truncated::TruncatedScratch;
 use crate::montecarlo::truncated_bins::TruncatedBinsScratch;
 use crate::montecarlo::value::Curve;
-use crate::montecarlo::vector::{splat, with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
+use crate::montecarlo::vector::{with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
 use crate::montecarlo::wager::{Running, Sides, Sums, Table};
 use crate::run::Run;
 
@@ -69,8 +70,7 @@ struct Shard<'a> {
     error: f64,
     worker: &'a mut Worker,
     run: &'a Run,
-    /// Where the first eight samples' log densities go, if nothing else is wanted. (The kernels are long; a caller of its own would
-    /// have all of them compiled once more.)
+    /// Where the first eight samples' log densities go, if nothing else is wanted.
     probe: Option<&'a mut Option<Ratios>>,
 }
 
@@ -112,7 +112,6 @@ impl Job {
         let add = |sum: &mut Lanes, more: &Lanes| V::load(sum).add(V::load(more)).store(sum);
         for part in &self.parts {
             for _ in 0..part.runs {
-                // The only place that calls the kernels: each call is compiled with all of them, for every instruction set.
                 let one = self.part::<V>(part, stream, worker);
                 match &mut all {
                     None => all = Some(one),
@@ -124,33 +123,31 @@ impl Job {
                 }
             }
         }
-        all.unwrap_or(Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) })
+        all.unwrap_or(Ratios::NONE)
     }
 
     /// Those of one part.
     #[inline(always)]
     fn part<V: Vector>(&self, part: &Part, stream: &mut Stream, worker: &mut Worker) -> Ratios {
-        let mirrored = self.comparison == Comparison::Replace;
-        let add = self.comparison == Comparison::Add;
+        let purpose = Purpose { comparison: self.comparison, binding: self.binding() };
         match (&part.mechanism, &part.proposal) {
             (Mechanism::Renewal(kernel), Proposal::Renewal(proposal)) => {
-                kernel.sample::<V>(proposal, mirrored, stream, &mut worker.renewal)
+                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.renewal)
             }
             (Mechanism::Overlapping(kernel), Proposal::Renewal(proposal)) => {
-                let binding = self.binding();
-                kernel.sample::<V>(self.comparison, binding, proposal, stream, &mut worker.overlapping)
+                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.overlapping)
             }
             (Mechanism::Bins(kernel), Proposal::Bins(proposal)) => {
-                kernel.sample::<V>(proposal, mirrored, stream, &mut worker.bins)
+                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.bins)
             }
             (Mechanism::Truncated(kernel), Proposal::Renewal(proposal)) => {
-                kernel.sample::<V>(proposal, add, stream, &mut worker.truncated)
+                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.truncated)
             }
             (Mechanism::TruncatedBins(kernel), Proposal::Bins(proposal)) => {
-                kernel.sample::<V>(proposal, add, stream, &mut worker.truncated_bins)
+                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.truncated_bins)
             }
             // Refused by `simulate`.
-            _ => Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) },
+            _ => Ratios::NONE,
         }
     }
 }

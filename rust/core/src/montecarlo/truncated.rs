@@ -23,9 +23,11 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::montecarlo::counts::{CountScratch, RoundCounts, Truncation};
+use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::exp_in_range;
+use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::recursion::{growths, in_linear_domain, log_recursion, settle, step, SETTLED};
-use crate::montecarlo::renewal::{Ratios, RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, Scratch};
 use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -209,39 +211,6 @@ impl TruncatedKernel {
         self.renewal.rounding(multiple) + UNIT_ROUNDOFF * most * (norms + 8.0) * (1.0 + 1e-6)
     }
 
-    /// The log densities of eight samples of the proposal, with ln dQ/dR in the place of the mirror image.
-    #[inline(always)]
-    pub fn sample<V: Vector>(
-        &self,
-        proposal: &RenewalProposal,
-        add: bool,
-        stream: &mut Stream,
-        scratch: &mut TruncatedScratch,
-    ) -> Ratios {
-        self.counts.draw::<V>(stream, &mut scratch.counts);
-        let truncations = &scratch.counts.truncations[..];
-        if truncations.is_empty() {
-            return self.renewal.sample::<V>(proposal, false, stream, &mut scratch.renewal);
-        }
-        let (usual, displaced) = (proposal.stretch, displaced(proposal.stretch, add));
-        let density = Density { law: &proposal.law, usual, displaced };
-        let plain =
-            usual.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && &proposal.law == self.renewal.law();
-        let evaluated = (!plain).then_some(density);
-        let before = stream.clone();
-        let mut source = Thinned { stream, proposal: density, truncations };
-        let mut ratios = self.linear::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal);
-        if ratios.is_none() {
-            *source.stream = before;
-            ratios = Some(self.logarithmic::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal));
-        }
-        let mut ratios = ratios.unwrap_or(Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) });
-        if plain {
-            ratios.proposal = if add { ratios.mirrored } else { ratios.mixture };
-        }
-        ratios
-    }
-
     /// The log densities for given outcomes and counts of the others, one of each for each lane.
     #[must_use]
     #[inline(always)]
@@ -342,5 +311,44 @@ impl TruncatedKernel {
             out.proposal[lane] = proposal.map_or(out.mixture[lane], density);
         }
         out
+    }
+}
+
+impl Kernel for TruncatedKernel {
+    type Proposal = RenewalProposal;
+    type Scratch = TruncatedScratch;
+
+    /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
+    #[inline(always)]
+    fn sample<V: Vector>(
+        &self,
+        proposal: &RenewalProposal,
+        purpose: Purpose,
+        stream: &mut Stream,
+        scratch: &mut TruncatedScratch,
+    ) -> Ratios {
+        let add = purpose.comparison == Comparison::Add;
+        self.counts.draw::<V>(stream, &mut scratch.counts);
+        let truncations = &scratch.counts.truncations[..];
+        if truncations.is_empty() {
+            return draw::<V, _>(&self.renewal, proposal, purpose, stream, &mut scratch.renewal);
+        }
+        let (usual, displaced) = (proposal.stretch, displaced(proposal.stretch, add));
+        let density = Density { law: &proposal.law, usual, displaced };
+        let plain =
+            usual.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && &proposal.law == self.renewal.law();
+        let evaluated = (!plain).then_some(density);
+        let before = stream.clone();
+        let mut source = Thinned { stream, proposal: density, truncations };
+        let mut ratios = self.linear::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal);
+        if ratios.is_none() {
+            *source.stream = before;
+            ratios = Some(self.logarithmic::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal));
+        }
+        let mut ratios = ratios.unwrap_or(Ratios::NONE);
+        if plain {
+            ratios.proposal = if add { ratios.mirrored } else { ratios.mixture };
+        }
+        ratios
     }
 }

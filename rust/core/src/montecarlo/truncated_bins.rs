@@ -16,8 +16,9 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
 use crate::montecarlo::counts::{BinCounts, CountScratch, Truncation};
+use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
-use crate::montecarlo::renewal::Ratios;
+use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::truncated::{displaced, largest_multiple};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -71,54 +72,6 @@ impl TruncatedBinsKernel {
     #[must_use]
     pub fn rounding(&self, stretch: f64) -> f64 {
         self.bins.rounding(largest_multiple(stretch)) + 256.0 * UNIT_ROUNDOFF
-    }
-
-    /// The log densities of eight samples of the proposal, with ln dQ/dR in the place of the mirror image.
-    #[inline(always)]
-    pub fn sample<V: Vector>(
-        &self,
-        proposal: &BinsProposal,
-        add: bool,
-        stream: &mut Stream,
-        scratch: &mut TruncatedBinsScratch,
-    ) -> Ratios {
-        self.counts.draw::<V>(stream, &mut scratch.counts);
-        let stretch = proposal.stretch;
-        let same = self.bins.law() == &proposal.law;
-        let truncations = &scratch.counts.truncations[..];
-        if truncations.is_empty() {
-            return self.bins.sample::<V>(proposal, false, stream, &mut scratch.bins);
-        }
-        self.bins.draw_noise::<V>(stream, &mut scratch.bins);
-        let drawn = self.bins.draw_bins::<V>(proposal, stream);
-        let mut survival = splat(0.0);
-        let mut drawing = stream.take::<V>();
-        drawing.uniform().store(&mut survival);
-        stream.put_back(drawing);
-        for lane in 0..LANES {
-            let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
-            let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
-                None => stretch,
-                Some(one) if survival[lane] <= one.share[lane] => displaced(stretch, add),
-                Some(_) => 0.0,
-            };
-            self.bins.shift(&mut scratch.bins, lane, drawn[lane], multiple);
-        }
-        let TruncatedBinsScratch { counts, bins, exponents } = scratch;
-        let mut ratios = self.pair::<V>(bins, &counts.truncations, exponents);
-        let plain = stretch.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && same;
-        ratios.proposal = match (plain, add) {
-            (true, true) => ratios.mirrored,
-            (true, false) => ratios.mixture,
-            (false, _) => self.density::<V>(
-                &proposal.law.log_weights,
-                (stretch, displaced(stretch, add)),
-                bins,
-                &counts.truncations,
-                exponents,
-            ),
-        };
-        ratios
     }
 
     /// The log densities for given v in units of σ and counts of the others, one of each for each lane.
@@ -178,5 +131,59 @@ impl TruncatedBinsKernel {
         let mut out = splat(0.0);
         largest.add(ln(sum)).store(&mut out);
         out
+    }
+}
+
+impl Kernel for TruncatedBinsKernel {
+    type Proposal = BinsProposal;
+    type Scratch = TruncatedBinsScratch;
+
+    /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
+    #[inline(always)]
+    fn sample<V: Vector>(
+        &self,
+        proposal: &BinsProposal,
+        purpose: Purpose,
+        stream: &mut Stream,
+        scratch: &mut TruncatedBinsScratch,
+    ) -> Ratios {
+        let add = purpose.comparison == Comparison::Add;
+        self.counts.draw::<V>(stream, &mut scratch.counts);
+        let stretch = proposal.stretch;
+        let same = self.bins.law() == &proposal.law;
+        let truncations = &scratch.counts.truncations[..];
+        if truncations.is_empty() {
+            return draw::<V, _>(&self.bins, proposal, purpose, stream, &mut scratch.bins);
+        }
+        self.bins.draw_noise::<V>(stream, &mut scratch.bins);
+        let drawn = self.bins.draw_bins::<V>(proposal, stream);
+        let mut survival = splat(0.0);
+        let mut drawing = stream.take::<V>();
+        drawing.uniform().store(&mut survival);
+        stream.put_back(drawing);
+        for lane in 0..LANES {
+            let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
+            let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
+                None => stretch,
+                Some(one) if survival[lane] <= one.share[lane] => displaced(stretch, add),
+                Some(_) => 0.0,
+            };
+            self.bins.shift(&mut scratch.bins, lane, drawn[lane], multiple);
+        }
+        let TruncatedBinsScratch { counts, bins, exponents } = scratch;
+        let mut ratios = self.pair::<V>(bins, &counts.truncations, exponents);
+        let plain = stretch.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && same;
+        ratios.proposal = match (plain, add) {
+            (true, true) => ratios.mirrored,
+            (true, false) => ratios.mixture,
+            (false, _) => self.density::<V>(
+                &proposal.law.log_weights,
+                (stretch, displaced(stretch, add)),
+                bins,
+                &counts.truncations,
+                exponents,
+            ),
+        };
+        ratios
     }
 }

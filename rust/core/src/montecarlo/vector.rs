@@ -49,6 +49,9 @@ pub trait Vector: Copy {
     type Bits: Copy;
     /// Whether eight lanes fit one register, so that more vectors can be held at once.
     const WIDE: bool;
+    /// Do the work in a function of its own, compiled for this kind of vector: long work is compiled once, whoever calls it, and its
+    /// callers stay short. (The compiler's time grows faster than a function's length.)
+    fn apart<W: Vectored>(work: W) -> W::Output;
     fn splat(value: f64) -> Self;
     fn load(from: &Lanes) -> Self;
     fn store(self, to: &mut Lanes);
@@ -110,6 +113,11 @@ pub fn with_vectors<W: Vectored>(work: W) -> W::Output {
             return unsafe { x86::avx2(work) };
         }
     }
+    portable(work)
+}
+
+#[inline(never)]
+fn portable<W: Vectored>(work: W) -> W::Output {
     work.run::<Portable>()
 }
 
@@ -122,7 +130,7 @@ pub fn with_instruction_set<W: Vectored>(name: &str, work: W) -> Option<W::Outpu
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the features are checked first.
         "AVX2" if x86::has_avx2() => Some(unsafe { x86::avx2(work) }),
-        "portable" => Some(work.run::<Portable>()),
+        "portable" => Some(portable(work)),
         _ => None,
     }
 }
@@ -163,6 +171,10 @@ fn zip_bits(a: [u64; LANES], b: [u64; LANES], f: impl Fn(u64, u64) -> u64) -> [u
 impl Vector for Portable {
     type Bits = [u64; LANES];
     const WIDE: bool = false;
+    #[inline(always)]
+    fn apart<W: Vectored>(work: W) -> W::Output {
+        portable(work)
+    }
     #[inline(always)]
     fn splat(value: f64) -> Self {
         Self([value; LANES])
@@ -282,11 +294,13 @@ mod x86 {
         std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
     }
 
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
     pub fn avx512<W: Vectored>(work: W) -> W::Output {
         work.run::<Wide>()
     }
 
+    #[inline(never)]
     #[target_feature(enable = "avx2,fma")]
     pub fn avx2<W: Vectored>(work: W) -> W::Output {
         work.run::<Pair>()
@@ -316,6 +330,10 @@ mod x86 {
     impl Vector for Wide {
         type Bits = __m512i;
         const WIDE: bool = true;
+        #[inline(always)]
+        fn apart<W: Vectored>(work: W) -> W::Output {
+            native!(avx512(work))
+        }
         #[inline(always)]
         fn splat(value: f64) -> Self {
             Self(native!(_mm512_set1_pd(value)))
@@ -422,6 +440,10 @@ mod x86 {
     impl Vector for Pair {
         type Bits = PairBits;
         const WIDE: bool = false;
+        #[inline(always)]
+        fn apart<W: Vectored>(work: W) -> W::Output {
+            native!(avx2(work))
+        }
         #[inline(always)]
         fn splat(value: f64) -> Self {
             let half = native!(_mm256_set1_pd(value));

@@ -11,8 +11,8 @@
 //! them for λ < 0), then V is held to its cap, which the exact V obeys. With others composed V is read off their curve, from above
 //! for λ > 0 and from below for λ < 0 (see [`super::value`]), without the curve's floor; the claim is about what is left then.
 
+use crate::montecarlo::kernel::Ratios;
 use crate::montecarlo::lanes::{exp, ln};
-use crate::montecarlo::renewal::Ratios;
 use crate::montecarlo::value::{Bound, Curve};
 use crate::montecarlo::vector::{splat, Lanes, Vector};
 

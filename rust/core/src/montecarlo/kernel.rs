@@ -1,0 +1,75 @@
+//! What the kernels have in common: eight samples of a mechanism drawn from a proposal, and their log densities.
+
+use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::stream::Stream;
+use crate::montecarlo::vector::{splat, Lanes, Vector, Vectored};
+
+/// The three log densities of a sample relative to R: of P, of Q, and of the proposal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratios {
+    /// ln dP/dR for each lane.
+    pub mixture: Lanes,
+    /// ln dP⁻/dR, the mirror image; 0 where it is not asked for.
+    pub mirrored: Lanes,
+    /// ln dM/dR of the proposal.
+    pub proposal: Lanes,
+}
+
+impl Ratios {
+    /// Those of no mechanism at all: P = Q = R.
+    pub const NONE: Self = Self { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
+}
+
+/// What samples are wanted for.
+#[derive(Debug, Clone, Copy)]
+pub struct Purpose {
+    /// Which hockey stick.
+    pub comparison: Comparison,
+    /// Whether bounds may be taken from the samples, or estimates only.
+    pub binding: bool,
+}
+
+/// A mechanism of which eight samples can be drawn at once.
+pub trait Kernel {
+    /// Where samples come from.
+    type Proposal;
+    /// Buffers of one worker.
+    type Scratch;
+    /// Draw eight samples from a proposal: their log densities. Must be `#[inline(always)]`; callers use [`draw`].
+    fn sample<V: Vector>(
+        &self,
+        proposal: &Self::Proposal,
+        purpose: Purpose,
+        stream: &mut Stream,
+        scratch: &mut Self::Scratch,
+    ) -> Ratios;
+}
+
+/// Draw eight samples in a function of its own: a kernel is compiled once for each kind of vector.
+#[inline(always)]
+pub fn draw<V: Vector, K: Kernel>(
+    kernel: &K,
+    proposal: &K::Proposal,
+    purpose: Purpose,
+    stream: &mut Stream,
+    scratch: &mut K::Scratch,
+) -> Ratios {
+    V::apart(Draw { kernel, proposal, purpose, stream, scratch })
+}
+
+struct Draw<'a, K: Kernel> {
+    kernel: &'a K,
+    proposal: &'a K::Proposal,
+    purpose: Purpose,
+    stream: &'a mut Stream,
+    scratch: &'a mut K::Scratch,
+}
+
+impl<K: Kernel> Vectored for Draw<'_, K> {
+    type Output = Ratios;
+
+    #[inline(always)]
+    fn run<V: Vector>(self) -> Ratios {
+        self.kernel.sample::<V>(self.proposal, self.purpose, self.stream, self.scratch)
+    }
+}
