@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from scipy import linalg, optimize  # type: ignore[import-untyped]
@@ -40,6 +41,58 @@ def test_inverses_are_inverses() -> None:
         banded_inverse([1.0, 0.5], 10)
     with pytest.raises(ValueError, match="greater than 0"):
         banded_inverse([0.0, -0.5], 10)
+
+
+@pytest.mark.parametrize(("root", "power", "n"), [(0.99969, 5, 3000), (0.9985, 6, 1500), (0.9, 2, 50)])
+@pytest.mark.parametrize("scale", [1.0, 2.0**20, 2.0**-400, 2.0**400])
+def test_inverses_whose_terms_cancel(root: float, power: int, n: int, scale: float) -> None:
+    """The coefficients of (1 − rx)^−k grow where those of its inverse alternate: in floating point 3e−4 of the norm was lost."""
+    d = [1.0]
+    for _ in range(power):
+        d = np.convolve(d, [1.0, -root]).tolist()
+    with mpmath.workprec(600):
+        exact = [mpmath.mpf(1)]
+        for i in range(1, n):
+            exact.append(-sum(mpmath.mpf(d[j]) * exact[i - j] for j in range(1, min(i, power) + 1)))
+        assert min(exact) > 0
+        found = banded_inverse([value * scale for value in d], n) * scale
+        assert max(abs(f / e - 1) for f, e in zip(found.tolist(), exact, strict=True)) < 1e-15
+
+
+def test_the_certificate_of_an_inverse_whose_terms_cancel() -> None:
+    d = [1.0]
+    for _ in range(5):
+        d = np.convolve(d, [1.0, -0.99969]).tolist()
+    # Noise multipliers are not larger than 1e9.
+    n, scale = 3000, 2.0**20
+    with mpmath.workprec(600):
+        exact = [mpmath.mpf(1)]
+        for i in range(1, n):
+            exact.append(-sum(mpmath.mpf(d[j]) * exact[i - j] for j in range(1, min(i, 5) + 1)))
+        sensitivity = mpmath.sqrt(sum(c * c for c in exact)) / scale
+        sigma = float(sensitivity)
+        mu, delta = sensitivity / sigma, mpmath.mpf(1e-6)
+        truth = mpmath.findroot(
+            lambda e: mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu) - delta, 4.9
+        )
+    raw = {
+        "pyaccount": 1,
+        "name": "cancelling",
+        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6},
+        "training": {"iterations": n},
+        "sampler": {"kind": "none", "max_participations": 1},
+        "matrix": {"kind": "banded-inverse", "inverse_coefficients": [c * scale for c in d], "normalize": False},
+        "noise": {"multiplier": sigma},
+    }
+    certificate = pyaccount.certify(raw)
+    assert certificate.epsilon_lower <= truth <= certificate.epsilon < truth * (1 + 1e-6)
+
+
+def test_inverses_that_cannot_be_computed_are_refused() -> None:
+    with pytest.raises(ValueError, match="too many"):
+        banded_inverse([1.0] + [-1e-5, 1e-6] * 3000, 10_000)
+    with pytest.raises(ValueError, match=r"beyond 2\^900"):
+        banded_inverse([1.0, -3.0, 0.5], 2000)
 
 
 def test_buffers_by_their_definition() -> None:

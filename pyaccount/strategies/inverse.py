@@ -6,6 +6,8 @@ a handful of running sums (buffers).
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
+#: For inverses whose terms cancel: binary places of the fixed-point arithmetic, how many products it may take, and the
+#: exponent of what is too large.
+BITS = 256
+MOST_PRODUCTS = 20_000_000
+LARGEST = 900
 #: Buffers beyond these improve nothing that training would notice, and the search for them becomes slow.
 MOST_BUFFERS = 16
 
@@ -41,20 +48,51 @@ def banded_inverse(coefficients: Sequence[float], iterations: int) -> Vector:
     """The first column of the matrix whose inverse has these coefficients: the series of 1/d(x), d(x) = Σ d_j x^j.
 
     Takes finite coefficients with d_0 > 0; gives n = iterations of the inverse series, in O(n·bands). Where no later
-    coefficient is positive the sums have terms of one sign: relative error near n·1e−16. Raises ValueError if d_0 ≤ 0 or if an
-    entry of C is negative or not finite: the analysis here is of matrices that are not negative.
+    coefficient is positive the sums have terms of one sign: relative error near n·1e−16. Otherwise terms cancel, and the series
+    is computed in fixed point, see `_fixed_point`. Raises ValueError if d_0 ≤ 0, if an entry of C is negative or not finite (the
+    analysis here is of matrices that are not negative), or if terms cancel and n·bands is above `MOST_PRODUCTS`.
     """
     d = np.asarray(coefficients, dtype=np.float64)
     if d.size == 0 or not (np.isfinite(d).all() and d[0] > 0.0):
         raise ValueError("the coefficients of an inverse are finite, and the first is greater than 0")
     impulse = np.zeros(iterations)
     impulse[0] = 1.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        column: Vector = signal.lfilter([1.0], d[:iterations], impulse)
+    column: Vector
+    if (d[1:iterations] > 0.0).any():
+        column = _fixed_point(d[:iterations].tolist(), iterations)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            column = signal.lfilter([1.0], d[:iterations], impulse)
     wrong = np.flatnonzero(~(np.isfinite(column) & (column >= 0.0)))
     if wrong.size:
         raise ValueError(f"the matrix with this inverse has the entry {column[wrong[0]]:.3g} on diagonal {wrong[0]}")
     return column
+
+
+def _fixed_point(coefficients: list[float], iterations: int) -> Vector:
+    """The series c of 1/d(x) where terms cancel: d_0 c_i = [i = 0] − Σ_{j ≥ 1} d_j c_{i−j} in units of 2^−`BITS`, d_0 in [1, 2).
+
+    All is exact but the divisions, each rounded down to a unit: what comes out is (1 + r(x))/d(x) with |r_i| ≤ d_0 units, so each
+    entry is off by at most d_0·Σ|c_k| units, some n·2^−250 of the largest. Entries that small are 0.
+    """
+    # Doubles are whole multiples of powers of two; d is scaled by one so that d_0 is near 1, and c is scaled back.
+    exponent = math.frexp(coefficients[0])[1] - 1
+    ratios = [Fraction(value) / Fraction(2) ** exponent for value in coefficients]
+    shift = max(ratio.denominator.bit_length() - 1 for ratio in ratios)
+    first, *rest = (int(ratio * 2**shift) for ratio in ratios)
+    later = [(j, value) for j, value in enumerate(rest, start=1) if value]
+    if len(later) * iterations > MOST_PRODUCTS:
+        raise ValueError(
+            f"where terms cancel an inverse is computed exactly: {len(later)} coefficients for {iterations} rounds are too many"
+        )
+    series: list[int] = []
+    for i in range(iterations):
+        remainder = (1 << (BITS + shift) if i == 0 else 0) - sum(value * series[i - j] for j, value in later if j <= i)
+        series.append(remainder // first)
+        if series[i].bit_length() > BITS + LARGEST:
+            raise ValueError(f"the matrix with this inverse has entries beyond 2^{LARGEST}, from diagonal {i} on")
+    error = (sum(map(abs, series)) >> (BITS - 2)) + 1
+    return np.array([math.ldexp(entry / (1 << BITS), -exponent) if abs(entry) > error else 0.0 for entry in series])
 
 
 def blt(scales: Sequence[float], decays: Sequence[float], iterations: int) -> Vector:
