@@ -231,6 +231,11 @@ REFUSED: list[tuple[dict[str, Any], set[tuple[str, str]], str]] = [
         "truncated",
     ),
     (
+        {"matrix": {"kind": "banded-inverse", "bands": 3}},
+        {("no-valid-bound", "matrix.kind")},
+        "balls in bins",
+    ),
+    (
         {"sampler": {"kind": "cyclic-poisson", "partitions": 4, "truncate_to": 12}},
         {("no-valid-bound", "sampler.truncate_to")},
         "b-min-sep",

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.document import (
+    UNBANDED,
     BallsInBins,
     BMinSep,
     CyclicPoisson,
@@ -63,6 +64,13 @@ def refuse(document: Document, body: Body) -> None:
         problems.append(
             document.problem("no-valid-bound", path, message, allowed="b-min-sep, balls-in-bins or poisson")
         )
+    if isinstance(body.sampler, BMinSep) and isinstance(body.matrix, UNBANDED):
+        message = (
+            "with truncated batches the recursion needs a banded Toeplitz matrix, whose columns do not meet; balls in bins "
+            "is analysed with any matrix"
+        )
+        allowed = "a banded matrix, or the sampler balls-in-bins"
+        problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed=allowed))
     if document.privacy.adjacency != "zero-out":
         message = (
             "whether a batch is truncated depends on how many records there are, and where one is it displaces another; "
