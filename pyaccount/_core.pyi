@@ -47,9 +47,12 @@ class Profile:
 
     @staticmethod
     def revealed(
-        iterations: int, min_separation: int, record_probability: float, records: int, unit: float, *, warm: bool
+        charges: Sequence[float], min_separation: int, record_probability: float, records: int, *, warm: bool
     ) -> Profile:
-        """b-min-sep sampling of users whose draws are known: Σ_s Pr[S = s] G_{√s·unit}, S the sum of the squared counts."""
+        """b-min-sep sampling of users whose draws are known: Σ_s Pr[S = s] G_{√s}.
+
+        S = Σ_i x_i² max_{j ≥ i} charges_j, x_i the number of records drawn in round i; charges are in units of σ².
+        """
 
     @staticmethod
     def truncated_poisson(
@@ -172,6 +175,10 @@ class Columns:
     @property
     def gap(self) -> float:
         """max over patterns of ½ Σ Γ_i: how far ln f↑ may be above ln f↓, times σ²."""
+
+    @property
+    def charges(self) -> list[float]:
+        """‖c_i‖² + Γ_i for each column, Γ_i the most it shares with others of a pattern."""
 
 class Sampled:
     """A mechanism whose privacy loss can be sampled: a mixture P = Σ_x w_x N(Cx, σ²I) against N(0, σ²I) or its mirror image.

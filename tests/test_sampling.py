@@ -346,6 +346,18 @@ def test_a_cap_below_the_claim_needs_no_samples() -> None:
     assert test.limits.cap + test.limits.generator <= 1e-4
 
 
+def test_a_cap_within_the_generators_error_of_the_claim_decides_nothing() -> None:
+    mechanism, one = one_round(), sampler()
+    proposal = Proposal(P, -2.0)
+    limits = one.limits(mechanism, "add", proposal, 6.0)
+    assert limits.generator > 0.0
+    for delta, accepted in ((limits.cap, False), (limits.cap + 2.0 * limits.generator, True)):
+        claim = Claim(mechanism, SIGMA, 6.0, delta, math.log(1e6))
+        test = verifying._bet(one, claim, "add", Betting(proposal, limits.cap, (), 0.0))
+        assert test.accepted is accepted
+        assert test.samples == 0
+
+
 def test_roots_are_found_through_noise() -> None:
     noise = np.random.default_rng(1)
 

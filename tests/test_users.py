@@ -136,24 +136,69 @@ def test_one_round_is_the_poisson_sampled_group() -> None:
     assert composed.epsilon_lower <= sampled.epsilon <= 1.06 * composed.epsilon
 
 
+def known_draws(rows: Array, weights: Array, matrix: Array, epsilon: float) -> float:
+    """Σ_x w_x G_{‖Cx‖}(e^ε), `matrix` in units of σ."""
+    shifts = np.linalg.norm(rows @ matrix.T, axis=1)
+    none = shifts == 0.0
+    moved = np.where(none, 1.0, shifts)
+    tails = norm.cdf(moved / 2 - epsilon / moved), norm.cdf(-moved / 2 - epsilon / moved)
+    values = np.where(none, max(0.0, 1 - np.exp(epsilon)), tails[0] - np.exp(epsilon) * tails[1])
+    return float(weights @ values)
+
+
 @pytest.mark.parametrize("warm", [False, True])
 def test_known_draws_by_enumeration(warm: bool) -> None:
-    """Σ_x w_x G_{‖x‖/σ}(e^ε) over every pattern, and no less than what the patterns kept secret would give."""
+    """Over every pattern, and no less than what the patterns kept secret would give."""
     n, b, p, k, sigma = 6, 2, 0.2, 2, 1.3
     rows, weights = patterns(n, b, p, k, warm=warm)
-    profile = _core.Profile.revealed(n, b, p, k, 1 / sigma, warm=warm)
+    profile = _core.Profile.revealed([sigma**-2] * n, b, p, k, warm=warm)
     for epsilon in (-1.0, 0.0, 0.5, 2.0):
-        exact = 0.0
-        for row, weight in zip(rows, weights, strict=True):
-            shift = np.linalg.norm(row) / sigma
-            if shift == 0:
-                exact += weight * max(0.0, 1 - np.exp(epsilon))
-            else:
-                tails = norm.cdf(shift / 2 - epsilon / shift), norm.cdf(-shift / 2 - epsilon / shift)
-                exact += weight * (tails[0] - np.exp(epsilon) * tails[1])
         delta, error, *_ = profile.at(epsilon)
-        assert delta == pytest.approx(exact, rel=1e-11, abs=1e-13)
+        assert delta == pytest.approx(known_draws(rows, weights, np.eye(n) / sigma, epsilon), rel=1e-11, abs=1e-13)
         assert error < 1e-11
+
+
+def test_columns_that_end_with_the_run_are_charged_what_is_left_of_them() -> None:
+    n, b, p, k, sigma = 7, 3, 0.3, 2, 1.1
+    coefficients = [1.0, 0.6, 0.3]
+    matrix = lower_toeplitz(coefficients, n) / sigma
+    charges = (matrix**2).sum(axis=0)
+    profile, longest = (
+        _core.Profile.revealed(list(each), b, p, k, warm=False) for each in (charges, [charges.max()] * n)
+    )
+    rows, weights = patterns(n, b, p, k, warm=False)
+    for epsilon in (0.0, 1.0, 3.0):
+        exact = known_draws(rows, weights, matrix, epsilon)
+        # A charge is rounded up by 1/16 of the largest at most: ‖Cx‖ has 2²·3 of them, each on a grid of 256.
+        assert exact <= profile.at(epsilon)[0] <= exact * (1 + 2e-3)
+        assert longest.at(epsilon)[0] > exact * (1 + 1e-2)
+
+
+@pytest.mark.parametrize("b", [1, 2, 3])
+def test_columns_that_meet_are_charged_for_it_from_any_start(b: int) -> None:
+    """Columns of any lengths and norms: rows that grow, so that whoever comes late is charged more."""
+    rng = np.random.default_rng(b)
+    n, p, k = 6, 0.4, 2
+    matrix = np.tril(rng.random((n, n))) * np.linspace(0.1, 1.5, n)
+    columns = _core.Columns.dense([entry for i in range(n) for entry in matrix[i:, i]], n, b)
+    gram = matrix.T @ matrix
+    for i, charge in enumerate(columns.charges):
+        # The best set of rounds beside i, by trying all of them.
+        sets = [np.flatnonzero([bits >> j & 1 for j in range(n)]) for bits in range(2**n)]
+        apart = [s for s in sets if i in s and (len(s) < 2 or np.diff(s).min() >= b)]
+        assert charge == pytest.approx(max(gram[i, s].sum() for s in apart), rel=1e-12)
+    bound = _core.Profile.revealed(columns.charges, b, p, k, warm=False)
+    for warm in (False, True):
+        rows, weights = patterns(n, b, p, k, warm=warm)
+        for epsilon in (0.0, 1.0, 4.0, 10.0):
+            assert known_draws(rows, weights, matrix, epsilon) <= bound.at(epsilon)[0]
+
+
+def test_coming_late_may_be_charged_more() -> None:
+    """A user that always joins takes round 1 at once; another user's draw may leave it to round 2, whose column is longer."""
+    bound = _core.Profile.revealed([0.01, 1.0], 2, 1.0, 1, warm=False)
+    late = known_draws(np.array([[0.0, 1.0]]), np.array([1.0]), np.diag([0.1, 1.0]), 1.0)
+    assert bound.at(1.0)[0] >= late
 
 
 def test_with_shared_records_the_published_pair_is_beaten() -> None:
@@ -184,7 +229,7 @@ def test_with_shared_records_the_published_pair_is_beaten() -> None:
         weight = norm.pdf(x) * norm.pdf(y) * 0.02**2
         claimed = (weight * np.maximum(ratio - np.exp(epsilon), 0)).sum()
         assert claimed == pytest.approx(published, rel=0.2)
-        bound = _core.Profile.revealed(2, 2, p, 2, 1.0, warm=False).at(epsilon)[0]
+        bound = _core.Profile.revealed([1.0, 1.0], 2, p, 2, warm=False).at(epsilon)[0]
         assert truth > 100 * claimed
         assert truth < bound
 
@@ -207,6 +252,15 @@ def test_shared_records_have_the_same_bound_from_any_start() -> None:
         pyaccount.certify(document("shared", sampler=USERS | {"start": start})).epsilon for start in ("cold", "warm")
     )
     assert cold == warm
+
+
+@pytest.mark.parametrize("matrix", [{"kind": "blt", "buffers": 2}, {"kind": "banded-inverse", "bands": 3}])
+def test_shared_records_with_columns_that_meet(matrix: dict[str, Any]) -> None:
+    """More than with a band's columns, less than the worst draws."""
+    data = pyaccount.certify(document("shared", matrix=matrix)).data
+    assert data.guarantee.kind == "deterministic"
+    assert "Γ_i" in data.reductions[0].pair
+    assert data.guarantee.epsilon_lower < data.guarantee.epsilon < data.unamplified.epsilon
 
 
 def test_blocked_users_take_part_less_often() -> None:
@@ -277,7 +331,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"training": {"iterations": 60, "dataset_size": 100, "expected_batch_size": 5}}, "training.expected_batch_size"),
     ({"privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-3}}, "privacy.adjacency"),
     ({"privacy": {"adjacency": "zero-out", "group_size": 2, "epsilon": "solve", "delta": 1e-3}}, "privacy.group_size"),
-    ({"matrix": {"kind": "blt", "buffers": 2}}, "matrix.kind"),
     ({"training": {"sampling_probability": 0.02, "iterations": 1_000_000}}, "training.iterations"),
     ({"accounting": {"method": "monte-carlo"}}, "accounting.method"),
 ]

@@ -28,7 +28,7 @@ class Part:
     """A profile of the core: the name of its constructor, positional arguments, keyword arguments."""
 
     constructor: str
-    arguments: tuple[float | str, ...]
+    arguments: tuple[float | str | tuple[float, ...], ...]
     options: tuple[tuple[str, bool], ...] = ()
 
     def build(self) -> _core.Profile:
@@ -154,6 +154,6 @@ def _merged(rounds: tuple[Rounds, ...], *, rounding: float) -> tuple[Rounds, ...
 def _ratio(part: Part) -> float:
     """Sensitivity over noise of a Gaussian part."""
     sensitivity, noise_multiplier = part.arguments
-    assert not isinstance(sensitivity, str)
-    assert not isinstance(noise_multiplier, str)
+    assert isinstance(sensitivity, int | float)
+    assert isinstance(noise_multiplier, int | float)
     return sensitivity / noise_multiplier

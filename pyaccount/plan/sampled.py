@@ -277,11 +277,12 @@ def _untruncated(document: Document, body: Body) -> SampledMechanism:
 def _overlapping(document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]) -> SampledMechanism:
     """b-min-sep sampling with columns that may be longer than the separation."""
     assert isinstance(body.sampler, BMinSep | UserBMinSep)
-    columns, steps = _columns(document, body), whole(body.training.iterations)
+    matrix_columns, steps = columns(document, body), whole(body.training.iterations)
     k_u = body.sampler.records_per_user if isinstance(body.sampler, UserBMinSep) else 1
     warm = body.sampler.start == "warm"
     above, below = (
-        _core.Sampled.overlapping(columns, sigma, sampling_probability(body), k_u, warm, side) for side in (False, True)
+        _core.Sampled.overlapping(matrix_columns, sigma, sampling_probability(body), k_u, warm, side)
+        for side in (False, True)
     )
     matrix = body.matrix
     if isinstance(matrix, Dense):
@@ -295,7 +296,7 @@ def _overlapping(document: Document, body: Body, sigma: float, directions: tuple
     return SampledMechanism(above, directions, steps, cost, above.plain_parameter, lower)
 
 
-def _columns(document: Document, body: Body) -> _core.Columns:
+def columns(document: Document, body: Body) -> _core.Columns:
     """The matrix for the core, with what its columns share."""
     return _meeting(strategy(document, body), separation(body) or 1)
 
@@ -317,7 +318,7 @@ def _enclosed(document: Document, body: Body) -> str | None:
     b = separation(body) or 1
     if body.training.iterations == "solve" or body.training.iterations <= b:
         return None
-    gap = _columns(document, body).gap
+    gap = columns(document, body).gap
     if gap == 0.0:
         return None
     sigma = body.noise.multiplier

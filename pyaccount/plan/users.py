@@ -2,12 +2,14 @@
 
 With shared records the published pair is not an upper bound: a draw of the sensitive user's record keeps its other users'
 records out of later batches, so that the rest of the sum reveals the draw. What holds is the bound that gives the secrecy of the
-draws up and keeps their randomness: δ(ε) ≤ E_x G_{‖Cx‖}(e^ε), x the user's participations.
+draws up and keeps their randomness: δ(ε) ≤ E_x G_{‖Cx‖}(e^ε), x the user's participations. Each of them is charged its column's
+squared norm and what the column shares with others; where the charges differ they are rounded up to a grid.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
@@ -20,6 +22,7 @@ from pyaccount.plan.strategy import SLACK, strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.plan.strategy import Strategy
 
 REMARK = (
     "Records are shared: a draw of the user's record keeps its other users' records out of later batches, so the other records' "
@@ -43,7 +46,10 @@ def reduce(document: Document, body: Body) -> Reduction:
             "joint convexity over the draws, whose law does not depend on the user's contributions; a user takes part at most as "
             "often as alone and available at once (Dong & Ganesh 2026, arXiv:2602.09338, Algorithm 3)"
         ),
-        pair=f"E_S G(√S·max‖c_i‖/{sigma}), S the sum of the squared numbers of records drawn at once",
+        pair=(
+            f"E_S G(√S/{sigma}), S the sum over the draws of the squared number of records drawn at once times "
+            + ("‖c_i‖² + Γ_i, Γ_i what column i shares with others" if isinstance(body.matrix, UNBANDED) else "‖c_i‖²")
+        ),
         rounds=str(body.count),
         tight=False,
         remark=REMARK,
@@ -88,9 +94,6 @@ def _refuse(document: Document, body: Body) -> None:
     if document.accounting.method == "monte-carlo":
         message = "with shared records the bound composes and is not sampled"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
-    if isinstance(body.matrix, UNBANDED):
-        message = "with users the recursion and its bound need a banded matrix, whose columns do not meet"
-        problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message))
     if problems:
         raise DocumentError(problems)
 
@@ -105,19 +108,35 @@ def _work(body: Body) -> float:
 def _bounds(document: Document, body: Body) -> DirectedBounds:
     assert isinstance(body.sampler, UserBMinSep)
     built = strategy(document, body)
-    assert built.coefficients is not None
     b, p, k = separation(body) or 1, sampling_probability(body), body.sampler.records_per_user
     sigma = number(body.noise.multiplier)
     # With others' records in the way a user waits less often than alone, so the stationary law of a user alone says nothing
     # about the start; being available at once is the worst there is.
-    unit = built.column_norm * (1.0 + SLACK) / sigma
-    upper = Part("revealed", (built.iterations, b, p, k, unit), (("warm", False),))
+    charges = tuple(charge * (1.0 + SLACK) / (sigma * sigma) for charge in _charges(document, body))
+    upper = Part("revealed", (charges, b, p, k), (("warm", False),))
     # What the first round alone tells: any of the records drawn, counted once.
     joins = 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
     drawn = joins / (1.0 + (b - 1.0) * joins) if body.sampler.start == "warm" else joins
     # Rounded to the safe side of a lower bound: fewer draws, more noise.
-    drawn, first = drawn * (1.0 - SLACK), sigma / built.coefficients[0] * (1.0 + SLACK)
+    corner = built.coefficients[0] if built.coefficients is not None else _corner(built)
+    drawn, first = drawn * (1.0 - SLACK), sigma / corner * (1.0 + SLACK)
     remove, add = (
         Part("poisson", (1, drawn, first), (("two_sided", False), ("reverse", reverse))) for reverse in (False, True)
     )
     return enclosed((upper, upper), (remove, add), body.count)
+
+
+def _corner(built: Strategy) -> float:
+    assert built.dense is not None
+    return float(built.dense[0, 0])
+
+
+def _charges(document: Document, body: Body) -> list[float]:
+    """What taking part in each round is charged, at σ = 1: ‖c_i‖² of the part within the run, and Γ_i where columns meet."""
+    if isinstance(body.matrix, UNBANDED):
+        return sampled.columns(document, body).charges
+    built = strategy(document, body)
+    assert built.coefficients is not None
+    # Summed from the smallest part: the column of the last round has one entry.
+    squares = list(accumulate(c * c for c in built.coefficients))
+    return [squares[min(built.iterations - i, len(squares)) - 1] for i in range(built.iterations)]

@@ -241,12 +241,12 @@ def choose_betting(pilot: Pilot, claim: Claim, direction: Direction, estimate: E
             proposal = proposed([_between(own, other, share) for own, other in pairs], likely.stretch)
             limits = pilot.sampler.limits(mechanism, direction, proposal, claim.epsilon)
             if math.isfinite(limits.cap) and (limits.cap, proposal) not in options:
+                if limits.cap + limits.generator < threshold:
+                    # Whatever is drawn, δ(ε) is at most that: there is nothing to sample.
+                    return Betting(proposal, limits.cap, (), 0.0)
                 options.append((limits.cap, proposal))
     options.sort(key=lambda option: option[0])
-    if options and options[0][0] <= threshold:
-        # Whatever is drawn, δ(ε) is at most the cap: there is nothing to sample.
-        return Betting(options[0][1], options[0][0], (), 0.0)
-    for cap, proposal in options[:6]:
+    for cap, proposal in [option for option in options if option[0] > threshold][:6]:
         # No stake can do better than the largest one with samples that do not vary.
         fastest = math.log1p(gap / max(cap - threshold, 1e-300))
         if fastest <= 0.0 or log_target / fastest >= min(b.expected_samples for b in found):

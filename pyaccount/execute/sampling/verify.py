@@ -9,6 +9,7 @@ Theorem A.1).
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -123,6 +124,9 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     if room <= 0.0:
         # V, and so its mean, is at most the cap.
         return _without_samples(claim, direction, proposal, limits, None, accepted=True)
+    if not betting.stakes:
+        # The cap was just below the threshold before the generator's share was taken off: there is nothing to bet with.
+        return _without_samples(claim, direction, proposal, limits, None, accepted=False)
     stakes = tuple(min(stake, 0.999 / room) for stake in betting.stakes)
     table = Table(claim.epsilon, limits.cap, tuple(Wager(threshold, stake) for stake in stakes))
     capital = Capital(len(stakes))
@@ -233,8 +237,10 @@ def verify_fixed(
             value, square = value + sum(s[0].value for s in sums), square + sum(s[0].square for s in sums)
             sampler.progress(shards / total)
         mean = value / plan.samples
-        # Rounding moves the loss and so V, which is at most 1 and changes by at most as much as the loss.
-        accepted = mean + limits.generator + limits.floor + 8.0 * limits.rounding <= plan.bar
+        # Rounding moves the loss and so V, which is at most 1 and changes by at most as much as the loss. A sum of non-negative
+        # numbers is off by less than a unit of rounding for each, relatively.
+        error = limits.generator + limits.floor + 8.0 * limits.rounding + mean * plan.samples * sys.float_info.epsilon
+        accepted = mean + error <= plan.bar
         tests.append(
             Test(
                 direction=direction,

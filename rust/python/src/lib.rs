@@ -115,19 +115,18 @@ impl Profile {
         Ok(Self(if reverse { add } else { remove }))
     }
 
-    /// Known draws of b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s·unit}.
+    /// Known draws of b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the charges of their participations.
     #[staticmethod]
-    #[pyo3(signature = (iterations, min_separation, record_probability, records, unit, *, warm))]
+    #[pyo3(signature = (charges, min_separation, record_probability, records, *, warm))]
     fn revealed(
-        iterations: usize,
+        charges: Vec<f64>,
         min_separation: usize,
         record_probability: f64,
         records: u32,
-        unit: f64,
         warm: bool,
     ) -> PyResult<Self> {
-        let law = Renewal::of_users(min_separation, record_probability, records, warm, vec![1.0; iterations]);
-        law.and_then(|law| Revealed::new(&law, unit)).map(Self::of).map_err(raise)
+        let law = Renewal::of_users(min_separation, record_probability, records, warm, charges);
+        law.and_then(|law| Revealed::new(&law)).map(Self::of).map_err(raise)
     }
 
     #[staticmethod]

@@ -100,6 +100,13 @@ impl Columns {
     fn gap(&self) -> f64 {
         self.0.crossings().gap(self.0.min_separation())
     }
+
+    /// ‖c_i‖² + Γ_i for each column: participations at least b apart charge ‖Cx‖² with no less.
+    #[getter]
+    fn charges(&self) -> Vec<f64> {
+        let crossings = self.0.crossings();
+        crossings.squares.iter().zip(&crossings.crossings).map(|(square, shared)| square + shared).collect()
+    }
 }
 
 /// What a run of shards leaves: for each shard and table (log capitals, Σ V, Σ V²).
@@ -272,8 +279,10 @@ impl Sampled {
         curve: Option<&ComposedCurve>,
     ) -> PyResult<(f64, f64, f64)> {
         let parts = self.parts(parameter, stretch)?;
-        let limits = caps_of(&parts, comparison(direction)?, epsilon, curve.map(|curve| &*curve.0));
-        Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts)))
+        let curve = curve.map(|curve| &*curve.0);
+        let limits = caps_of(&parts, comparison(direction)?, epsilon, curve);
+        let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
+        Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts) + read))
     }
 
     #[pyo3(signature = (direction, parameter, stretch, tables, *, edges, key, first, count, threads, time_limit, curve = None))]

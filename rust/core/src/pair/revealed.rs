@@ -2,14 +2,21 @@
 //!
 //! If everything but the contributions of the sensitive user is given, who was drawn and when included, the run is a Gaussian
 //! mechanism whose sensitivity depends on the draws x. By joint convexity of the hockey stick, and with draws of the same law in both
-//! data sets, `δ(ε) ≤ E_x G_{‖Cx‖}(e^ε)`. With columns that do not meet, ‖Cx‖² = Σ_i x_i²‖c_i‖² is at most `S·max ‖c_i‖²`,
-//! S = Σ_i x_i², and G grows with its sensitivity: only the law of S matters.
+//! data sets, `δ(ε) ≤ E_x G_{‖Cx‖}(e^ε)`, and G grows with its sensitivity.
+//!
+//! **Charges.** ‖Cx‖² = Σ_i x_i²‖c_i‖² + 2Σ_{i<j} x_i x_j ⟨c_i, c_j⟩ ≤ Σ_i x_i² q_i, q_i = ‖c_i‖² + Γ_i, Γ_i the most that column i
+//! shares with the others of a pattern ([`crate::participation::separated`]): 2x_i x_j ≤ x_i² + x_j² charges each cross term to both
+//! of its members. Columns that do not meet share nothing, and then this is an equality.
 //!
 //! **Shared records.** A record whose other users are waiting cannot be drawn, so a user that is available joins with a probability of
 //! at most p, whatever happened before, and given that it joins with a number of records that is stochastically at most that of
 //! all k. Couple it with the renewal process of a user alone that is available at once (a cold start): by induction the m-th
 //! participation of the latter comes no later, since its first chance comes no later and its hazard is no smaller, and takes no
-//! fewer records. So S is stochastically at most the S of that process, from whatever state the shared one starts.
+//! fewer records. With q̄_i = max_{j ≥ i} q_j, which never rises, an earlier participation is charged no less: Σ x_i² q_i is
+//! stochastically at most the S = Σ x_i² q̄_i of that process, from whatever state the shared one starts. (For a Toeplitz matrix with
+//! columns that do not meet q̄ = q: a later column is a shorter part of the same one.)
+//!
+//! **Grid.** The law of S is computed on multiples of max q̄/G, each q̄_i rounded up; where all charges are the same G = 1 is exact.
 
 use crate::error::{Error, Result};
 use crate::pair::{Profile, ProfilePoint};
@@ -21,32 +28,47 @@ pub const MOST_WORK: f64 = 5e8;
 /// Probabilities that sum to less are moved to the largest S.
 const NEGLIGIBLE: f64 = 1e-300;
 
-/// `Σ_s Pr[S = s] G_{unit·√s}`: the profile of both directions.
+/// The grid has at most so many points to a charge, and S so many values, each a Gaussian mechanism of its own.
+const FINEST: usize = 256;
+const MOST_VALUES: usize = 4096;
+
+/// `Σ_s Pr[S = s] G_{√s}`: the profile of both directions.
 ///
-/// * Guarantee: an upper bound on the hockey stick for every ε where the draws have this law or one that is stochastically
-///   smaller; exact if the draws are released and all columns have the same norm.
+/// * Guarantee: an upper bound on the hockey stick for every ε where participations come no earlier than in this law, and no more
+///   often. Exact if the draws are released and the charges are those of the mechanism itself and all the same; where they differ each
+///   is rounded up to the grid.
 /// * Precision: about (n + 20)·10⁻¹⁶ relative to Pr[L > ε].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Revealed {
-    /// Pr[S = s] and unit·√s, by increasing s.
+    /// Pr[S = s] and √s, by increasing s.
     terms: Vec<(f64, f64)>,
     relative_error: f64,
 }
 
 impl Revealed {
-    /// For a law of participations and a sensitivity of `unit` for S = 1, in units of σ.
+    /// For a law of participations whose `squares` are the charges q_i, in units of σ².
     ///
     /// # Errors
-    /// [`Error::Domain`] for a unit that is not positive and finite, and for laws with too many values of S to go through.
-    pub fn new(law: &Renewal, unit: f64) -> Result<Self> {
-        if !(unit > 0.0 && unit.is_finite()) {
-            return Err(Error::Domain { name: "unit", value: unit, allowed: "a positive finite number" });
+    /// [`Error::Domain`] for charges that are all 0, and for laws with too many values of S to go through.
+    pub fn new(law: &Renewal) -> Result<Self> {
+        let charges = envelope(&law.squares);
+        let largest = charges[0];
+        if largest <= 0.0 {
+            return Err(Error::Domain {
+                name: "squared column norm",
+                value: largest,
+                allowed: "positive for some round",
+            });
         }
-        let weights = squares(law)?;
-        let mut terms = Vec::with_capacity(weights.len());
+        let points = grid(law, &charges);
+        #[allow(clippy::cast_precision_loss)] // at most `FINEST`
+        let spacing = largest / points as f64 * (1.0 + 8.0 * UNIT_ROUNDOFF);
+        let cells: Vec<usize> = charges.iter().map(|charge| cell(charge / largest, points)).collect();
+        let weights = sums(law, &cells)?;
+        let mut terms = Vec::new();
         for (s, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             #[allow(clippy::cast_precision_loss)] // a count
-            terms.push((*weight, unit * (s as f64).sqrt()));
+            terms.push((*weight, (spacing * s as f64).sqrt()));
         }
         #[allow(clippy::cast_precision_loss)] // counts
         let steps = law.iterations() as f64 + terms.len() as f64;
@@ -54,12 +76,53 @@ impl Revealed {
     }
 }
 
-/// Pr[S = s] for s = 0, 1, …, going through the rounds.
-fn squares(law: &Renewal) -> Result<Vec<f64>> {
+/// q̄_i = max_{j ≥ i} q_j.
+fn envelope(charges: &[f64]) -> Vec<f64> {
+    let mut out = charges.to_vec();
+    for i in (0..out.len().saturating_sub(1)).rev() {
+        out[i] = out[i].max(out[i + 1]);
+    }
+    out
+}
+
+/// G: 1 where all charges are the same, otherwise as many points as the work and the number of values of S allow.
+#[allow(clippy::float_cmp)] // charges that are the same are so to the last bit
+fn grid(law: &Renewal, charges: &[f64]) -> usize {
+    if charges.iter().all(|charge| *charge == charges[0]) {
+        return 1;
+    }
+    let mut points = FINEST;
+    while points > 1 && (most(law, points) > MOST_VALUES || work(law, points) > MOST_WORK) {
+        points /= 2;
+    }
+    points
+}
+
+/// A share of the largest charge in whole points, rounded up.
+fn cell(share: f64, points: usize) -> usize {
+    #[allow(clippy::cast_precision_loss)] // at most `FINEST`
+    let exact = share * points as f64 * (1.0 + 8.0 * UNIT_ROUNDOFF);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and `points`
+    (exact.ceil() as usize).min(points)
+}
+
+/// The largest S on a grid of so many points to the largest charge.
+fn most(law: &Renewal, points: usize) -> usize {
+    law.counts.len() * law.counts.len() * points * law.most_participations()
+}
+
+/// The additions that the law of S takes.
+#[allow(clippy::cast_precision_loss)] // compared only
+fn work(law: &Renewal, points: usize) -> f64 {
+    law.iterations() as f64 * (most(law, points) + 1) as f64 * law.counts.len() as f64
+}
+
+/// Pr[S = s] for s = 0, 1, …, S = Σ_i x_i² cells_i, going through the rounds. No cell is larger than the first.
+fn sums(law: &Renewal, cells: &[usize]) -> Result<Vec<f64>> {
     let (n, b, k) = (law.iterations(), law.min_separation, law.counts.len());
-    let size = k * k * law.most_participations() + 1;
-    #[allow(clippy::cast_precision_loss)] // compared only
-    if n as f64 * size as f64 * k as f64 > MOST_WORK {
+    let size = most(law, cells[0]) + 1;
+    if work(law, cells[0]) > MOST_WORK {
+        #[allow(clippy::cast_precision_loss)] // reported only
         let value = n as f64;
         return Err(Error::Domain {
             name: "iterations",
@@ -75,22 +138,22 @@ fn squares(law: &Renewal) -> Result<Vec<f64>> {
         let place = if start < n { &mut open[start % (b + 1)][0] } else { &mut done[0] };
         *place += log.exp();
     }
-    let mut reached = 0;
     for i in 0..n {
-        let now = std::mem::replace(&mut open[i % (b + 1)], vec![0.0; 0]);
+        let mut now = std::mem::take(&mut open[i % (b + 1)]);
+        // Whoever is available in round i took part ⌈i/b⌉ times at most.
+        let reached = most(law, cells[0]).min(k * k * cells[0] * i.div_ceil(b));
         for (target, weight, shift) in std::iter::once((i + law.waiting(), stay, 0))
-            .chain(law.counts.iter().enumerate().map(|(j, count)| (i + b, join * count, (j + 1) * (j + 1))))
+            .chain(law.counts.iter().enumerate().map(|(j, count)| (i + b, join * count, (j + 1) * (j + 1) * cells[i])))
         {
             // The ring's slot of this round is free for round i + b + 1 only; it is put back below.
             let into = if target < n { &mut open[target % (b + 1)] } else { &mut done };
-            for (s, probability) in now[..=reached].iter().enumerate() {
-                into[s + shift] += probability * weight;
+            // Sums beyond the largest possible one have no probability.
+            for (probability, sum) in now[..=reached].iter().zip(&mut into[shift..]) {
+                *sum += probability * weight;
             }
         }
-        reached = (reached + k * k).min(size - 1 - k * k);
-        let mut cleared = now;
-        cleared.fill(0.0);
-        open[i % (b + 1)] = cleared;
+        now.fill(0.0);
+        open[i % (b + 1)] = now;
     }
     let mut tail = 0.0;
     let mut last = done.len() - 1;
@@ -160,7 +223,7 @@ mod tests {
             (3, 8, 0.2, 2, true),
         ] {
             let law = Renewal::of_users(b, p, k, warm, vec![1.0; n]).unwrap();
-            let found = squares(&law).unwrap();
+            let found = sums(&law, &vec![1; n]).unwrap();
             let mut expected = vec![0.0; found.len()];
             for (start, log) in law.log_start().into_iter().enumerate() {
                 enumerated(&law, start, 0, log.exp(), &mut expected);
