@@ -12,9 +12,10 @@ import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from oracle import gaussian_delta
+from sampled_tools import estimated, lower_toeplitz
 from scipy.special import log_ndtr, logsumexp  # type: ignore[import-untyped]
 from scipy.stats import binom
-from test_losses import Patterns, exact_delta, log_ratio, renewal_patterns, toeplitz
+from test_losses import Patterns, exact_delta, log_ratio, renewal_patterns
 
 from pyaccount import _core
 from pyaccount.errors import DomainError, NumericsError
@@ -24,7 +25,7 @@ from pyaccount.execute.sampling import verify as verifying
 from pyaccount.execute.sampling.others import IGNORED_SHARE, NODES, Others, others
 from pyaccount.execute.sampling.pilot import Betting, Claim, plain, proposed
 from pyaccount.execute.sampling.profile import draw
-from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler
+from pyaccount.execute.sampling.shards import Proposal, Sampler
 from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Rounds, gaussian, reversed_rounds, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 
@@ -206,7 +207,7 @@ def mechanism_of(name: str) -> tuple[SampledMechanism, Patterns, Array]:
     return (
         SampledMechanism(core, ("remove", "add"), n, 100.0, p),
         renewal_patterns(n, b, p, warm=warm),
-        toeplitz(column, n),
+        lower_toeplitz(column, n),
     )
 
 
@@ -239,24 +240,7 @@ def sampled_mean(
     cap, generator, rounding = mechanism.bounds(direction, parameter, stretch, epsilon, curve)
     assert 0.0 <= generator < 1e-9
     assert 0.0 < rounding < 1e-9
-    shards, _ = mechanism.simulate(
-        direction,
-        parameter,
-        stretch,
-        [(epsilon, cap, [])],
-        edges=None,
-        key=(5, 1, 0, 0),
-        first=0,
-        count=200,
-        threads=0,
-        time_limit=None,
-        curve=curve,
-    )
-    sums, squares = np.array([(value, square) for ((_, value, square),) in shards]).T
-    assert np.all(squares <= cap * sums * (1.0 + 1e-9))
-    count = len(shards) * SHARD
-    mean = sums.sum() / count
-    return mean, math.sqrt((squares.sum() / count - mean * mean) / count)
+    return estimated(mechanism, direction, parameter, stretch, epsilon, cap, 200, curve)[:2]
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.5])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from sampled_tools import estimated, lower_toeplitz, renewal_law
 from scipy.special import log_ndtr, logsumexp, ndtr  # type: ignore[import-untyped]
 
 import pyaccount
@@ -23,13 +23,6 @@ Patterns = tuple[Array, Array]
 PEER = json.loads((Path(__file__).parent / "golden" / "jax_privacy.json").read_text(encoding="utf-8"))
 
 
-def toeplitz(coefficients: Array, size: int) -> Array:
-    matrix = np.zeros((size, size))
-    for lag, c in enumerate(coefficients[:size]):
-        matrix += np.diag(np.full(size - lag, c), -lag)
-    return matrix
-
-
 def square_root(bands: int) -> Array:
     """The banded square root with columns of norm 1."""
     lags = np.arange(1, bands)
@@ -38,26 +31,8 @@ def square_root(bands: int) -> Array:
 
 
 def renewal_patterns(n: int, b: int, p: float, *, warm: bool) -> Patterns:
-    """Every participation pattern of b-min-sep sampling, by following the sampler round by round."""
-    norm = 1.0 + (b - 1) * p
-    starts = [1.0 / norm] + [p / norm] * (b - 1) if warm else [1.0]
-    rows, weights = [], []
-    for x in product((0, 1), repeat=n):
-        total = 0.0
-        for start, weight in enumerate(starts):
-            available, chance = start, weight
-            for i, taken in enumerate(x):
-                if i < available:
-                    chance *= 1 - taken
-                elif taken:
-                    chance *= p
-                    available = i + b
-                else:
-                    chance *= 1 - p
-            total += chance
-        if total > 0.0:
-            rows.append(x)
-            weights.append(total)
+    """Every participation pattern of b-min-sep sampling."""
+    rows, weights = zip(*renewal_law(n, b, p, warm=warm).items(), strict=True)
     return np.array(rows, dtype=float), np.array(weights)
 
 
@@ -118,7 +93,7 @@ def test_b_min_sep_is_the_sum_over_all_patterns(
     assert patterns[1].sum() == pytest.approx(1.0, abs=1e-12)
     rng = np.random.default_rng(n + b)
     for column in (square_root(bands), rng.uniform(0.1, 1.0, bands)):
-        matrix = toeplitz(column, n) / sigma
+        matrix = lower_toeplitz(column, n) / sigma
         y = draws(patterns, matrix, seed=bands)
         found = _core.Sampled.renewal(column / sigma, n, b, p, warm).log_densities(y)
         check(found, log_ratio(patterns, matrix, y), log_ratio(patterns, matrix, -y), 1e-10)
@@ -140,7 +115,7 @@ def bins_of(patterns: Patterns, matrix: Array) -> _core.Sampled:
 def test_balls_in_bins_is_the_sum_over_all_bins(n: int, bins: int, bands: int, sigma: float) -> None:
     patterns = bin_patterns(n, bins)
     dense = np.tril(np.random.default_rng(bins).uniform(0.0, 1.0, (n, n)))
-    for matrix in (toeplitz(square_root(bands), n) / sigma, dense / sigma):
+    for matrix in (lower_toeplitz(square_root(bands), n) / sigma, dense / sigma):
         y = draws(patterns, matrix, seed=n)
         found = bins_of(patterns, matrix).log_densities(mode_products(patterns, matrix, y))
         check(found, log_ratio(patterns, matrix, y), log_ratio(patterns, matrix, -y), 1e-10)
@@ -246,7 +221,7 @@ def test_agreement_with_jax_privacy(case: dict[str, Any]) -> None:
     sigma, n = case["noise_multiplier"], case["iterations"]
     y = np.array(case["y"]) / sigma
     if case["sampler"] == "balls_in_bins":
-        matrix = toeplitz(np.array(case["coefficients"]), n)
+        matrix = lower_toeplitz(np.array(case["coefficients"]), n)
         patterns = bin_patterns(n, case["bins"])
         products = mode_products(patterns, matrix / sigma, y)
         found = bins_of(patterns, matrix / sigma).log_densities(products)
@@ -285,7 +260,7 @@ def test_separation_of_one_is_a_product_of_poisson_rounds(p: float, *, warm: boo
 @pytest.mark.parametrize(("n", "bins", "bands"), [(24, 6, 6), (25, 6, 3), (13, 5, 1), (40, 12, 9), (5, 8, 4)])
 def test_warm_certain_sampling_is_balls_in_bins(n: int, bins: int, bands: int) -> None:
     column = square_root(bands) / 0.9
-    patterns, matrix = bin_patterns(n, bins), toeplitz(column, n)
+    patterns, matrix = bin_patterns(n, bins), lower_toeplitz(column, n)
     y = draws(patterns, matrix, seed=3)
     renewal = np.array(_core.Sampled.renewal(column, n, bins, 1.0, True).log_densities(y))
     in_bins = np.array(bins_of(patterns, matrix).log_densities(mode_products(patterns, matrix, y)))
@@ -321,7 +296,7 @@ def test_documents_scale_the_coefficients_by_the_noise(
     mechanism = pyaccount.compile(tmp_path / "document.yaml").reductions[0].sampled()
     assert set(mechanism.directions) == ({"replace"} if adjacency == "replace-one" else {"remove", "add"})
     patterns = renewal_patterns(n, b, p, warm=start == "warm")
-    matrix = toeplitz(np.array([1.0, 0.5, 0.25]), n) / sigma
+    matrix = lower_toeplitz(np.array([1.0, 0.5, 0.25]), n) / sigma
     y = draws(patterns, matrix, seed=1)
     check(mechanism.core.log_densities(y), log_ratio(patterns, matrix, y), log_ratio(patterns, matrix, -y), 1e-10)
 
@@ -355,7 +330,7 @@ def long_bands() -> _core.Sampled:
 
 
 def some_bins() -> _core.Sampled:
-    return bins_of(bin_patterns(30, 11), toeplitz(square_root(6), 30) / 0.9)
+    return bins_of(bin_patterns(30, 11), lower_toeplitz(square_root(6), 30) / 0.9)
 
 
 #: Mechanism, its own parameter, and another one.
@@ -441,16 +416,16 @@ def test_streams_never_change(name: str, direction: str) -> None:
 TINY: dict[str, tuple[Patterns, Array, tuple[int, int, float, bool] | None]] = {
     "two rounds": (
         renewal_patterns(2, 2, 0.3, warm=False),
-        toeplitz(np.array([0.9, 0.5]), 2),
+        lower_toeplitz(np.array([0.9, 0.5]), 2),
         (2, 2, 0.3, False),
     ),
     "three rounds": (
         renewal_patterns(3, 2, 0.2, warm=True),
-        toeplitz(np.array([1.2, 0.4]), 3),
+        lower_toeplitz(np.array([1.2, 0.4]), 3),
         (3, 2, 0.2, True),
     ),
-    "two bins": (bin_patterns(2, 2), toeplitz(np.array([1.0, 0.6]), 2), None),
-    "two uneven bins": (bin_patterns(3, 2), toeplitz(np.array([0.8, 0.3, 0.2]), 3), None),
+    "two bins": (bin_patterns(2, 2), lower_toeplitz(np.array([1.0, 0.6]), 2), None),
+    "two uneven bins": (bin_patterns(3, 2), lower_toeplitz(np.array([0.8, 0.3, 0.2]), 3), None),
 }
 #: Direction, stretch, and how the parameter departs from the sampler's own (p times it; the bins' exponent).
 PROPOSALS = [
@@ -514,7 +489,7 @@ def exact_delta(patterns: Patterns, matrix: Array, direction: str, epsilon: floa
 
 
 def test_the_quadrature_is_right_for_one_gaussian() -> None:
-    matrix = toeplitz(np.array([0.7, 0.4]), 2)
+    matrix = lower_toeplitz(np.array([0.7, 0.4]), 2)
     patterns = (np.array([[1.0, 0.0]]), np.array([1.0]))
     mu, epsilon = float(np.linalg.norm(matrix[:, 0])), 0.4
     for direction, shift in (("remove", mu), ("add", mu), ("replace", 2.0 * mu)):
@@ -544,23 +519,7 @@ def test_values_have_the_mean_they_should(name: str, proposal: tuple[str, float,
     cap, generator, rounding = mechanism.bounds(direction, parameter, stretch, epsilon)
     assert 0.0 <= generator < 1e-9
     assert 0.0 <= rounding < 1e-9
-    shards, _ = mechanism.simulate(
-        direction,
-        parameter,
-        stretch,
-        [(epsilon, cap, [])],
-        edges=None,
-        key=(9, 1, 0, 0),
-        first=0,
-        count=200,
-        threads=2,
-        time_limit=None,
-    )
-    sums, squares = np.array([(value, square) for ((_, value, square),) in shards]).T
-    assert np.all(squares <= cap * sums * (1.0 + 1e-9))
-    count = len(shards) * _core.SHARD_SIZE
-    mean, square = sums.sum() / count, squares.sum() / count
-    error = np.sqrt((square - mean * mean) / count)
+    mean, error, _ = estimated(mechanism, direction, parameter, stretch, epsilon, cap, 200)
     expected = exact_delta(patterns, matrix, direction, epsilon)
     assert abs(mean - expected) <= 5.0 * error
     assert error < 0.1 * expected

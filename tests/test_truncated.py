@@ -9,39 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sampled_tools import Array, estimated, lower_toeplitz
+from sampled_tools import Array, Law, bin_law, estimated, lower_toeplitz, renewal_law
 from scipy.special import logsumexp  # type: ignore[import-untyped]
 from scipy.stats import chi2
 
 from pyaccount import _core
-
-#: Participation patterns with their probabilities.
-Law = dict[tuple[int, ...], float]
-
-
-def renewal_law(n: int, b: int, p: float, *, warm: bool) -> Law:
-    """b-min-sep sampling of one record, by going through the rounds."""
-    total = 1.0 + (b - 1) * p
-    starts = [1.0 / total] + [p / total] * (b - 1) if warm else [1.0]
-    law: Law = {}
-    for x in product((0, 1), repeat=n):
-        for start, chance in enumerate(starts):
-            available, probability = start, chance
-            for i, taken in enumerate(x):
-                if i < available:
-                    probability *= 1 - taken
-                elif taken:
-                    probability *= p
-                    available = i + b
-                else:
-                    probability *= 1 - p
-            if probability > 0.0:
-                law[x] = law.get(x, 0.0) + probability
-    return law
-
-
-def bin_law(n: int, bins: int) -> Law:
-    return {tuple(int(i % bins == t) for i in range(n)): 1.0 / bins for t in range(bins)}
 
 
 @lru_cache(maxsize=64)
