@@ -213,5 +213,5 @@ def test_participations_are_those_of_the_rounds_so_far() -> None:
 def test_long_names_leave_room_for_what_was_cut() -> None:
     accountant = Accountant({**document({"kind": "none"}), "name": "x" * 200})
     accountant.step(5)
-    assert accountant.document()["name"].endswith(f"x, first 5 of {N} rounds")
+    assert accountant.document()["name"].endswith(f"x, first 5 of {N} rounds, fixed beforehand")
     assert len(accountant.document()["name"]) == 200

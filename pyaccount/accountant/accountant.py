@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import operator
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from pyaccount.accountant import state as saved
-from pyaccount.accountant.horizon import Horizon
-from pyaccount.accountant.ledger import Ledger, arguments_of, head_of, reread
-from pyaccount.accountant.planned import Planned, document_of, planned
+from pyaccount.accountant.arguments import arguments_of, count_of, inside
+from pyaccount.accountant.horizon import Horizon, Horizons
+from pyaccount.accountant.ledger import Ledger, head_of, reread
+from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned
 from pyaccount.document import Document, load, sha256_of
-from pyaccount.document.ranges import DELTA, EPSILON, ITERATIONS
-from pyaccount.errors import CertificateError, DocumentError, DomainError, PlanExceededError, StateError
+from pyaccount.document.ranges import DELTA, EPSILON
+from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
-    from pyaccount.document.ranges import Range
 
     Source = str | os.PathLike[str] | Mapping[str, Any] | Document
 
@@ -75,35 +73,19 @@ class Accountant:
         self._steps = 0
         self._spent: dict[tuple[object, ...], float] = {}
         self._certificate: tuple[object, Certificate] | None = None
-        self._horizons: dict[tuple[object, ...], Horizon] = {}
+        self._horizons = Horizons(self._holds)
 
     @classmethod
     def from_certificate(cls, certificate: Certificate, *, threads: int = 0) -> Accountant:
         """An accountant for the run that a certificate is about, the blank filled as it says; its guarantee is the budget.
 
-        Raises `CertificateError` if the claim does not hold or the certificate contradicts itself. Files that the document
-        names are looked for in the working directory.
+        The certificate is taken at its word; `pyaccount verify` recomputes one. Raises `CertificateError` if the claim does not
+        hold or the certificate contradicts itself. Files that the document names are looked for in the working directory.
         """
-        from pyaccount.certificate.certificate import resolved  # noqa: PLC0415
-        from pyaccount.gate.check import check  # noqa: PLC0415
-
-        verdict = check([certificate], policy=None, limits={})
-        if not verdict.passes:
-            raise CertificateError(f"no accountant can be made of this certificate: {verdict.to_text()}")
-        document = resolved(certificate.data, load(certificate.data.document))
-        if document.blank == ("privacy", "delta"):
-            document = document.with_value(document.blank, certificate.delta)
-        if document.blank == ("privacy", "epsilon"):
-            document = document.with_value(document.blank, certificate.epsilon)
-        sampling = certificate.data.evidence.sampling
-        if sampling is not None and document.accounting.seed is None:
-            section = document.to_mapping().get("accounting", {}) | {"seed": sampling.seed}
-            document = document.with_value(("accounting",), section)
-        accountant = cls(document, threads=threads)
+        accountant = cls(document_of_certificate(certificate), threads=threads)
         if certificate.data.guarantee.kind != "confidence":
             # The certificate itself says that the whole run keeps the budget.
-            horizon = accountant._horizon((accountant._epsilon, accountant._delta))
-            horizon.within = horizon.beyond - 1
+            accountant._horizons.know(accountant._planned, accountant._target(None), accountant._delta)
         return accountant
 
     @property
@@ -135,7 +117,7 @@ class Accountant:
         Raises `PlanExceededError` beyond the planned length, `DocumentError` for rounds that have no bound, `DomainError` for a
         count below 1; then nothing is counted. A budget that is exceeded does not stop counting: ask `would_exceed` before.
         """
-        number = _count(count)
+        number = count_of(count)
         if self._ledger is not None:
             self._ledger = self._ledger.plus(number, arguments_of(round))
         elif round:
@@ -162,9 +144,9 @@ class Accountant:
         Raises as `pyaccount.certify`, and `DomainError` before the first round.
         """
         self._something()
-        key = self._key()
-        if self._certificate is None or self._certificate[0] != key:
-            self._certificate = (key, self._certify(self._now()))
+        if not self._made():
+            self._certificate = (self._key(), self._certify(self._now()))
+        assert self._certificate is not None
         return self._certificate[1]
 
     def epsilon_spent(self, delta: float | None = None) -> float:
@@ -174,16 +156,16 @@ class Accountant:
         minutes, and what is told holds with the probability that its certificate states, `would_exceed` being the cheaper
         question. Raises as `pyaccount.certify`, and `DomainError`.
         """
-        at = self._delta if delta is None else _inside("delta", delta, DELTA)
+        at = self._delta if delta is None else inside("delta", delta, DELTA)
         if self._steps == 0:
             return 0.0
+        if at == self._delta and (self._made() or (self._plan is not None and self._plan.sampled)):
+            # Two samples of one question would give two numbers.
+            return self.certificate().epsilon
         key = (self._key(), at)
         if key not in self._spent:
-            if self._certificate is not None and self._certificate[0] == key[0] and at == self._delta:
-                self._spent[key] = self._certificate[1].epsilon
-            else:
-                document = self._now().with_value(("privacy", "delta"), at)
-                self._spent[key] = self._certify(_without_profile(document)).epsilon
+            document = self._now().with_value(("privacy", "delta"), at)
+            self._spent[key] = self._certify(_without_profile(document)).epsilon
         return self._spent[key]
 
     def would_exceed(
@@ -199,8 +181,8 @@ class Accountant:
         nothing else: to test one length after the other until a test passes would not be what the guarantee is about.
         Raises `DomainError` without a budget; otherwise as `certify`.
         """
-        number = _count(steps)
-        target = (self._target(epsilon), self._delta if delta is None else _inside("delta", delta, DELTA))
+        number = count_of(steps)
+        target = (self._target(epsilon), self._delta if delta is None else inside("delta", delta, DELTA))
         horizon, length = self._ask(number, target, round)
         return horizon.within < length
 
@@ -210,7 +192,7 @@ class Accountant:
         An open ledger without a bound on the length is searched up to 10⁹ rounds. Takes a certificate for each doubling
         of the answer and each halving after. Raises as `would_exceed`.
         """
-        target = (self._target(epsilon), self._delta if delta is None else _inside("delta", delta, DELTA))
+        target = (self._target(epsilon), self._delta if delta is None else inside("delta", delta, DELTA))
         horizon, length = self._ask(1, target, round, find=True)
         return max(0, horizon.within - (length - 1))
 
@@ -294,57 +276,15 @@ class Accountant:
         self, number: int, target: tuple[float, float], round: Mapping[str, Any], *, find: bool = False
     ) -> tuple[Horizon, int]:
         """What is known of the length after `number` more rounds, as the budget and the kind of rounds have it."""
-        if self._ledger is not None:
-            return self._ask_ledger(number, target, round, find=find)
-        if round:
-            raise TypeError(f"the rounds of a planned run are described in its document, not by {', '.join(round)}")
-        plan, horizon, length = self._planned, self._horizon(target), self._steps + number
-
-        def certified(rounds: int) -> bool:
-            return self._holds(plan.prefix(rounds), target)
-
-        horizon.ask(plan.length, certified)
-        if plan.sampled:
-            horizon.beyond = min(horizon.beyond, horizon.within + 1)
-        elif horizon.within < length < horizon.beyond or find:
-            horizon.find(certified)
-        return horizon, length
-
-    def _ask_ledger(
-        self, number: int, target: tuple[float, float], round: Mapping[str, Any], *, find: bool
-    ) -> tuple[Horizon, int]:
-        ledger = self._open
-        if not round and ledger.last is None:
-            raise DomainError(
-                "which rounds? The ledger is empty, so there are none like the last: say noise_multiplier …"
-            )
-        arguments = arguments_of(round) if round else ledger.last[0] if ledger.last is not None else {}
-        after = ledger.plus(number, arguments)
-        # Rounds of one kind in a row are one question: how long the last phase may be, after the ones before it.
-        length = after.phases[-1]["training"]["iterations"]
-        rest = copy.deepcopy(after.phases[-1])
-
-        def certified(rounds: int) -> bool:
-            last = {**rest, "training": {**rest["training"], "iterations": rounds}}
-            longer = Ledger(ledger.head, (*after.phases[:-1], last))
-            return self._holds(load(longer.mapping()), target)
-
-        rest["training"].pop("iterations")
-        question = (*target, json.dumps([after.phases[:-1], rest], sort_keys=True))
-        horizon = self._horizons.setdefault(question, Horizon(beyond=int(ITERATIONS.maximum) + 1))
-        if find:
-            horizon.find(certified)
-        elif horizon.within < length < horizon.beyond:
-            horizon.ask(length, certified)
-            # Loops ask about one round more each time: the answer about the next doubling answers many.
-            ahead = min(2 * length, horizon.beyond - 1)
-            horizon.ask(ahead, certified)
-            if horizon.within < ahead:
-                horizon.find(certified)
-        return horizon, length
-
-    def _horizon(self, target: tuple[float | None, float]) -> Horizon:
-        return self._horizons.setdefault(target, Horizon(beyond=self._planned.length + 1))
+        if self._ledger is None:
+            if round:
+                raise TypeError(f"the rounds of a planned run are described in its document, not by {', '.join(round)}")
+            length = self._steps + number
+            return self._horizons.of_plan(self._planned, length, target, find=find), length
+        if not round and not self._ledger.phases:
+            raise DomainError("which rounds? The ledger is empty, so there are none like the last: noise_multiplier=…")
+        after = self._ledger.plus(number, arguments_of(round) if round else None)
+        return self._horizons.of_ledger(after, target, find=find), after.last_length
 
     def _holds(self, document: Document, target: tuple[float, float]) -> bool:
         """Whether (ε, δ) is certified for a document."""
@@ -359,6 +299,10 @@ class Accountant:
         """What was released, as far as its document tells."""
         return self.covered_steps if self._ledger is None else json.dumps(self._ledger.phases, sort_keys=True)
 
+    def _made(self) -> bool:
+        """Whether the certificate at hand is that of now."""
+        return self._certificate is not None and self._certificate[0] == self._key()
+
     def _certify(self, document: Document) -> Certificate:
         from pyaccount import certify  # noqa: PLC0415 - imports the core
 
@@ -369,7 +313,7 @@ class Accountant:
             raise DomainError("nothing was released yet: there is no document of no rounds")
 
     def _target(self, epsilon: float | None) -> float:
-        target = self._epsilon if epsilon is None else _inside("epsilon", epsilon, EPSILON)
+        target = self._epsilon if epsilon is None else inside("epsilon", epsilon, EPSILON)
         if target is None:
             raise DomainError("there is no budget: the ε of the document or ledger is blank, so say epsilon=…")
         return target
@@ -378,21 +322,3 @@ class Accountant:
 def _without_profile(document: Document) -> Document:
     """The document without points of the profile, which cost time and are not asked for."""
     return document.with_value(("accounting",), document.to_mapping().get("accounting", {}) | {"profile": []})
-
-
-def _count(count: SupportsIndex) -> int:
-    if isinstance(count, bool):
-        raise DomainError(f"a number of rounds is a whole number, not {count}")
-    try:
-        number = operator.index(count)
-    except TypeError as error:
-        raise DomainError(f"a number of rounds is a whole number, not {count!r}") from error
-    if number < 1:
-        raise DomainError(f"a number of rounds is at least 1, not {number}")
-    return number
-
-
-def _inside(name: str, value: float, allowed: Range) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value not in allowed:
-        raise DomainError(f"{name} = {value!r} is outside its domain: {allowed.describe()}")
-    return float(value)

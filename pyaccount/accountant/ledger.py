@@ -51,6 +51,16 @@ class Ledger:
         """The rounds written down."""
         return sum(phase["training"]["iterations"] for phase in self.phases)
 
+    @property
+    def last_length(self) -> int:
+        """How many rounds the last phase has."""
+        return int(self.phases[-1]["training"]["iterations"])
+
+    def lasting(self, rounds: int) -> Ledger:
+        """The ledger with so many rounds in its last phase."""
+        last = self.phases[-1]
+        return Ledger(self.head, (*self.phases[:-1], {**last, "training": {**last["training"], "iterations": rounds}}))
+
     def plus(self, count: int, arguments: Mapping[str, Any] | None = None) -> Ledger:
         """The ledger with `count` more rounds of the kind that `arguments` describe, or like the last ones.
 
@@ -117,17 +127,6 @@ def body_of(document: Document) -> dict[str, Any]:
     compile_document(document)
     written = document.to_mapping()
     return _kind_of({key: written[key] for key in ("training", "sampler", "noise") if key in written})
-
-
-def arguments_of(round: Mapping[str, Any]) -> dict[str, Any]:
-    """What a round is: Poisson sampling where a rate is given, no sampling otherwise."""
-    allowed = ("noise_multiplier", "sampling_probability", "expected_batch_size", "dataset_size", "sampler", "noise")
-    unknown = [key for key in round if key not in allowed]
-    if unknown or "noise_multiplier" not in round:
-        wrong = f"no {', '.join(unknown)}" if unknown else "a noise_multiplier"
-        raise TypeError(f"a round of an open ledger has {wrong}; it is described by {', '.join(allowed)}")
-    rated = any(round.get(key) is not None for key in ("sampling_probability", "expected_batch_size"))
-    return {"sampler": "poisson" if rated else "none", **round}
 
 
 def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:

@@ -28,17 +28,19 @@ from pyaccount.document import (
     Identity,
     UserBMinSep,
     bins,
+    load,
     separation,
 )
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.ranges import NAME_LENGTH
-from pyaccount.errors import DocumentError
+from pyaccount.errors import CertificateError, DocumentError
 from pyaccount.plan import compile_document
 from pyaccount.plan.common import number, whole
 from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
+    from pyaccount.certificate import Certificate
     from pyaccount.document import Body
 
 #: What a few roundings of σ·‖c‖ may have added; the noise of a cut BLT is moved by this to the safe side.
@@ -70,7 +72,8 @@ class Planned:
         mapping["privacy"]["epsilon"] = "solve"
         if covered == self.length:
             return mapping
-        suffix = f", first {covered} of {self.length} rounds"
+        # The sentence of a certificate names the document, and so says what else must be true of these rounds.
+        suffix = f", first {covered} of {self.length} rounds, fixed beforehand"
         mapping["name"] = mapping["name"][: int(NAME_LENGTH.maximum) - len(suffix)] + suffix
         kept: list[dict[str, Any]] = []
         left = covered
@@ -104,9 +107,28 @@ def planned(document: Document) -> Planned:
     plan = compile_document(document)
     if plan.sampled and document.accounting.seed is None:
         # A test on samples that is repeated with other seeds until it passes proves nothing: one document, one seed.
-        document = document.with_value(("accounting",), _seeded(document))
+        document = document.with_value(("accounting",), _seeded(document, int(document.sha256[:16], 16)))
     length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
     return Planned(document, length, plan.sampled)
+
+
+def document_of_certificate(certificate: Certificate) -> Document:
+    """The document of a certificate with every blank filled: what was certified is the claim. Raises `CertificateError`."""
+    from pyaccount.certificate.certificate import resolved  # noqa: PLC0415
+    from pyaccount.gate.check import check  # noqa: PLC0415
+
+    verdict = check([certificate], policy=None, limits={})
+    if not verdict.passes:
+        raise CertificateError(f"no accountant can be made of this certificate: {verdict.to_text()}")
+    document = resolved(certificate.data, load(certificate.data.document))
+    if document.blank == ("privacy", "delta"):
+        document = document.with_value(document.blank, certificate.delta)
+    if document.blank == ("privacy", "epsilon"):
+        document = document.with_value(document.blank, certificate.epsilon)
+    sampling = certificate.data.evidence.sampling
+    if sampling is not None and document.accounting.seed is None:
+        document = document.with_value(("accounting",), _seeded(document, sampling.seed))
+    return document
 
 
 def document_of(mapping: dict[str, Any], file: str | None) -> Document:
@@ -116,10 +138,10 @@ def document_of(mapping: dict[str, Any], file: str | None) -> Document:
     return Document(root, file, problems)
 
 
-def _seeded(document: Document) -> dict[str, Any]:
-    """The accounting section with a seed that follows from the document alone."""
+def _seeded(document: Document, seed: int) -> dict[str, Any]:
+    """The accounting section with a seed."""
     section: dict[str, Any] = document.to_mapping().get("accounting", {})
-    return section | {"seed": int(document.sha256[:16], 16)}
+    return section | {"seed": seed}
 
 
 def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:
