@@ -391,6 +391,17 @@ def test_what_a_sampled_prefix_has_spent(counted: list[Any]) -> None:
     assert 0 < spent < float(oracle.gaussian_epsilon(math.sqrt(2 * float(column @ column)) / 2, 0.05))
 
 
+def test_the_first_round_of_a_sampled_plan_is_one_mixture() -> None:
+    """A warm start draws a record in round 1 at the participation rate r: (1−r)N(0) + rN(c₀) against N(0)."""
+    delta, rate, first = 0.01, 1 / (2 + 1 / 0.2), 1 / np.linalg.norm([1, 0.5, 0.375])
+    plan = Accountant({**SAMPLED, "privacy": {**SAMPLED["privacy"], "delta": delta}})
+    plan.step()
+    guarantee = plan.certificate().data.guarantee
+    assert guarantee.kind == "confidence"
+    exact = math.log1p(rate * math.expm1(float(oracle.gaussian_epsilon(first / 2, delta / rate))))
+    assert guarantee.epsilon_lower <= exact <= guarantee.epsilon <= 1.1 * exact
+
+
 # The horizon.
 
 

@@ -102,8 +102,8 @@ class Accountant:
     def covered_steps(self) -> int:
         """How many rounds the document and the certificate of now are about: `steps`, or more.
 
-        More where the rounds so far have no document of their own (balls in bins before every bin had its turn; a matrix from a
-        file): then a longer part of the planned run bounds them.
+        More where the rounds so far have no document of their own (before every bin, or every random part, had its turn; a
+        matrix from a file): then a longer part of the planned run bounds them.
         """
         return self._steps if self._plan is None else self._plan.covers(self._steps)
 

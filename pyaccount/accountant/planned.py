@@ -5,9 +5,9 @@ triangular, so these rows depend on the leading t × t block of C alone, and the
 the matrix is built and normalised for n rounds and then cut, never built or normalised anew for t. A part of the document
 that says something about all n rounds (bands that are also a separation, bins, the most participations) is written out first.
 
-Not every prefix has a document. Balls in bins are described from the first complete turn of the bins on, and a matrix from a file
-has the size of the whole run. Then the shortest prefix that has one stands for the shorter ones: what is released earlier is a
-function of what is released by then, so its guarantee bounds theirs (post-processing).
+Not every prefix has a document. Bins, and parts drawn at random, are described from their first complete turn on, and a
+matrix from a file has the size of the whole run. Then the shortest prefix that has one stands for the shorter ones: what is
+released earlier is a function of what is released by then, so its guarantee bounds theirs (post-processing).
 """
 
 from __future__ import annotations
@@ -153,7 +153,11 @@ def _expressible(body: Body, rounds: int) -> int:
     """The least number of rounds of one run, at least `rounds`, that a document can describe."""
     if isinstance(body.matrix, Dense):
         return whole(body.training.iterations)
-    return max(rounds, bins(body)) if isinstance(body.sampler, BallsInBins) else rounds
+    if isinstance(body.sampler, BallsInBins):
+        return max(rounds, bins(body))
+    if isinstance(body.sampler, CyclicPoisson) and body.sampler.phase == "random":
+        return max(rounds, separation(body) or 1)
+    return rounds
 
 
 def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kept: list[dict[str, Any]]) -> int:
