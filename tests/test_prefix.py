@@ -219,3 +219,12 @@ def test_long_names_leave_room_for_what_was_cut() -> None:
     accountant.step(5)
     assert accountant.document()["name"].endswith(f"x, first 5 of {N} rounds, fixed beforehand")
     assert len(accountant.document()["name"]) == 200
+
+
+def test_random_parts_without_a_turn_are_refused_before_anything_runs() -> None:
+    sampler = {"kind": "cyclic-poisson", "partitions": N + 1, "phase": "random"}
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.compile(document(sampler, sampling_probability=0.1))
+    (problem,) = caught.value.problems
+    assert (problem.slug, problem.path_text, problem.value) == ("contradiction", "sampler.partitions", N + 1)
+    pyaccount.compile(document({**sampler, "partitions": N}, sampling_probability=0.1))
