@@ -264,6 +264,8 @@ def test_other_samplers_and_laplace_noise(ledger: Accountant) -> None:
     [
         ({"noise_multiplier": 0}, "noise.multiplier", "out-of-range"),
         ({"noise_multiplier": None}, "noise.multiplier", "wrong-type"),
+        ({"noise_multiplier": True}, "noise.multiplier", "wrong-type"),
+        ({"noise_multiplier": np.array([1.0, 2.0])}, "noise.multiplier", "wrong-type"),
         ({"noise_multiplier": "solve"}, "noise.multiplier", "unfilled-blank"),
         ({"noise_multiplier": 1, "sampling_probability": 1.5}, "training.sampling_probability", "out-of-range"),
         ({"noise_multiplier": 1, "sampler": "posson", "sampling_probability": 0.1}, "sampler.kind", "unknown-kind"),
@@ -278,7 +280,7 @@ def test_other_samplers_and_laplace_noise(ledger: Accountant) -> None:
 def test_rounds_without_a_document_are_refused_and_not_counted(
     ledger: Accountant, round: dict[str, Any], path: str, slug: str
 ) -> None:
-    ledger.step(**ROUND)
+    ledger.step(noise_multiplier=1)
     with pytest.raises(DocumentError) as caught:
         ledger.step(**round)
     assert (path, slug) in {(p.path_text, p.slug) for p in caught.value.problems}

@@ -7,6 +7,7 @@ with as many iterations, and different ones are phases. Everything else is a pro
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,8 +44,8 @@ class Ledger:
 
     head: dict[str, Any]
     phases: tuple[dict[str, Any], ...] = ()
-    #: The arguments of the last rounds that were described, and the body they made: loops describe the same ones again.
-    last: tuple[dict[str, Any], dict[str, Any]] | None = field(default=None, compare=False)
+    #: What the last rounds that were described said, and the body they made: loops describe the same ones again.
+    last: tuple[str, dict[str, Any]] | None = field(default=None, compare=False)
 
     @property
     def steps(self) -> int:
@@ -66,13 +67,14 @@ class Ledger:
 
         Equal neighbours become one phase. Raises `DocumentError` for rounds that no document describes, or that have no bound.
         """
+        said = "" if arguments is None else json.dumps(arguments, default=_plain, sort_keys=True)
         if arguments is None:
             body, last = _kind_of(self.phases[-1]), self.last
-        elif self.last is not None and self.last[0] == arguments:
+        elif self.last is not None and self.last[0] == said:
             body, last = self.last[1], self.last
         else:
             body = self._body(arguments)
-            last = (copy.deepcopy(dict(arguments)), body)
+            last = (said, body)
         phases = list(self.phases)
         before = 0
         if phases and _kind_of(phases[-1]) == body:
@@ -142,6 +144,10 @@ def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
         if {**read, "training": {**read["training"], "iterations": rounds.bodies[0].training.iterations}} != phase:
             raise StateError(f"{source}: document.phases[{index}]: this is not how a ledger writes its rounds")
     return Ledger(head, tuple(copy.deepcopy(phases)))
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else repr(value)
 
 
 def _kind_of(phase: Mapping[str, Any]) -> dict[str, Any]:
