@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyaccount.accountant import Accountant
     from pyaccount.certificate import Certificate, Interval, Profile
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.comparison import Comparison
@@ -23,14 +24,17 @@ if TYPE_CHECKING:
         LimitError,
         MissingExtraError,
         NumericsError,
+        PlanExceededError,
         Problem,
         PyaccountError,
+        StateError,
     )
     from pyaccount.gate.verdict import Verdict
     from pyaccount.gate.verification import Verification
     from pyaccount.plan import Plan
 
 __all__ = [
+    "Accountant",
     "AmplificationCertificate",
     "Certificate",
     "CertificateError",
@@ -43,9 +47,11 @@ __all__ = [
     "MissingExtraError",
     "NumericsError",
     "Plan",
+    "PlanExceededError",
     "Problem",
     "Profile",
     "PyaccountError",
+    "StateError",
     "Verdict",
     "Verification",
     "amplify",
@@ -61,6 +67,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 
 #: Where each public name lives; modules load when a name is first used, so that importing pyaccount costs nothing.
 _HOMES = {
+    "Accountant": "pyaccount.accountant",
     "AmplificationCertificate": "pyaccount.certificate.amplification",
     "Certificate": "pyaccount.certificate",
     "Comparison": "pyaccount.certificate.comparison",
@@ -78,8 +85,10 @@ _HOMES = {
             "LimitError",
             "MissingExtraError",
             "NumericsError",
+            "PlanExceededError",
             "Problem",
             "PyaccountError",
+            "StateError",
         ],
         "pyaccount.errors",
     ),

@@ -32,6 +32,7 @@ SLUGS: dict[str, str] = {
     "matrix-file": "The matrix's file cannot be read, or holds no valid matrix.",
     "merge-key": "The YAML merge key `<<` is not part of the document language.",
     "missing-key": "A required key is absent.",
+    "no-equivalent": "What another library describes has no document that means exactly the same, or a document nothing there.",
     "no-valid-bound": "No bound is known to hold for this combination of sampler, adjacency and sizes.",
     "non-string-key": "A key of a mapping is not text.",
     "not-a-file": "The path leads to a folder, a pipe or a device, not to a regular file.",
@@ -44,6 +45,7 @@ SLUGS: dict[str, str] = {
     "several-documents": "The file holds more than one YAML document.",
     "syntax-error": "The text is not valid YAML.",
     "target-infeasible": "No value of the blank meets the target, or every value does.",
+    "unfilled-blank": "A value that must be known here is still to be solved or chosen.",
     "unknown-key": "The key is not part of the document language at this place.",
     "unknown-kind": "No sampler, matrix or noise of this kind exists.",
     "unknown-value": "The word is not among the allowed ones.",
@@ -162,6 +164,18 @@ class DomainError(PyaccountError, ValueError):
 
 class CertificateError(PyaccountError, ValueError):
     """A certificate cannot be read, or does not say what it should."""
+
+    exit_code = 2
+
+
+class PlanExceededError(PyaccountError):
+    """A round beyond the end of the planned run, for which nothing was certified."""
+
+    exit_code = 1
+
+
+class StateError(PyaccountError, ValueError):
+    """The saved state of an accountant cannot be read, or belongs to another one."""
 
     exit_code = 2
 

@@ -73,6 +73,13 @@ def verification_schema() -> dict[str, Any]:
     return _data(Verification, "verification", "verification")
 
 
+def state_schema() -> dict[str, Any]:
+    """The schema of what an accountant saves, format version 1."""
+    from pyaccount.accountant.state import AccountantState  # noqa: PLC0415
+
+    return _written(AccountantState, "accountant-state", "accountant state")
+
+
 def _data(shape: type[object], name: str, title: str) -> dict[str, Any]:
     """The schema of a dataclass; every field is always written."""
     from pydantic import TypeAdapter  # noqa: PLC0415
@@ -98,6 +105,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "policy": policy_schema,
     "verdict": verdict_schema,
     "verification": verification_schema,
+    "accountant-state": state_schema,
 }
 
 

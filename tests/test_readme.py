@@ -42,6 +42,21 @@ def test_python_snippets_run(snippet: str, monkeypatch: pytest.MonkeyPatch) -> N
     exec(compile(snippet, "README.md", "exec"), {})  # the README's own code
 
 
+PAGES = [
+    pytest.param(snippet, id=f"{page.stem}-{number}")
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    for number, snippet in enumerate(
+        re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    )
+]
+
+
+@pytest.mark.parametrize("snippet", PAGES)
+def test_python_snippets_of_the_pages_run(snippet: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(snippet, "docs", "exec"), {})  # the pages' own code
+
+
 def test_the_first_screen_names_both_commands() -> None:
     for command in ("make demo", "make test"):
         assert command in README

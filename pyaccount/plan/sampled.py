@@ -419,6 +419,13 @@ def _refuse(document: Document, body: Body) -> None:
                 allowed="a banded matrix, or the sampler b-min-sep or balls-in-bins",
             )
         )
+    parts, rounds = separation(body) or 1, body.training.iterations
+    if isinstance(body.sampler, CyclicPoisson) and rounds != "solve" and parts > rounds:
+        message = f"there are {parts} random parts, but only {rounds} iterations: some parts never have a turn"
+        field = "partitions" if body.sampler.partitions is not None else "kind"
+        problems.append(
+            document.problem("contradiction", body.at("sampler", field), message, allowed=f"at most {rounds} parts")
+        )
     blank = document.blank
     if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
         problems.append(

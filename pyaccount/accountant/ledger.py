@@ -1,0 +1,161 @@
+"""An open ledger: rounds written down one after the other, without a plan for the whole.
+
+Only samplers whose rounds are independent of one another can be written down so: then any number of equal rounds is a body
+with as many iterations, and different ones are phases. Everything else is a property of the whole run and needs its document.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyaccount.document import VERSION, Deterministic, Document, load
+from pyaccount.document.ranges import ITERATIONS, NAME_LENGTH, PHASES
+from pyaccount.errors import DocumentError, Problem, StateError
+from pyaccount.plan import compile_document
+from pyaccount.plan.plan import ROUND_BY_ROUND
+
+#: Says in the certificate's sentence what an open ledger cannot know: that nobody chose parameters by looking at outputs.
+PREMISE = ", rounds fixed beforehand"
+
+#: What stands where a body is needed to read the rest of a document.
+_ANY_BODY = {"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"multiplier": 1}}
+
+
+def head_of(name: str, privacy: Mapping[str, Any]) -> dict[str, Any]:
+    """The head of a ledger's documents: version, name and what is protected. Raises `DocumentError`."""
+    most = int(NAME_LENGTH.maximum)
+    if isinstance(name, str) and not name.endswith(PREMISE):
+        name = name[: most - len(PREMISE)] + PREMISE if name else name
+    document = load({"pyaccount": VERSION, "name": name, "privacy": dict(privacy), **_ANY_BODY})
+    if document.blank is not None and document.blank != ("privacy", "epsilon"):
+        message = "an accountant cannot leave this blank"
+        raise DocumentError([document.problem("unfilled-blank", document.blank, message, allowed="a value")])
+    written = document.to_mapping()
+    return {key: written[key] for key in ("pyaccount", "name", "privacy")}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Phases so far. A ledger never changes; `plus` makes another one."""
+
+    head: dict[str, Any]
+    phases: tuple[dict[str, Any], ...] = ()
+    #: What the last rounds that were described said, and the body they made: loops describe the same ones again.
+    last: tuple[str, dict[str, Any]] | None = field(default=None, compare=False)
+
+    @property
+    def steps(self) -> int:
+        """The rounds written down."""
+        return sum(phase["training"]["iterations"] for phase in self.phases)
+
+    @property
+    def last_length(self) -> int:
+        """How many rounds the last phase has."""
+        return int(self.phases[-1]["training"]["iterations"])
+
+    def lasting(self, rounds: int) -> Ledger:
+        """The ledger with so many rounds in its last phase."""
+        last = self.phases[-1]
+        return Ledger(self.head, (*self.phases[:-1], {**last, "training": {**last["training"], "iterations": rounds}}))
+
+    def plus(self, count: int, arguments: Mapping[str, Any] | None = None) -> Ledger:
+        """The ledger with `count` more rounds of the kind that `arguments` describe, or like the last ones.
+
+        Equal neighbours become one phase. Raises `DocumentError` for rounds that no document describes, or that have no bound.
+        """
+        said = "" if arguments is None else json.dumps(arguments, default=_plain, sort_keys=True)
+        if arguments is None:
+            body, last = _kind_of(self.phases[-1]), self.last
+        elif self.last is not None and self.last[0] == said:
+            body, last = self.last[1], self.last
+        else:
+            body = self._body(arguments)
+            last = (said, body)
+        phases = list(self.phases)
+        before = 0
+        if phases and _kind_of(phases[-1]) == body:
+            before = phases.pop()["training"]["iterations"]
+        _within(before + count, ITERATIONS, ("training", "iterations"), "rounds of one kind in a row")
+        phases.append({**body, "training": {**body["training"], "iterations": before + count}})
+        _within(len(phases), PHASES, ("phases",), "kinds of rounds one after the other")
+        return Ledger(self.head, tuple(phases), last)
+
+    def mapping(self, **privacy: float | str) -> dict[str, Any]:
+        """The document of what was released: phases, with these values under `privacy`."""
+        mapping = copy.deepcopy(self.head)
+        mapping["privacy"] |= privacy
+        phases = copy.deepcopy(list(self.phases))
+        return mapping | (phases[0] if len(phases) == 1 else {"phases": phases})
+
+    def record(self) -> dict[str, Any]:
+        """The ledger as it is saved: the phases as a list however many there are."""
+        return copy.deepcopy(self.head) | {"phases": copy.deepcopy(list(self.phases))}
+
+    def _body(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of one round, without its number of iterations."""
+        stated = dict(arguments)
+        sampler, kind = stated.pop("sampler", None), stated.pop("noise", None)
+        noise = {"multiplier": stated.pop("noise_multiplier", None)}
+        training = {key: value for key, value in stated.items() if value is not None}
+        mapping = {
+            **self.head,
+            "training": {**training, "iterations": 1},
+            "sampler": {"kind": sampler} if isinstance(sampler, str) else sampler,
+            "noise": noise if kind is None else {"kind": kind, **noise},
+        }
+        return body_of(load(mapping))
+
+
+def body_of(document: Document) -> dict[str, Any]:
+    """The body of a document of one round, without its number of iterations. Raises `DocumentError` if rounds depend."""
+    (body,) = document.bodies
+    if document.blank not in (None, ("privacy", "epsilon")):
+        message = "what was released has no blanks"
+        raise DocumentError([document.problem("unfilled-blank", document.blank, message, allowed="a value")])
+    if body.sampler.kind not in (*ROUND_BY_ROUND, "none"):
+        message = (
+            f"under {body.sampler.kind} sampling the rounds of a run depend on one another, so they cannot be added one by one: "
+            "describe the planned run in a document and give that to the accountant"
+        )
+        allowed = ", ".join((*ROUND_BY_ROUND, "none"))
+        raise DocumentError([document.problem("no-valid-bound", ("sampler", "kind"), message, allowed=allowed)])
+    if isinstance(body.sampler, Deterministic) and body.sampler.model_fields_set != {"kind"}:
+        message = "how often a record takes part is a property of the whole run, which takes a document; here it is every round"
+        raise DocumentError([document.problem("no-valid-bound", ("sampler",), message, allowed="none without limits")])
+    compile_document(document)
+    written = document.to_mapping()
+    return _kind_of({key: written[key] for key in ("training", "sampler", "noise") if key in written})
+
+
+def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
+    """The ledger of saved phases, each validated anew. Raises `StateError`."""
+    if not isinstance(phases, list) or not all(isinstance(phase, dict) for phase in phases):
+        raise StateError(f"{source}: document.phases: a list of phases is expected")
+    for index, phase in enumerate(phases):
+        try:
+            rounds = load({**head, **phase})
+            read = body_of(rounds)
+        except DocumentError as error:
+            raise StateError(f"{source}: document.phases[{index}]: {error}") from error
+        if {**read, "training": {**read["training"], "iterations": rounds.bodies[0].training.iterations}} != phase:
+            raise StateError(f"{source}: document.phases[{index}]: this is not how a ledger writes its rounds")
+    return Ledger(head, tuple(copy.deepcopy(phases)))
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else repr(value)
+
+
+def _kind_of(phase: Mapping[str, Any]) -> dict[str, Any]:
+    training = {key: value for key, value in phase["training"].items() if key != "iterations"}
+    return {**phase, "training": training}
+
+
+def _within(value: int, allowed: Any, path: tuple[str, ...], what: str) -> None:
+    if value not in allowed:
+        message = f"{what}: must be {allowed.describe()}"
+        raise DocumentError([Problem("out-of-range", message, path, value=value, allowed=allowed.describe())])

@@ -1,0 +1,223 @@
+"""The first rounds of a planned run, as a document.
+
+What is released after t of n rounds is the run's own mechanism, cut short: the noise of its first t rows. C is lower
+triangular, so these rows depend on the leading t × t block of C alone, and the document of the first t rounds has *that* block:
+the matrix is built and normalised for n rounds and then cut, never built or normalised anew for t. A part of the document
+that says something about all n rounds (bands that are also a separation, bins, the most participations) is written out first.
+
+Not every prefix has a document. Bins, and parts drawn at random, are described from their first complete turn on, and a
+matrix from a file has the size of the whole run. Then the shortest prefix that has one stands for the shorter ones: what is
+released earlier is a function of what is released by then, so its guarantee bounds theirs (post-processing).
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.document import (
+    BLT,
+    BallsInBins,
+    BandedInverse,
+    BMinSep,
+    CyclicPoisson,
+    Dense,
+    Deterministic,
+    Document,
+    Identity,
+    UserBMinSep,
+    bins,
+    load,
+    separation,
+)
+from pyaccount.document.foreign import from_value
+from pyaccount.document.nodes import Place, Table
+from pyaccount.document.ranges import NAME_LENGTH
+from pyaccount.errors import CertificateError, DocumentError
+from pyaccount.plan import compile_document
+from pyaccount.plan.common import number, whole
+from pyaccount.plan.strategy import strategy
+
+if TYPE_CHECKING:
+    from pyaccount.certificate import Certificate
+    from pyaccount.document import Body
+
+#: What a few roundings of σ·‖c‖ may have added; the noise of a cut BLT is moved by this to the safe side.
+_ROUNDING = 1e-15
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A run whose noise is known. `length` is how many rounds it has; `sampled` whether certifying draws samples."""
+
+    document: Document
+    length: int
+    sampled: bool
+
+    def covers(self, steps: int) -> int:
+        """The length of the shortest prefix that has a document and contains the first `steps` rounds."""
+        done = 0
+        for body in self.document.bodies:
+            runs, rest = divmod(steps - done, whole(body.training.iterations))
+            if runs < body.count:
+                return done + runs * whole(body.training.iterations) + (_expressible(body, rest) if rest else 0)
+            done += body.count * whole(body.training.iterations)
+        return done
+
+    def mapping(self, steps: int) -> dict[str, Any]:
+        """The document of the first `covers(steps)` rounds, ε blank. Takes 1 ≤ steps ≤ length."""
+        covered = self.covers(steps)
+        mapping = copy.deepcopy(self.document.to_mapping())
+        mapping["privacy"]["epsilon"] = "solve"
+        if covered == self.length:
+            return mapping
+        # The sentence of a certificate names the document, and so says what else must be true of these rounds.
+        suffix = f", first {covered} of {self.length} rounds, fixed beforehand"
+        mapping["name"] = mapping["name"][: int(NAME_LENGTH.maximum) - len(suffix)] + suffix
+        kept: list[dict[str, Any]] = []
+        left = covered
+        for body in self.document.bodies:
+            stated = mapping["phases"][body.path[1]] if body.path else _body_of(mapping)
+            left -= _keep(self.document, body, stated, left, kept)
+            if left == 0:
+                break
+        for key in _body_of(mapping):
+            del mapping[key]
+        mapping.pop("phases", None)
+        if len(kept) == 1 and "name" not in kept[0]:
+            return mapping | kept[0]
+        return mapping | {"phases": kept}
+
+    def prefix(self, steps: int) -> Document:
+        """`mapping(steps)`, read; files are looked for where those of the planned document are."""
+        return document_of(self.mapping(steps), self.document.file)
+
+
+def planned(document: Document) -> Planned:
+    """The plan of a document whose only blank is ε, if any. Raises `DocumentError` for others, and for what has no bound."""
+    blank = document.blank
+    unknown = [path for path in (blank, *document.choices) if path is not None and path != ("privacy", "epsilon")]
+    if unknown:
+        message = (
+            "an accountant needs a run without blanks: certify the document first, then Accountant.from_certificate(…) takes "
+            "what was found"
+        )
+        raise DocumentError([document.problem("unfilled-blank", path, message, allowed="a value") for path in unknown])
+    plan = compile_document(document)
+    if plan.sampled and document.accounting.seed is None:
+        # A test on samples that is repeated with other seeds until it passes proves nothing: one document, one seed.
+        document = document.with_value(("accounting",), _seeded(document, int(document.sha256[:16], 16)))
+    length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
+    return Planned(document, length, plan.sampled)
+
+
+def document_of_certificate(certificate: Certificate) -> Document:
+    """The document of a certificate with every blank filled: what was certified is the claim. Raises `CertificateError`."""
+    from pyaccount.certificate.certificate import resolved  # noqa: PLC0415
+    from pyaccount.gate.check import check  # noqa: PLC0415
+
+    verdict = check([certificate], policy=None, limits={})
+    if not verdict.passes:
+        raise CertificateError(f"no accountant can be made of this certificate: {verdict.to_text()}")
+    document = resolved(certificate.data, load(certificate.data.document))
+    if document.blank == ("privacy", "delta"):
+        document = document.with_value(document.blank, certificate.delta)
+    if document.blank == ("privacy", "epsilon"):
+        document = document.with_value(document.blank, certificate.epsilon)
+    sampling = certificate.data.evidence.sampling
+    if sampling is not None and document.accounting.seed is None:
+        document = document.with_value(("accounting",), _seeded(document, sampling.seed))
+    return document
+
+
+def document_of(mapping: dict[str, Any], file: str | None) -> Document:
+    """The document of a mapping that stands for a file: `matrix.file` is looked for beside it."""
+    root, problems = from_value(mapping, Place(file))
+    assert isinstance(root, Table)
+    return Document(root, file, problems)
+
+
+def _seeded(document: Document, seed: int) -> dict[str, Any]:
+    """The accounting section with a seed."""
+    section: dict[str, Any] = document.to_mapping().get("accounting", {})
+    return section | {"seed": seed}
+
+
+def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:
+    """What a document with one body says about it."""
+    return {key: mapping[key] for key in ("training", "sampler", "matrix", "noise", "count") if key in mapping}
+
+
+def _expressible(body: Body, rounds: int) -> int:
+    """The least number of rounds of one run, at least `rounds`, that a document can describe."""
+    if isinstance(body.matrix, Dense):
+        return whole(body.training.iterations)
+    if isinstance(body.sampler, BallsInBins):
+        return max(rounds, bins(body))
+    if isinstance(body.sampler, CyclicPoisson) and body.sampler.phase == "random":
+        return max(rounds, separation(body) or 1)
+    return rounds
+
+
+def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kept: list[dict[str, Any]]) -> int:
+    """Add what a body has among the next `left` rounds: whole runs, then part of one. Gives how many rounds that is."""
+    iterations = whole(body.training.iterations)
+    runs, rest = divmod(left, iterations)
+    if runs >= body.count:
+        kept.append(stated)
+        return body.count * iterations
+    if runs:
+        kept.append({**{key: value for key, value in stated.items() if key != "count"}, "count": runs})
+    if rest:
+        kept.append(_cut(document, body, stated, rest))
+    return left
+
+
+def _cut(document: Document, body: Body, stated: dict[str, Any], rounds: int) -> dict[str, Any]:
+    """The first rounds of one run of a body."""
+    cut = copy.deepcopy({key: value for key, value in stated.items() if key not in ("count", "matrix")})
+    cut["training"]["iterations"] = rounds
+    sampler = body.sampler
+    if isinstance(sampler, BMinSep | UserBMinSep):
+        cut["sampler"]["min_separation"] = separation(body)
+    elif isinstance(sampler, CyclicPoisson):
+        cut["sampler"]["partitions"] = separation(body)
+    elif isinstance(sampler, BallsInBins):
+        cut["sampler"]["bins"] = bins(body)
+    elif isinstance(sampler, Deterministic) and sampler.max_participations is not None:
+        cut["sampler"]["max_participations"] = min(sampler.max_participations, rounds)
+    if not isinstance(body.matrix, Identity):
+        cut |= _leading_block(document, body, cut["noise"], rounds)
+    return cut
+
+
+def _leading_block(document: Document, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
+    """The sections `matrix` and `noise` of the leading block of the whole run's matrix."""
+    built = strategy(document, body)
+    assert built.coefficients is not None  # a dense matrix is never cut
+    if isinstance(body.matrix, BLT):
+        # With ‖c‖ the column norm over the whole run, (C/‖c‖)⁻¹σZ = C⁻¹(σ‖c‖)Z; a BLT has c_0 = 1 before it is normalised.
+        assert built.buffers is not None
+        scales, decays = built.buffers
+        sigma, first = number(body.noise.multiplier), built.coefficients[0]
+        matrix = {"kind": "blt", "scales": list(scales), "decays": list(decays), "normalize": False}
+        return {"matrix": matrix, "noise": {**noise, "multiplier": sigma if first == 1.0 else _scaled(sigma, first)}}
+    if isinstance(body.matrix, BandedInverse):
+        from pyaccount.strategies import inverse_square_root  # noqa: PLC0415 - numpy
+
+        listed = body.matrix.inverse_coefficients
+        if listed is None:
+            assert body.matrix.bands is not None
+            listed = tuple(inverse_square_root(body.matrix.bands).tolist())
+        # The inverse of C/‖c‖ is ‖c‖·C⁻¹, and its first entry the inverse of that of C/‖c‖.
+        scale = 1.0 / (built.coefficients[0] * listed[0])
+        inverse = [entry * scale for entry in listed[:rounds]]
+        return {"matrix": {"kind": "banded-inverse", "inverse_coefficients": inverse, "normalize": False}}
+    if built.coefficients == (1.0,):
+        return {}
+    return {"matrix": {"kind": "toeplitz", "coefficients": list(built.coefficients[:rounds]), "normalize": False}}
+
+
+def _scaled(sigma: float, first: float) -> float:
+    return sigma / first * (1.0 - _ROUNDING)

@@ -1,0 +1,107 @@
+"""The saved state of an accountant: plain JSON data with a version, read as strictly as a certificate."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from pyaccount.certificate.model import Record
+from pyaccount.document import sha256_of
+from pyaccount.errors import StateError, path_text, shown
+
+#: Larger than the state of a document of the largest size.
+LARGEST_FILE = 1 << 26
+VERSION: Literal[1] = 1
+
+
+class AccountantState(Record):
+    """What an accountant knows: its document, and how many rounds were released."""
+
+    kind: Literal["accountant-state"]
+    version: Literal[1] = Field(description="The version of this format.")
+    mode: Literal["plan", "ledger"] = Field(
+        description="plan: document describes the whole planned run, of which the first steps are done. ledger: document "
+        "describes what was released, its phases in order; they may be none yet."
+    )
+    document: dict[str, Any] = Field(description="The mechanism document.")
+    document_sha256: str = Field(
+        description="The hash of the document's canonical JSON: sorted keys, no spaces, integral numbers as integers."
+    )
+    steps: int = Field(ge=0, description="The rounds released so far: optimizer steps, not micro-batches.")
+
+
+def state_of(mode: Literal["plan", "ledger"], document: dict[str, Any], steps: int) -> dict[str, Any]:
+    """The state as plain data."""
+    state = AccountantState(
+        kind="accountant-state",
+        version=VERSION,
+        mode=mode,
+        document=document,
+        document_sha256=sha256_of(document),
+        steps=steps,
+    )
+    return state.model_dump(mode="json")
+
+
+def checked(raw: object, source: str = "state") -> AccountantState:
+    """A state from plain data, its hash compared. Raises `StateError` with the place of what is wrong."""
+    if not isinstance(raw, Mapping):
+        raise StateError(f"{source}: not the state of an accountant: a mapping is expected, not {shown(raw)}")
+    if raw.get("kind") != "accountant-state":
+        raise StateError(f"{source}: kind: not the state of an accountant, but {shown(raw.get('kind'))}")
+    if type(raw.get("version")) is not int or raw["version"] != VERSION:
+        raise StateError(
+            f"{source}: version: this is {shown(raw.get('version'))}, and version {VERSION} is read here: another version of "
+            "pyaccount wrote it"
+        )
+    try:
+        state = AccountantState.model_validate(dict(raw), strict=True)
+        fingerprint = sha256_of(state.document)
+    except ValidationError as error:
+        found = [
+            f"{path_text(one['loc'])}: {one['msg']}" for one in error.errors(include_url=False, include_input=False)
+        ]
+        raise StateError("\n".join(f"{source}: {line}" for line in found[:20])) from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StateError(f"{source}: document: not plain JSON data: {error}") from error
+    if fingerprint != state.document_sha256:
+        raise StateError(
+            f"{source}: document_sha256: the document has the hash {fingerprint}: it or the hash was changed after it was "
+            "saved"
+        )
+    return state
+
+
+def read(path: str | os.PathLike[str]) -> AccountantState:
+    """The state in a file. Raises `StateError`."""
+    file = os.fsdecode(path)
+    try:
+        if Path(file).stat().st_size > LARGEST_FILE:
+            raise StateError(f"{file}: a state has at most {LARGEST_FILE:_} bytes")
+        text = Path(file).read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StateError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except ValueError as error:  # a null character in the name
+        raise StateError(f"{file!r}: cannot be read: {error}") from error
+    try:
+        raw = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise StateError(f"{file}: not the state of an accountant: not JSON: {error}") from error
+    return checked(raw, file)
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{shown(text)} is too large")
+    return value

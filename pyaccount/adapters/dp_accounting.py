@@ -1,0 +1,268 @@
+"""dp_accounting: event trees as documents, and documents as event trees.
+
+An event says what was run, and leaves open which data sets are neighbours: an accountant of dp_accounting is told, and so
+is `from_event`. Noise multipliers mean the same in both: relative to the norm of one record's contribution, so that
+under replacement two of them differ. What an accountant of dp_accounting makes of an event is another matter: for batches of a
+fixed size its figures are not upper bounds (docs/batches.md has the reason), and the certificate's ε is larger.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.adapters.reading import Body, document, no_equivalent, real, whole, wrong_type
+from pyaccount.document import (
+    Deterministic,
+    Document,
+    FixedSize,
+    Laplace,
+    Poisson,
+    WithReplacement,
+    batch_size,
+    load,
+    sampling_probability,
+    truncation,
+)
+from pyaccount.document.nodes import DEEPEST
+from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
+from pyaccount.errors import DocumentError, MissingExtraError, Path, shown
+from pyaccount.plan.deterministic import participations
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body as DocumentBody
+    from pyaccount.errors import Problem
+
+    Source = str | os.PathLike[str] | Mapping[str, Any] | Document
+
+_FROM_ZERO = Range(0, 1)
+_COUNT_FROM_ZERO = Range(0, COUNT.maximum)
+
+#: Events that no document means, each with the reason and what is near it.
+_REFUSED = {
+    "NonPrivateDpEvent": "a release without noise has no guarantee; leave it out only if nothing was released",
+    "UnsupportedDpEvent": "the event says itself that nothing is known of it",
+    "ZCDpEvent": "a zCDP guarantee does not say which mechanism was run; describe that one, such as GaussianDpEvent",
+    "EpsilonDeltaDpEvent": "an (ε, δ) guarantee does not say which mechanism was run; describe that one",
+    "DiscreteLaplaceDpEvent": "noise on integers is not analysed; LaplaceDpEvent is, for noise on real numbers",
+    "DiscreteGaussianDpEvent": "noise on integers is not analysed; GaussianDpEvent is, for noise on real numbers",
+    "SingleEpochTreeAggregationDpEvent": (
+        "tree aggregation has no document; noise correlated by a matrix has, without sampling or with b-min-sep, balls-in-bins "
+        "or cyclic-poisson"
+    ),
+    "MixtureOfGaussiansDpEvent": (
+        "a mixture does not say which sampler makes it: describe the sampler, such as PoissonSampledDpEvent with a group_size"
+    ),
+    "RepeatAndSelectDpEvent": "a choice among a random number of runs is not analysed; SelfComposedDpEvent releases all of them",
+    "RandomizedResponseDpEvent": "randomized response is not analysed; Gaussian and Laplace noise are",
+}
+_READ = (
+    "GaussianDpEvent, LaplaceDpEvent, SelfComposedDpEvent, ComposedDpEvent, PoissonSampledDpEvent, "
+    "SampledWithoutReplacementDpEvent, SampledWithReplacementDpEvent, TruncatedSubsampledGaussianDpEvent, NoOpDpEvent"
+)
+
+
+def from_event(  # noqa: PLR0913 - the head of the document that an event lacks
+    event: object,
+    *,
+    adjacency: str,
+    delta: float | str,
+    epsilon: float | str = "solve",
+    group_size: int = 1,
+    name: str = "dp_accounting",
+) -> dict[str, Any]:
+    """The document of an event tree: a phase for each part, in order.
+
+    Raises `DocumentError` with the path in the tree, such as `events[0].event.noise_multiplier`, for what has no document.
+    """
+    bodies = _bodies(event, (), 1)
+    if not bodies:
+        no_equivalent((), "the events release nothing: there is no document of no rounds", value=_kind(event))
+    return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
+
+
+def to_event(source: Source) -> Any:
+    """The event tree of a document: what is run; adjacency, ε and δ are for dp_accounting's accountants to be told.
+
+    Raises `DocumentError` for what has no event, `MissingExtraError` if dp_accounting is not installed.
+    """
+    try:
+        import dp_accounting  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
+    except ImportError as error:
+        message = "event trees are made by dp_accounting: install it with `pip install pyaccount[dp-accounting]`"
+        raise MissingExtraError(message) from error
+    described = load(source)
+    problems = [problem for body in described.bodies for problem in _without_event(described, body)]
+    if described.privacy.group_size != 1:
+        message = "events are about one record; an accountant of dp_accounting cannot be told of groups"
+        problems.append(described.problem("no-equivalent", ("privacy", "group_size"), message, allowed="1"))
+    if problems:
+        raise DocumentError(problems)
+    events = [_event(dp_accounting, body) for body in described.bodies]
+    return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
+
+
+def _kind(event: object) -> str:
+    return type(event).__name__
+
+
+def _bodies(event: object, path: Path, count: int) -> list[Body]:
+    """The bodies of `count` runs of an event."""
+    kind = _kind(event)
+    if len(path) > DEEPEST:
+        no_equivalent(path[:8], f"the tree has more than {DEEPEST} levels", value=kind)
+    if kind == "NoOpDpEvent" or count == 0:
+        return []
+    if kind == "SelfComposedDpEvent":
+        runs = whole(_field(event, "count", path), _COUNT_FROM_ZERO, (*path, "count"))
+        return _bodies(_field(event, "event", path), (*path, "event"), count * runs)
+    if kind == "ComposedDpEvent":
+        # In sequence, or side by side: the order does not matter for what is composed, so neither does that of the runs.
+        parts = enumerate(_parts(event, path))
+        return [body for i, part in parts for body in _bodies(part, (*path, "events", i), count)]
+    return _leaf(event, kind, path, count)
+
+
+def _leaf(event: object, kind: str, path: Path, count: int) -> list[Body]:
+    """The body of `count` runs of an event that releases something itself."""
+    if count not in ITERATIONS:
+        message = f"{count} runs are more than a document can describe"
+        no_equivalent(path, message, value=kind, allowed=ITERATIONS.describe())
+    if kind == "TruncatedSubsampledGaussianDpEvent":
+        return _truncated(event, path, count)
+    if kind in ("GaussianDpEvent", "LaplaceDpEvent"):
+        return [{"training": {"iterations": count}, "sampler": {"kind": "none"}, "noise": _noise(event, path)}]
+    if kind in ("PoissonSampledDpEvent", "SampledWithoutReplacementDpEvent", "SampledWithReplacementDpEvent"):
+        return _sampled(event, kind, path, count)
+    reason = _REFUSED.get(kind, f"no document describes this event; those that are read: {_READ}")
+    return no_equivalent(path, reason, value=kind)
+
+
+def _sampled(event: object, kind: str, path: Path, count: int) -> list[Body]:
+    """The body of a sampled event: one draw for one release."""
+    inner, place = _field(event, "event", path), (*path, "event")
+    while True:
+        if _kind(inner) == "SelfComposedDpEvent" and _field(inner, "count", place) == 1:
+            inner, place = _field(inner, "event", place), (*place, "event")
+        elif _kind(inner) == "ComposedDpEvent" and len(_parts(inner, place)) == 1:
+            inner, place = _parts(inner, place)[0], (*place, "events", 0)
+        else:
+            break
+    if _kind(inner) == "NoOpDpEvent":
+        return []
+    if _kind(inner) in ("SelfComposedDpEvent", "ComposedDpEvent"):
+        no_equivalent(
+            place,
+            "one draw is used for several releases, which do not compose like rounds with draws of their own; put the "
+            "composition outside (SelfComposedDpEvent of a sampled event) if every release has its own draw, or describe k "
+            "Gaussian releases from one draw as one with noise multiplier σ/√k",
+            value=_kind(inner),
+        )
+    if _kind(inner) == "LaplaceDpEvent":
+        no_equivalent(
+            place,
+            "sampling before Laplace noise has no document of rounds; one draw has a document of kind amplification",
+            value=_kind(inner),
+            allowed="GaussianDpEvent",
+        )
+    if _kind(inner) != "GaussianDpEvent":
+        reason = _REFUSED.get(_kind(inner), "only Gaussian noise is described below a sampler")
+        no_equivalent(place, reason, value=_kind(inner), allowed="GaussianDpEvent")
+    noise, training = _noise(inner, place), {"iterations": count}
+    if kind == "PoissonSampledDpEvent":
+        rate = real(_field(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
+        if rate == 0.0:
+            return []
+        return [{"training": training | {"sampling_probability": rate}, "sampler": {"kind": "poisson"}, "noise": noise}]
+    training |= {
+        "dataset_size": whole(_field(event, "source_dataset_size", path), DATASET_SIZE, (*path, "source_dataset_size")),
+        "expected_batch_size": whole(
+            _field(event, "sample_size", path),
+            DRAWS if kind == "SampledWithReplacementDpEvent" else LARGEST_BATCH,
+            (*path, "sample_size"),
+        ),
+    }
+    sampler = "with-replacement" if kind == "SampledWithReplacementDpEvent" else "fixed-size"
+    return [{"training": training, "sampler": {"kind": sampler}, "noise": noise}]
+
+
+def _truncated(event: object, path: Path, count: int) -> list[Body]:
+    rate = real(_field(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
+    if rate == 0.0:
+        return []
+    records = whole(_field(event, "dataset_size", path), DATASET_SIZE, (*path, "dataset_size"))
+    limit = whole(_field(event, "truncated_batch_size", path), LARGEST_BATCH, (*path, "truncated_batch_size"))
+    training = {"iterations": count, "sampling_probability": rate, "dataset_size": records}
+    return [{"training": training, "sampler": {"kind": "poisson", "truncate_to": limit}, "noise": _noise(event, path)}]
+
+
+def _noise(event: object, path: Path) -> dict[str, Any]:
+    multiplier = real(_field(event, "noise_multiplier", path), NOISE_MULTIPLIER, (*path, "noise_multiplier"))
+    laplace = _kind(event) == "LaplaceDpEvent"
+    return {"kind": "laplace", "multiplier": multiplier} if laplace else {"multiplier": multiplier}
+
+
+def _parts(event: object, path: Path) -> Sequence[object]:
+    events = _field(event, "events", path)
+    if isinstance(events, str | bytes) or not isinstance(events, Sequence):
+        wrong_type(
+            (*path, "events"), f"must be a list of events, not {shown(events)}", shown(events), "a list of events"
+        )
+    return events
+
+
+def _field(event: object, name: str, path: Path) -> Any:
+    try:
+        return getattr(event, name)
+    except AttributeError:
+        no_equivalent(path, f"this {_kind(event)} has no field {name}", value=_kind(event))
+
+
+_EVENTS = (Poisson, FixedSize, WithReplacement, Deterministic)
+
+
+def _without_event(described: Document, body: DocumentBody) -> list[Problem]:
+    """What of a body no event means."""
+    found = []
+    if body.matrix.kind != "identity":
+        message = "events describe independent rounds, and with a matrix they depend on one another"
+        found.append(described.problem("no-equivalent", body.at("matrix"), message, allowed="identity"))
+    if not isinstance(body.sampler, _EVENTS):
+        message = (
+            f"no event means {body.sampler.kind} sampling; poisson, fixed-size, with-replacement and none have one"
+        )
+        found.append(
+            described.problem(
+                "no-equivalent",
+                body.at("sampler", "kind"),
+                message,
+                allowed="poisson, fixed-size, with-replacement, none",
+            )
+        )
+    path = described.blank
+    if path is not None and path[0] != "privacy" and path[: len(body.path)] == body.path:
+        message = "an event has no blanks: certify the document first"
+        found.append(described.problem("unfilled-blank", path, message, allowed="a value"))
+    return found
+
+
+def _event(library: Any, body: DocumentBody) -> Any:
+    """The event of a body without problems."""
+    sigma, rounds = body.noise.multiplier, body.count * int(body.training.iterations)
+    one = library.LaplaceDpEvent(sigma) if isinstance(body.noise, Laplace) else library.GaussianDpEvent(sigma)
+    if isinstance(body.sampler, Deterministic):
+        # What a record can be told from are the rounds it takes part in.
+        rounds = body.count * participations(body)
+    elif isinstance(body.sampler, Poisson):
+        rate, limit = sampling_probability(body), truncation(body)
+        one = (
+            library.PoissonSampledDpEvent(rate, one)
+            if limit is None
+            else library.TruncatedSubsampledGaussianDpEvent(body.training.dataset_size, rate, limit, sigma)
+        )
+    else:
+        replaced = isinstance(body.sampler, WithReplacement)
+        sampled = library.SampledWithReplacementDpEvent if replaced else library.SampledWithoutReplacementDpEvent
+        one = sampled(body.training.dataset_size, batch_size(body), one)
+    return one if rounds == 1 else library.SelfComposedDpEvent(one, rounds)

@@ -1,0 +1,151 @@
+"""jax_privacy: batch-selection strategies and Toeplitz coefficients as sections of a document.
+
+A strategy object says how batches are formed; noise, clip norm and ε are elsewhere in jax_privacy, so what comes of it are the
+sections `training` and `sampler`, to which `privacy` and `noise` are added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyaccount.adapters.reading import no_equivalent, real, whole, wrong_type
+from pyaccount.document.ranges import (
+    BINS,
+    COEFFICIENT,
+    COEFFICIENTS,
+    DATASET_SIZE,
+    DRAWS,
+    ITERATIONS,
+    LARGEST_BATCH,
+    PARTITIONS,
+    PROBABILITY,
+    SEPARATION,
+)
+from pyaccount.errors import shown
+
+_READ = "CyclicPoissonSampling, BallsInBinsSampling, FixedBatchSampling, BMinSepSampling"
+
+
+def from_strategy(
+    strategy: object, *, adjacency: str, dataset_size: int | None = None, known_parts: bool = False
+) -> dict[str, dict[str, Any]]:
+    """The sections `training` and `sampler` of a batch-selection strategy.
+
+    `adjacency` is that of the document: a partition that depends on the number of records (PartitionType.EQUAL_SPLIT) does not go
+    with add-remove. `dataset_size` is `num_examples` of `batch_iterator`, needed for fixed and truncated batches. Cyclic Poisson
+    sampling from independent random parts is `phase: random`; `known_parts` analyses it as if the parts were known, which
+    is looser and needs no samples.
+
+    Raises `DocumentError` for strategies that no document means, with the field.
+    """
+    kind = type(strategy).__name__
+    if kind == "CyclicPoissonSampling":
+        return _cyclic(strategy, adjacency, dataset_size, known_parts=known_parts)
+    if kind == "BMinSepSampling":
+        start = "warm" if strategy.warm_start else "cold"  # type: ignore[attr-defined]
+        sampler = {"kind": "b-min-sep", "min_separation": _whole(strategy, "min_sep", SEPARATION), "start": start}
+        training = {**_rounds(strategy), "sampling_probability": _real(strategy, "sampling_prob", PROBABILITY)}
+        return _truncated(strategy, {"training": training, "sampler": sampler}, dataset_size)
+    if kind == "BallsInBinsSampling":
+        sampler = {"kind": "balls-in-bins", "bins": _whole(strategy, "cycle_length", BINS)}
+        return {"training": _rounds(strategy), "sampler": sampler}
+    if kind == "FixedBatchSampling":
+        replaced = bool(strategy.replace)  # type: ignore[attr-defined]
+        training = {
+            **_rounds(strategy),
+            "dataset_size": _records(dataset_size, "batches of a fixed size are drawn from a known number of records"),
+            "expected_batch_size": _whole(strategy, "batch_size", DRAWS if replaced else LARGEST_BATCH),
+        }
+        return {"training": training, "sampler": {"kind": "with-replacement" if replaced else "fixed-size"}}
+    if kind == "UserSelectionStrategy":
+        no_equivalent(
+            ("base_strategy",),
+            "this strategy draws users, whose contribution is clipped as one: convert its base_strategy, dataset_size being the "
+            "number of users, and read “record” as “user” in the certificate",
+            value=kind,
+        )
+    return no_equivalent((), f"no document means this strategy; those that are read: {_READ}", value=kind)
+
+
+def from_coefficients(coefficients: object, *, iterations: int) -> dict[str, Any]:
+    """The section `matrix` of a Toeplitz strategy matrix C with this first column (numpy, jax or a list), not normalised.
+
+    The noise multiplier of the document is then the standard deviation of Z over the clip norm, where training adds C⁻¹Z as by
+    `inverse_as_streaming_matrix(coefficients)`. With `column_normalize_for_n` every column is scaled by itself, and the
+    matrix is no longer Toeplitz: write it to a file, for `kind: dense`. Coefficients beyond the iterations are not in the matrix.
+
+    Raises `DocumentError` for what is no vector of numbers ≥ 0, with the index.
+    """
+    rounds = whole(iterations, ITERATIONS, ("iterations",))
+    listed = coefficients.tolist() if hasattr(coefficients, "tolist") else coefficients
+    if not isinstance(listed, list | tuple) or not listed:
+        what = "a vector of at least one number"
+        wrong_type(("coefficients",), f"must be {what}, not {shown(listed)}", shown(listed), what)
+    column = [real(value, COEFFICIENT, ("coefficients", index)) for index, value in enumerate(listed[:rounds])]
+    whole(len(column), COEFFICIENTS, ("coefficients",))
+    return {"kind": "toeplitz", "coefficients": column, "normalize": False}
+
+
+def _cyclic(strategy: Any, adjacency: str, dataset_size: int | None, *, known_parts: bool) -> dict[str, dict[str, Any]]:
+    """Poisson sampling, cyclic if there are several parts."""
+    probability, parts = _real(strategy, "sampling_prob", PROBABILITY), _whole(strategy, "cycle_length", PARTITIONS)
+    training = {**_rounds(strategy), "sampling_probability": probability}
+    if parts == 1:
+        return _truncated(strategy, {"training": training, "sampler": {"kind": "poisson"}}, dataset_size)
+    if strategy.truncated_batch_size is not None:
+        no_equivalent(
+            ("truncated_batch_size",),
+            "truncated batches are analysed for Poisson, b-min-sep and balls-in-bins sampling, not for cyclic Poisson sampling",
+            value=strategy.truncated_batch_size,
+            allowed="None",
+        )
+    sampler: dict[str, Any] = {"kind": "cyclic-poisson", "partitions": parts}
+    partition = getattr(strategy.partition_type, "name", strategy.partition_type)
+    if partition == "INDEPENDENT":
+        sampler["phase"] = "fixed" if known_parts else "random"
+    elif partition != "EQUAL_SPLIT":
+        no_equivalent(
+            ("partition_type",), "no document means this way to cut the data set into parts", value=str(partition)
+        )
+    elif adjacency == "add-remove":
+        no_equivalent(
+            ("partition_type",),
+            "an equal split shuffles all records, so that adding one moves others to another part; under add-remove parts must "
+            "not depend on the other records",
+            value=str(partition),
+            allowed="INDEPENDENT, or adjacency zero-out or replace-one",
+        )
+    else:
+        # A record's part depends on the number of records, which is public here, and on no contents: parts that may be known.
+        sampler["phase"] = "fixed"
+    return {"training": training, "sampler": sampler}
+
+
+def _truncated(strategy: Any, sections: dict[str, dict[str, Any]], records: int | None) -> dict[str, dict[str, Any]]:
+    """The sections with the largest batch, if there is one."""
+    if strategy.truncated_batch_size is None:
+        return sections
+    known = _records(records, "how often batches are truncated depends on the number of records")
+    limit = _whole(strategy, "truncated_batch_size", LARGEST_BATCH)
+    return {
+        "training": {**sections["training"], "dataset_size": known},
+        "sampler": {**sections["sampler"], "truncate_to": limit},
+    }
+
+
+def _rounds(strategy: object) -> dict[str, Any]:
+    return {"iterations": _whole(strategy, "iterations", ITERATIONS)}
+
+
+def _records(dataset_size: int | None, reason: str) -> int:
+    if dataset_size is None:
+        no_equivalent(("dataset_size",), f"give dataset_size: {reason}")
+    return whole(dataset_size, DATASET_SIZE, ("dataset_size",))
+
+
+def _whole(strategy: object, field: str, allowed: Any) -> int:
+    return whole(getattr(strategy, field, None), allowed, (field,))
+
+
+def _real(strategy: object, field: str, allowed: Any) -> float:
+    return real(getattr(strategy, field, None), allowed, (field,))

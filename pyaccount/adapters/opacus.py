@@ -1,0 +1,78 @@
+"""Opacus: an accountant's history as a document, or as an `Accountant` that goes on counting.
+
+Opacus's accountants write down (noise multiplier, sample rate, steps); which of them (rdp, prv, gdp) did so says how ε was
+computed, not what was run, and is not asked. What the history means is Poisson sampling and adding or removing a record, so it
+is true of a run only if `poisson_sampling` was on. A step is a step of the optimizer. Where gradients of several batches were
+accumulated for one step (other than by Opacus's `BatchMemoryManager`, which splits one batch), a record could enter a step
+several times; Opacus writes the product of rate and batches, which does not say so, and neither would the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.adapters.reading import document, no_equivalent, real, whole, wrong_type
+from pyaccount.document.ranges import ITERATIONS, NOISE_MULTIPLIER, PROBABILITY
+from pyaccount.errors import shown
+
+if TYPE_CHECKING:
+    from pyaccount.accountant import Accountant
+
+
+def from_history(
+    source: object, *, delta: float | str, epsilon: float | str = "solve", name: str = "opacus"
+) -> dict[str, Any]:
+    """The document of a history, of an accountant that has one, or of its `state_dict()`; add-remove, Poisson sampling.
+
+    Raises `DocumentError` for what is no history, with the place in it, and for an empty one.
+    """
+    bodies = [
+        {
+            "training": {"sampling_probability": rate, "iterations": steps},
+            "sampler": {"kind": "poisson"},
+            "noise": {"multiplier": noise},
+        }
+        for noise, rate, steps in _history(source)
+    ]
+    if not bodies:
+        no_equivalent(("history",), "nothing was released yet: there is no document of no steps", value=[])
+    return document(bodies, name=name, adjacency="add-remove", delta=delta, epsilon=epsilon, group_size=1)
+
+
+def accountant(
+    source: object, *, delta: float | str, epsilon: float | str | None = None, name: str = "opacus"
+) -> Accountant:
+    """An open ledger that has counted the steps of a history; `epsilon` is the budget. Raises as `from_history`."""
+    from pyaccount.accountant import Accountant  # noqa: PLC0415 - the adapter of documents needs none
+
+    ledger = Accountant(adjacency="add-remove", delta=delta, epsilon=epsilon, name=name)
+    for noise, rate, steps in _history(source):
+        ledger.step(steps, noise_multiplier=noise, sampling_probability=rate)
+    return ledger
+
+
+def _history(source: object) -> list[tuple[float, float, int]]:
+    """The entries of a history, checked."""
+    if isinstance(source, Mapping):
+        if "history" not in source:
+            no_equivalent((), "this state has no history", value=", ".join(map(str, source)), allowed="a key history")
+        found = source["history"]
+    else:
+        found = getattr(source, "history", source)
+    what = "a list of (noise multiplier, sample rate, steps)"
+    if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+        wrong_type(("history",), f"must be {what}, not {shown(found)}", found, what)
+    entries = []
+    for index, entry in enumerate(found):
+        if not isinstance(entry, list | tuple) or len(entry) != 3:
+            wrong_type(("history", index), f"an entry of {what} is expected, not {shown(entry)}", entry, what)
+        noise, rate, steps = entry
+        entries.append(
+            (
+                real(noise, NOISE_MULTIPLIER, ("history", index, 0)),
+                real(rate, PROBABILITY, ("history", index, 1)),
+                whole(steps, ITERATIONS, ("history", index, 2)),
+            )
+        )
+    return entries

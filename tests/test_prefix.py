@@ -1,0 +1,230 @@
+"""The first rounds of a planned run: the mechanism cut short, by brute force and by closed forms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+from sampled_tools import Array, lower_toeplitz
+
+import pyaccount
+from pyaccount import Accountant
+from pyaccount.accountant.planned import planned
+from pyaccount.plan.strategy import strategy
+
+N, SIGMA, DELTA = 12, 1.7, 1e-6
+
+SQUARE_ROOT = np.array([math.comb(2 * k, k) / 4**k for k in range(N)])
+INVERSE = np.array([1.0, -0.6, -0.1])
+SCALES, DECAYS = [0.3, 0.25], [0.5, 0.9]
+BUFFERED = np.array([1.0, *(sum(w * d**i for w, d in zip(SCALES, DECAYS, strict=True)) for i in range(N - 1))])
+
+#: Matrices with the first column of the whole run, by formulas that share nothing with the package.
+MATRICES: dict[str, tuple[dict[str, Any], Array]] = {
+    "square-root": ({"kind": "banded-square-root", "bands": 4}, SQUARE_ROOT[:4]),
+    "toeplitz": ({"kind": "toeplitz", "coefficients": [1, 0.2, 0.7, 0.1]}, np.array([1, 0.2, 0.7, 0.1])),
+    "inverse": (
+        {"kind": "banded-inverse", "inverse_coefficients": INVERSE.tolist()},
+        np.linalg.inv(lower_toeplitz(INVERSE, N))[:, 0],
+    ),
+    "inverse-root": (
+        {"kind": "banded-inverse", "bands": 3},
+        np.linalg.inv(lower_toeplitz(np.array([1.0, -0.5, -0.125]), N))[:, 0],
+    ),
+    "blt": ({"kind": "blt", "scales": SCALES, "decays": DECAYS}, BUFFERED),
+}
+
+
+def document(sampler: dict[str, Any], matrix: dict[str, Any] | None = None, **training: Any) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "run",
+        "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": DELTA},
+        "training": {"iterations": N, **training},
+        "sampler": sampler,
+        "noise": {"multiplier": SIGMA},
+    }
+    return written | ({} if matrix is None else {"matrix": matrix})
+
+
+def whole(name: str, *, normalize: bool) -> tuple[dict[str, Any], Array]:
+    """The section of a matrix, and the matrix itself over the whole run."""
+    section, column = MATRICES[name]
+    return {**section, "normalize": normalize}, column / (np.linalg.norm(column) if normalize else 1.0)
+
+
+def worst(matrix: Array, rounds: int, apart: int, most: int) -> float:
+    """The largest ‖Σ C e_i‖ over every pattern of rounds, one by one."""
+    found = 0.0
+    for pattern in itertools.product([0.0, 1.0], repeat=rounds):
+        (when,) = np.nonzero(pattern)
+        if 0 < len(when) <= most and (np.diff(when) >= apart).all():
+            found = max(found, float(np.linalg.norm(matrix[:rounds, :rounds] @ np.array(pattern))))
+    return found
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("steps", [1, 3, 7, 12])
+def test_a_prefix_without_sampling_has_the_sensitivity_of_every_pattern(name: str, steps: int, normalize: bool) -> None:
+    section, column = whole(name, normalize=normalize)
+    accountant = Accountant(document({"kind": "none", "min_separation": 4, "max_participations": 2}, section))
+    accountant.step(steps)
+    mu = worst(lower_toeplitz(column, N), steps, 4, 2) / SIGMA
+    exact = float(oracle.gaussian_epsilon(mu, DELTA))
+    guarantee = accountant.certificate().data.guarantee
+    assert guarantee.epsilon_lower <= exact * (1 + 1e-9)
+    assert exact <= guarantee.epsilon * (1 + 1e-9)
+    # Where coefficients increase somewhere, cross products are charged to both columns: the only looseness here.
+    if (np.diff(column) <= 0).all():
+        assert guarantee.epsilon <= exact * (1 + 3e-4)
+
+
+SAMPLERS: dict[str, dict[str, Any]] = {
+    "b-min-sep": {"kind": "b-min-sep", "min_separation": 5},
+    "user-b-min-sep": {
+        "kind": "user-b-min-sep",
+        "records_per_user": 2,
+        "attribution": "single",
+        "min_separation": 5,
+    },
+    "balls-in-bins": {"kind": "balls-in-bins", "bins": 5},
+    "cyclic-poisson": {"kind": "cyclic-poisson", "partitions": 5},
+    "cyclic-random": {"kind": "cyclic-poisson", "partitions": 5, "phase": "random"},
+    "none": {"kind": "none"},
+}
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("name", [*MATRICES, "optimal", "optimal-blt"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_prefix_has_the_leading_block_in_the_same_units(sampler: str, name: str, normalize: bool) -> None:
+    """C⁻¹σ of a prefix is the leading block of that of the whole run, whatever is scaled."""
+    if sampler.startswith("cyclic") and name in ("inverse", "inverse-root", "blt", "optimal-blt"):
+        pytest.skip("cyclic Poisson sampling is analysed with banded matrices only")
+    rate = {} if sampler in ("none", "balls-in-bins") else {"sampling_probability": 0.1}
+    if name.startswith("optimal"):
+        section: dict[str, Any] = (
+            {"kind": "blt", "buffers": 2} if name == "optimal-blt" else {"kind": "optimal-toeplitz"}
+        )
+        section |= {"normalize": normalize} | ({"bands": 4} if name == "optimal" else {})
+        # The optimum has no formula. It is the one of the whole run, which it must stay: others are optimal for fewer rounds.
+        plan = planned(pyaccount.load(document(SAMPLERS[sampler], section, **rate)))
+        column = np.array(strategy(plan.document, plan.document.bodies[0]).coefficients)
+    else:
+        section, column = whole(name, normalize=normalize)
+        plan = planned(pyaccount.load(document(SAMPLERS[sampler], section, **rate)))
+    truth = SIGMA * np.linalg.inv(lower_toeplitz(column, N))
+    for steps in (1, 4, 5, 8, 12):
+        covered = plan.covers(steps)
+        assert covered == (max(steps, 5) if sampler in ("balls-in-bins", "cyclic-random") else steps)
+        prefix = plan.prefix(steps)
+        (body,) = prefix.bodies
+        assert body.training.iterations == covered
+        plan_of_prefix = pyaccount.compile(prefix)
+        if plan_of_prefix.sampled:
+            # The core takes it.
+            plan_of_prefix.mechanism()
+        block = np.array(strategy(prefix, body).coefficients)
+        assert isinstance(body.noise.multiplier, float)
+        noise = body.noise.multiplier * np.linalg.inv(lower_toeplitz(block, covered))
+        np.testing.assert_allclose(noise, truth[:covered, :covered], rtol=1e-11, atol=1e-13)
+        # Rounding is on the safe side: less noise, never more.
+        assert body.noise.multiplier / block[0] <= truth[0, 0] * (1 + 1e-15)
+
+
+def test_a_separation_that_follows_from_the_bands_stays_that_of_the_whole_run() -> None:
+    plan = planned(
+        pyaccount.load(
+            document({"kind": "b-min-sep"}, {"kind": "banded-square-root", "bands": 6}, participation_rate=0.05)
+        )
+    )
+    first = plan.mapping(2)
+    assert first["sampler"]["min_separation"] == 6
+    assert len(first["matrix"]["coefficients"]) == 2
+    assert first["training"]["participation_rate"] == 0.05
+    pyaccount.compile(first)
+
+
+@pytest.mark.parametrize("steps", range(1, N + 1))
+def test_cyclic_rounds_that_always_draw_have_the_closed_form(steps: int) -> None:
+    """With probability 1 the first part takes part in every third round; three bands do not meet."""
+    section, column = whole("square-root", normalize=True)
+    section |= {"bands": 3}
+    column = SQUARE_ROOT[:3] / np.linalg.norm(SQUARE_ROOT[:3])
+    accountant = Accountant(document({"kind": "cyclic-poisson"}, section, sampling_probability=1))
+    accountant.step(steps)
+    squares = sum(float(np.sum(column[: steps - i] ** 2)) for i in range(0, steps, 3))
+    exact = float(oracle.gaussian_epsilon(math.sqrt(squares) / SIGMA, DELTA))
+    guarantee = accountant.certificate().data.guarantee
+    assert guarantee.epsilon_lower * (1 - 1e-9) <= exact <= guarantee.epsilon * (1 + 1e-9)
+    assert guarantee.epsilon <= exact * (1 + 1e-3)
+
+
+def test_a_matrix_from_a_file_is_bounded_by_the_whole_run(tmp_path: Any) -> None:
+    matrix = lower_toeplitz(SQUARE_ROOT[:4], N)
+    np.save(tmp_path / "strategy.npy", matrix)
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        f"pyaccount: 1\nname: run\nprivacy: {{adjacency: zero-out, epsilon: 30, delta: {DELTA}}}\n"
+        f"training: {{iterations: {N}}}\nsampler: {{kind: none}}\nmatrix: {{kind: dense, file: strategy.npy}}\n"
+        f"noise: {{multiplier: {SIGMA}}}\n",
+        encoding="utf-8",
+    )
+    accountant = Accountant(path)
+    accountant.step(3)
+    assert accountant.covered_steps == N
+    every = np.linalg.norm((matrix / np.linalg.norm(matrix, axis=0).max()).sum(axis=1))
+    exact = float(oracle.gaussian_epsilon(float(every) / SIGMA, DELTA))
+    assert accountant.epsilon_spent() == pytest.approx(exact, rel=3e-4)
+    assert accountant.epsilon_spent() >= exact
+    # Saved beside the matrix, it is found again.
+    accountant.save(tmp_path / "state.json")
+    assert Accountant.load(tmp_path / "state.json").epsilon_spent() == accountant.epsilon_spent()
+
+
+PHASES = [
+    {"name": "one", "training": {"iterations": 4}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2}, "count": 3},
+    {"training": {"iterations": 3}, "sampler": {"kind": "none"}, "noise": {"multiplier": 5}},
+]
+
+
+@pytest.mark.parametrize("steps", range(1, 16))
+def test_phases_and_runs_come_one_after_the_other(steps: int) -> None:
+    privacy = {"adjacency": "add-remove", "epsilon": 9, "delta": DELTA}
+    accountant = Accountant({"pyaccount": 1, "name": "phases", "privacy": privacy, "phases": PHASES})
+    assert accountant.planned_steps == 15
+    accountant.step(steps)
+    mu = math.sqrt(min(steps, 12) / 4 + max(0, steps - 12) / 25)
+    exact = float(oracle.gaussian_epsilon(mu, DELTA))
+    assert exact <= accountant.epsilon_spent() <= exact * (1 + 3e-4)
+    released = pyaccount.load(accountant.document())
+    assert sum(body.count * int(body.training.iterations) for body in released.bodies) == steps
+
+
+def test_participations_are_those_of_the_rounds_so_far() -> None:
+    accountant = Accountant(document({"kind": "none", "max_participations": 3}))
+    for steps in range(1, N + 1):
+        accountant.step()
+        exact = float(oracle.gaussian_epsilon(math.sqrt(min(steps, 3)) / SIGMA, DELTA))
+        assert exact <= accountant.epsilon_spent() <= exact * (1 + 3e-4)
+
+
+def test_long_names_leave_room_for_what_was_cut() -> None:
+    accountant = Accountant({**document({"kind": "none"}), "name": "x" * 200})
+    accountant.step(5)
+    assert accountant.document()["name"].endswith(f"x, first 5 of {N} rounds, fixed beforehand")
+    assert len(accountant.document()["name"]) == 200
+
+
+def test_random_parts_without_a_turn_are_refused_before_anything_runs() -> None:
+    sampler = {"kind": "cyclic-poisson", "partitions": N + 1, "phase": "random"}
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.compile(document(sampler, sampling_probability=0.1))
+    (problem,) = caught.value.problems
+    assert (problem.slug, problem.path_text, problem.value) == ("contradiction", "sampler.partitions", N + 1)
+    pyaccount.compile(document({**sampler, "partitions": N}, sampling_probability=0.1))
