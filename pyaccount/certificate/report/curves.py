@@ -38,7 +38,9 @@ def profile(data: CertificateModel) -> Figure:
     # The larger direction fills the picture; the other one may leave it at the bottom.
     least = [max(a.delta, b.delta) for a, b in zip(remove[-1:], add[-1:], strict=True)]
     floor = max([1e-300, *([delta for delta in least if delta > 0.0] or [data.guarantee.delta * 1e-3])]) / 10.0
-    lower = _shown(lower_points(data), floor)
+    down = log_axis("δ (probability)", [floor * 10.0])
+    # What lies below the picture is drawn at its bottom: that keeps an upper bound one, and is none for a lower bound.
+    lower = tuple((epsilon, delta) for epsilon, delta in lower_points(data) if delta >= down.low)
     same = remove == add
     series = [
         Series("both directions: at most" if same else "remove: at most", _chords(remove, floor), "first"),
@@ -54,7 +56,7 @@ def profile(data: CertificateModel) -> Figure:
         title="Privacy profile: δ over ε",
         description=f"δ at most falls as ε grows; {words}. The table of the profile has the values.",
         x=Axis("ε (nats)", 0.0, last),
-        y=log_axis("δ (probability)", [floor * 10.0]),
+        y=down,
         series=tuple(series),
     )
     caption = (

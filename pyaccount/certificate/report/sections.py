@@ -121,7 +121,7 @@ def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
         rows.append(Fact("test fails with", said(inside), ("probability, part of δ",)))
     if sampling is not None:
         pointwise = at_most(sampling.pointwise_failure_probability, "probability", "wager", 2)
-        note = "probability that one of them is wrong, for each of ε and δ: they come from samples"
+        note = "probability that one of them is wrong, for each of ε and δ: they come from samples, whatever the kind"
         rows.append(Fact("lower ends fail with", said(pointwise), (note,)))
     else:
         for direction, words in compared(data.privacy.adjacency).items():
