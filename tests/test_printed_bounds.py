@@ -202,8 +202,9 @@ def test_lower_ends_from_samples_have_an_origin_and_a_probability_of_their_own(k
 def test_directions_are_worded_for_their_adjacency() -> None:
     substituted, added = certificate("substitution").to_markdown(), certificate("composed").to_markdown()
     assert "outcomes with the originals against outcomes with the substitutes" in substituted
-    assert "without them" not in substituted
-    assert "outcomes with the records against outcomes without them" in added
+    assert "outcomes without" not in substituted
+    assert "outcomes with the records against outcomes without the records" in added
+    assert "outcomes without the records against outcomes with the records" in added
 
 
 def test_a_range_of_one_point_is_one_point() -> None:

@@ -37,9 +37,10 @@ SOLVED_DIGITS = 8
 
 def compared(adjacency: str) -> dict[str, str]:
     """What each direction compares, under an adjacency."""
-    first, second = "outcomes with the records", "outcomes without them"
     if adjacency == "replace-one":
         first, second = "outcomes with the originals", "outcomes with the substitutes"
+    else:
+        first, second = "outcomes with the records", "outcomes without the records"
     return {"remove": f"{first} against {second}", "add": f"{second} against {first}"}
 
 
