@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+import random
 from fractions import Fraction
 
 import mpmath as mp
@@ -22,6 +24,7 @@ from pyaccount.certificate.gaussian import (
     hull,
     needed_at_points,
     needed_within_range,
+    sharpened,
     smallest_possible,
 )
 from pyaccount.certificate.meaning import lower_points, upper_points
@@ -161,7 +164,7 @@ def test_the_curve_of_a_gaussian_mechanism_lies_below_the_exact_one_and_near_it(
     assert exact <= TradeOff(dense[20:], dense[20:]).advantage() <= exact + 0.05
 
 
-@pytest.mark.parametrize("mu", [1e-4, 0.03, 0.7, 5.0, 80.0, 4000.0])
+@pytest.mark.parametrize("mu", [1e-4, 0.03, 0.7, 5.0, 80.0, 4000.0, 1e6])
 def test_terms_of_the_gaussian_profile_enclose_the_exact_ones(mu: float) -> None:
     with mp.workdps(60):
         for t in (-30.0, -3.0, -0.2, 0.0, 0.4, 2.0, 11.0, 25.0, 36.0):
@@ -176,7 +179,7 @@ def test_terms_of_the_gaussian_profile_enclose_the_exact_ones(mu: float) -> None
             assert terms.tail_high - terms.tail_low <= 1e-6 * tail
 
 
-@pytest.mark.parametrize("mu", [0.05, 0.745, 2.0, 6.0])
+@pytest.mark.parametrize("mu", [0.05, 0.745, 2.0, 6.0, 8.0])
 def test_points_of_a_gaussian_mechanism_give_its_own_mu(mu: float) -> None:
     grid = [0.0, 0.3 * mu, mu, 2.0 * mu, 3.0 * mu, mu * mu + mu]
     exact = gaussian_points(mu, grid)
@@ -252,6 +255,75 @@ def test_a_loose_point_among_sharp_ones_costs_nothing() -> None:
     assert found == pytest.approx(1.0, rel=1e-4)
     assert alone is not None
     assert alone > 1.003
+
+
+def test_a_gaussian_mechanism_with_little_noise_has_its_mu() -> None:
+    # σ = 1/8, one step: δ(0) = 0.99994.
+    certificate = pyaccount.certify(
+        document(
+            training={"iterations": 1},
+            sampler={"kind": "none", "max_participations": 1},
+            noise__multiplier=0.125,
+            privacy={"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+            accounting={},
+        )
+    )
+    gaussian = certificate.meaning.gaussian
+    assert gaussian.mu_at_points is not None
+    assert gaussian.mu_within_range is not None
+    assert 8.0 * (1.0 - 1e-3) <= gaussian.mu_lower <= 8.0 <= gaussian.mu_at_points <= 8.0 * (1.0 + 1e-3)
+    assert gaussian.mu_at_points <= gaussian.mu_within_range <= 9.0
+
+
+@pytest.mark.parametrize("mu", [9.0, 12.0, 14.0])
+def test_deltas_next_to_one_still_have_a_mu(mu: float) -> None:
+    points = gaussian_points(mu, [0.0])
+    assert points[0].delta < 1.0
+    found, below = needed_at_points(points), smallest_possible((Bound(0.0, math.nextafter(points[0].delta, 0.0)),))
+    assert found is not None
+    assert below <= mu <= found <= 1.1 * mu
+
+
+def test_among_the_smallest_doubles_nothing_is_claimed() -> None:
+    with mp.workdps(60):
+        for epsilon in (36.2, 36.5, 37.0, 37.5, 38.0, 38.4, 38.5, 38.8, 39.0, 42.0):
+            exact = gaussian_delta(mp.mpf(1), mp.mpf(epsilon))
+            above = below = float(exact)
+            while mp.mpf(above) < exact:
+                above = math.nextafter(above, 1.0)
+            while mp.mpf(below) > exact:
+                below = math.nextafter(below, 0.0)
+            for needed in (needed_at_points, needed_within_range):
+                found = needed((Bound(epsilon, above),))
+                assert found is not None
+                assert 1.0 <= found < 1.2, epsilon
+            assert smallest_possible((Bound(epsilon, below),)) <= 1.0
+
+
+def test_sharpened_points_stay_above_the_chord_however_wide_it_is() -> None:
+    rng = random.Random(3)
+    with mp.workdps(60):
+        for _ in range(500):
+            # Differences of ε on both sides of 512, where their roundings differ most.
+            left, right = Bound(rng.uniform(0.0, 1.0), rng.uniform(0.1, 1.0)), Bound(rng.uniform(513.0, 514.0), 1e-9)
+            epsilon = right.epsilon - rng.expovariate(0.5)
+            share = mp.expm1(mp.mpf(epsilon) - left.epsilon) / mp.expm1(mp.mpf(right.epsilon) - left.epsilon)
+            exact = left.delta - share * (mp.mpf(left.delta) - right.delta)
+            found = sharpened((left, Bound(epsilon, 1.0), right))[1].delta
+            assert exact <= found <= exact + 1e-12 * left.delta
+
+
+def test_a_balanced_accuracy_is_never_below_half_of_one_plus_the_advantage() -> None:
+    rng = random.Random(9)
+    text = pyaccount.certify("examples/full-batch.yaml", overrides=["accounting.profile=[0, 1]"]).to_json()
+    for _ in range(40):
+        data = json.loads(text)
+        delta = 10.0 ** rng.uniform(-18.0, -4.0)
+        for part in (data, *data["directions"].values()):
+            part["profile"][0] |= {"delta": delta, "delta_lower": 0.0}
+        meaning = pyaccount.Certificate.from_json(json.dumps(data)).meaning
+        assert meaning.advantage <= 2 * delta
+        assert Fraction(meaning.balanced_accuracy) >= (1 + Fraction(meaning.advantage)) / 2
 
 
 def test_a_delta_of_one_has_no_mu_and_no_points_have_nothing_to_say() -> None:

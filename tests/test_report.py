@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import mpmath as mp
 import pytest
 import yaml
 from markdown_it import MarkdownIt
+from rich.console import Console
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.certificate.report import page_of, to_html, to_markdown
+from pyaccount.certificate.report import curves, page_of, to_html, to_markdown
 from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.page import DIRECTIONS, Figure, Page
+from pyaccount.certificate.report.page import DIRECTIONS, Figure, Number, Page, Table
 from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis, svg
 from pyaccount.certificate.report.written import yaml_text
+from pyaccount.certificate.rounding import up
+from pyaccount.certificate.text import print_certificate
 
 ROOT = Path(__file__).parents[1]
 
@@ -141,14 +149,33 @@ def test_a_claim_that_fails_is_told_first() -> None:
 
 
 def test_sampled_certificates_say_with_what_probability_the_attacks_bounds_fail() -> None:
-    data = certificate("sampled").data
-    meaning = certificate("sampled").meaning
-    sampling = data.evidence.sampling
-    assert sampling is not None
-    one_each = sampling.pointwise_failure_probability * (2 * len(data.profile) + 2)
-    assert meaning.failure_probability == pytest.approx(sampling.total_probability + one_each, rel=1e-12)
-    assert "hold together, except with a probability of at most" in certificate("sampled").to_markdown()
+    # The document's δ is 1e-2, of which the test has 1 %, and each bound from samples may be wrong as often (docs/sampling.md).
+    # So many of them are printed: the ends of the profile's points, and the lower ends of the guarantee.
+    each, page = Fraction(1, 10_000), page_of(certificate("sampled"))
+    sections = {section.name: section for section in page.sections}
+    rows = next(block.rows for block in sections["profile"].blocks if isinstance(block, Table))
+    printed = [number for row in rows for cell in row for number in cell if isinstance(number, Number)]
+    bounds = [number for number in printed if number.direction in ("at most", "at least")]
+    bounds += [
+        number
+        for block in sections["guarantee"].blocks
+        for number in numbers_of(block)
+        if number.direction == "at least"
+    ]
+    assert len(bounds) == 2 * 14 + 2
+    tests = 1
+    together = certificate("sampled").meaning.failure_probability
+    assert together == pytest.approx(float((len(bounds) + tests) * each), rel=1e-12)
+    markdown = certificate("sampled").to_markdown()
+    assert f"hold together, except with a probability of at most {up(together, 2)}" in markdown
+    # The line of the profile's picture needs all its points at once.
+    profile = markdown.partition("## Privacy profile")[2].partition("\n## ")[0]
+    assert f"fails with probability at most {up(together, 2)}" in profile
     assert certificate("composed").meaning.failure_probability == 0.0
+
+
+def numbers_of(block: Any) -> list[Number]:
+    return [part for row in block.rows for part in (*row.content, *row.note) if isinstance(part, Number)]
 
 
 def test_a_coarse_profile_is_called_coarse() -> None:
@@ -238,12 +265,130 @@ def test_any_certificate_that_can_be_read_can_be_reported() -> None:
         except pyaccount.CertificateError:
             continue
         page = page_of(strange)
+        text_of(strange)
         assert all(re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?|∞", number.text) for number in page.numbers())
         assert "nan" not in "".join(
             svg(b.plot, b.name) for s in page.sections for b in s.blocks if isinstance(b, Figure)
         )
         reported += 1
     assert reported > 20
+
+
+def text_of(found: pyaccount.Certificate) -> str:
+    printed = io.StringIO()
+    print_certificate(Console(file=printed, width=200), found)
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["composed", "sampled", "phases"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data["evidence"]["error_budget"].pop(),
+        lambda data: data["directions"]["add"]["profile"].pop(),
+        lambda data: data["directions"]["remove"].update(profile=[]),
+        lambda data: data.update(profile=[]),
+        lambda data: data.update(phases=[]),
+        lambda data: data["evidence"].update(sampling=None),
+        lambda data: data["guarantee"].update(kind="verified"),
+        lambda data: data["guarantee"].update(kind="confidence", failure_probability=0.1),
+        lambda data: data["guarantee"].update(kind="deterministic"),
+        lambda data: data["phases"][0].update(name="[/]", sampler="[bold"),
+    ],
+    ids=[
+        "budget",
+        "profile",
+        "direction",
+        "points",
+        "phases",
+        "sampling",
+        "verified",
+        "confidence",
+        "deterministic",
+        "markup",
+    ],
+)
+def test_certificates_with_parts_missing_are_reported_in_every_form(kind: str, change: Callable[[Any], Any]) -> None:
+    data = json.loads(certificate(kind).to_json())
+    change(data)
+    strange = pyaccount.Certificate.from_json(json.dumps(data))
+    assert strange.data.name in text_of(strange)
+    assert to_html(strange)
+    assert to_markdown(strange)
+
+
+@pytest.mark.parametrize("kind", ["composed", "sampled", "phases"])
+def test_nothing_in_a_certificate_becomes_markup_of_the_terminal(kind: str) -> None:
+    data = json.loads(certificate(kind).to_json())
+    for phase in data["phases"]:
+        phase["name"] = "[red]x[/red]"
+    data["unamplified"]["description"] = "[/]"
+    for line in data["evidence"]["error_budget"]:
+        line["source"] = "[/nothing]"
+    written = text_of(pyaccount.Certificate.from_json(json.dumps(data)))
+    for words in ("[red]x[/red]", "[/]", "[/nothing]"):
+        assert words in written
+
+
+@pytest.mark.parametrize(
+    ("corners", "deepest"),
+    [
+        ([(0.0, 0.1), (10.0, 1e-9)], 1e-9),
+        ([(0.0, 0.3), (2.0, 0.2), (50.0, 1e-30)], 1e-30),
+        ([(0.5, 0.9), (3.0, 0.0)], 1e-10),
+        ([(0.0, 0.5), (1e-4, 1e-3), (0.3, 1e-6), (400.0, 1e-200)], 1e-200),
+    ],
+)
+def test_the_line_of_the_profile_is_never_below_what_is_certified(
+    corners: list[tuple[float, float]], deepest: float
+) -> None:
+    data = json.loads(certificate("matrix").to_json())
+    points = [data["profile"][0] | {"epsilon": e, "delta": d, "delta_lower": 0.0} for e, d in corners]
+    (first, _), (last, least) = corners[0], corners[-1]
+    for direction in data["directions"].values():
+        direction.update(profile=points, epsilon=last, epsilon_lower=first, delta=least, delta_lower=0.0)
+    data["profile"] = points
+    data["guarantee"].update(epsilon=last, epsilon_lower=0.0, delta=least, delta_lower=0.0)
+    drawn = curves.profile(pyaccount.Certificate.from_json(json.dumps(data)).data).plot.series[0]
+    assert drawn.line
+    assert drawn.points[0] == corners[0]
+    for (left, above), (right, below) in pairwise(corners):
+        for k in range(1, 400):
+            # Evenly, and ever nearer to the right end.
+            epsilon = left + (right - left) * (k / 200 if k < 200 else 1.0 - 2.0 ** -((k - 200) / 8))
+            if not left < epsilon < right:
+                continue
+            share = mp.expm1(mp.mpf(epsilon) - left) / mp.expm1(mp.mpf(right) - left)
+            certified = above - share * (mp.mpf(above) - below)
+            segments = [(a, b) for a, b in pairwise(drawn.points) if a[0] <= epsilon <= b[0] and a[0] < b[0]]
+            heights = [
+                mp.log(a[1]) + (mp.log(b[1]) - mp.log(a[1])) * (mp.mpf(epsilon) - a[0]) / (mp.mpf(b[0]) - a[0])
+                for a, b in segments
+            ]
+            if not heights:
+                # Where the line has left the picture, nothing certified is left in it.
+                assert certified <= 0.11 * deepest
+                continue
+            assert max(heights) >= mp.log(certified) - 1e-9, epsilon
+            # And so near that nobody sees it: a two-hundredth of the picture up, or a five-hundredth across.
+            seen = 0.005 * abs(mp.log(deepest))
+            assert min(heights) <= mp.log(certified) + seen or epsilon + 2e-3 * (right - left) >= right
+
+
+def test_the_dots_below_are_those_of_the_profile_and_of_the_guarantee() -> None:
+    for kind in ("composed", "sampled", "matrix"):
+        data = certificate(kind).data
+        plot = curves.profile(data).plot
+        (lower,) = (one for one in plot.series if one.label == "at least")
+        # A dot below the picture would be drawn at its bottom, and be wrong there.
+        assert all(delta >= plot.y.low for _, delta in lower.points)
+        expected = [(one.epsilon, one.delta_lower) for one in data.profile]
+        expected += [
+            (data.guarantee.epsilon, data.guarantee.delta_lower),
+            (data.guarantee.epsilon_lower, data.guarantee.delta),
+        ]
+        assert {point for point in expected if point[1] >= plot.y.low} == set(lower.points)
+        assert (data.guarantee.epsilon_lower, data.guarantee.delta) in lower.points
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pyaccount.certificate.certificate import write_atomically
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.rounding import plain, up
+from pyaccount.certificate.text_evidence import row
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.fixed_draws import distinct_records
 
@@ -124,14 +125,14 @@ def print_amplification(console: Console, data: AmplificationCertificate) -> Non
     for heading in ("ε", "δ at most", "ε′ at most", "δ′ at most"):
         table.add_column(heading, justify="right")
     table.add_column("effect of sampling")
-    for row in data.effects:
-        numbers = (plain(row.epsilon), up(row.delta), up(row.amplified_epsilon), up(row.amplified_delta))
-        table.add_row(*numbers, row.effect)
+    for one in data.effects:
+        numbers = (plain(one.epsilon), up(one.delta), up(one.amplified_epsilon), up(one.amplified_delta))
+        table.add_row(*numbers, one.effect)
     facts = Table.grid(padding=(0, 2))
-    facts.add_row("sampling", data.subject)
-    facts.add_row("η", f"at most {up(data.eta)}: the probability that a record is drawn at all")
+    row(facts, "sampling", data.subject)
+    row(facts, "η", f"at most {up(data.eta)}: the probability that a record is drawn at all")
     if data.distinct_records is not None:
-        facts.add_row("batch", f"{data.distinct_records:.6g} distinct records expected")
+        row(facts, "batch", f"{data.distinct_records:.6g} distinct records expected")
     assumptions = Table.grid(padding=(0, 1))
     for text in data.assumptions:
         assumptions.add_row("•", Text(text))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
+from pyaccount.certificate.rounding import up
 from pyaccount.errors import DomainError
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class Certificate:
 
     def __repr__(self) -> str:
         guarantee = self.data.guarantee
-        return f"<Certificate {json.dumps(self.data.name)}: ε ≤ {guarantee.epsilon:.6g} at δ = {guarantee.delta:.6g}>"
+        return f"<Certificate {json.dumps(self.data.name)}: ε ≤ {up(guarantee.epsilon)} at δ = {up(guarantee.delta)}>"
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.certificate.model import NonNegative, Probability, Record
-from pyaccount.certificate.rounding import down, up
+from pyaccount.certificate.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ class ComparedRecord(Record):
     delta: Probability = Field(description="δ at most.")
     noise_multiplier: float | None = Field(description="σ, where all phases have the same Gaussian noise.")
     unamplified_epsilon: NonNegative | None = Field(
-        description="ε at most without sampling, at this δ; null: infinite."
+        description="ε at most without sampling, at this δ; null: infinite, or not known at so small a δ."
     )
     expected_batch_size: float | None = Field(description="Expected records (or draws) in a batch, with one phase.")
     distinct_records: float | None = Field(description="Expected distinct records in a batch, with one phase.")
@@ -71,10 +71,12 @@ class Comparison(Record):
 _COLUMNS: tuple[tuple[str, Callable[[ComparedRecord], str]], ...] = (
     ("name", lambda row: row.name if row.holds else f"{row.name} (does not hold)"),
     ("sampler", lambda row: row.sampler),
-    ("σ", lambda row: _number(row.noise_multiplier)),
+    # More noise is no worse: what is certified with σ is with σ rounded up.
+    ("σ", lambda row: "" if row.noise_multiplier is None else up(row.noise_multiplier)),
     ("ε at most", lambda row: up(row.epsilon)),
     ("ε at least", lambda row: down(row.epsilon_lower)),
-    ("δ at most", lambda row: up(row.delta)),
+    # With every digit: the lower end of ε holds at this δ, and not at one that is rounded up.
+    ("δ at most", lambda row: plain(row.delta)),
     ("ε unamplified", lambda row: "∞" if row.unamplified_epsilon is None else up(row.unamplified_epsilon, 4)),
     ("distinct a batch", lambda row: _number(row.distinct_records)),
     ("prefix-sum MSE", lambda row: _number(row.prefix_sum_mse)),
@@ -100,7 +102,8 @@ def compare(plans: Sequence[Plan], *, threads: int = 0, report: Report | None = 
 def _row(certificate: Certificate, seconds: float) -> ComparedRecord:
     data = certificate.data
     only = data.phases[0] if len(data.phases) == 1 else None
-    unamplified = data.unamplified.epsilon
+    # Told at a larger δ, where this one is too small to resolve, it would be no bound.
+    unamplified = data.unamplified.epsilon if data.unamplified.delta <= data.guarantee.delta else None
     return ComparedRecord(
         name=data.name,
         holds=data.holds,

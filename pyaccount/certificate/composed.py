@@ -16,10 +16,11 @@ from pyaccount.certificate.model import (
 )
 from pyaccount.certificate.numbers import Numbers, budget_lines, considered, ordered
 from pyaccount.certificate.rounding import plain
+from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text
-from pyaccount.plan.reduction import DIRECTIONS, Direction
 
 if TYPE_CHECKING:
+    from pyaccount.directions import Direction
     from pyaccount.execute import Claim, Evidence
     from pyaccount.execute.engine import Answer
     from pyaccount.plan.plan import Plan
@@ -32,9 +33,9 @@ def composed(plan: Plan, evidence: Evidence) -> Numbers:
         guarantee=Guarantee(
             kind="deterministic",
             epsilon=claim.epsilon,
-            epsilon_lower=ordered(claim.at_delta.lower, claim.epsilon, "ε"),
-            delta=min(claim.delta, 1.0),
-            delta_lower=ordered(min(claim.at_epsilon.lower, 1.0), min(claim.delta, 1.0), "δ"),
+            epsilon_lower=ordered(claim.epsilon_lower, claim.epsilon, "ε"),
+            delta=claim.delta,
+            delta_lower=ordered(min(claim.at_epsilon.lower, 1.0), claim.delta, "δ"),
             failure_probability=0.0,
         ),
         solved=_solved(plan, evidence),
@@ -52,7 +53,7 @@ def _solved(plan: Plan, evidence: Evidence) -> Solved | None:
     if blank is None:
         return None
     value, below = (
-        (claim.epsilon, claim.at_delta.lower) if blank[-1] == "epsilon" else (claim.delta, claim.at_epsilon.lower)
+        (claim.epsilon, claim.epsilon_lower) if blank[-1] == "epsilon" else (claim.delta, claim.at_epsilon.lower)
     )
     return Solved(path=path_text(blank), value=value, fails_at=below if below > 0.0 else None)
 
@@ -66,11 +67,11 @@ def _point(answer: Answer, direction: Direction | None = None) -> ProfilePoint:
 
 
 def _direction(evidence: Evidence, direction: Direction) -> DirectionResult:
-    at_delta = evidence.claim.at_delta.directions[direction]
+    at_delta = evidence.claim.direction(direction)
     at_epsilon = evidence.claim.at_epsilon.directions[direction]
     return DirectionResult(
         epsilon=at_delta.upper,
-        epsilon_lower=at_delta.lower,
+        epsilon_lower=ordered(at_delta.lower, at_delta.upper, f"ε in the direction {direction}"),
         delta=min(at_epsilon.upper, 1.0),
         delta_lower=min(at_epsilon.lower, 1.0),
         profile=[_point(answer, direction) for answer in evidence.profile],

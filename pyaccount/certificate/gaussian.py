@@ -16,8 +16,9 @@ the slope −Φ(−μ/2 − ε/μ), so it lies above each of its tangents. A tan
 to hold.
 
 **Rounding.** δ_μ = Φ(−t) − R with t = ε/μ − μ/2 and R = e^ε Φ(−t − μ) = e^{−t²/2} m(t + μ), m(t) = Φ(−t) e^{t²/2}; so for t > 0
-both terms carry one e^{−t²/2}. Each is moved against the claim by more than its rounding. Everything here is the standard
-library's: a certificate for a terminal shows these numbers, and must not wait for an array library to load.
+both terms carry one e^{−t²/2}. Each is moved against the claim by more than its rounding. What carries an e^{−t²/2} below
+`UNRESOLVED` is only known to lie between 0 and that: its digits are lost among the smallest doubles. Everything here is the
+standard library's: a certificate for a terminal shows these numbers, and must not wait for an array library to load.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ from pyaccount.certificate.tradeoff import OVERFLOW, Bound
 GUARD = 1e-12
 #: From here on the series for Mills' ratio is as accurate as the direct form, whose error grows with x².
 ASYMPTOTIC = 25.0
+#: Below this, a density is as good as 0: doubles of half their digits begin at 1e-308.
+UNRESOLVED = 1e-290
+#: More than the error of erfc where it is at least 1: a unit in the last place or two.
+UNITS = 2.0**-50
 _NORMAL = NormalDist()
 #: No μ outside this range is searched.
 LEAST, GREATEST = 1e-9, 1e6
@@ -49,33 +54,55 @@ class Terms(NamedTuple):
     rest_low: float
     rest_high: float
 
+    @property
+    def least(self) -> float:
+        """δ_μ(ε) is at least this."""
+        return max(0.0, self.tail_low - self.rest_high)
+
+    @property
+    def most(self) -> float:
+        """δ_μ(ε) is at most this."""
+        return self.tail_high - self.rest_low
+
 
 def gaussian_terms(mu: float, epsilon: float) -> Terms:
     """The two terms of δ_μ(ε) = Φ(−t) − R, t = ε/μ − μ/2, with bounds on their rounding."""
     t = epsilon / mu - mu / 2.0
+    # t is wrong by a quarter of this at most.
+    moved = (epsilon / mu + mu) * 2.0**-50
     # Both terms carry e^{−t²/2}/√(2π); Mills' ratio has the root in it.
     density = math.exp(-0.5 * t * t)
-    tail = density * _mills(t) if t > 0.0 else 0.5 * math.erfc(t / math.sqrt(2.0))
+    # A tail below ½, and Mills' ratio, move by |t| + 1 times what t does, relatively.
+    guard = GUARD + (abs(t) + 1.0) * moved
     rest = density * _mills(t + mu)
-    # A relative error of 2⁻⁵² in t moves a tail by (|t| + 1) times the absolute one.
-    guard = GUARD + (abs(t) + 1.0) * (epsilon / mu + mu) * 2.0**-50
-    return Terms(tail * (1.0 - guard), tail * (1.0 + guard), rest * (1.0 - guard), rest * (1.0 + guard))
+    low, high = rest * (1.0 - guard), rest * (1.0 + guard)
+    if density < UNRESOLVED:
+        low, high = 0.0, UNRESOLVED
+    if t <= 0.0:
+        tail = 0.5 * math.erfc(t / math.sqrt(2.0))
+        # A tail above ½ moves by its density times what t does, and what t/√2 is rounded by; a density is at most 1.
+        slack = UNITS + density * (moved + abs(t) * UNITS)
+        return Terms(tail * (1.0 - slack), tail * (1.0 + slack), low, high)
+    if density < UNRESOLVED:
+        return Terms(0.0, UNRESOLVED, low, high)
+    tail = density * _mills(t)
+    return Terms(tail * (1.0 - guard), tail * (1.0 + guard), low, high)
 
 
 def needed_at_points(points: Sequence[Bound]) -> float | None:
-    """A μ with δ(ε) ≤ δ_μ(ε) at each ε of `points`, given δ at most there; None if no μ does.
+    """A μ with δ(ε) ≤ δ_μ(ε) at each ε of `points`, given δ at most there; None if none is found.
 
-    δ_μ(ε) grows with μ, so the smallest such μ is found by bisection; an upper bound. A δ of 1 has no such μ. A point above the
-    chord of its neighbours counts as the chord does.
+    δ_μ(ε) grows with μ, so the smallest such μ is found by bisection; an upper bound. A δ that doubles hardly tell from 1 has
+    none, which says nothing of the mechanism itself. A point above the chord of its neighbours counts as the chord does.
     """
     sharp = sharpened(points)
     return _least(lambda mu: all(_reaches(mu, point) for point in sharp))
 
 
 def needed_within_range(points: Sequence[Bound]) -> float | None:
-    """A μ with δ(ε) ≤ δ_μ(ε) from the first ε of `points` to the last, given δ at most at each; None if no μ does.
+    """A μ with δ(ε) ≤ δ_μ(ε) from the first ε of `points` to the last, given δ at most at each; None if none is found.
 
-    The smallest that tangents prove; an upper bound. A δ of 1 has no such μ.
+    The smallest that tangents prove; an upper bound. As for `needed_at_points`, a δ near 1 may have none.
     """
     corners = hull(points)
     return _least(
@@ -93,11 +120,7 @@ def smallest_possible(points: Sequence[Bound]) -> float:
     """
 
     def allowed(mu: float) -> bool:
-        for epsilon, delta in points:
-            terms = gaussian_terms(mu, epsilon)
-            if terms.tail_high - terms.rest_low < delta:
-                return False
-        return True
+        return all(gaussian_terms(mu, epsilon).most >= delta for epsilon, delta in points)
 
     return _bracket(allowed)[0]
 
@@ -126,8 +149,9 @@ def sharpened(points: Sequence[Bound]) -> list[Bound]:
         right = min(
             (corner for corner in corners if corner.epsilon >= point.epsilon), key=lambda corner: corner.epsilon
         )
-        # The rounding of the chord is relative to its higher end.
-        best = left.delta if left == right else chord(left, right, point.epsilon) + 2.0**-50 * left.delta
+        # The chord's roundings are relative to its higher end; those of its differences of ε grow with their size.
+        rounding = (right.epsilon - left.epsilon + 8.0) * 2.0**-51
+        best = left.delta if left == right else chord(left, right, point.epsilon) + rounding * left.delta
         found.append(Bound(point.epsilon, min(point.delta, best)))
     return found
 
@@ -147,13 +171,15 @@ def _least(enough: Callable[[float], bool]) -> float | None:
 
 def _reaches(mu: float, point: Bound) -> bool:
     """Whether δ_μ is proven to be at least δ at this point."""
-    terms = gaussian_terms(mu, point.epsilon)
-    return terms.tail_low - terms.rest_high >= point.delta
+    return gaussian_terms(mu, point.epsilon).least >= point.delta
 
 
 def _above_chord(mu: float, left: Bound, right: Bound) -> bool:
     """Whether a tangent of δ_μ lies above the chord at both ends: T(ε) = Φ(−t₀) − R₀ e^{ε − ε₀}."""
     width = right.epsilon - left.epsilon
+    if left.delta <= 0.0:
+        # No δ_μ lies below a chord at 0.
+        return True
     if width >= OVERFLOW:
         return False
     slope = (left.delta - right.delta) / math.expm1(width) * math.exp(-min(left.epsilon, OVERFLOW))

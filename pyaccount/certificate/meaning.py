@@ -6,23 +6,19 @@ at least at some ε, in each direction; `tradeoff` and `gaussian` prove what fol
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pyaccount.certificate.gaussian import needed_at_points, needed_within_range, smallest_possible
 from pyaccount.certificate.tradeoff import Bound, TradeOff
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
-
-Direction = Literal["remove", "add"]
-DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
+    from pyaccount.directions import Direction
 
 #: False-positive rates at which attacks are reported.
 RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-
-#: Where ε is asked at the guarantee's δ: beyond, the question was moved to these ends.
-RESOLVED = (1e-280, 1.0 - 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +36,13 @@ class AttackRate:
 class GaussianComparison:
     """The μ of Gaussian differential privacy, as far as points of a profile tell."""
 
-    #: δ(ε) ≤ δ_μ(ε) for this μ at each ε of the certificate's points: at most. None if no μ does. It claims nothing between
-    #: them.
+    #: δ(ε) ≤ δ_μ(ε) for this μ in each direction, at each ε at which the certificate bounds that direction: at most. Both
+    #: directions have the ε of the profile and of the guarantee. None if no μ was found. It claims nothing between the points.
     mu_at_points: float | None
-    #: δ(ε) ≤ δ_μ(ε) for this μ and every ε from `first_epsilon` to `last_epsilon`: at most. None if no μ does. It claims nothing
-    #: outside that range, so it is no statement of μ-GDP.
+    #: δ(ε) ≤ δ_μ(ε) for this μ and every ε from `first_epsilon` to `last_epsilon`: at most. None if no μ was found. It claims
+    #: nothing outside that range, so it is no statement of μ-GDP.
     mu_within_range: float | None
-    #: The run is not μ-GDP for any μ below this one: at least.
+    #: For the group protected, the run is not μ-GDP for any μ below this one: at least.
     mu_lower: float
     first_epsilon: float
     last_epsilon: float
@@ -87,7 +83,8 @@ def meaning(data: CertificateModel) -> Meaning:
         trade_off=curve,
         rates=rates,
         advantage=advantage,
-        balanced_accuracy=min(1.0, 0.5 * (1.0 + advantage)),
+        # The sum may have been rounded down.
+        balanced_accuracy=min(1.0, math.nextafter(0.5 * (1.0 + advantage), math.inf)),
         gaussian=GaussianComparison(
             mu_at_points=_larger([needed_at_points(points) for points in sides]),
             mu_within_range=_larger([needed_within_range(points) for points in sides]),
@@ -107,8 +104,7 @@ def upper_points(data: CertificateModel, direction: Direction) -> tuple[Bound, .
     points.append(Bound(guarantee.epsilon, guarantee.delta))
     if data.evidence.sampling is None:
         points.append(Bound(guarantee.epsilon, result.delta))
-        if _resolved(guarantee.delta):
-            points.append(Bound(result.epsilon, guarantee.delta))
+        points.append(Bound(result.epsilon, guarantee.delta))
     return tuple(sorted(set(points)))
 
 
@@ -117,7 +113,7 @@ def lower_points(data: CertificateModel) -> tuple[Bound, ...]:
     guarantee = data.guarantee
     points = [Bound(point.epsilon, point.delta_lower) for point in data.profile]
     points.append(Bound(guarantee.epsilon, guarantee.delta_lower))
-    if guarantee.epsilon_lower > 0.0 and _resolved(guarantee.delta):
+    if guarantee.epsilon_lower > 0.0:
         # No ε below it holds at δ, and δ(ε) is continuous: at that ε, it is δ or more.
         points.append(Bound(guarantee.epsilon_lower, guarantee.delta))
     return tuple(sorted(set(points)))
@@ -141,7 +137,3 @@ def _larger(mus: list[float | None]) -> float | None:
     """The larger of two bounds, where None is no bound at all."""
     found = [mu for mu in mus if mu is not None]
     return max(found) if len(found) == len(mus) else None
-
-
-def _resolved(delta: float) -> bool:
-    return RESOLVED[0] <= delta <= RESOLVED[1]

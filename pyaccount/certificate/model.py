@@ -34,8 +34,9 @@ class Guarantee(Record):
     delta: Probability = Field(description="δ at most, at this epsilon.")
     delta_lower: Probability = Field(description="No δ below this holds at this epsilon.")
     failure_probability: Probability = Field(
-        description="Probability, over the accountant's randomness, that the statement is false; 0 for a proof, and for a "
-        "verified guarantee, where it is part of delta."
+        description="Probability, over the accountant's randomness, that epsilon and delta do not hold; 0 for a proof, and for a "
+        "verified guarantee, where it is part of delta. Lower ends from samples have the evidence's "
+        "pointwise_failure_probability."
     )
 
 
@@ -70,7 +71,8 @@ class ProfilePoint(Record):
 
 
 class DirectionResult(Record):
-    """One direction: the sensitive records present (remove) or absent (add)."""
+    """One direction: outcomes with the sensitive records (under replace-one, the originals) against others (remove), or the
+    others against them (add)."""
 
     epsilon: NonNegative = Field(description="ε at most in this direction, at the guarantee's delta.")
     epsilon_lower: NonNegative

@@ -19,8 +19,8 @@ from pyaccount.certificate.model import (
     TestRecord,
 )
 from pyaccount.certificate.numbers import Numbers, budget_lines, considered, ordered
+from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text
-from pyaccount.plan.reduction import DIRECTIONS
 
 if TYPE_CHECKING:
     from pyaccount.errors import Path

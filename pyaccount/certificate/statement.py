@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.certificate.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import Guarantee, PrivacyUnit
+    from pyaccount.certificate.model import Guarantee, PrivacyUnit, SamplingRecord
     from pyaccount.document import Document
 
 NEIGHBOURS = {
@@ -22,12 +22,19 @@ def unit_of(document: Document) -> Literal["record", "user"]:
     return "user" if any(body.sampler.kind == "user-b-min-sep" for body in document.bodies) else "record"
 
 
-def statement(
-    name: str, privacy: PrivacyUnit, guarantee: Guarantee, *, holds: bool, claim: tuple[float, float] | None
+def statement(  # noqa: PLR0913 - what a certificate states
+    name: str,
+    privacy: PrivacyUnit,
+    guarantee: Guarantee,
+    *,
+    holds: bool,
+    claim: tuple[float, float] | None,
+    sampling: SamplingRecord | None,
 ) -> str:
     """One English sentence; every number in it is rounded so that the sentence stays true.
 
-    `claim` is the (ε, δ) of a document without a blank in them. Everything is taken from what a certificate states, so that
+    `claim` is the (ε, δ) of a document without a blank in them. Lower ends, which refute a claim, come from samples wherever
+    there is a `sampling`, also beside a guarantee that is proven. Everything is taken from what a certificate states, so that
     the sentence can be derived again from a certificate: its words are part of the certificate format, and stay.
     """
     group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
@@ -44,14 +51,17 @@ def statement(
         return f"The training run “{name}” is {proven}."
     epsilon, delta = claim
     claimed = f"({plain(epsilon)}, {plain(delta)})-differentially private"
-    chance = (
-        f" (with probability at least 1 − {up(guarantee.failure_probability)})"
-        if guarantee.kind == "confidence"
-        else ""
-    )
-    verdict = (
-        f"is not {claimed}: no ε below {down(guarantee.epsilon_lower)} holds at δ = {plain(guarantee.delta)}{chance}"
-        if guarantee.epsilon_lower > epsilon
-        else f"could not be certified as {claimed}"
-    )
+    chance = ""
+    if sampling is not None:
+        failure = up(sampling.pointwise_failure_probability)
+        chance = f" (with probability at least 1 − {failure} over the accountant's own randomness)"
+    # ε(δ) and δ(ε) fall: what is refuted at one δ is refuted at every smaller one, and likewise for ε.
+    if guarantee.epsilon_lower > epsilon and guarantee.delta >= delta:
+        refuted = f"no ε below {down(guarantee.epsilon_lower)} holds at δ = {plain(guarantee.delta)}"
+        verdict = f"is not {claimed}: {refuted}{chance}"
+    elif guarantee.delta_lower > delta and guarantee.epsilon >= epsilon:
+        refuted = f"no δ below {down(guarantee.delta_lower)} holds at ε = {plain(guarantee.epsilon)}"
+        verdict = f"is not {claimed}: {refuted}{chance}"
+    else:
+        verdict = f"could not be certified as {claimed}"
     return f"The training run “{name}” {verdict}; it is {proven}."

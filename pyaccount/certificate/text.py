@@ -1,7 +1,8 @@
-"""The certificate and the plan for a terminal."""
+"""The certificate for a terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
@@ -11,10 +12,21 @@ from rich.text import Text
 
 from pyaccount.certificate.meaning import meaning
 from pyaccount.certificate.rounding import down, plain, up
+from pyaccount.certificate.text_evidence import evidence, items, row
+from pyaccount.certificate.words import (
+    PRIVACY_BLANKS,
+    SOLVED_DIGITS,
+    drawn,
+    enough,
+    failing,
+    smallest,
+    symbol,
+    too_little,
+)
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
-    from pyaccount.certificate.model import CertificateModel, MatrixRecord, Phase
+    from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, Phase, ProfilePoint
 
 
 def print_certificate(console: Console, certificate: Certificate) -> None:
@@ -37,27 +49,18 @@ def render(data: CertificateModel) -> RenderableType:
         _meaning(data),
         Text(),
         Text("Assumptions: what must be true of the training run", style="bold"),
-        *_items(data.assumptions),
+        *items(data.assumptions),
         Text(),
         Text("Reductions: the theorems used", style="bold"),
-        *_items(
+        *items(
             f"{r.subject} ({r.path}), {r.rounds} rounds: {r.theorem}; {'tight' if r.tight else 'not tight'}. {r.source}.\n"
             f"{r.pair}" + (f"\n{r.remark}" if r.remark else "")
             for r in data.reductions
         ),
         Text(),
-        *_evidence(data),
+        *evidence(data),
     ]
     return Panel(Group(*parts), border_style="green" if data.holds else "red", padding=(1, 2))
-
-
-def _items(texts: object) -> list[RenderableType]:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(width=1)
-    grid.add_column()
-    for text in texts:  # type: ignore[attr-defined]
-        grid.add_row("•", Text(str(text)))
-    return [grid]
 
 
 def _numbers(data: CertificateModel) -> Table:
@@ -66,80 +69,91 @@ def _numbers(data: CertificateModel) -> Table:
     table.add_column(style="bold")
     table.add_column()
     table.add_column(style="dim")
-    table.add_row("ε", f"at most {up(guarantee.epsilon)}", f"at least {down(guarantee.epsilon_lower)}, at this δ")
-    table.add_row("δ", f"at most {up(guarantee.delta)}", f"at least {down(guarantee.delta_lower)}, at this ε")
-    if guarantee.kind != "deterministic":
-        table.add_row("guarantee", *_kind(data))
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    # A lower end at one ε or δ is one at every smaller: each is said at its own coordinate, rounded down as it is.
+    row(table, "ε", f"at most {up(epsilon)}", f"at least {down(guarantee.epsilon_lower)}, at δ = {down(delta)}")
+    row(table, "δ", f"at most {up(delta)}", f"at least {down(guarantee.delta_lower)}, at ε = {down(epsilon)}")
+    _kind(table, data)
     directions = data.directions
     if data.evidence.sampling is None:
-        table.add_row(
-            "directions",
-            f"remove ε ≤ {up(directions.remove.epsilon)}, add ε ≤ {up(directions.add.epsilon)}",
-            "the larger counts",
-        )
+        ends = f"remove ε ≤ {up(directions.remove.epsilon)}, add ε ≤ {up(directions.add.epsilon)}"
+        row(table, "directions", ends, "the larger counts")
     unit = data.privacy
-    table.add_row("protects", f"{unit.group_size} {unit.unit}{'s' if unit.group_size > 1 else ''}", unit.adjacency)
-    if data.solved is not None:
-        if data.solved.path in ("privacy.epsilon", "privacy.delta"):
-            table.add_row("solved", f"{data.solved.path} = {up(data.solved.value)}", _smallest(data))
-        else:
-            beyond = "" if data.solved.fails_at is None else f"{_value(data.solved.fails_at)} fails"
-            table.add_row("solved", f"{data.solved.path} = {_value(data.solved.value)}", beyond)
+    row(table, "protects", f"{unit.group_size} {unit.unit}{'s' if unit.group_size > 1 else ''}", unit.adjacency)
+    _solved(table, data)
     for phase in data.phases:
-        runs = f"{phase.count} × " if phase.count > 1 else ""
-        symbol = "σ" if phase.noise == "gaussian" else "Laplace scale b"
-        table.add_row(
-            phase.name or "training",
-            f"{symbol} = {_value(phase.noise_multiplier)}, {runs}{phase.iterations} iterations, {phase.sampler}{_rate(phase)}",
-            f"{symbol} in units of the clip norm",
-        )
-        if phase.matrix.kind != "identity":
-            table.add_row(
-                "matrix",
-                f"{phase.matrix.kind}, {_width(phase.matrix)}",
-                f"largest column norm {phase.matrix.column_norm:.6g}",
-            )
+        _phase(table, phase)
     if data.utility is not None:
-        table.add_row(
-            "prefix sums", f"noise MSE {data.utility.prefix_sum_mse:.6g}", "in units of the clip norm squared"
-        )
-        if data.phases[0].matrix.kind != "identity":
-            table.add_row(
-                "",
-                f"RMSE {data.utility.prefix_sum_rmse:.6g}, max error {data.utility.max_error:.6g}",
-                "in units of the clip norm",
-            )
-    table.add_row("unamplified", f"ε ≤ {_bound(data.unamplified.epsilon)}", data.unamplified.description)
+        row(table, "prefix sums", f"noise MSE {data.utility.prefix_sum_mse:.6g}", "in units of the clip norm squared")
+        if any(phase.matrix.kind != "identity" for phase in data.phases):
+            errors = f"RMSE {data.utility.prefix_sum_rmse:.6g}, max error {data.utility.max_error:.6g}"
+            row(table, "", errors, "in units of the clip norm")
+    _contrast(table, data, "unamplified", data.unamplified)
     if data.group_lemma is not None:
-        table.add_row("group lemma", f"ε ≤ {_bound(data.group_lemma.epsilon)}", data.group_lemma.description)
+        _contrast(table, data, "group lemma", data.group_lemma)
     return table
+
+
+def _solved(table: Table, data: CertificateModel) -> None:
+    """The blank, and what filled it."""
+    solved = data.solved
+    if solved is None:
+        return
+    if solved.path in PRIVACY_BLANKS:
+        row(table, "solved", f"{solved.path} = {up(solved.value)}", smallest(data))
+        return
+    before, after = failing(data)
+    beyond = "" if solved.fails_at is None else f"{before}{too_little(solved.path, solved.fails_at)}{after}"
+    row(table, "solved", f"{solved.path} = {enough(solved.path, solved.value)}", beyond)
+
+
+def _phase(table: Table, phase: Phase) -> None:
+    """One body: its noise, its sampler and its matrix."""
+    runs = f"{phase.count} × " if phase.count > 1 else ""
+    # Rounded up, whether it was given or found: more noise is no worse.
+    noise = f"{symbol(phase)} = {up(phase.noise_multiplier, SOLVED_DIGITS)}"
+    row(
+        table,
+        phase.name or "training",
+        f"{noise}, {runs}{phase.iterations} iterations, {phase.sampler}{_rate(phase)}",
+        f"{symbol(phase)} in units of the clip norm",
+    )
+    if phase.matrix.kind != "identity":
+        norm = f"largest column norm {phase.matrix.column_norm:.6g}"
+        row(table, "matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", norm)
+
+
+def _contrast(table: Table, data: CertificateModel, label: str, contrast: Contrast) -> None:
+    """The same run analysed another way; at its own δ, where that is not the guarantee's."""
+    elsewhere = "" if contrast.delta == data.guarantee.delta else f" at δ = {plain(contrast.delta)}"
+    row(table, label, f"ε ≤ {_bound(contrast.epsilon)}{elsewhere}", contrast.description)
 
 
 def _width(matrix: MatrixRecord) -> str:
     return f"{matrix.bands} bands" if matrix.buffers is None else f"{len(matrix.buffers.scales)} buffers"
 
 
-def _smallest(data: CertificateModel) -> str:
-    return "the smallest, rounded up" if data.evidence.sampling is None else "the smallest that was certified"
-
-
-def _kind(data: CertificateModel) -> tuple[str, str]:
-    """What kind of guarantee sampling gave, and what that means."""
-    sampling = data.evidence.sampling
-    assert sampling is not None
-    if data.guarantee.kind == "verified":
-        return "verified by a randomised test", f"its failure, {up(sampling.total_probability, 2)}, is part of δ"
-    return (
-        f"confidence 1 − {up(data.guarantee.failure_probability, 2)}",
-        "over the accountant's own randomness, for a mechanism given beforehand",
-    )
+def _kind(table: Table, data: CertificateModel) -> None:
+    """What kind of guarantee sampling gave, and what that means; lower ends have a probability of their own."""
+    guarantee, sampling = data.guarantee, data.evidence.sampling
+    if guarantee.kind == "verified":
+        inside = "" if sampling is None else f", {up(sampling.total_probability, 2)},"
+        row(table, "guarantee", "verified by a randomised test", f"its failure{inside} is part of δ")
+    elif guarantee.kind == "confidence":
+        chance = f"confidence 1 − {up(guarantee.failure_probability, 2)}"
+        row(table, "guarantee", chance, "over the accountant's own randomness, for a mechanism given beforehand")
+    elif sampling is not None:
+        row(table, "guarantee", "proven, without samples", "no test improved on it")
+    if sampling is not None:
+        chance = f"each with confidence 1 − {up(sampling.pointwise_failure_probability, 2)}"
+        row(table, "lower ends", chance, "from samples, over the accountant's own randomness")
 
 
 def _rate(phase: Phase) -> str:
     """How often a record takes part, in the sampler's own terms and in the common one."""
     p, rate = phase.sampling_probability, phase.participation_rate
     if rate is None:
-        return "" if p is None else f", sampling probability {plain(p)} for each record of an available user"
+        return "" if p is None else f", sampling probability {plain(p)} {drawn(phase.sampler)}"
     if p == rate:
         return f", sampling probability {plain(p)}"
     batch = "" if phase.expected_batch_size is None else f", expected batch {phase.expected_batch_size:.6g}"
@@ -147,17 +161,12 @@ def _rate(phase: Phase) -> str:
         return (
             f", {phase.expected_batch_size:.6g} draws a round, {phase.distinct_records:.6g} distinct records expected"
         )
-    given = {"b-min-sep": " when available", "cyclic-poisson": " within its part"}.get(phase.sampler, "")
-    drawn = "" if p is None else f", sampling probability {p:.6g}{given}"
-    return f", participation rate {rate:.6g}{drawn}{batch}"
+    share = "" if p is None else f", sampling probability {p:.6g} {drawn(phase.sampler)}"
+    return f", participation rate {rate:.6g}{share}{batch}"
 
 
 def _bound(value: float | None) -> str:
     return "∞ (needs a δ below 1e-280 for one record)" if value is None else up(value)
-
-
-def _value(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.8g}"
 
 
 def _profile(data: CertificateModel) -> Table:
@@ -166,13 +175,18 @@ def _profile(data: CertificateModel) -> Table:
         return _sampled_profile(data, table)
     for heading in ("ε", "δ at most", "δ at least", "remove: δ at most", "add: δ at most"):
         table.add_column(heading, justify="right")
-    for point, remove, add in zip(
-        data.profile, data.directions.remove.profile, data.directions.add.profile, strict=True
-    ):
-        table.add_row(
-            plain(point.epsilon), up(point.delta, 4), down(point.delta_lower, 4), up(remove.delta, 4), up(add.delta, 4)
-        )
+    for point, sides in _points(data):
+        ends = ("none" if side is None else up(side.delta, 4) for side in sides)
+        table.add_row(plain(point.epsilon), up(point.delta, 4), down(point.delta_lower, 4), *ends)
     return table
+
+
+def _points(data: CertificateModel) -> Iterator[tuple[ProfilePoint, tuple[ProfilePoint | None, ...]]]:
+    """Each point of the profile with those of both directions at its ε, as far as the certificate has them."""
+    profiles = (data.directions.remove.profile, data.directions.add.profile)
+    sides = [{point.epsilon: point for point in profile} for profile in profiles]
+    for point in data.profile:
+        yield point, tuple(side.get(point.epsilon) for side in sides)
 
 
 def _sampled_profile(data: CertificateModel, table: Table) -> Table:
@@ -182,10 +196,9 @@ def _sampled_profile(data: CertificateModel, table: Table) -> Table:
     table.title = f"Privacy profile: each bound with confidence 1 − {up(sampling.pointwise_failure_probability, 2)}"
     for heading in ("ε", "δ at most", "δ at least", "estimate", "± s.e.", "remove: estimate", "add: estimate"):
         table.add_column(heading, justify="right")
-    for point, remove, add in zip(
-        data.profile, data.directions.remove.profile, data.directions.add.profile, strict=True
-    ):
-        estimates = (point.delta_estimate, point.standard_error, remove.delta_estimate, add.delta_estimate)
+    for point, sides in _points(data):
+        beside = (None if side is None else side.delta_estimate for side in sides)
+        estimates = (point.delta_estimate, point.standard_error, *beside)
         table.add_row(
             plain(point.epsilon),
             up(point.delta, 3),
@@ -208,98 +221,8 @@ def _meaning(data: CertificateModel) -> Table:
     table.add_row("membership advantage", f"at most {up(found.advantage, 4)}", "true- minus false-positive rate")
     worst = max(rate.presence, rate.absence)
     table.add_row("true-positive rate", f"at most {up(worst, 4)}", "at a false-positive rate of 0.001")
-    needed = "none suffices" if mu is None else f"at most {up(mu, 4)} at the profile's points"
+    needed = "none found" if mu is None else f"at most {up(mu, 4)} at the profile's points"
     table.add_row("Gaussian μ", needed, f"no μ below {down(found.gaussian.mu_lower, 4)} suffices")
     if found.failure_probability > 0.0:
         table.add_row("these together", f"confidence 1 − {up(found.failure_probability, 2)}", "the profile was sampled")
     return table
-
-
-def _tests(data: CertificateModel) -> list[RenderableType]:
-    """The tests that were run."""
-    sampling = data.evidence.sampling
-    if sampling is None:
-        return []
-    table = Table(title="Tests", title_justify="left", title_style="bold", box=None, padding=(0, 2))
-    for heading in ("direction", "σ", "δ(ε) below", "at ε", "samples", "log capital", "of", "cap", "stretch", ""):
-        table.add_column(heading, justify="right")
-    for test in sampling.tests:
-        table.add_row(
-            test.direction,
-            f"{test.noise_multiplier:.6g}",
-            f"{test.threshold:.4g}",
-            f"{test.epsilon:.6g}",
-            f"{test.samples}",
-            f"{test.log_capital:.2f}",
-            f"{test.log_target:.2f}",
-            f"{test.cap:.3g}",
-            f"{test.proposal.stretch:.3g}",
-            "accepted" if test.accepted else "rejected",
-        )
-    origin = (
-        "fixed in the document, before any result was seen"
-        if sampling.seed_source == "document"
-        else "from the operating system"
-    )
-    parts: list[RenderableType] = [
-        Text(f"{sampling.verification}, {sampling.samples} samples in all; seed {sampling.seed}, {origin}."),
-        *([table] if sampling.tests else []),
-    ]
-    curve = sampling.composed_curve
-    if curve is not None:
-        parts.insert(
-            0,
-            Text(
-                f"The other phases' curve: δ at {curve.nodes} values of ε out to ±{curve.reach:.4g}, from {curve.compositions} "
-                f"compositions; bounds within {up(curve.relative_gap, 2)} of each other, {up(curve.floor, 2)} beyond."
-            ),
-        )
-    if data.evidence.considered:
-        choice = Table(
-            title="Considered, by estimates", title_justify="left", title_style="bold", box=None, padding=(0, 2)
-        )
-        for heading in ("matrix", "bands", "σ", "prefix-sum MSE"):
-            choice.add_column(heading, justify="right")
-        for one in data.evidence.considered:
-            choice.add_row(
-                one.matrix, str(one.bands), f"{one.noise_multiplier_estimate:.5g}", f"{one.prefix_sum_mse_estimate:.6g}"
-            )
-        parts.append(choice)
-    return parts
-
-
-def _evidence(data: CertificateModel) -> list[RenderableType]:
-    evidence = data.evidence
-    met = "met" if evidence.within_tolerance else "not met: the interval is proven all the same"
-    table = Table(
-        title="Error budget of the upper end, in units of δ",
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        padding=(0, 2),
-    )
-    table.add_column("source")
-    labels = list(dict.fromkeys(line.direction for line in evidence.error_budget))
-    for label in labels:
-        table.add_column(label, justify="right")
-    for source in dict.fromkeys(line.source for line in evidence.error_budget):
-        found = {line.direction: line.contribution for line in evidence.error_budget if line.source == source}
-        table.add_row(source, *(up(found[label], 2) for label in labels))
-    versions = ", ".join(f"{name} {number}" for name, number in data.versions.items())
-    return [
-        Text(f"Evidence: {evidence.engine}; relative tolerance {plain(evidence.tolerance)} {met}.", style="bold"),
-        *_items(
-            f"{c.direction}, {c.bound}: {c.question} is in [{down(c.lower)}, {up(c.upper)}]"
-            + (
-                f"; lattice {c.spacing:.3g}, transform {c.transform_length}, tilt {c.tilt:.4g}"
-                if c.transform_length
-                else ""
-            )
-            for c in evidence.compositions
-        ),
-        *_tests(data),
-        table,
-        Text(),
-        Text(f"document sha256 {data.document_sha256}", style="dim"),
-        Text(f"{versions}; created {data.created}", style="dim"),
-    ]

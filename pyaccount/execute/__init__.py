@@ -10,8 +10,9 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question, default_profile, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.progress import Report, left, silent
@@ -20,6 +21,7 @@ from pyaccount.execute.unamplified import unamplified_bounds
 from pyaccount.plan.plan import Plan, compile_document
 
 if TYPE_CHECKING:
+    from pyaccount.directions import Direction
     from pyaccount.document import Document
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.reduction import DirectedBounds
@@ -32,12 +34,27 @@ PROFILE_TOLERANCE = 1e-2
 CONTRAST_TOLERANCE = 1e-6
 
 
+#: The δ at which ε is asked: nothing below is resolved, and close to 1 there is nothing to resolve.
+RESOLVED = (1e-280, 1.0 - 1e-9)
+
+
+class Interval(NamedTuple):
+    """The true value is at least `lower` and at most `upper`."""
+
+    lower: float
+    upper: float
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A point of the privacy curve, pinned from both sides.
 
     `at_delta` is the interval for ε at the δ of the claim, `at_epsilon` the one for δ at its ε. One of the two was asked for
     (`anchor` names the given coordinate) and its upper end is the other coordinate.
+
+    Where that coordinate is a δ outside of `RESOLVED`, ε was asked at the nearest δ inside. ε(δ) falls, so what was found there
+    is a lower end at every smaller δ and an upper end at every larger one; at the claim's own δ the other end is what holds
+    without an answer: 0 from below, the claim's ε from above.
     """
 
     anchor: Literal["epsilon", "delta"]
@@ -52,7 +69,21 @@ class Claim:
     @property
     def delta(self) -> float:
         """The δ certified."""
-        return given(self.at_delta.question.delta) if self.anchor == "delta" else self.at_epsilon.upper
+        return given(self.at_delta.question.delta) if self.anchor == "delta" else min(self.at_epsilon.upper, 1.0)
+
+    @property
+    def epsilon_lower(self) -> float:
+        """No ε below this holds at the δ certified."""
+        return max(self.direction(direction).lower for direction in DIRECTIONS)
+
+    def direction(self, direction: Direction) -> Interval:
+        """The interval for ε in one direction, at the δ certified."""
+        found, asked = self.at_delta.directions[direction], given(self.at_delta.question.delta)
+        return Interval(
+            lower=found.lower if asked >= self.delta else 0.0,
+            # What holds for both directions holds for each.
+            upper=min(found.upper, self.epsilon) if asked <= self.delta else self.epsilon,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +178,6 @@ def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: An
         return Claim("delta", at_delta, at_epsilon)
     assert privacy.epsilon != "solve"
     at_epsilon = known or engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
-    # ε is asked at a δ the core resolves; at the ends of its range the lower end is 0.
-    delta = min(max(at_epsilon.upper, 1e-280), 1.0 - 1e-9)
+    least, largest = RESOLVED
+    delta = min(max(at_epsilon.upper, least), largest)
     return Claim("epsilon", engine.ask(bounds, Question(None, delta, tolerance)), at_epsilon)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.errors import LimitError, NumericsError
-from pyaccount.plan.reduction import DIRECTIONS, DirectedBounds, Direction
+from pyaccount.plan.reduction import DirectedBounds
 
 if TYPE_CHECKING:
     from pyaccount.plan.reduction import Part, Rounds

@@ -81,7 +81,14 @@ def claim_of(document: dict[str, Any]) -> tuple[float, float] | None:
 
 
 def _statement(data: CertificateModel) -> Iterator[Flaw]:
-    derived = statement(data.name, data.privacy, data.guarantee, holds=data.holds, claim=claim_of(data.document))
+    derived = statement(
+        data.name,
+        data.privacy,
+        data.guarantee,
+        holds=data.holds,
+        claim=claim_of(data.document),
+        sampling=data.evidence.sampling,
+    )
     if data.statement != derived:
         yield Flaw("statement", f"the fields of the certificate say: {derived}")
 

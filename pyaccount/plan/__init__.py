@@ -4,8 +4,9 @@ One file for each sampler; `reduction` holds what they produce, `plan` puts them
 theorem applies, what is refused and why. Nothing is computed here: `execute` runs a plan, `certificate` states the result.
 """
 
+from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.plan.plan import Estimate, Plan, compile_document
-from pyaccount.plan.reduction import DIRECTIONS, Bounds, DirectedBounds, Direction, Part, Reduction, Rounds
+from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Reduction, Rounds
 
 __all__ = [
     "DIRECTIONS",

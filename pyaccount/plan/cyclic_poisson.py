@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pyaccount.directions import DIRECTIONS
 from pyaccount.document import UNBANDED, sampling_probability, separation
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown, whole
-from pyaccount.plan.reduction import DIRECTIONS, Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
+from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
 from pyaccount.plan.sampled import group_refusals, matrix_text
 from pyaccount.plan.strategy import SLACK, strategy
 

@@ -9,6 +9,7 @@ from pyaccount.plan.common import basic_assumptions, number, shown, whole
 from pyaccount.plan.reduction import DirectedBounds, Reduction, enclosed, gaussian, tight
 from pyaccount.plan.sampled import matrix_text
 from pyaccount.plan.strategy import SLACK, strategy
+from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -81,12 +82,12 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
             if attained
             else "Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; cross products of columns bounded from above"
         ),
-        pair=f"N({'' if factor == 1 else '2·'}{k}·{above:.6g}, {sigma}²) against N(0, {sigma}²)",
+        pair=f"N({'' if factor == 1 else '2·'}{k}·{up(above)}, {sigma}²) against N(0, {sigma}²)",
         rounds=str(body.count),
         tight=attained,
         remark=None
         if attained
-        else f"The sensitivity is an upper bound; evenly spaced rounds reach {below:.6g}, which gives the lower end.",
+        else f"The sensitivity is an upper bound; evenly spaced rounds reach {down(below)}, which gives the lower end.",
         assumptions=_assumptions(document, body, str(m)),
         components=1,
         bounds=bounds,

@@ -11,16 +11,14 @@ import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pyaccount import _core
+from pyaccount.directions import DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from pyaccount.errors import Path
     from pyaccount.plan.sampled import SampledMechanism
-
-Direction = Literal["remove", "add"]
-DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")
 
 
 @dataclass(frozen=True, slots=True)

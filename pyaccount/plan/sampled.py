@@ -33,6 +33,7 @@ from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds_text, shown, whole
 from pyaccount.plan.reduction import DirectedBounds, Reduction
 from pyaccount.plan.strategy import strategy
+from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -322,7 +323,7 @@ def _enclosed(document: Document, body: Body) -> str | None:
     if gap == 0.0:
         return None
     sigma = body.noise.multiplier
-    most = f"{gap:.4g}/σ²" + ("" if sigma == "solve" else f" = {gap / (sigma * sigma):.4g}")
+    most = f"{up(gap, 4)}/σ²" + ("" if sigma == "solve" else f" = {up(gap / (sigma * sigma), 4)}")
     return (
         f"columns are longer than the separation {b}, so the likelihood ratio is enclosed between two recursions and the loss is "
         f"the one that is never too small; none is overstated by more than {most} (½ Σ Γ_i of the worst pattern), those of "

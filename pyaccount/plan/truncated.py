@@ -28,6 +28,7 @@ from pyaccount.plan import poisson, sampled
 from pyaccount.plan.common import SECRET, number, rounds
 from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, enclosed
 from pyaccount.plan.strategy import SLACK
+from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -187,5 +188,5 @@ def _remark(body: Body) -> str | None:
         return "The expected batch size is that of the records drawn, before truncation."
     return (
         "The expected batch size is that of the records drawn, before truncation; a batch is truncated with probability at most "
-        f"{_truncation_probability(body):.2g} (Chernoff)."
+        f"{up(_truncation_probability(body), 2)} (Chernoff)."
     )

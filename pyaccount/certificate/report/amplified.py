@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.certificate.report.evidence import provenance_section
 from pyaccount.certificate.report.page import (
     Block,
     Checklist,
@@ -11,7 +12,6 @@ from pyaccount.certificate.report.page import (
     Fact,
     Facts,
     Figure,
-    Literally,
     Page,
     Paragraph,
     Section,
@@ -58,11 +58,6 @@ def amplification_page(data: AmplificationCertificate) -> Page:
     effects: tuple[Block, ...] = (Paragraph(("Nothing is asked of this mechanism.",)),)
     if data.effects:
         effects = (_picture(data), _effects(data))
-    provenance = [
-        Fact("document", (Literally(data.document_sha256),), ("SHA-256 of its canonical JSON",)),
-        *(Fact(name, (Literally(number),), ("version",)) for name, number in data.versions.items()),
-        Fact("created", (Literally(data.created),), ("UTC",)),
-    ]
     return Page(
         title="Amplification by sampling",
         name=data.name,
@@ -74,7 +69,7 @@ def amplification_page(data: AmplificationCertificate) -> Page:
             Section("theorems", "How it is known", (Facts(tuple(facts)),)),
             Section("assumptions", "What must be true", (Checklist(tuple(data.assumptions)),)),
             Section("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
-            Section("provenance", "Provenance", (Facts(tuple(provenance)),)),
+            provenance_section(data),
         ),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.certificate.meaning import failure_probability
 from pyaccount.certificate.report import curves
 from pyaccount.certificate.report.page import (
     Block,
@@ -18,20 +19,14 @@ from pyaccount.certificate.report.page import (
     at_most,
     chosen,
     estimate,
+    every_digit,
     said,
 )
-from pyaccount.certificate.rounding import down, up
+from pyaccount.certificate.words import HYPOTHESES
 
 if TYPE_CHECKING:
     from pyaccount.certificate.meaning import Meaning
     from pyaccount.certificate.model import CertificateModel, ProfilePoint
-
-#: What an attacker tells apart, by adjacency: the first data set, the second one.
-HYPOTHESES = {
-    "add-remove": ("presence", "absence"),
-    "zero-out": ("presence", "absence"),
-    "replace-one": ("the original", "the substitute"),
-}
 
 #: With fewer points than this, or none at a small ε, the curves are coarse.
 ENOUGH_POINTS = 6
@@ -48,7 +43,7 @@ def attack_section(data: CertificateModel, meaning: Meaning) -> Section:
     blocks: list[Block] = [
         Paragraph(opening),
         *_notes(data, meaning),
-        Facts(_summary(meaning)),
+        Facts(_summary(data, meaning)),
         _rates(meaning, presence, absence),
         curves.attacks(meaning, presence, absence),
         curves.trade_off(meaning, presence, absence),
@@ -64,7 +59,7 @@ def group_of(data: CertificateModel) -> Content:
     return ("up to ", chosen(unit.group_size, f"{unit.unit}s"), f" {unit.unit}s")
 
 
-def _summary(meaning: Meaning) -> tuple[Fact, ...]:
+def _summary(data: CertificateModel, meaning: Meaning) -> tuple[Fact, ...]:
     comparison = meaning.gaussian
     advantage = at_most(meaning.advantage, "difference of rates", "attack", 4)
     accuracy = at_most(meaning.balanced_accuracy, "probability", "attack", 4)
@@ -78,21 +73,22 @@ def _summary(meaning: Meaning) -> tuple[Fact, ...]:
         (
             "at the points",
             comparison.mu_at_points,
-            (f"{gauss} at each ε of the profile; between them nothing is claimed",),
+            (f"{gauss} at each ε of the profile and of the guarantee; between them nothing is claimed",),
         ),
         ("within range", comparison.mu_within_range, (f"{gauss}, ", *across, "; outside nothing is claimed")),
     ):
-        content = ("none suffices",) if mu is None else said(at_most(mu, "μ", "gaussian", 4))
+        content = ("none found",) if mu is None else said(at_most(mu, "μ", "gaussian", 4))
         rows.append(Fact(f"Gaussian μ, {label}", content, note))
     lower = at_least(comparison.mu_lower, "μ", "gaussian", 4)
-    rows.append(Fact("Gaussian μ, lower end", said(lower), ("the run is not μ-GDP for any smaller μ",)))
+    note_on = ("for ", *group_of(data), ", the run is not μ-GDP for any smaller μ")
+    rows.append(Fact("Gaussian μ, lower end", said(lower), note_on))
     return tuple(rows)
 
 
 def _range(first: float, last: float) -> Content:
-    # Rounded inwards: what holds on the range holds on a part of it.
-    ends = (Number(up(first, 4), "nats", "exact", "grid"), Number(down(last, 4), "nats", "exact", "grid"))
-    return ("for ε from ", ends[0], " to ", ends[1], " nats")
+    if first == last:
+        return ("at ε = ", every_digit(first, "nats", "grid"), " nats")
+    return ("for ε from ", every_digit(first, "nats", "grid"), " to ", every_digit(last, "nats", "grid"), " nats")
 
 
 def _rates(meaning: Meaning, presence: str, absence: str) -> Table:
@@ -154,7 +150,14 @@ def _profile(data: CertificateModel) -> Table:
             "add: estimate",
         )
         failure = at_most(sampling.pointwise_failure_probability, "probability", "test", 2)
-        caption = ("δ is a probability; each bound fails with probability ", *said(failure), ".")
+        together = at_most(failure_probability(data), "probability", "histogram", 2)
+        caption = (
+            "δ is a probability; each bound fails with probability ",
+            *said(failure),
+            ". The lines of the picture need all of them, and the guarantee: one of these fails with probability ",
+            *said(together),
+            ".",
+        )
     rows = []
     for point in data.profile:
         ends: list[Content] = [

@@ -7,10 +7,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.gaussian import chord, hull
-from pyaccount.certificate.meaning import DIRECTIONS, upper_points
+from pyaccount.certificate.meaning import lower_points, upper_points
 from pyaccount.certificate.report.page import Figure
 from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis
 from pyaccount.certificate.rounding import up
+from pyaccount.certificate.tradeoff import OVERFLOW
+from pyaccount.directions import DIRECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 
 #: The smallest false-positive rate of the picture of attacks.
 LEAST_RATE = 1e-6
+#: Steps along ε between two dots, besides those down δ.
+STEPS = 8
+#: Halvings of the way to the right end of a chord.
+HALVES = 13
+#: No line is drawn with a steeper slope: products with it stay numbers.
+STEEPEST = 1e150
 
 
 def profile(data: CertificateModel) -> Figure:
@@ -29,8 +37,10 @@ def profile(data: CertificateModel) -> Figure:
     remove, add = (hull(points[direction]) for direction in DIRECTIONS)
     # The larger direction fills the picture; the other one may leave it at the bottom.
     least = [max(a.delta, b.delta) for a, b in zip(remove[-1:], add[-1:], strict=True)]
-    floor = max([delta for delta in least if delta > 0.0] or [data.guarantee.delta * 1e-3, 1e-300]) / 10.0
-    lower = tuple((point.epsilon, point.delta_lower) for point in data.profile if point.delta_lower > floor)
+    floor = max([1e-300, *([delta for delta in least if delta > 0.0] or [data.guarantee.delta * 1e-3])]) / 10.0
+    down = log_axis("δ (probability)", [floor * 10.0])
+    # What lies below the picture is drawn at its bottom: that keeps an upper bound one, and is none for a lower bound.
+    lower = tuple((epsilon, delta) for epsilon, delta in lower_points(data) if delta >= down.low)
     same = remove == add
     series = [
         Series("both directions: at most" if same else "remove: at most", _chords(remove, floor), "first"),
@@ -46,12 +56,12 @@ def profile(data: CertificateModel) -> Figure:
         title="Privacy profile: δ over ε",
         description=f"δ at most falls as ε grows; {words}. The table of the profile has the values.",
         x=Axis("ε (nats)", 0.0, last),
-        y=log_axis("δ (probability)", [floor * 10.0]),
+        y=down,
         series=tuple(series),
     )
     caption = (
-        "Dots: δ at most and at least, at the ε of the table and of the guarantee. Lines: δ at most at every ε; between dots "
-        "nothing but convexity in e^ε is used.",
+        "Dots: δ at most and at least, at the ε of the table, and at each end of the guarantee's. Lines: δ at most at every ε; "
+        "between dots nothing but convexity in e^ε is used.",
     )
     origin = "composition" if data.evidence.sampling is None else "histogram"
     return Figure("profile-picture", plot, caption, origin)
@@ -99,18 +109,56 @@ def _label(curve: TradeOff, presence: str) -> str:
 
 
 def _chords(corners: list[Bound], floor: float) -> tuple[tuple[float, float], ...]:
-    """The bound between the corners, on a grid fine enough to look smooth, as far down as `floor`."""
-    points = [(corners[0].epsilon, corners[0].delta)]
+    """The bound between the corners, as far down as `floor`: with δ logarithmic, the lines between these points never lie below.
+
+    A chord is A − B e^ε, and its logarithm bends down: lines between points of it would lie below. They join the places where
+    its tangents at neighbouring points meet instead, which lie above, so close that nobody sees it.
+    """
+    line = [(corners[0].epsilon, max(corners[0].delta, floor))]
     for left, right in pairwise(corners):
-        width = right.epsilon - left.epsilon
-        points += [
-            (left.epsilon + width * k / 24, chord(left, right, left.epsilon + width * k / 24)) for k in range(1, 24)
-        ]
-        points.append((right.epsilon, right.delta))
-    above = _shown(points, floor)
-    # Where the line leaves the picture, it does so at the bottom.
-    below = [(epsilon, floor) for epsilon, delta in points if delta <= floor][:1]
-    return (*above, *below)
+        if left.delta <= floor:
+            break
+        places = _places(left, right, floor)
+        for (start, above, slope), (end, below, steeper) in pairwise(places):
+            bend = math.log(above / below) + slope * (end - start)
+            meet = end - bend / (slope - steeper) if slope > steeper else start
+            # Where rounding hides the bend, the line turns at the higher end.
+            meet = min(max(meet, start), end)
+            line += [(meet, max(above * math.exp(slope * (meet - start)), below)), (end, below)]
+        # Where the line leaves the picture, it does so at the bottom, and ends.
+        line.append((right.epsilon, right.delta) if right.delta > floor else (places[-1][0], floor))
+    return tuple(line)
+
+
+def _places(left: Bound, right: Bound, floor: float) -> list[tuple[float, float, float]]:
+    """Points of a chord, from its left end to its right end or down to `floor`: (ε, δ, the slope of ln δ), closer as it falls.
+
+    At a share s = (δ_left − δ)/(δ_left − δ_right) of the fall, e^ε lies at that share between its ends; the slope is −B e^ε/δ.
+    """
+    width, fall = right.epsilon - left.epsilon, left.delta - right.delta
+    lowest = max(right.delta, floor)
+    if width >= OVERFLOW or fall <= 0.0:
+        # Flat as far as anybody can tell, up to the right end.
+        return [(left.epsilon, left.delta, 0.0), (right.epsilon, left.delta, 0.0)]
+    shrink = -math.expm1(-width)
+    heights = {chord(left, right, left.epsilon + width * k / STEPS) for k in range(1, STEPS)} | {left.delta, lowest}
+    # Towards the right end by halves, until what is left is nothing beside that end, or beside the width of the picture.
+    shares = [0.5**k for k in range(1, HALVES) if 0.5**k * fall > 0.1 * right.delta]
+    heights |= {right.delta + share * fall for share in shares}
+    places = []
+    for delta in sorted((height for height in heights if lowest <= height <= left.delta), reverse=True):
+        fallen, left_to_fall = (left.delta - delta) / fall, (delta - right.delta) / fall
+        # From the nearer end, where nothing cancels.
+        epsilon = (
+            left.epsilon + math.log1p(fallen * math.expm1(width))
+            if fallen < 0.5
+            else right.epsilon + math.log1p(-shrink * left_to_fall)
+        )
+        epsilon = min(max(epsilon, left.epsilon), right.epsilon)
+        # Between points as close as doubles can be it is steeper than any number.
+        slope = max(-STEEPEST, -fall / shrink * math.exp(epsilon - right.epsilon) / delta)
+        places.append((epsilon, delta, slope))
+    return places
 
 
 def _shown(points: Iterable[tuple[float, float]], floor: float) -> tuple[tuple[float, float], ...]:

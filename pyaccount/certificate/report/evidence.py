@@ -18,10 +18,14 @@ from pyaccount.certificate.report.page import (
     chosen,
     estimate,
     exact,
+    safe,
     said,
 )
+from pyaccount.certificate.rounding import up
+from pyaccount.certificate.words import met, seed_source
 
 if TYPE_CHECKING:
+    from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel, Composition, SamplingRecord, TestRecord
 
 
@@ -33,13 +37,17 @@ def origin_of(data: CertificateModel) -> str:
     return "contrast" if data.guarantee.kind == "deterministic" else "test"
 
 
+def lower_origin_of(data: CertificateModel) -> str:
+    """Where the guarantee's lower ends come from."""
+    return "composition" if data.evidence.sampling is None else "wager"
+
+
 def evidence_section(data: CertificateModel) -> Section:
     """How the numbers were reached."""
     evidence = data.evidence
-    met = "met" if evidence.within_tolerance else "not met: the interval is proven all the same"
     rows = [
         Fact("engine", (evidence.engine,)),
-        Fact("relative tolerance", (chosen(evidence.tolerance, "relative width"),), (met,)),
+        Fact("relative tolerance", (chosen(evidence.tolerance, "relative width"),), (met(evidence),)),
     ]
     blocks: list[Block] = [Facts(tuple(rows))]
     if evidence.compositions:
@@ -76,14 +84,10 @@ def _compositions(compositions: list[Composition]) -> Table:
 
 
 def _sampling(sampling: SamplingRecord) -> list[Block]:
-    sources = {
-        "document": "fixed in the document, before any result was seen",
-        "system": "from the operating system's entropy",
-    }
     facts = [
         Fact("verification", (sampling.verification,)),
         Fact("samples", (exact(sampling.samples, "samples", "record"),), ("in all, the pilot's included",)),
-        Fact("seed", (Literally(str(sampling.seed)),), (sources[sampling.seed_source],)),
+        Fact("seed", (Literally(str(sampling.seed)),), (seed_source(sampling),)),
         Fact(
             "failure, all tests",
             said(at_most(sampling.total_probability, "probability", "test", 2)),
@@ -99,13 +103,14 @@ def _tests(tests: list[TestRecord]) -> Table:
         (
             (test.direction,),
             ("accepted" if test.accepted else "rejected",),
-            (exact(test.noise_multiplier, "clip norms", "test"),),
-            (exact(test.threshold, "probability", "test", 4),),
-            (exact(test.epsilon, "nats", "test"),),
+            # More noise, a larger ε and a larger threshold claim less: an accepted test stands for the numbers rounded up.
+            (safe(up(test.noise_multiplier), "clip norms", "test"),),
+            (safe(up(test.threshold, 4), "probability", "test"),),
+            (safe(up(test.epsilon), "nats", "test"),),
             (exact(test.samples, "samples", "record"),),
             (exact(test.log_capital, "nats", "record", 4),),
             (exact(test.log_target, "nats", "record", 4),),
-            (exact(test.cap, "probability", "record", 3),),
+            (safe(up(test.cap, 3), "probability", "record"),),
             (exact(test.proposal.stretch, "factor", "record", 3),),
         )
         for test in tests
@@ -150,15 +155,14 @@ def budget_section(data: CertificateModel) -> Section:
     return Section("budget", "Error budget", (opening, Table((caption,), headings, tuple(rows), words=1)))
 
 
-def provenance_section(data: CertificateModel) -> Section:
+def provenance_section(data: CertificateModel | AmplificationCertificate, seed: int | None = None) -> Section:
     """What made the certificate, and from what."""
     rows = [
         Fact("document", (Literally(data.document_sha256),), ("SHA-256 of its canonical JSON",)),
         *(Fact(name, (Literally(number),), ("version",)) for name, number in data.versions.items()),
     ]
-    sampling = data.evidence.sampling
-    if sampling is not None:
-        rows.append(Fact("seed", (Literally(str(sampling.seed)),), ("of all samples",)))
+    if seed is not None:
+        rows.append(Fact("seed", (Literally(str(seed)),), ("of all samples",)))
     rows.append(Fact("created", (Literally(data.created),), ("UTC",)))
     rows.append(Fact("format", (Literally(f"{data.kind}, version {data.pyaccount}"),)))
     return Section("provenance", "Provenance", (Facts(tuple(rows)),))

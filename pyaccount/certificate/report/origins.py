@@ -4,12 +4,15 @@ from __future__ import annotations
 
 ORIGINS: dict[str, str] = {
     "document": "Written in the document, or following from what it says.",
-    "solved": "Found by solving for the document's blank; the claim is certified with this very value.",
+    "solved": "Found by solving for the document's blank, and certified; where digits are left out, σ is rounded up: more "
+    "noise is no worse.",
     "grid": "The grid on which the profile is told: the document's, or shares of the certified ε.",
     "rates": "Rates at which reports state attacks, the same in every report.",
     "composition": "Composition of the rounds' dominating pairs (or convex bounds), bounded from above and from below; the "
     "evidence lists each composition, the error budget each source of error.",
     "test": "A randomised test on samples of the privacy loss; the evidence lists each test.",
+    "wager": "Wagers on samples of the privacy loss that smaller values would lose; a lower end from them is wrong with at "
+    "most the probability stated beside the guarantee.",
     "histogram": "Bounds read off histograms of sampled privacy losses, each with the pointwise failure probability of the "
     "evidence.",
     "samples": "The mean of samples: an estimate, on which no bound here rests.",

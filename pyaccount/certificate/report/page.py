@@ -19,7 +19,8 @@ DIRECTIONS: dict[Direction, str] = {
     "at most": "an upper bound, rounded up",
     "at least": "a lower bound, rounded down",
     "estimate": "not a bound, rounded to the nearest",
-    "exact": "counted, recorded, or computed in double precision; rounded to the digits shown",
+    "exact": "counted, recorded, or computed in double precision; where digits are left out, rounded to the nearest, or to the "
+    "side on which what is said of it stays true",
     "chosen": "stated in the document or fixed before anything was computed",
 }
 
@@ -197,6 +198,16 @@ def estimate(value: float, unit: str, origin: str, digits: int = 4) -> Number:
 def exact(value: float, unit: str, origin: str, digits: int = 6) -> Number:
     """A number that is what it says."""
     return Number(nearest(value, digits), unit, "exact", origin)
+
+
+def every_digit(value: float, unit: str, origin: str) -> Number:
+    """A number at which others hold, and might not at one that is rounded."""
+    return Number(plain(value), unit, "exact", origin)
+
+
+def safe(text: str, unit: str, origin: str) -> Number:
+    """A number already written, rounded if at all to the side on which what is said of it stays true."""
+    return Number(text, unit, "exact", origin)
 
 
 def chosen(value: float, unit: str, origin: str = "document") -> Number:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.meaning import meaning
 from pyaccount.certificate.report.attack import attack_section, group_of, profile_section
-from pyaccount.certificate.report.evidence import budget_section, evidence_section, origin_of, provenance_section
+from pyaccount.certificate.report.evidence import (
+    budget_section,
+    evidence_section,
+    lower_origin_of,
+    origin_of,
+    provenance_section,
+)
 from pyaccount.certificate.report.page import (
     Block,
     Checklist,
@@ -23,11 +29,24 @@ from pyaccount.certificate.report.page import (
     at_least,
     at_most,
     chosen,
+    every_digit,
     exact,
+    safe,
     said,
 )
 from pyaccount.certificate.report.written import yaml_text
 from pyaccount.certificate.statement import NEIGHBOURS
+from pyaccount.certificate.words import (
+    PRIVACY_BLANKS,
+    compared,
+    drawn,
+    enough,
+    failing,
+    is_noise,
+    smallest,
+    symbol,
+    too_little,
+)
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, Contrast, Phase, Solved
@@ -38,15 +57,6 @@ KINDS = {
     "verified": "verified by a randomised test whose failure is part of δ, for a run that takes place only because it passed",
     "confidence": "confidence: true with the probability stated, over the accountant's own randomness",
 }
-
-#: What the directions compare.
-DIRECTIONS = {
-    "remove": "outcomes with the records against outcomes without them",
-    "add": "outcomes without the records against outcomes with them",
-}
-
-#: The blanks that are bounds themselves.
-PRIVACY_BLANKS = ("privacy.epsilon", "privacy.delta")
 
 
 def certificate_page(data: CertificateModel) -> Page:
@@ -69,7 +79,7 @@ def certificate_page(data: CertificateModel) -> Page:
             evidence_section(data),
             budget_section(data),
             Section("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
-            provenance_section(data),
+            provenance_section(data, None if data.evidence.sampling is None else data.evidence.sampling.seed),
         ),
     )
 
@@ -90,17 +100,15 @@ def _headline(data: CertificateModel) -> tuple[Fact, ...]:
 
 def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
     guarantee, origin = data.guarantee, origin_of(data)
-    epsilon, delta = guarantee.epsilon, guarantee.delta
+    epsilon, delta, lower = guarantee.epsilon, guarantee.delta, lower_origin_of(data)
+    # Lower ends hold at the other coordinate itself, and not at one that is rounded up.
+    at_delta, at_epsilon = every_digit(delta, "probability", origin), every_digit(epsilon, "nats", origin)
     rows = [
-        Fact(
-            "ε",
-            _interval(guarantee.epsilon_lower, epsilon, "nats", origin),
-            ("nats, at δ = ", at_most(delta, "probability", origin)),
-        ),
+        Fact("ε", _interval(guarantee.epsilon_lower, epsilon, "nats", origin, lower), ("nats, at δ = ", at_delta)),
         Fact(
             "δ",
-            _interval(guarantee.delta_lower, delta, "probability", origin),
-            ("probability, at ε = ", at_most(epsilon, "nats", origin)),
+            _interval(guarantee.delta_lower, delta, "probability", origin, lower),
+            ("probability, at ε = ", at_epsilon),
         ),
         Fact("kind", (KINDS[guarantee.kind],)),
     ]
@@ -111,11 +119,16 @@ def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
     elif guarantee.kind == "verified" and sampling is not None:
         inside = at_most(sampling.total_probability, "probability", "test", 2)
         rows.append(Fact("test fails with", said(inside), ("probability, part of δ",)))
-    if sampling is None:
-        for direction, words in DIRECTIONS.items():
+    if sampling is not None:
+        pointwise = at_most(sampling.pointwise_failure_probability, "probability", "wager", 2)
+        note = "probability that one of them is wrong, for each of ε and δ: they come from samples, whatever the kind"
+        rows.append(Fact("lower ends fail with", said(pointwise), (note,)))
+    else:
+        for direction, words in compared(data.privacy.adjacency).items():
             result = getattr(data.directions, direction)
-            interval = _interval(result.epsilon_lower, result.epsilon, "nats", origin)
-            rows.append(Fact(f"{direction}: ε", interval, (f"nats; {words}; the larger direction counts",)))
+            interval = _interval(result.epsilon_lower, result.epsilon, "nats", origin, lower)
+            note_on = ("nats, at δ = ", at_delta, f"; {words}; the larger direction counts")
+            rows.append(Fact(f"{direction}: ε", interval, note_on))
     before, _, after = NEIGHBOURS[data.privacy.adjacency].partition("{group}")
     rows.append(Fact("protects against", (before, *group_of(data), after), (f"adjacency {data.privacy.adjacency}",)))
     if data.solved is not None:
@@ -123,8 +136,8 @@ def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
     return tuple(rows)
 
 
-def _interval(lower: float, upper: float, unit: str, origin: str) -> Content:
-    return (*said(at_most(upper, unit, origin)), ", ", *said(at_least(lower, unit, origin)))
+def _interval(lower: float, upper: float, unit: str, origin: str, lower_origin: str) -> Content:
+    return (*said(at_most(upper, unit, origin)), ", ", *said(at_least(lower, unit, lower_origin)))
 
 
 def _solved(data: CertificateModel, solved: Solved) -> Fact:
@@ -132,11 +145,14 @@ def _solved(data: CertificateModel, solved: Solved) -> Fact:
     origin = origin_of(data)
     if solved.path in PRIVACY_BLANKS:
         unit = "nats" if solved.path == "privacy.epsilon" else "probability"
-        smallest = "the smallest, rounded up" if data.evidence.sampling is None else "the smallest that was certified"
-        return Fact("solved", (Literally(solved.path), ": ", *said(at_most(solved.value, unit, origin))), (smallest,))
-    unit = _unit(solved.path)
-    beyond: Content = () if solved.fails_at is None else (exact(solved.fails_at, unit, "solved", 8), " fails")
-    return Fact("solved", (Literally(solved.path), " = ", exact(solved.value, unit, "solved", 8), f" {unit}"), beyond)
+        found = said(at_most(solved.value, unit, origin))
+        return Fact("solved", (Literally(solved.path), ": ", *found), (smallest(data),))
+    unit, (before, after) = _unit(solved.path), failing(data)
+    beyond: Content = ()
+    if solved.fails_at is not None:
+        beyond = (before, safe(too_little(solved.path, solved.fails_at), unit, "solved"), after)
+    value = safe(enough(solved.path, solved.value), unit, "solved")
+    return Fact("solved", (Literally(solved.path), " = ", value, f" {unit}"), beyond)
 
 
 def _unit(path: str) -> str:
@@ -146,8 +162,8 @@ def _unit(path: str) -> str:
 
 def _noise(data: CertificateModel, value: float) -> Number:
     """σ: chosen, unless it was the blank."""
-    if data.solved is not None and data.solved.path.endswith("noise.multiplier") and data.solved.value == value:
-        return exact(value, "clip norms", "solved", 8)
+    if data.solved is not None and is_noise(data.solved.path) and data.solved.value == value:
+        return safe(enough(data.solved.path, value), "clip norms", "solved")
     return chosen(value, "clip norms")
 
 
@@ -157,19 +173,13 @@ def _mechanism(data: CertificateModel) -> tuple[Block, ...]:
 
 
 def _phase(data: CertificateModel, phase: Phase, index: int) -> Entry:
-    symbol = "σ" if phase.noise == "gaussian" else "Laplace scale b"
-    rows = [Fact(symbol, (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
+    rows = [Fact(symbol(phase), (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
     rows.append(Fact("iterations", (_whole(data, phase.iterations, "iterations"),), ("of one run",)))
     if phase.count != 1:
         rows.append(Fact("runs", (chosen(phase.count, "runs"),)))
     if phase.sampling_probability is not None:
-        given = {
-            "b-min-sep": "for an available record: conditional on availability",
-            "cyclic-poisson": "within the current part",
-            "user-b-min-sep": "for each record of an available user",
-        }.get(phase.sampler, "for each record in each iteration")
         number = exact(phase.sampling_probability, "probability", "document")
-        rows.append(Fact("sampling probability", (number,), (given,)))
+        rows.append(Fact("sampling probability", (number,), (drawn(phase.sampler),)))
     if phase.participation_rate is not None:
         share = exact(phase.participation_rate, "participations per iteration", "document")
         rows.append(Fact("participation rate", (share,), ("long-run participations of a record per iteration",)))
@@ -227,7 +237,7 @@ def _contrasts(data: CertificateModel) -> tuple[Fact, ...]:
 
 
 def _contrast(label: str, contrast: Contrast, origin: str) -> Fact:
-    note: Content = ("nats, at δ = ", at_most(contrast.delta, "probability", origin), f"; {contrast.description}")
+    note: Content = ("nats, at δ = ", every_digit(contrast.delta, "probability", origin), f"; {contrast.description}")
     if contrast.epsilon is None:
         return Fact(label, ("∞: it would need a δ for one record that is too small to resolve",), note)
     return Fact(label, said(at_most(contrast.epsilon, "nats", origin)), note)

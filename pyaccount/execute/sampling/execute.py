@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from pyaccount.directions import DIRECTIONS
 from pyaccount.document import UNBANDED, BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import Answer, Engine, Question, default_profile
@@ -26,7 +27,6 @@ from pyaccount.execute.sampling.verify import (
 from pyaccount.execute.sampling.walk import ROOT, SECOND, STARTS, Walked, ladder, root, walk
 from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
 from pyaccount.plan.plan import compile_document
-from pyaccount.plan.reduction import DIRECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

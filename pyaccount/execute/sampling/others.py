@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
+from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.engine import Engine, Question, finite
-from pyaccount.plan.reduction import DIRECTIONS, reversed_rounds
+from pyaccount.plan.reduction import reversed_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyaccount.directions import Direction as Composed
     from pyaccount.plan.reduction import DirectedBounds, Rounds
-    from pyaccount.plan.reduction import Direction as Composed
     from pyaccount.plan.sampled import Direction
 
 #: Nodes on each side of 0.

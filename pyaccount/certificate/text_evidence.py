@@ -1,0 +1,119 @@
+"""The proof of work for a terminal: compositions, tests, the error budget, and what made the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pyaccount.certificate.rounding import down, plain, up
+from pyaccount.certificate.words import met, seed_source
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.model import CertificateModel
+
+
+def row(table: Table, *cells: str) -> None:
+    """A row that shows each text as it is: a certificate's words are no markup."""
+    table.add_row(*(Text(cell) for cell in cells))
+
+
+def items(texts: Iterable[str]) -> list[RenderableType]:
+    """A list with a bullet before each text."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=1)
+    grid.add_column()
+    for text in texts:
+        row(grid, "•", text)
+    return [grid]
+
+
+def _tests(data: CertificateModel) -> list[RenderableType]:
+    """The tests that were run."""
+    sampling = data.evidence.sampling
+    if sampling is None:
+        return []
+    table = Table(title="Tests", title_justify="left", title_style="bold", box=None, padding=(0, 2))
+    for heading in ("direction", "σ", "δ(ε) below", "at ε", "samples", "log capital", "of", "cap", "stretch", ""):
+        table.add_column(heading, justify="right")
+    for test in sampling.tests:
+        # More noise, a larger ε and a larger threshold claim less: an accepted test stands for the numbers rounded up.
+        row(
+            table,
+            test.direction,
+            up(test.noise_multiplier),
+            up(test.threshold, 4),
+            up(test.epsilon),
+            f"{test.samples}",
+            f"{test.log_capital:.2f}",
+            f"{test.log_target:.2f}",
+            up(test.cap, 3),
+            f"{test.proposal.stretch:.3g}",
+            "accepted" if test.accepted else "rejected",
+        )
+    parts: list[RenderableType] = [
+        Text(
+            f"{sampling.verification}, {sampling.samples} samples in all; seed {sampling.seed}, {seed_source(sampling)}."
+        ),
+        *([table] if sampling.tests else []),
+    ]
+    curve = sampling.composed_curve
+    if curve is not None:
+        parts.insert(
+            0,
+            Text(
+                f"The other phases' curve: δ at {curve.nodes} values of ε out to ±{curve.reach:.4g}, from {curve.compositions} "
+                f"compositions; bounds within {up(curve.relative_gap, 2)} of each other, {up(curve.floor, 2)} beyond."
+            ),
+        )
+    if data.evidence.considered:
+        choice = Table(
+            title="Considered, by estimates", title_justify="left", title_style="bold", box=None, padding=(0, 2)
+        )
+        for heading in ("matrix", "bands", "σ", "prefix-sum MSE"):
+            choice.add_column(heading, justify="right")
+        for one in data.evidence.considered:
+            estimates = (f"{one.noise_multiplier_estimate:.5g}", f"{one.prefix_sum_mse_estimate:.6g}")
+            row(choice, one.matrix, str(one.bands), *estimates)
+        parts.append(choice)
+    return parts
+
+
+def evidence(data: CertificateModel) -> list[RenderableType]:
+    """How the numbers were reached."""
+    found = data.evidence
+    table = Table(
+        title="Error budget of the upper end, in units of δ",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2),
+    )
+    table.add_column("source")
+    labels = list(dict.fromkeys(line.direction for line in found.error_budget))
+    for label in labels:
+        table.add_column(label, justify="right")
+    for source in dict.fromkeys(line.source for line in found.error_budget):
+        lines = {line.direction: line.contribution for line in found.error_budget if line.source == source}
+        row(table, source, *(up(lines[label], 2) if label in lines else "none" for label in labels))
+    versions = ", ".join(f"{name} {number}" for name, number in data.versions.items())
+    return [
+        Text(f"Evidence: {found.engine}; relative tolerance {plain(found.tolerance)} {met(found)}.", style="bold"),
+        *items(
+            f"{c.direction}, {c.bound}: {c.question} is in [{down(c.lower)}, {up(c.upper)}]"
+            + (
+                f"; lattice {c.spacing:.3g}, transform {c.transform_length}, tilt {c.tilt:.4g}"
+                if c.transform_length
+                else ""
+            )
+            for c in found.compositions
+        ),
+        *_tests(data),
+        table,
+        Text(),
+        Text(f"document sha256 {data.document_sha256}", style="dim"),
+        Text(f"{versions}; created {data.created}", style="dim"),
+    ]

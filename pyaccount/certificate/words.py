@@ -1,0 +1,100 @@
+"""Words and writing that the text form and the reports share: each is said in one place, so that the forms agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.certificate.rounding import down, plain, up
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.model import CertificateModel, EvidenceRecord, Phase, SamplingRecord
+
+#: What an attacker tells apart, by adjacency: the first data set, the second one.
+HYPOTHESES = {
+    "add-remove": ("presence", "absence"),
+    "zero-out": ("presence", "absence"),
+    "replace-one": ("the original", "the substitute"),
+}
+
+#: The blanks that are bounds themselves.
+PRIVACY_BLANKS = ("privacy.epsilon", "privacy.delta")
+
+#: Of what the sampling probability is one, by sampler; with the other samplers, of every record in every iteration.
+_DRAWN = {
+    "b-min-sep": "for an available record",
+    "cyclic-poisson": "within the current part",
+    "user-b-min-sep": "for each record of an available user",
+}
+
+_SEEDS = {
+    "document": "fixed in the document, before any result was seen",
+    "system": "from the operating system's entropy",
+}
+
+#: Significant digits of a value that was solved for.
+SOLVED_DIGITS = 8
+
+
+def compared(adjacency: str) -> dict[str, str]:
+    """What each direction compares, under an adjacency."""
+    if adjacency == "replace-one":
+        first, second = "outcomes with the originals", "outcomes with the substitutes"
+    else:
+        first, second = "outcomes with the records", "outcomes without the records"
+    return {"remove": f"{first} against {second}", "add": f"{second} against {first}"}
+
+
+def symbol(phase: Phase) -> str:
+    """What a phase's noise multiplier is called."""
+    return "σ" if phase.noise == "gaussian" else "Laplace scale b"
+
+
+def drawn(sampler: str) -> str:
+    """Of what a sampler's probability is one."""
+    return _DRAWN.get(sampler, "for each record in each iteration")
+
+
+def met(evidence: EvidenceRecord) -> str:
+    """Whether the tolerance was met."""
+    return "met" if evidence.within_tolerance else "not met: the interval is proven all the same"
+
+
+def seed_source(sampling: SamplingRecord) -> str:
+    """Where the seed comes from."""
+    return _SEEDS[sampling.seed_source]
+
+
+def smallest(data: CertificateModel) -> str:
+    """What is said beside an ε or δ that was solved for."""
+    return "the smallest, rounded up" if data.evidence.sampling is None else "the smallest that was certified"
+
+
+def enough(path: str, value: float) -> str:
+    """A value that fills a blank, as a number with which the claim still holds.
+
+    More noise is no worse, so σ is rounded up; the other blanks are whole numbers, of which every digit is said.
+    """
+    return up(value, SOLVED_DIGITS) if is_noise(path) else _whole(value)
+
+
+def too_little(path: str, value: float) -> str:
+    """A value with which the bound fails, as a number with which it fails no less."""
+    return down(value, SOLVED_DIGITS) if is_noise(path) else _whole(value)
+
+
+def failing(data: CertificateModel) -> tuple[str, str]:
+    """What is said before and after a value next to the one solved for.
+
+    The run itself fails with it where the bound is its own curve; the sensitivity of a matrix is a bound by its rounding.
+    """
+    own = all(one.tight for one in data.reductions) and all(phase.matrix.kind == "identity" for phase in data.phases)
+    return ("", " fails") if own else ("the bound fails with ", "")
+
+
+def is_noise(path: str) -> bool:
+    """Whether this blank is the noise of a phase."""
+    return path.endswith("noise.multiplier")
+
+
+def _whole(value: float) -> str:
+    return str(value) if isinstance(value, int) else plain(value)

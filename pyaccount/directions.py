@@ -1,0 +1,11 @@
+"""The two directions of a pair of data sets, by the names that every room, the documents and the certificates give them.
+
+*remove*: outcomes of the first data set (with the sensitive records) against those of the second; *add*: the other way round.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Direction = Literal["remove", "add"]
+DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")

@@ -1,0 +1,42 @@
+"""Numbers for people, rounded in the direction that keeps them true."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+
+def up(value: float, digits: int = 6) -> str:
+    """`value` to so many significant digits, rounded up: still an upper bound."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def down(value: float, digits: int = 6) -> str:
+    """`value` to so many significant digits, rounded down: still a lower bound."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def plain(value: float) -> str:
+    """A number that was given, exactly as short as it can be said."""
+    text = f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+
+
+def nearest(value: float, digits: int = 6) -> str:
+    """`value` to so many significant digits, rounded to the nearest: for what is no bound. Whole numbers stay whole."""
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+
+
+def _rounded(value: float, digits: int, mode: str) -> str:
+    if not math.isfinite(value):
+        return "∞" if value > 0 else str(value)
+    short = f"{value:.{digits}g}"
+    # A number that is said exactly by so few digits was given that way: 1e-5 stays 1e-5.
+    exact = Decimal(short) if float(short) == value else Decimal(value)
+    rounded = Context(prec=digits, rounding=mode).plus(exact)
+    if rounded == 0:
+        return "0"
+    text = f"{rounded.normalize():f}" if -4 <= rounded.adjusted() < 9 else f"{rounded.normalize():e}"
+    return text.replace("e+", "e")
