@@ -1,0 +1,67 @@
+"""The command line: results on stdout, everything else on stderr, exit codes as promised.
+
+0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong; 3 the machine's limits stopped it; 130 interrupted.
+A file for each group of commands; each turns options into calls and results into text, and knows no more. Heavy modules load
+inside the commands, so that `--help` and `validate` stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from pyaccount.cli.certificates import check, report, verify
+from pyaccount.cli.certify import certify, compare, plan
+from pyaccount.cli.common import HOLDS, INTERRUPTED, STOPPED, WRONG
+from pyaccount.cli.documents import schema, validate
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="pyaccount", message="pyaccount %(version)s")
+def commands() -> None:
+    """Certify differential privacy: a mechanism document in, a proven privacy certificate out.
+
+    \b
+    Exit codes: 0 holds, 1 does not hold, 2 the document is wrong,
+    3 stopped by a limit of time or memory, 130 interrupted.
+    """
+
+
+for _command in (certify, plan, validate, report, compare, check, verify, schema):
+    commands.add_command(_command)
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code; every expected failure becomes a message on stderr."""
+    try:
+        return int(commands.main(args=arguments, prog_name="pyaccount", standalone_mode=False) or HOLDS)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return WRONG
+    except click.ClickException as error:
+        error.show()
+        return WRONG
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted: nothing was certified", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of stdout has gone; what it wanted, it has. Keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return HOLDS
+    except OSError as error:
+        click.echo(f"{error.filename or 'input or output'}: {error.strerror or error}", err=True)
+        return STOPPED
+    except Exception as error:
+        from pyaccount.errors import PyaccountError  # noqa: PLC0415
+
+        if not isinstance(error, PyaccountError):
+            raise
+        click.echo(str(error), err=True)
+        return error.exit_code
+
+
+def main() -> None:
+    """The `pyaccount` command."""
+    sys.exit(run())
