@@ -12,10 +12,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pyaccount.certificate.certificate import write_atomically
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.rounding import plain, up
+from pyaccount.files import write_atomically
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.fixed_draws import distinct_records
 

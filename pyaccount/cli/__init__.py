@@ -15,7 +15,9 @@ import click
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
 from pyaccount.cli.common import HOLDS, INTERRUPTED, STOPPED, WRONG
+from pyaccount.cli.completion import completion
 from pyaccount.cli.documents import schema, validate
+from pyaccount.cli.init import init
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -29,7 +31,7 @@ def commands() -> None:
     """
 
 
-for _command in (certify, plan, validate, report, compare, check, verify, schema):
+for _command in (init, validate, plan, certify, compare, report, check, verify, schema, completion):
     commands.add_command(_command)
 
 

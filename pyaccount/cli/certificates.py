@@ -7,12 +7,17 @@ from pathlib import Path
 import click
 
 from pyaccount.cli.common import FAILS, FORMS, HOLDS, WRONG, check_writable, progress, show, written
+from pyaccount.cli.completion import FileName, FolderName, Words, certificate_argument
 
 
 @click.command()
-@click.argument("certificate", metavar="CERT")
+@certificate_argument
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write the report to FILE, whole or not at all, instead of stdout."
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FileName(),
+    help="Write the report to FILE, whole or not at all, instead of stdout.",
 )
 @click.option(
     "--format", "form", type=click.Choice(FORMS), help="What to write [default: by FILE's ending; html without one]."
@@ -28,8 +33,8 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
     Nothing is computed anew and nothing is checked: the report says what CERT says. Whether the claim holds is part of the
     report, not of the exit code.
     """
-    from pyaccount.certificate.certificate import write_atomically  # noqa: PLC0415
     from pyaccount.certificate.report import read  # noqa: PLC0415
+    from pyaccount.files import write_atomically  # noqa: PLC0415
 
     if output is not None:
         check_writable("--output", Path(output))
@@ -44,16 +49,23 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 
 
 @click.command()
-@click.argument("certificates", metavar="CERT...", nargs=-1, required=True)
-@click.option("--policy", metavar="FILE", help="Limits in a file: a document of kind policy.")
+@click.argument("certificates", metavar="CERT...", nargs=-1, required=True, type=FileName())
+@click.option("--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy.")
 @click.option("--max-epsilon", metavar="E", help="ε at most; with --max-delta at a δ within that limit.")
 @click.option("--max-delta", metavar="D", help="δ at most.")
-@click.option("--adjacency", metavar="A", multiple=True, help="The accepted adjacency; repeat to accept several.")
-@click.option("--unit", metavar="UNIT", help="What must be protected: record or user.")
+@click.option(
+    "--adjacency",
+    metavar="A",
+    type=Words("adjacency"),
+    multiple=True,
+    help="The accepted adjacency; repeat to accept several.",
+)
+@click.option("--unit", metavar="UNIT", type=Words("unit"), help="What must be protected: record or user.")
 @click.option("--group-size", metavar="K", help="At least so many must be protected together.")
 @click.option(
     "--guarantee",
     metavar="KIND",
+    type=Words("guarantee"),
     multiple=True,
     help="The least acceptable kind: deterministic, verified or confidence; of several the weakest.",
 )
@@ -95,11 +107,13 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
 
 
 @click.command()
-@click.argument("certificate", metavar="CERT")
+@certificate_argument
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
 @click.option("--time-limit", metavar="TIME", help="The longest it may take, e.g. `10 min` [default: the document's].")
-@click.option("--folder", metavar="DIR", help="Where files lie that the document names [default: beside CERT].")
+@click.option(
+    "--folder", metavar="DIR", type=FolderName(), help="Where files lie that the document names [default: beside CERT]."
+)
 @click.option("--quiet", is_flag=True, help="No progress, and no text if it agrees.")
 def verify(certificate: str, form: str, threads: int, time_limit: str | None, folder: str | None, quiet: bool) -> int:
     """Recompute CERT from the document inside it, and name everything that does not agree.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,20 +14,35 @@ from pyaccount.cli.common import (
     WRONG,
     check_writable,
     console,
-    document_argument,
-    overrides_option,
     progress,
     show,
 )
+from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyaccount.document import Amplification
+
+Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
+
+
+def output_option(what: str) -> Callable[[Decorated], Decorated]:
+    """The option that writes the result to a file."""
+    text = f"Write the {what} as JSON to FILE, whole or not at all."
+    return click.option("-o", "--output", metavar="FILE", type=FileName(), help=text)
 
 
 @click.command()
 @document_argument
 @overrides_option
-@click.option("-o", "--output", metavar="FILE", help="Write the certificate as JSON to FILE, whole or not at all.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FileName(),
+    help="Write the certificate as JSON to FILE, whole or not at all.",
+)
 @click.option("--format", "form", type=click.Choice(FORMS), help="What to print on stdout [default: text].")
 @click.option(
     "--threads",
@@ -37,7 +52,12 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Fix the seed of sampled methods, as accounting.seed.")
 @click.option("--quiet", is_flag=True, help="No progress; print the certificate only if --format is given.")
-@click.option("--plot", metavar="FILE", help="Draw the aligned privacy profile of an amplification (svg, png, pdf).")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    type=FileName(),
+    help="Draw the aligned privacy profile of an amplification (svg, png, pdf).",
+)
 def certify(
     document: str,
     overrides: tuple[str, ...],
@@ -128,9 +148,11 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 
 
 @click.command()
-@click.argument("documents", metavar="DOC...", nargs=-1, required=True)
+@documents_argument
 @overrides_option
-@click.option("-o", "--output", metavar="FILE", help="Write the comparison as JSON to FILE, whole or not at all.")
+@click.option(
+    "-o", "--output", metavar="FILE", type=FileName(), help="Write the comparison as JSON to FILE, whole or not at all."
+)
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", help="What to print [text]."
 )
@@ -142,11 +164,11 @@ def compare(documents: tuple[str, ...], overrides: tuple[str, ...], output: str 
     pyaccount compare poisson.yaml fixed-size.yaml must.yaml --set privacy.delta=1e-6
     pyaccount compare *.yaml --format markdown
     """
-    from pyaccount.certificate.certificate import write_atomically  # noqa: PLC0415
     from pyaccount.certificate.comparison import compare as compute  # noqa: PLC0415
     from pyaccount.certificate.comparison import print_comparison  # noqa: PLC0415
     from pyaccount.document import load  # noqa: PLC0415
     from pyaccount.errors import DocumentError  # noqa: PLC0415
+    from pyaccount.files import write_atomically  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
     if output is not None:

@@ -21,16 +21,8 @@ if TYPE_CHECKING:
 
 HOLDS, FAILS, WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 
-overrides_option = click.option(
-    "--set",
-    "overrides",
-    metavar="PATH=VALUE",
-    multiple=True,
-    help="Replace one value, e.g. privacy.epsilon=4; repeatable.",
-)
 #: What a certificate can be printed as.
 FORMS = ["text", "markdown", "json", "html"]
-document_argument = click.argument("document", metavar="DOC")
 
 
 def show(certificate: Certificate | AmplificationCertificate, form: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from pyaccount.cli.common import HOLDS, WRONG, overrides_option
+from pyaccount.cli.common import HOLDS, WRONG
+from pyaccount.cli.completion import SchemaName, documents_argument, overrides_option
 
 
 @click.command()
-@click.argument("documents", metavar="DOC...", nargs=-1, required=True)
+@documents_argument
 @overrides_option
 def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
     """Report every error of each DOC, with file, line and column; policies too. Nothing is computed."""
@@ -34,7 +35,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
 
 
 @click.command()
-@click.argument("which", metavar="[NAME]", default="mechanism")
+@click.argument("which", metavar="[NAME]", default="mechanism", type=SchemaName())
 def schema(which: str) -> int:
     """Print the JSON Schema of mechanism documents, or of what else has one.
 

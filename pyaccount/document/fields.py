@@ -59,6 +59,16 @@ class FieldReader:
         """What an editor accepts, given what its YAML 1.2 parser makes of the text."""
         raise NotImplementedError
 
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        raise NotImplementedError
+
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """The words that may stand here; none where only numbers may, or any text."""
+        return ()
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._pass_reported)
 
@@ -122,6 +132,11 @@ class Number(FieldReader):
         kind = "a whole number" if self.whole else "a number"
         chosen = ", or choose: with a list of them" if self.choose else ""
         return f"{kind} {self.range.describe()}{', or solve' if self.blank else ''}{chosen}"
+
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """`solve`, where the blank may stand."""
+        return (SOLVE,) if self.blank else ()
 
     def _json_schema(self) -> JsonSchema:
         """A number in the range, or what a YAML 1.2 parser takes for text: `50_000`."""
@@ -202,12 +217,21 @@ class Choice(FieldReader):
     words: tuple[str, ...]
 
     def _read(self, value: object) -> object:
-        allowed = listed(self.words)
         if not isinstance(value, str):
-            raise wrong_type(value, allowed)
+            raise wrong_type(value, self.allowed)
         if value not in self.words:
-            raise refuse("unknown-value", f"must be {allowed}", allowed, nearest_value(value, self.words))
+            raise refuse("unknown-value", f"must be {self.allowed}", self.allowed, nearest_value(value, self.words))
         return value
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return listed(self.words)
+
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """The words themselves."""
+        return self.words
 
     def _json_schema(self) -> JsonSchema:
         return {"enum": list(self.words)}
@@ -219,8 +243,13 @@ class ChoiceOfKinds(FieldReader):
 
     words: tuple[str, ...]
 
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return f"choose: with a list of {listed(self.words)}"
+
     def _read(self, value: object) -> object:
-        allowed = f"choose: with a list of {listed(self.words)}"
+        allowed = self.allowed
         alternatives = value.get("choose") if isinstance(value, dict) and set(value) == {"choose"} else None
         if not isinstance(alternatives, list | tuple) or not alternatives:
             raise wrong_type(value, allowed)
@@ -248,8 +277,18 @@ class Flag(FieldReader):
 
     def _read(self, value: object) -> object:
         if not isinstance(value, bool):
-            raise wrong_type(value, "true or false")
+            raise wrong_type(value, self.allowed)
         return value
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return "true or false"
+
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """Both."""
+        return ("true", "false")
 
     def _json_schema(self) -> JsonSchema:
         return {"type": "boolean"}
@@ -264,11 +303,16 @@ class Version(FieldReader):
     def _read(self, value: object) -> object:
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise wrong_type(value, str(self.version))
+            raise wrong_type(value, self.allowed)
         if number != self.version:
             message = f"this pyaccount reads version {self.version} of the document language"
-            raise refuse("unknown-version", message, str(self.version))
+            raise refuse("unknown-version", message, self.allowed)
         return self.version
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return str(self.version)
 
     def _json_schema(self) -> JsonSchema:
         return {"enum": [self.version, str(self.version)]}

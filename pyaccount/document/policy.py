@@ -68,6 +68,11 @@ class Accepted(FieldReader):
         one = listed(self.words) if self.words else self.what
         return f"{one}, or a list of what is accepted"
 
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """The words of a choice."""
+        return self.words
+
     def _json_schema(self) -> JsonSchema:
         one: JsonSchema = {"enum": list(self.words)} if self.words else {"type": "string", "pattern": f"^{self.form}$"}
         most = int(ranges.SWEEP_LENGTH.maximum)
