@@ -20,10 +20,24 @@ from pyaccount.cli.documents import schema, validate
 from pyaccount.cli.init import init
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _InOrder(click.Group):
+    """Commands in the order in which they are used, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names in the order of adding."""
+        return list(self.commands)
+
+
+@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="pyaccount", message="pyaccount %(version)s")
 def commands() -> None:
     """Certify differential privacy: a mechanism document in, a proven privacy certificate out.
+
+    \b
+    Examples:
+      pyaccount init training.yaml                             write a document, by questions
+      pyaccount certify training.yaml -o training.cert.json    its certificate
+      pyaccount COMMAND --help                                 more examples
 
     \b
     Exit codes: 0 holds, 1 does not hold, 2 the document is wrong,

@@ -10,7 +10,7 @@ from pyaccount.cli.common import FAILS, FORMS, HOLDS, WRONG, check_writable, pro
 from pyaccount.cli.completion import FileName, FolderName, Words, certificate_argument
 
 
-@click.command()
+@click.command(short_help="A certificate as one HTML page, as Markdown or as text.")
 @certificate_argument
 @click.option(
     "-o",
@@ -26,9 +26,9 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
     """Turn CERT, a certificate in JSON, into one self-contained HTML page, Markdown or text.
 
     \b
-    pyaccount certify training.yaml -o training.cert.json
-    pyaccount report training.cert.json -o training.html
-    pyaccount report training.cert.json --format markdown >> MODEL_CARD.md
+    Examples:
+      pyaccount report training.cert.json -o training.html
+      pyaccount report training.cert.json --format markdown >> MODEL_CARD.md
 
     Nothing is computed anew and nothing is checked: the report says what CERT says. Whether the claim holds is part of the
     report, not of the exit code.
@@ -48,7 +48,7 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
     return HOLDS
 
 
-@click.command()
+@click.command(short_help="Hold certificates against limits: a gate for deployment.")
 @click.argument("certificates", metavar="CERT...", nargs=-1, required=True, type=FileName())
 @click.option("--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy.")
 @click.option("--max-epsilon", metavar="E", help="ε at most; with --max-delta at a δ within that limit.")
@@ -81,8 +81,9 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
     options. Nothing is recomputed: `pyaccount verify` does that.
 
     \b
-    pyaccount check training.cert.json --max-epsilon 8 --max-delta 1e-5 --adjacency add-remove
-    pyaccount check certificates/*.json --policy policy.yaml --max-age 90d --format json
+    Examples:
+      pyaccount check training.cert.json --max-epsilon 8 --max-delta 1e-5 --adjacency add-remove
+      pyaccount check certificates/*.json --policy policy.yaml --max-age 90d --format json
 
     \b
     Exit codes: 0 passes, 1 a limit or the claim fails, 2 a file or a limit is wrong.
@@ -106,7 +107,7 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
-@click.command()
+@click.command(short_help="Recompute a certificate and name what does not agree.")
 @certificate_argument
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
@@ -119,8 +120,9 @@ def verify(certificate: str, form: str, threads: int, time_limit: str | None, fo
     """Recompute CERT from the document inside it, and name everything that does not agree.
 
     \b
-    pyaccount verify training.cert.json
-    pyaccount verify training.cert.json --time-limit "10 min" --format json
+    Examples:
+      pyaccount verify training.cert.json
+      pyaccount verify training.cert.json --time-limit "10 min" --format json
 
     \b
     Exit codes: 0 agrees, 1 does not, 2 cannot be read,

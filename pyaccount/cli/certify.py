@@ -33,7 +33,7 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
     return click.option("-o", "--output", metavar="FILE", type=FileName(), help=text)
 
 
-@click.command()
+@click.command(short_help="Fill a document's blank or check its claim: the certificate.")
 @document_argument
 @overrides_option
 @click.option(
@@ -71,8 +71,9 @@ def certify(
     """Certify DOC: fill its blank, check its claim, or tell what one draw does (kind: amplification).
 
     \b
-    pyaccount certify training.yaml
-    pyaccount certify training.yaml --set privacy.epsilon=4 -o training.cert.json
+    Examples:
+      pyaccount certify training.yaml
+      pyaccount certify training.yaml --set privacy.epsilon=4 -o training.cert.json
     """
     from pyaccount.document import Document, load_any  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
@@ -116,7 +117,7 @@ def _amplify(document: Amplification, *, output: str | None, form: str | None, p
     return HOLDS
 
 
-@click.command()
+@click.command(short_help="Which theorem applies to each part of a document, and the cost.")
 @document_argument
 @overrides_option
 @click.option("--estimate", is_flag=True, help="Ask the pilot for estimates of δ, σ and cost, by sampling a little.")
@@ -124,7 +125,13 @@ def _amplify(document: Amplification, *, output: str | None, form: str | None, p
     "--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads of the pilot; 0: one for each core."
 )
 def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int) -> int:
-    """Show how DOC would be analysed: each theorem, the engine, the cost. Nothing is computed, unless --estimate asks."""
+    """Show how DOC would be analysed: each theorem, the engine, the cost. Nothing is computed, unless --estimate asks.
+
+    \b
+    Examples:
+      pyaccount plan training.yaml
+      pyaccount plan bandmf.yaml --estimate --set privacy.delta=1e-3
+    """
     from pyaccount.certificate.plan_text import print_plan  # noqa: PLC0415
     from pyaccount.document import Document, load_any  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
@@ -147,7 +154,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     return HOLDS
 
 
-@click.command()
+@click.command(short_help="Certify several documents and lay the results side by side.")
 @documents_argument
 @overrides_option
 @click.option(
@@ -161,8 +168,9 @@ def compare(documents: tuple[str, ...], overrides: tuple[str, ...], output: str 
     """Certify each DOC and lay the certificates side by side.
 
     \b
-    pyaccount compare poisson.yaml fixed-size.yaml must.yaml --set privacy.delta=1e-6
-    pyaccount compare *.yaml --format markdown
+    Examples:
+      pyaccount compare poisson.yaml fixed-size.yaml --set privacy.delta=1e-6
+      pyaccount compare poisson.yaml fixed-size.yaml --format markdown >> PULL_REQUEST.md
     """
     from pyaccount.certificate.comparison import compare as compute  # noqa: PLC0415
     from pyaccount.certificate.comparison import print_comparison  # noqa: PLC0415

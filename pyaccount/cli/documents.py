@@ -8,11 +8,17 @@ from pyaccount.cli.common import HOLDS, WRONG
 from pyaccount.cli.completion import SchemaName, documents_argument, overrides_option
 
 
-@click.command()
+@click.command(short_help="Every error of documents and policies, with line and column.")
 @documents_argument
 @overrides_option
 def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
-    """Report every error of each DOC, with file, line and column; policies too. Nothing is computed."""
+    """Report every error of each DOC, with file, line and column; policies too. Nothing is computed.
+
+    \b
+    Examples:
+      pyaccount validate training.yaml
+      pyaccount validate training.yaml policy.yaml
+    """
     from pyaccount.document import Amplification, Document, load_written  # noqa: PLC0415
     from pyaccount.errors import DocumentError  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
@@ -34,13 +40,15 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
     return status
 
 
-@click.command()
+@click.command(short_help="Print the JSON Schema of documents, or of what else has one.")
 @click.argument("which", metavar="[NAME]", default="mechanism", type=SchemaName())
 def schema(which: str) -> int:
     """Print the JSON Schema of mechanism documents, or of what else has one.
 
     \b
-    pyaccount schema certificate
+    Examples:
+      pyaccount schema > mechanism.schema.json
+      pyaccount schema certificate
     """
     import json  # noqa: PLC0415
 

@@ -55,7 +55,7 @@ def _answer_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@click.command(short_help="Write a commented document to start from, asking what it needs to know.")
+@click.command(short_help="Write a commented document to start from, asking what is needed.")
 @click.argument("file", metavar="[FILE]", default="training.yaml", type=FileName())
 @_answer_options
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults, and fail where there is none.")
