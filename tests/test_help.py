@@ -55,7 +55,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }.items():
         shutil.copy(EXAMPLES / f"{example}.yaml", folder / f"{name}.yaml")
     # A short run, whose estimate takes no time.
-    short = (folder / "bandmf.yaml").read_text(encoding="utf-8").replace("iterations: 2000", "iterations: 96")
+    text = (folder / "bandmf.yaml").read_text(encoding="utf-8")
+    short = text.replace("iterations: 2000", "iterations: 96").replace("multiplier: solve", "multiplier: 4")
     (folder / "bandmf.yaml").write_text(short, encoding="utf-8")
     for place in ("certificates", ".local/share/bash-completion/completions", ".config/fish/completions"):
         (folder / place).mkdir(parents=True)

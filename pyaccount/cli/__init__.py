@@ -49,6 +49,19 @@ for _command in (init, validate, plan, certify, compare, report, check, verify, 
     commands.add_command(_command)
 
 
+def _of_the_document(error: click.NoSuchOption) -> click.ClickException:
+    """The error of an unknown option; where it is a key of documents, with how to change that."""
+    from pyaccount.document.validation import home_of  # noqa: PLC0415
+    from pyaccount.errors import path_text  # noqa: PLC0415
+
+    home = home_of(error.option_name.lstrip("-"))
+    takes_overrides = error.ctx is not None and any(param.name == "overrides" for param in error.ctx.command.params)
+    if home is None or not takes_overrides:
+        return error
+    message = f"No such option: {error.option_name}. To change the document say --set {path_text(home)}=VALUE."
+    return click.UsageError(message, error.ctx)
+
+
 def run(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code; every expected failure becomes a message on stderr."""
     try:
@@ -57,6 +70,8 @@ def run(arguments: list[str] | None = None) -> int:
         click.echo(error.format_message())
         return WRONG
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            error = _of_the_document(error)
         error.show()
         return WRONG
     except (KeyboardInterrupt, click.Abort):

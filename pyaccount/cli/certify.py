@@ -16,6 +16,7 @@ from pyaccount.cli.common import (
     console,
     progress,
     show,
+    tell_notes,
 )
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
 
@@ -151,6 +152,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
         with progress(quiet=False) as report:
             found = forecast(compiled, threads=threads, report=report)
     print_plan(console(), compiled, found)
+    tell_notes(loaded)
     return HOLDS
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.document import Document
     from pyaccount.execute.progress import Report
 
 HOLDS, FAILS, WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -61,6 +62,14 @@ def _print(console: Console, certificate: Certificate | AmplificationCertificate
         from pyaccount.certificate.amplification import print_amplification  # noqa: PLC0415
 
         print_amplification(console, certificate)
+
+
+def tell_notes(document: Document) -> None:
+    """Say on stderr what a valid document says that its author may not have meant."""
+    from pyaccount.document.notes import notes  # noqa: PLC0415
+
+    for note in notes(document):
+        click.echo(note, err=True)
 
 
 def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:

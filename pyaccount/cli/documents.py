@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyaccount.cli.common import HOLDS, WRONG
+from pyaccount.cli.common import HOLDS, WRONG, tell_notes
 from pyaccount.cli.completion import SchemaName, documents_argument, overrides_option
 
 
@@ -30,6 +30,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
             loaded = load_written(document, overrides=overrides)
             if isinstance(loaded, Document):
                 compile_document(loaded)
+                tell_notes(loaded)
             elif isinstance(loaded, Amplification):
                 compile_amplification(loaded)
         except DocumentError as error:

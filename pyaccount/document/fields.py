@@ -36,6 +36,8 @@ BLANKS = (
     ("privacy", "group_size"),
     ("training", "expected_batch_size"),
 )
+#: What people write in a blank who do not know the word.
+_SOLVED = ("solve", "solved", "auto", "calibrate", "compute", "find", "unknown", "blank", "x", "tbd")
 _BLANKS_TEXT = ", ".join(".".join(path) for path in BLANKS[:-1]) + " and " + ".".join(BLANKS[-1])
 
 
@@ -118,13 +120,21 @@ class Number(FieldReader):
             raise refuse("wrong-type", message, self.allowed)
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise wrong_type(value, self.allowed)
+            raise wrong_type(value, self.allowed, self._meant(value))
         if self.whole and isinstance(number, float) and math.isfinite(number) and not number.is_integer():
             raise refuse("wrong-type", f"must be a whole number, {self.range.describe()}", self.allowed)
         # The range refuses NaN, and integers that no float holds.
         if number not in self.range:
             raise _out_of_range(self.range)
         return int(number) if self.whole else float(number)
+
+    def _meant(self, value: object) -> str | None:
+        """What a text that is no number here probably stands for."""
+        if not isinstance(value, str):
+            return None
+        if self.blank and value.strip().lower() in _SOLVED:
+            return SOLVE
+        return numerals.meant(value)
 
     @property
     def allowed(self) -> str:
@@ -368,12 +378,12 @@ class Items:
         return read_entries(value)
 
 
-def wrong_type(value: object, allowed: str) -> PydanticCustomError:
+def wrong_type(value: object, allowed: str, suggestion: str | None = None) -> PydanticCustomError:
     """The error of a value of the wrong type; an empty one has its own words."""
     message = f"has no value; give {allowed}" if value is None else f"must be {allowed}"
     if isinstance(value, bool):
         message += "; true and false are no numbers" if "number" in allowed else ""
-    return refuse("wrong-type", message, allowed)
+    return refuse("wrong-type", message, allowed, suggestion)
 
 
 def _out_of_range(bounds: Range) -> PydanticCustomError:

@@ -72,6 +72,11 @@ def member_at(shape: type[Section], path: Path, raw: Any) -> type[Section] | Non
     return section
 
 
+def reader_of(field: FieldInfo) -> FieldReader | None:
+    """The annotation by which a field is read, if it holds a value."""
+    return next((annotation for annotation in field.metadata if isinstance(annotation, FieldReader)), None)
+
+
 def leaves(shape: type[Section], above: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
     """The fields that hold values, below all sections, of every kind of a section: one path may come several times."""
     for key, field in shape.model_fields.items():
@@ -87,5 +92,5 @@ def words_of(field: FieldInfo) -> tuple[str, ...]:
     """The words that may stand in a field: of a choice, the kind of a section, `solve`, true and false."""
     if field.annotation is not None and get_origin(field.annotation) is Literal:
         return tuple(str(word) for word in get_args(field.annotation))
-    reader = next((annotation for annotation in field.metadata if isinstance(annotation, FieldReader)), None)
+    reader = reader_of(field)
     return reader.words_allowed if reader else ()

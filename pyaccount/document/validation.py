@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from pyaccount.document.fields import listed
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located
-from pyaccount.document.shape import keys_at, section_of, union_of, value_at
-from pyaccount.document.spelling import alias_of, nearest
+from pyaccount.document.shape import field_at, keys_at, reader_of, section_of, union_of, value_at
+from pyaccount.document.spelling import advice_on, alias_of, nearest
 from pyaccount.errors import Path, Problem, path_text
 
 _Error = tuple[Path, str, dict[str, Any]]
@@ -97,6 +98,9 @@ class _Review:
             fields.append("phases")
         self.guesses += 1
         mechanism = bool(self.shape.body_keys)
+        if mechanism and (advice := self.advice(str(key), parent)) is not None:
+            message = f"{path_text(parent) or 'a document'} has no such key; {advice}"
+            return located(self.root, Problem("unknown-key", message, path), key=True)
         target = _meant_field(str(key), parent, fields, mechanism) if self.guesses <= _MOST_GUESSES else None
         # A key of another kind belongs where it stands, but not to this kind.
         if target is None or target == path:
@@ -109,6 +113,17 @@ class _Review:
         message = f"{place} has no such key; its keys are {allowed}"
         problem = Problem("unknown-key", message, path, allowed=allowed, suggestion=suggestion)
         return located(self.root, problem, key=True)
+
+    def advice(self, key: str, parent: Path) -> str | None:
+        """What to do about a key that no other one is meant by."""
+        if not parent and key == "kind":
+            return "leave it out: what describes a mechanism says no kind, only documents of kind amplification and policy do"
+        advice = advice_on(key)
+        if advice is not None and advice.startswith("give training.iterations"):
+            # The fix is to give what is missing, so that its absence is not told once more.
+            body = parent[:2] if parent[:1] == ("phases",) else ()
+            self.meant.update((*body, *rest) for rest in (("training",), ("training", "iterations")))
+        return advice
 
     def missing_keys(self, absent: list[Path]) -> list[Problem]:
         problems = []
@@ -123,9 +138,21 @@ class _Review:
                 absent += body
         for path in absent:
             if not self.excused(path):
-                problem = Problem("missing-key", f"{path_text(path)} is required", path)
+                problem = Problem("missing-key", f"{path_text(path)} is required", path, allowed=self.wanted(path))
                 problems.append(located(self.root, problem))
         return problems
+
+    def wanted(self, path: Path) -> str | None:
+        """What belongs at a path where nothing stands."""
+        field = field_at(self.shape, path, self.raw)
+        if field is None:
+            return None
+        if union := union_of(field):
+            return f"a mapping with a kind: {listed(union.by_kind)}"
+        if reader := reader_of(field):
+            return reader.allowed
+        keys = keys_at(self.shape, path, self.raw)
+        return f"a mapping with the keys {', '.join(keys)}" if keys else None
 
     def excused(self, path: Path) -> bool:
         """Whether a key's absence follows from what was reported already."""
@@ -163,6 +190,12 @@ def _homes() -> dict[str, Path]:
         for key in union.keys if union else section.model_fields if section else ():
             homes.setdefault(key, (name, key))
     return homes
+
+
+def home_of(word: str) -> Path | None:
+    """Where the field of a document with one body stands that a word means, here or in other libraries."""
+    key = word.strip().lower().replace("-", "_")
+    return alias_of(key) or _homes().get(key)
 
 
 def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> Path | None:

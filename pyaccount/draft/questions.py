@@ -16,7 +16,7 @@ from pyaccount.document.kinds import Section
 from pyaccount.document.matrices import BLT, BandedInverse, BandedSquareRoot, Identity, OptimalToeplitz
 from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.sections import SingleDocument
-from pyaccount.document.shape import field_at, union_of
+from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.words import ADJACENCY_MEANINGS
 from pyaccount.errors import Path
@@ -75,7 +75,9 @@ class Question:
                 for member in kinds_of(str(self.path[0]))
                 if self.path[-1] in member.model_fields
             )
-        return next(annotation for annotation in field.metadata if isinstance(annotation, FieldReader))
+        reader = reader_of(field)
+        assert reader is not None, self.name
+        return reader
 
 
 #: Everything that can be asked, in the order of asking: choices first, since they decide what else is asked.
