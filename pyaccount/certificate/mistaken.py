@@ -10,7 +10,7 @@ def taken_for_certificate(text: str, file: str) -> str | None:
     if re.search(r"^kind: *[\"']?policy\b", text, flags=re.MULTILINE):
         return "a policy, not a certificate: pyaccount check CERT --policy " + file
     if re.search(r"^pyaccount: ", text, flags=re.MULTILINE):
-        return f"a document, not a certificate; certify it first: pyaccount certify {file} -o CERT"
+        return f"a document, not a certificate (not JSON); certify it first: pyaccount certify {file} -o CERT"
     if re.match(r"\s*<!doctype html", text, flags=re.IGNORECASE):
         return "a report, not a certificate: the JSON file is needed that `pyaccount certify -o` wrote"
     return None

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 HOLDS, FAILS, WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 
+#: Every exit code, for people.
+EXIT_CODES = {
+    HOLDS: "The claim holds (certify, compare), passes (check), agrees (verify); the command did what it was asked.",
+    FAILS: "The claim does not hold, a limit is not kept, or the certificate does not agree with what was recomputed.",
+    WRONG: "The document, the certificate or the command line is wrong; nothing was computed.",
+    STOPPED: "A limit of time or memory stopped it, or a number could not be bounded; nothing was certified.",
+    INTERRUPTED: "Interrupted; nothing was written.",
+}
+
 #: What a certificate can be printed as.
 FORMS = ["text", "markdown", "json", "html"]
 
