@@ -95,7 +95,7 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
                 yield from _fields(others) if others else ("", "No further keys.")
         elif key == "phases":
             yield from ("", f"### {title}: `phases`", "", str(field.description), "")
-            yield "Each entry has the keys `training`, `sampler`, `matrix`, `noise` and `count` of a document with one mechanism, and"
+            yield "Each entry has the keys `training`, `sampler`, `matrix`, `noise` and `count` as above, and"
             yield from _fields({"name": Phase.model_fields["name"]})
         elif section is not None:
             yield from ("", f"### {title}: `{path}`", "", str(field.description))
