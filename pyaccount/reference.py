@@ -81,7 +81,7 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
         shown["phases"] = PhasedDocument.model_fields["phases"]
         yield ""
         yield "`training`, `sampler`, `matrix`, `noise` and `count` describe one mechanism; `phases` lists several instead."
-    yield from _fields(shown)
+    yield from _fields(shown, instead=("phases",))
     for key, field in shown.items():
         union, section = union_of(field), section_of(field)
         path = f"{name}.{key}" if name else key
@@ -102,11 +102,12 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
             yield from _fields(section.model_fields)
 
 
-def _fields(fields: dict[str, FieldInfo]) -> Iterator[str]:
+def _fields(fields: dict[str, FieldInfo], instead: tuple[str, ...] = ()) -> Iterator[str]:
     yield from _table("key", "type", "unit", "allowed", "default", "meaning")
     for key, field in fields.items():
         kind, unit, allowed = _accepted(field)
-        yield _row(f"`{key}`", kind, unit, allowed, _default(field), str(field.description))
+        default = "*instead*" if key in instead else _default(field)
+        yield _row(f"`{key}`", kind, unit, allowed, default, str(field.description))
 
 
 def _accepted(field: FieldInfo) -> tuple[str, str, str]:

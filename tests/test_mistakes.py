@@ -152,7 +152,24 @@ def test_numbers_are_suggested_as_they_were_meant(text: str, number: float) -> N
     assert parse_number(text) is None
 
 
-@pytest.mark.parametrize("text", ["", "%", "1/0", "10^", "50,00", "a", "1k2", "x" * 10_000, "1.2.3", "10^99999999999"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "%",
+        "1/0",
+        "10^",
+        "50,00",
+        "a",
+        "1k2",
+        "x" * 10_000,
+        "1.2.3",
+        "10^99999999999",
+        "1.2.3*10^4",
+        "1e999k",
+        "1e300/1e-300",
+    ],
+)
 def test_no_number_is_suggested_where_none_was_meant(text: str) -> None:
     assert meant(text) is None
 
@@ -191,6 +208,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["report", "policy.yaml"], ["a policy", "--policy"]),
         (["certify", "policy.yaml"], ["a policy", "--policy"]),
         (["check", "training.json", "--policy", "training.yaml"], ["kind: policy", "limits"]),
+        (["training.yaml"], ["pyaccount certify training.yaml"]),
+        (["training.json"], ["pyaccount report training.json"]),
+        (["help"], ["pyaccount --help"]),
         (["certify", "trainig.yaml"], ["no such file", "did you mean", "training.yaml?"]),
         (["certify", "."], ["a folder", "the YAML file in it"]),
         (["report", "."], ["a folder", "the JSON file of a certificate"]),

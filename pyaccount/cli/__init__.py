@@ -27,6 +27,18 @@ class _InOrder(click.Group):
         """The names in the order of adding."""
         return list(self.commands)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is called; a file in its place gets the command that reads it named."""
+        word = args[0]
+        if word not in self.commands and word.lower().endswith((".yaml", ".yml", ".json")):
+            command = "report" if word.lower().endswith(".json") else "certify"
+            ctx.fail(f"{word} is no command; to {command} it: pyaccount {command} {word}")
+        if word == "help":
+            ctx.fail("there is no command help; say pyaccount --help, or pyaccount COMMAND --help")
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="pyaccount", message="pyaccount %(version)s")

@@ -79,7 +79,9 @@ def meant(text: str) -> str | None:
     text = text.strip() if len(text) <= _LONGEST_INTEGER else ""
     matches = ((pattern.fullmatch(text), spell) for pattern, spell in _ELSEWHERE)
     spelled = next((spell(found) for found, spell in matches if found), "")
-    return re.sub(r"e([-+]?)0+(?=[0-9])", r"e\1", spelled) or None
+    # What spells no number that can be held helps nobody.
+    number = parse_number(spelled.partition(" #")[0])
+    return re.sub(r"e([-+]?)0+(?=[0-9])", r"e\1", spelled) if number is not None and _held(number) else None
 
 
 _WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
