@@ -64,7 +64,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "δ = 0": ([("1e-5", "0")], "6:10", ["greater than 0 and less than 1"]),
     # Blanks.
     "auto": ([("solve", "auto")], "14:15", ["did you mean solve?"]),
-    "a question mark": ([("solve", "?")], "14:3", ["written `solve`"]),
+    "a question mark": ([("solve", "?")], "14:15", ["written `solve`"]),
     "nothing": ([("epsilon: 8", "epsilon:")], "5:11", ["give a number", "or solve"]),
     "two blanks": ([("epsilon: 8", "epsilon: solve")], "14:15", ["at most one blank", "allowed: a number"]),
     "neither blank nor claim": ([("  epsilon: 8\n", ""), ("solve", "1")], "4:3", ["epsilon is required", "or solve"]),
@@ -94,7 +94,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "no space after the colon": ([("epsilon: 8", "epsilon:8")], "5:3", ["colon and a space: `epsilon: 8`"]),
     "an equals sign": ([("epsilon: 8", "epsilon = 8")], "5:3", ["`epsilon: 8`"]),
     "indentation": ([("  epsilon", " epsilon")], "5:2", ["same column"]),
-    "a colon in a name": ([("name: training", "name: a: b")], "2:1", ['`name: "a: b"`']),
+    "a colon in a name": ([("name: training", "name: a: b")], "2:8", ['`name: "a: b"`']),
     "twice": ([("  epsilon: 8", "  epsilon: 8\n  epsilon: 4")], "6:3", ["already given at line 5"]),
 }  # fmt: skip
 

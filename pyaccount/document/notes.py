@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyaccount.document.nodes import find, place_of, plain
 from pyaccount.document.rates import number
 from pyaccount.errors import Path, path_text
 
@@ -27,6 +28,6 @@ def notes(document: Document) -> Iterator[str]:
 
 
 def _note(document: Document, path: Path, message: str) -> str:
-    problem = document.problem("", path, message)
-    place = ":".join(str(part) for part in (problem.file, problem.line, problem.column) if part is not None)
-    return f"{place}: note: {path_text(path)} = {problem.value}: {message}."
+    place, node = place_of(document.root, path), find(document.root, path)
+    where = ":".join(str(part) for part in (place.file, place.line, place.column) if part is not None)
+    return f"{where}: note: {path_text(path)} = {plain(node) if node else ''}: {message}."

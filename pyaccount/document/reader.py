@@ -183,8 +183,9 @@ class _Composer:
             message = "a tab in the indentation; YAML indents with spaces only"
             column = indentation[0].index("\t")
         elif (advice := self.advice(error, lines)) is not None:
-            line, message = advice
-            column = len(lines[line]) - len(lines[line].lstrip())
+            told, message = advice
+            if told != line:
+                line, column = told, len(lines[told]) - len(lines[told].lstrip())
         return Problem("syntax-error", message, (), self.file, line + 1, column + 1)
 
     def advice(self, error: yaml.MarkedYAMLError, lines: list[str]) -> tuple[int, str] | None:
