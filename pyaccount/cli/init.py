@@ -121,6 +121,9 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
         if wrong := out_of_place(answers):
             raise click.UsageError("\n".join(wrong))
         complete = completed(answers, ask)
+        # Nothing that was given may get lost: without a matrix there is no place for its bands.
+        if wrong := out_of_place({"matrix": "identity", **complete}):
+            raise click.UsageError("\n".join(wrong))
         try:
             return drafted(complete)
         except DocumentError as error:

@@ -72,12 +72,13 @@ class FieldReader:
         return ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._pass_reported)
+        return core_schema.no_info_plain_validator_function(self.read)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
         return self._json_schema()
 
-    def _pass_reported(self, value: object) -> object:
+    def read(self, value: object) -> object:
+        """The typed value; what was reported already passes. Raises `refuse(…)`."""
         return value if value is REPORTED else self._read(value)
 
 

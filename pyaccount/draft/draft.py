@@ -10,7 +10,7 @@ from pyaccount.document.reader import read
 from pyaccount.draft.interview import needed
 from pyaccount.draft.questions import QUESTIONS, Answers, Question
 from pyaccount.draft.writing import text_of
-from pyaccount.errors import DocumentError, Problem
+from pyaccount.errors import Problem
 from pyaccount.plan import compile_document
 
 #: Asks one question, given the answers so far.
@@ -39,6 +39,3 @@ def drafted(answers: Answers) -> str:
 def question_of(problem: Problem, answers: Answers) -> Question | None:
     """The question whose answer a problem is about, if it was answered."""
     return next((QUESTIONS[name] for name in answers if QUESTIONS[name].path == problem.path), None)
-
-
-__all__ = ["Ask", "DocumentError", "completed", "drafted", "question_of"]

@@ -55,7 +55,7 @@ class Question:
             raise ValueError(f"must be a value; to leave it blank say --solve {self.flag[2:]}")
         reader = self._reader(answers)
         try:
-            reader._pass_reported(text if self.name == "name" else parse_scalar(text))
+            reader.read(text if self.name == "name" else parse_scalar(text))
         except PydanticCustomError as error:
             context = error.context or {}
             allowed = context["allowed"]
