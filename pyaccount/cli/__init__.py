@@ -32,6 +32,9 @@ class _InOrder(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is called; a file in its place gets the command that reads it named."""
         word = args[0]
+        if ctx.resilient_parsing:
+            # A shell asks what could stand here: nothing is an error.
+            return super().resolve_command(ctx, args)
         if word not in self.commands and word.lower().endswith((".yaml", ".yml", ".json")):
             command = "report" if word.lower().endswith(".json") else "certify"
             ctx.fail(f"{word} is no command; to {command} it: pyaccount {command} {word}")
