@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test build check rust-test python-test bench table schemas clean
+.PHONY: demo test build check rust-test python-test bench table schemas reference clean
 
 demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
@@ -53,6 +53,11 @@ table: build
 # Write the JSON Schemas anew after a change of the models.
 schemas: build
 	$(BIN)/python -m pyaccount.schemas schemas
+
+# Write the reference pages and the pictures of the documentation anew after a change of the models or commands.
+reference: build
+	$(BIN)/python -m pyaccount.reference docs/reference
+	$(BIN)/python docs/pictures/samplers.py
 
 clean:
 	rm -rf .venv benchmarks/.venv target

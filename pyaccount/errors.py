@@ -211,6 +211,11 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
+def shortened(text: str) -> str:
+    """A text of the document, cut to a length that fits into a message."""
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
 def _reading_order(problem: Problem) -> tuple[bool, int, int]:
     """Overrides, which have no line, come after the file; a mapping's problems keep the order they were found in."""
     return (problem.line is None, problem.line or 0, problem.column or 0)

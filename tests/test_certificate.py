@@ -14,8 +14,8 @@ from test_solve import document
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.certificate.certificate import write_atomically
 from pyaccount.certificate.rounding import down, up
+from pyaccount.files import write_atomically
 
 ROOT = Path(__file__).parents[1]
 

@@ -124,9 +124,3 @@ def test_the_table_script_runs() -> None:
         assert row[3] == "deterministic"
         # To four digits, or better: the paper rounds the last, shortened column of a cycle up to a whole one.
         assert 0.99 < float(row[2]) / float(row[8]) < 1.0005
-
-
-def test_links_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("C*.md"))]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"

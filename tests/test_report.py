@@ -498,7 +498,7 @@ def test_what_is_no_certificate_is_refused(
 def test_files_that_cannot_be_read_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe\x00")
-    for source, words in ((binary, "not UTF-8"), (tmp_path, "directory"), (tmp_path / "nowhere", "No such file")):
+    for source, words in ((binary, "not UTF-8"), (tmp_path, "a folder"), (tmp_path / "nowhere", "No such file")):
         code, out, err = run(capsys, "report", str(source))
         assert (code, out) == (2, "")
         assert words in err

@@ -228,7 +228,7 @@ def test_damaged_certificates_recomputed(
 WRITER = """
 import sys
 from pathlib import Path
-from pyaccount.certificate.certificate import write_atomically
+from pyaccount.files import write_atomically
 target, texts = Path(sys.argv[1]), [Path(name).read_text(encoding="utf-8") for name in sys.argv[2:]]
 print("ready", flush=True)
 while True:

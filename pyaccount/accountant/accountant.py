@@ -208,7 +208,7 @@ class Accountant:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, which appears whole or not at all."""
-        from pyaccount.certificate.certificate import write_atomically  # noqa: PLC0415
+        from pyaccount.files import write_atomically  # noqa: PLC0415
 
         write_atomically(Path(path), json.dumps(self.state_dict(), indent=2, ensure_ascii=False) + "\n")
 

@@ -12,11 +12,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pyaccount.certificate.certificate import write_atomically
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.rounding import plain, up
 from pyaccount.certificate.text_evidence import row
+from pyaccount.files import write_atomically
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.fixed_draws import distinct_records
 
@@ -44,21 +44,21 @@ class AmplificationCertificate(Record):
     """The certificate of a document of kind amplification."""
 
     pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["amplification-certificate"]
-    name: str
+    kind: Literal["amplification-certificate"] = Field(description="What this is.")
+    name: str = Field(description="What the document calls the mechanism.")
     statement: str = Field(description="The first guarantee in one sentence.")
     eta: Probability = Field(description="η at most: the probability that a record is drawn at all.")
     distinct_records: float | None = Field(description="Expected number of distinct records in the batch.")
-    effects: list[EffectRecord]
-    subject: str
+    effects: list[EffectRecord] = Field(description="One for each ε of the document.")
+    subject: str = Field(description="The sampler in words.")
     law: str = Field(description="The law of j, the number of times that a record is drawn.")
-    theorem: str
-    source: str
-    assumptions: list[str]
-    document: dict[str, Any]
-    document_sha256: str
-    versions: dict[str, str]
-    created: str
+    theorem: str = Field(description="What was used.")
+    source: str = Field(description="Where it is proven.")
+    assumptions: list[str] = Field(description="What must be true of the draw.")
+    document: dict[str, Any] = Field(description="The document that was certified, without defaults.")
+    document_sha256: str = Field(description="The hash of its canonical JSON.")
+    versions: dict[str, str] = Field(description="What computed it: pyaccount, its core, Python.")
+    created: str = Field(description="UTC, ISO 8601.")
 
     def to_html(self) -> str:
         """The certificate as one self-contained HTML page."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
 from pyaccount.certificate.rounding import up
 from pyaccount.errors import DomainError
+from pyaccount.files import write_atomically
 
 if TYPE_CHECKING:
     from pyaccount.certificate.meaning import Meaning
@@ -193,24 +194,3 @@ class Certificate:
     def __repr__(self) -> str:
         guarantee = self.data.guarantee
         return f"<Certificate {json.dumps(self.data.name)}: ε ≤ {up(guarantee.epsilon)} at δ = {up(guarantee.delta)}>"
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write to a temporary file beside `path`, then rename it into place."""
-    import tempfile  # noqa: PLC0415 - much for those who only read certificates
-
-    data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        # mkstemp creates private files; a certificate gets the permissions any new file would.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

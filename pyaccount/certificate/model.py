@@ -51,7 +51,7 @@ class Solved(Record):
 class PrivacyUnit(Record):
     """Who is protected against which change."""
 
-    adjacency: Literal["add-remove", "zero-out", "replace-one"]
+    adjacency: Literal["add-remove", "zero-out", "replace-one"] = Field(description="Which data sets are neighbours.")
     group_size: int = Field(ge=1, description="How many records are protected together.")
     unit: Literal["record", "user"] = Field(description="What one unit of the group is.")
 
@@ -63,7 +63,7 @@ class ProfilePoint(Record):
     `pointwise_failure_probability` of the evidence.
     """
 
-    epsilon: NonNegative
+    epsilon: NonNegative = Field(description="ε of the point; chosen.")
     delta: Probability = Field(description="δ at most, at this epsilon.")
     delta_lower: Probability = Field(description="No δ below this holds at this epsilon.")
     delta_estimate: Probability | None = Field(default=None, description="An estimate of δ; not a bound.")
@@ -75,30 +75,30 @@ class DirectionResult(Record):
     others against them (add)."""
 
     epsilon: NonNegative = Field(description="ε at most in this direction, at the guarantee's delta.")
-    epsilon_lower: NonNegative
+    epsilon_lower: NonNegative = Field(description="No ε below this holds in this direction, at the guarantee's delta.")
     delta: Probability = Field(description="δ at most in this direction, at the guarantee's epsilon.")
-    delta_lower: Probability
-    profile: list[ProfilePoint]
+    delta_lower: Probability = Field(description="No δ below this holds in this direction, at the guarantee's epsilon.")
+    profile: list[ProfilePoint] = Field(description="The privacy profile in this direction.")
 
 
 class Directions(Record):
     """Both directions; the guarantee is the larger of the two."""
 
-    remove: DirectionResult
-    add: DirectionResult
+    remove: DirectionResult = Field(description="The sensitive records are in the first data set: H(P‖Q).")
+    add: DirectionResult = Field(description="They are in the second: H(Q‖P).")
 
 
 class BufferRecord(Record):
     """The parameters of a BLT: c_0 = 1, c_i = Σ_j scales_j·decays_j^(i−1)."""
 
-    scales: list[Finite]
-    decays: list[Finite]
+    scales: list[Finite] = Field(description="ω, one for each buffer.")
+    decays: list[Finite] = Field(description="θ, one for each buffer.")
 
 
 class MatrixRecord(Record):
     """The strategy matrix of a phase."""
 
-    kind: str
+    kind: str = Field(description="The kind of matrix, as in the document.")
     bands: int | None = Field(description="Non-zero diagonals.")
     column_norm: Finite = Field(description="The largest norm of a column, to which σ refers times the clip norm.")
     buffers: BufferRecord | None = Field(default=None, description="Of a BLT, before the matrix is normalised.")
@@ -108,11 +108,11 @@ class MatrixRecord(Record):
 class Phase(Record):
     """One body of the document with its numbers filled in."""
 
-    name: str | None
-    sampler: str
+    name: str | None = Field(description="The phase's name in the document; null for a document with one body.")
+    sampler: str = Field(description="The kind of sampler, as in the document.")
     iterations: int = Field(description="Iterations of one run.")
     count: int = Field(description="Runs.")
-    noise_multiplier: Finite
+    noise_multiplier: Finite = Field(description="σ in units of the clip norm; of Laplace noise its scale.")
     sampling_probability: Finite | None = Field(
         description="What the sampler draws with: for b-min-sep, conditional on availability; for cyclic Poisson, within "
         "the current part; null without sampling, and for balls in bins."
@@ -142,45 +142,47 @@ class Utility(Record):
 class ReductionRecord(Record):
     """One theorem used."""
 
-    path: str
-    subject: str
-    theorem: str
-    source: str
-    pair: str
-    rounds: str
+    path: str = Field(description="Where in the document the part stands that the theorem is applied to.")
+    subject: str = Field(description="That part in words.")
+    theorem: str = Field(description="What was used.")
+    source: str = Field(description="Where it is proven.")
+    pair: str = Field(description="The dominating pair of one round, or of the run.")
+    rounds: str = Field(description="How many such rounds compose.")
     tight: bool = Field(description="Whether some data sets and gradients attain the bound exactly.")
-    remark: str | None
+    remark: str | None = Field(description="What the bound gives up, where it is not tight.")
 
 
 class Composition(Record):
     """One composition behind the guarantee."""
 
-    direction: Literal["remove", "add", "both"]
+    direction: Literal["remove", "add", "both"] = Field(description="Which of the two directions.")
     bound: Literal["mechanism", "upper", "concrete-pair"] = Field(
         description="mechanism: a tight pair; upper: a bound that is not attained; concrete-pair: two data sets."
     )
-    question: str
-    lower: NonNegative
-    upper: NonNegative
+    question: str = Field(description="What was asked, e.g. ε at a δ.")
+    lower: NonNegative = Field(description="The answer is at least this.")
+    upper: NonNegative = Field(description="The answer is at most this.")
     spacing: NonNegative = Field(description="Lattice spacing in nats; 0 where no lattice was needed.")
-    profile_evaluations: int
-    transform_length: int
-    tilt: NonNegative
+    profile_evaluations: int = Field(description="How many values of the rounds' profiles were computed.")
+    transform_length: int = Field(description="Points of the Fourier transform; 0 without one.")
+    tilt: NonNegative = Field(description="λ of the exponential change of measure; 0 for none.")
 
 
 class BudgetLine(Record):
     """One source of error in the upper end of the guarantee, in units of δ unless it says otherwise."""
 
-    source: str
-    direction: Literal["remove", "add", "both", "replace"]
-    contribution: NonNegative
+    source: str = Field(description="The source of error, in words.")
+    direction: Literal["remove", "add", "both", "replace"] = Field(description="In which direction.")
+    contribution: NonNegative = Field(description="How much it may add to the upper end.")
 
 
 class ProposalRecord(Record):
     """Where samples were drawn from; see the documentation of sampling."""
 
-    parameter: Finite
-    stretch: Finite
+    parameter: Finite = Field(
+        description="The probability (or the exponent of the bins' weights) that participation patterns were drawn with."
+    )
+    stretch: Finite = Field(description="κ: the factor on the means.")
     others: list[Finite] = Field(
         default=[], description="The parameters of further sampled phases, where several are sampled together."
     )
@@ -189,19 +191,19 @@ class ProposalRecord(Record):
 class TestRecord(Record):
     """One test of a claim δ(ε) < threshold, as run."""
 
-    direction: Literal["remove", "add", "replace"]
-    noise_multiplier: Finite
-    epsilon: NonNegative
-    threshold: Probability
-    proposal: ProposalRecord
+    direction: Literal["remove", "add", "replace"] = Field(description="Which of the two directions, or replacement.")
+    noise_multiplier: Finite = Field(description="σ that was tested.")
+    epsilon: NonNegative = Field(description="ε of the claim.")
+    threshold: Probability = Field(description="δ of the claim.")
+    proposal: ProposalRecord = Field(description="Where its samples were drawn from.")
     cap: NonNegative = Field(description="What one sample can contribute at most.")
     stakes: list[Finite] = Field(description="Of the wagers whose mean is the capital; empty for a fixed sample.")
-    samples: int
+    samples: int = Field(description="How many it took.")
     log_capital: Finite = Field(description="ln of the highest capital reached.")
     log_target: Finite = Field(description="ln(1/q): the capital that certifies.")
     mean: NonNegative = Field(description="Of the samples; an estimate, which a test that may stop early biases.")
-    standard_error: NonNegative
-    accepted: bool
+    standard_error: NonNegative = Field(description="Of the mean; an estimate.")
+    accepted: bool = Field(description="Whether the claim was certified.")
 
 
 class ComposedCurveRecord(Record):
@@ -222,19 +224,21 @@ class ComposedCurveRecord(Record):
 class SamplingRecord(Record):
     """What was sampled."""
 
-    verification: Literal["betting", "fixed-sample"]
-    seed: int = Field(ge=0, le=2**64 - 1)
+    verification: Literal["betting", "fixed-sample"] = Field(description="The kind of test.")
+    seed: int = Field(
+        ge=0, le=2**64 - 1, description="Of all samples: the same document and seed give the same certificate."
+    )
     seed_source: Literal["document", "system"] = Field(
         description="document: fixed there, before any result was seen. system: from the operating system's entropy."
     )
     samples: int = Field(description="All samples drawn, those of the pilot included.")
-    shard_size: int
+    shard_size: int = Field(description="Samples for each stream of random numbers.")
     test_probability: Probability = Field(description="Of accepting a false claim in one walk down a ladder.")
     total_probability: Probability = Field(description="q: of certifying something false, in all walks allowed.")
     pointwise_failure_probability: Probability = Field(
         description="With which each lower end and each bound of each profile point may be wrong."
     )
-    tests: list[TestRecord]
+    tests: list[TestRecord] = Field(description="Every test that was run.")
     composed_curve: ComposedCurveRecord | None = Field(
         default=None, description="Null where no phases are composed with the sampled ones."
     )
@@ -243,30 +247,30 @@ class SamplingRecord(Record):
 class ConsideredRecord(Record):
     """A candidate of a choice, by estimates."""
 
-    matrix: str
-    bands: int
-    noise_multiplier_estimate: Finite
-    prefix_sum_mse_estimate: Finite
+    matrix: str = Field(description="The kind of matrix.")
+    bands: int = Field(description="Its bands.")
+    noise_multiplier_estimate: Finite = Field(description="σ it would need; an estimate.")
+    prefix_sum_mse_estimate: Finite = Field(description="The error it would have; an estimate.")
 
 
 class EvidenceRecord(Record):
     """How the numbers were reached."""
 
-    engine: str
+    engine: str = Field(description="What computed the numbers.")
     tolerance: Finite = Field(description="Relative width asked for.")
     within_tolerance: bool = Field(description="Whether every composition met it; the interval is proven either way.")
-    compositions: list[Composition]
+    compositions: list[Composition] = Field(description="Every composition behind the guarantee.")
     sampling: SamplingRecord | None = Field(description="Null where nothing was sampled.")
     considered: list[ConsideredRecord] = Field(description="What choices were made among; empty without any.")
-    error_budget: list[BudgetLine]
+    error_budget: list[BudgetLine] = Field(description="Every source of error in the upper end, line by line.")
 
 
 class Contrast(Record):
     """The same training run analysed another way, for contrast."""
 
-    description: str
+    description: str = Field(description="The other way.")
     epsilon: NonNegative | None = Field(description="ε at most; null where none could be computed.")
-    delta: Probability
+    delta: Probability = Field(description="At this δ.")
 
 
 class CertificateModel(Record):
@@ -274,25 +278,25 @@ class CertificateModel(Record):
 
     # Meanings never change; a new meaning gets a new name or a new version.
     pyaccount: Literal[1] = Field(description="Version of the certificate format.")
-    kind: Literal["certificate"]
-    name: str
+    kind: Literal["certificate"] = Field(description="What this is.")
+    name: str = Field(description="What the document calls the mechanism.")
     statement: str = Field(description="The guarantee in one English sentence.")
     holds: bool = Field(description="Whether the document's claim is certified.")
-    guarantee: Guarantee
-    solved: Solved | None
-    privacy: PrivacyUnit
+    guarantee: Guarantee = Field(description="The guarantee.")
+    solved: Solved | None = Field(description="The blank that was filled; null for a claim.")
+    privacy: PrivacyUnit = Field(description="Who is protected against which change.")
     noise_multiplier: Finite | None = Field(description="σ if all phases share it, else null: see phases.")
-    noise_convention: str
-    phases: list[Phase]
-    directions: Directions
-    profile: list[ProfilePoint]
+    noise_convention: str = Field(description="What σ is relative to.")
+    phases: list[Phase] = Field(description="The bodies of the document.")
+    directions: Directions = Field(description="Both directions; the larger counts.")
+    profile: list[ProfilePoint] = Field(description="The privacy profile: δ at values of ε.")
     utility: Utility | None = Field(description="For a single phase that runs once.")
     assumptions: list[str] = Field(description="What must be true of the training run.")
-    reductions: list[ReductionRecord]
-    evidence: EvidenceRecord
-    unamplified: Contrast
+    reductions: list[ReductionRecord] = Field(description="The theorems used, one for each body.")
+    evidence: EvidenceRecord = Field(description="How the numbers were reached.")
+    unamplified: Contrast = Field(description="The same run without sampling.")
     group_lemma: Contrast | None = Field(description="The black-box lemma for groups; null for single records.")
-    document: dict[str, Any]
-    document_sha256: str
-    versions: dict[str, str]
+    document: dict[str, Any] = Field(description="The document that was certified, without defaults.")
+    document_sha256: str = Field(description="The hash of its canonical JSON.")
+    versions: dict[str, str] = Field(description="What computed it: pyaccount, its core, Python.")
     created: str = Field(description="UTC, ISO 8601.")

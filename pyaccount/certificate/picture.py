@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.certificate import write_atomically
 from pyaccount.errors import MissingExtraError
+from pyaccount.files import write_atomically
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate

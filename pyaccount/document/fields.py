@@ -36,6 +36,8 @@ BLANKS = (
     ("privacy", "group_size"),
     ("training", "expected_batch_size"),
 )
+#: What people write in a blank who do not know the word.
+_SOLVED = ("solve", "solved", "auto", "calibrate", "compute", "find", "unknown", "blank", "x", "tbd")
 _BLANKS_TEXT = ", ".join(".".join(path) for path in BLANKS[:-1]) + " and " + ".".join(BLANKS[-1])
 
 
@@ -59,13 +61,24 @@ class FieldReader:
         """What an editor accepts, given what its YAML 1.2 parser makes of the text."""
         raise NotImplementedError
 
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        raise NotImplementedError
+
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """The words that may stand here; none where only numbers may, or any text."""
+        return ()
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._pass_reported)
+        return core_schema.no_info_plain_validator_function(self.read)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
         return self._json_schema()
 
-    def _pass_reported(self, value: object) -> object:
+    def read(self, value: object) -> object:
+        """The typed value; what was reported already passes. Raises `refuse(…)`."""
         return value if value is REPORTED else self._read(value)
 
 
@@ -108,7 +121,7 @@ class Number(FieldReader):
             raise refuse("wrong-type", message, self.allowed)
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise wrong_type(value, self.allowed)
+            raise wrong_type(value, self.allowed, self._meant(value))
         if self.whole and isinstance(number, float) and math.isfinite(number) and not number.is_integer():
             raise refuse("wrong-type", f"must be a whole number, {self.range.describe()}", self.allowed)
         # The range refuses NaN, and integers that no float holds.
@@ -116,12 +129,25 @@ class Number(FieldReader):
             raise _out_of_range(self.range)
         return int(number) if self.whole else float(number)
 
+    def _meant(self, value: object) -> str | None:
+        """What a text that is no number here probably stands for."""
+        if not isinstance(value, str):
+            return None
+        if self.blank and value.strip().lower() in _SOLVED:
+            return SOLVE
+        return numerals.meant(value)
+
     @property
     def allowed(self) -> str:
         """What may stand here, in words."""
         kind = "a whole number" if self.whole else "a number"
         chosen = ", or choose: with a list of them" if self.choose else ""
         return f"{kind} {self.range.describe()}{', or solve' if self.blank else ''}{chosen}"
+
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """`solve`, where the blank may stand."""
+        return (SOLVE,) if self.blank else ()
 
     def _json_schema(self) -> JsonSchema:
         """A number in the range, or what a YAML 1.2 parser takes for text: `50_000`."""
@@ -202,12 +228,21 @@ class Choice(FieldReader):
     words: tuple[str, ...]
 
     def _read(self, value: object) -> object:
-        allowed = listed(self.words)
         if not isinstance(value, str):
-            raise wrong_type(value, allowed)
+            raise wrong_type(value, self.allowed)
         if value not in self.words:
-            raise refuse("unknown-value", f"must be {allowed}", allowed, nearest_value(value, self.words))
+            raise refuse("unknown-value", f"must be {self.allowed}", self.allowed, nearest_value(value, self.words))
         return value
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return listed(self.words)
+
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """The words themselves."""
+        return self.words
 
     def _json_schema(self) -> JsonSchema:
         return {"enum": list(self.words)}
@@ -219,8 +254,13 @@ class ChoiceOfKinds(FieldReader):
 
     words: tuple[str, ...]
 
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return f"choose: with a list of {listed(self.words)}"
+
     def _read(self, value: object) -> object:
-        allowed = f"choose: with a list of {listed(self.words)}"
+        allowed = self.allowed
         alternatives = value.get("choose") if isinstance(value, dict) and set(value) == {"choose"} else None
         if not isinstance(alternatives, list | tuple) or not alternatives:
             raise wrong_type(value, allowed)
@@ -248,8 +288,18 @@ class Flag(FieldReader):
 
     def _read(self, value: object) -> object:
         if not isinstance(value, bool):
-            raise wrong_type(value, "true or false")
+            raise wrong_type(value, self.allowed)
         return value
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return "true or false"
+
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """Both."""
+        return ("true", "false")
 
     def _json_schema(self) -> JsonSchema:
         return {"type": "boolean"}
@@ -264,11 +314,16 @@ class Version(FieldReader):
     def _read(self, value: object) -> object:
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise wrong_type(value, str(self.version))
+            raise wrong_type(value, self.allowed)
         if number != self.version:
             message = f"this pyaccount reads version {self.version} of the document language"
-            raise refuse("unknown-version", message, str(self.version))
+            raise refuse("unknown-version", message, self.allowed)
         return self.version
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return str(self.version)
 
     def _json_schema(self) -> JsonSchema:
         return {"enum": [self.version, str(self.version)]}
@@ -324,12 +379,12 @@ class Items:
         return read_entries(value)
 
 
-def wrong_type(value: object, allowed: str) -> PydanticCustomError:
+def wrong_type(value: object, allowed: str, suggestion: str | None = None) -> PydanticCustomError:
     """The error of a value of the wrong type; an empty one has its own words."""
     message = f"has no value; give {allowed}" if value is None else f"must be {allowed}"
     if isinstance(value, bool):
         message += "; true and false are no numbers" if "number" in allowed else ""
-    return refuse("wrong-type", message, allowed)
+    return refuse("wrong-type", message, allowed, suggestion)
 
 
 def _out_of_range(bounds: Range) -> PydanticCustomError:

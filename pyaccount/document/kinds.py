@@ -16,6 +16,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 from pyaccount.document.fields import JsonSchema, listed, refuse, wrong_type
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.spelling import nearest_value
+from pyaccount.errors import LONGEST_SHOWN
 
 
 class Section(BaseModel):
@@ -61,13 +62,22 @@ class Kinds:
         if value is REPORTED:
             return value
         if not isinstance(value, dict):
-            raise wrong_type(value, f"a mapping with a kind: {listed(self.by_kind)}")
+            raise wrong_type(value, f"a mapping with a kind: {listed(self.by_kind)}", self._meant(value))
         if value.get("kind") is REPORTED:
             return REPORTED
         member = self.member(value)
         if member is None:
             raise self._no_such_kind(value)
         return member.model_validate(value)
+
+    def _meant(self, value: object) -> str | None:
+        """The mapping that a single value probably stands for: a kind's name, or the one key that a default kind needs."""
+        if isinstance(value, str) and (kind := value if value in self.by_kind else nearest_value(value, self.by_kind)):
+            return f"{{kind: {kind}}}"
+        if self.default is None or isinstance(value, bool) or not isinstance(value, int | float | str):
+            return None
+        needed = [name for name, field in self.by_kind[self.default].model_fields.items() if field.is_required()]
+        return f"{{{needed[0]}: {value}}}" if len(needed) == 1 and len(str(value)) <= LONGEST_SHOWN else None
 
     def _no_such_kind(self, value: dict[str, object]) -> ValidationError:
         """Errors below the union's own place: at the `kind`, and at the keys that no member has."""

@@ -19,6 +19,15 @@ from pyaccount.errors import DocumentError, Problem
 
 #: The kinds of documents that say what they are.
 KINDS = ("amplification", "policy")
+#: What pyaccount writes and people take for a document, each with what reads it.
+NO_DOCUMENTS = {
+    "certificate": (
+        "it is a certificate, which `pyaccount report`, `check` and `verify` read; the document it is about stands in it "
+        "under `document`"
+    ),
+    "amplification-certificate": "it is a certificate of an amplification, which `pyaccount report` reads",
+    "comparison": "it is a comparison of certificates; `pyaccount compare` makes one of documents",
+}
 
 
 def load(
@@ -59,6 +68,9 @@ def load_written(
         raise DocumentError([*problems, *more, not_a_mapping(root, file)])
     kind = find(root, ("kind",))
     word = kind.value if isinstance(kind, Scalar) else None
+    if isinstance(word, str) and word in NO_DOCUMENTS and find(root, ("training",)) is None:
+        problem = Problem("unknown-kind", f"this is no document: {NO_DOCUMENTS[word]}", ("kind",))
+        raise DocumentError([*problems, *more, located(root, problem)])
     if not isinstance(word, str) or nearest_value(word, KINDS) is None:
         return Document(root, file, [*problems, *more])
     if word not in KINDS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 _DIGITS = "[0-9]+(?:_[0-9]+)*"
 _DECIMAL = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?[0-9]+)?"
@@ -49,6 +50,38 @@ def parse_duration(text: str) -> float | None:
     if not _DURATION.fullmatch(text):
         return None
     return math.fsum(float(amount) * _SECONDS[unit[0]] for amount, unit in _DURATION_PART.findall(text))
+
+
+def _shortened(found: re.Match[str]) -> str:
+    number = float(found[1]) * {"k": 1e3, "m": 1e6, "b": 1e9}[found[2].lower()]
+    return f"{int(number):_}" if number.is_integer() else f"{number:.12g}"
+
+
+#: Numbers as they are written elsewhere, each with how they are spelled here.
+_ELSEWHERE: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(rf"([-+]?{_DECIMAL}) ?%"), lambda found: f"{float(found[1]) / 100.0:.12g}"),
+    (re.compile(r"[0-9]{1,3}(?:[, '][0-9]{3})+"), lambda found: re.sub("[, ']", "_", found[0])),
+    (re.compile(rf"({_DECIMAL}) ?([kKmMbB])"), _shortened),
+    (
+        re.compile(rf"({_DECIMAL}) ?/ ?({_DECIMAL})"),
+        lambda found: f"{float(found[1]) / float(found[2]):.12g}" if float(found[2]) > 0.0 else "",
+    ),
+    (
+        re.compile(r"(?:([0-9.]+) ?[*x×·] ?)?10 ?(?:\^|\*\*) ?\(?([-+]?[0-9]{1,4})\)?"),
+        lambda found: f"{found[1] or '1'}e{int(found[2])}",
+    ),
+    (re.compile(rf"([-+]?{_DECIMAL})(#.*)"), lambda found: f"{found[1]} {found[2]}"),
+)
+
+
+def meant(text: str) -> str | None:
+    """How a number is spelled here that is written as elsewhere: `1%`, `50,000`, `50k`, `1/50000`, `10^-5`; for messages."""
+    text = text.strip() if len(text) <= _LONGEST_INTEGER else ""
+    matches = ((pattern.fullmatch(text), spell) for pattern, spell in _ELSEWHERE)
+    spelled = next((spell(found) for found, spell in matches if found), "")
+    # What spells no number that can be held helps nobody.
+    number = parse_number(spelled.partition(" #")[0])
+    return re.sub(r"e([-+]?)0+(?=[0-9])", r"e\1", spelled) if number is not None and _held(number) else None
 
 
 _WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {

@@ -68,6 +68,11 @@ class Accepted(FieldReader):
         one = listed(self.words) if self.words else self.what
         return f"{one}, or a list of what is accepted"
 
+    @property
+    def words_allowed(self) -> tuple[str, ...]:
+        """The words of a choice."""
+        return self.words
+
     def _json_schema(self) -> JsonSchema:
         one: JsonSchema = {"enum": list(self.words)} if self.words else {"type": "string", "pattern": f"^{self.form}$"}
         most = int(ranges.SWEEP_LENGTH.maximum)
@@ -149,7 +154,11 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any] | Policy) -> 
     word = kind.value if isinstance(kind, Scalar) else None
     if word != "policy":
         suggestion = "policy" if isinstance(word, str) and nearest_value(word, ("policy",)) else None
-        message = "a policy says so: kind: policy" if word is None else "this is no policy: its kind must be policy"
+        message = (
+            "this is no policy, which says `kind: policy` and has its limits under `limits`"
+            if word is None
+            else "this is no policy: its kind must be policy"
+        )
         problem = Problem("unknown-kind", message, ("kind",), allowed="policy", suggestion=suggestion)
         raise DocumentError([*problems, located(root, problem)])
     return Policy(root, file, problems)

@@ -19,6 +19,8 @@ class Range:
     below: bool = False
     unit: str = ""
     words: str | None = None
+    #: What the number counts, or is measured in, where messages need not say so.
+    measure: str = ""
 
     def __contains__(self, number: float) -> bool:
         """Whether the number lies in the range; NaN and infinities lie in none."""
@@ -54,45 +56,47 @@ def spelled(number: float) -> str:
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
-EPSILON = Range(0, 1e6)
-DELTA = Range(1e-280, 1, below=True, words="greater than 0 and less than 1 (and not below 1e-280)")
-GROUP_SIZE = Range(1, 10_000)
-DATASET_SIZE = Range(1, 10**15)
-EXPECTED_BATCH_SIZE = Range(0, 1e15, above=True)
-PROBABILITY = Range(0, 1, above=True)
-ITERATIONS = Range(1, 10**9)
-PARTICIPATIONS = Range(1, 10**9)
-SEPARATION = Range(1, 10**9)
-BANDS = Range(1, 16_384)
-BINS = Range(1, 4096)
-RECORDS_PER_USER = Range(1, 1000)
-SUBSET_SIZE = Range(1, 10**6)
-ROUNDS_PER_SUBSET = Range(1, 10**9)
+EPSILON = Range(0, 1e6, measure="nats")
+DELTA = Range(
+    1e-280, 1, below=True, words="greater than 0 and less than 1 (and not below 1e-280)", measure="probability"
+)
+GROUP_SIZE = Range(1, 10_000, measure="records")
+DATASET_SIZE = Range(1, 10**15, measure="records")
+EXPECTED_BATCH_SIZE = Range(0, 1e15, above=True, measure="records")
+PROBABILITY = Range(0, 1, above=True, measure="probability")
+ITERATIONS = Range(1, 10**9, measure="rounds")
+PARTICIPATIONS = Range(1, 10**9, measure="rounds")
+SEPARATION = Range(1, 10**9, measure="rounds")
+BANDS = Range(1, 16_384, measure="diagonals")
+BINS = Range(1, 4096, measure="batches")
+RECORDS_PER_USER = Range(1, 1000, measure="records")
+SUBSET_SIZE = Range(1, 10**6, measure="records")
+ROUNDS_PER_SUBSET = Range(1, 10**9, measure="rounds")
 #: Draws with replacement in one round.
-DRAWS = Range(1, 10**6)
-PARTITIONS = Range(1, 10**9)
-LARGEST_BATCH = Range(1, 10**15)
+DRAWS = Range(1, 10**6, measure="draws")
+PARTITIONS = Range(1, 10**9, measure="parts")
+LARGEST_BATCH = Range(1, 10**15, measure="records")
 COEFFICIENT = Range(0, 1e9)
 SIGNED_COEFFICIENT = Range(-1e9, 1e9)
 DECAY = Range(0, 1)
-BUFFERS = Range(1, 16)
+BUFFERS = Range(1, 16, measure="buffers")
 BUFFERS_LISTED = Range(1, 16, unit="entries")
 COEFFICIENTS = Range(1, 16_384, unit="entries")
 FILE_LENGTH = Range(1, 4096, unit="characters")
-NOISE_MULTIPLIER = Range(1e-6, 1e9)
-COUNT = Range(1, 10**9)
-TOLERANCE = Range(1e-8, 0.5)
+NOISE_MULTIPLIER = Range(1e-6, 1e9, measure="clip norms")
+COUNT = Range(1, 10**9, measure="runs")
+TOLERANCE = Range(1e-8, 0.5, measure="relative")
 SEED = Range(0, 2**64 - 1)
 TIME_LIMIT = Range(0, 1e7, above=True, unit="seconds")
 #: Of policies: how often a guarantee may be false, and how old a certificate may be.
-FAILURE_PROBABILITY = Range(0, 1)
+FAILURE_PROBABILITY = Range(0, 1, measure="probability")
 AGE = Range(0, 1e10, above=True, unit="seconds")
 
 #: The number of characters of a name, and of entries of a list.
 NAME_LENGTH = Range(1, 200, unit="characters")
 #: ε values of a one-shot amplification, and group sizes with a stated δ.
 SWEEP_LENGTH = Range(1, 1000, unit="entries")
-BASE_DELTA = Range(0, 1)
+BASE_DELTA = Range(0, 1, measure="probability")
 PROFILE_LENGTH = Range(0, 1000, unit="entries")
 PHASES = Range(1, 10_000, unit="entries")
 

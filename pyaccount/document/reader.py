@@ -14,7 +14,7 @@ import yaml
 
 from pyaccount.document import numerals
 from pyaccount.document.nodes import DEEPEST, MOST_NODES, REPORTED, Listing, Node, Place, Scalar, Table, too_large
-from pyaccount.errors import DocumentError, Path, Problem, shown
+from pyaccount.errors import DocumentError, Path, Problem, shortened, shown
 
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
@@ -182,4 +182,30 @@ class _Composer:
         if "\t" in indentation[0] and column <= indentation.end():
             message = "a tab in the indentation; YAML indents with spaces only"
             column = indentation[0].index("\t")
+        elif (advice := self.advice(error, lines)) is not None:
+            told, message = advice
+            if told != line:
+                line, column = told, len(lines[told]) - len(lines[told].lstrip())
         return Problem("syntax-error", message, (), self.file, line + 1, column + 1)
+
+    def advice(self, error: yaml.MarkedYAMLError, lines: list[str]) -> tuple[int, str] | None:
+        """The line of a common mistake behind what the parser stumbled over, and how to write it instead."""
+        marks = [mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None]
+        for line in dict.fromkeys((*marks, *(mark - 1 for mark in marks))):
+            text = lines[line] if 0 <= line < len(lines) else ""
+            if found := re.fullmatch(r"\s*([\w-]+)(:| ?=) ?([^\s:=].*)", text):
+                key, sign, value = found.groups()
+                if sign != ":" or not text.strip().startswith(f"{key}: "):
+                    return (
+                        line,
+                        f"a key and its value are separated by a colon and a space: `{shortened(f'{key}: {value}')}`",
+                    )
+            if found := re.fullmatch(r"\s*([\w-]+): (.*: .*)", text):
+                quoted = shortened('{}: "{}"'.format(found[1], found[2].replace('"', "'")))
+                return line, f"a text with a colon in it must be quoted: `{quoted}`"
+            if re.fullmatch(r"\s*[\w-]+: *\?", text):
+                return line, "a question mark means something else in YAML; the value to be computed is written `solve`"
+        if "block mapping" in (error.context or "") and error.problem_mark is not None:
+            line = min(error.problem_mark.line, len(lines) - 1)
+            return line, "this line is indented differently: the keys of one mapping start in the same column"
+        return None

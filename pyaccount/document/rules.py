@@ -63,7 +63,7 @@ def choices_compare_noise(document: Document) -> Iterator[Problem]:
     """A choice is made by the error at the target, so the noise is what is solved for."""
     for path in choices(document):
         if len(document.bodies) > 1:
-            message = "choose: is for documents with one body"
+            message = "choose: is for documents with one body: in phases give the value itself"
             yield document.problem("contradiction", path, message)
         elif number(getattr(document.bodies[0].noise, "multiplier", None)) is not None:
             message = (
@@ -179,7 +179,8 @@ def batch_fits(document: Written, body: Body) -> Iterator[Problem]:
         return
     if batch is not None and records is not None and batch > records:
         message = f"a batch of {batch:.17g} is larger than the data set, which has {records:.17g} records"
-        yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
+        path = body.at("training", "expected_batch_size")
+        yield document.problem("contradiction", path, message, allowed=f"at most {records}; or a larger dataset_size")
 
 
 def batch_is_whole(document: Written, body: Body) -> Iterator[Problem]:
@@ -192,7 +193,11 @@ def batch_is_whole(document: Written, body: Body) -> Iterator[Problem]:
     batch = number(training.expected_batch_size)
     if batch is not None:
         if batch != round(batch):
-            yield document.problem("fractional-batch", body.at("training", "expected_batch_size"), what)
+            below = max(1, math.floor(batch))
+            allowed = f"{below} or {below + 1}"
+            yield document.problem(
+                "fractional-batch", body.at("training", "expected_batch_size"), what, allowed=allowed
+            )
         return
     if records is None or training.expected_batch_size is not None:
         return
@@ -265,7 +270,7 @@ def blank_batch_is_free(document: Document, body: Body) -> Iterator[Problem]:
     if isinstance(body.sampler, BallsInBins) and number(body.sampler.bins) is not None:
         fixed.append(body.at("sampler", "bins"))
     for path in fixed:
-        message = "expected_batch_size is to be solved, which this would fix"
+        message = "expected_batch_size is to be solved, which this would fix: leave this out"
         yield document.problem("contradiction", path, message)
 
 
@@ -275,7 +280,8 @@ def deterministic_order(document: Document, body: Body) -> Iterator[Problem]:
         return
     for field in RATE_FIELDS:
         if number(getattr(body.training, field)) is not None:
-            message = f"a deterministic order has no {field.replace('_', ' ')}"
+            what = field.replace("_", " ")
+            message = f"a deterministic order has no {what}: leave it out, or name the sampler that draws with it"
             yield document.problem("contradiction", body.at("training", field), message)
     most, rounds = number(body.sampler.max_participations), number(body.training.iterations)
     if most is not None and rounds is not None and most > rounds:
@@ -348,7 +354,9 @@ def bins_are_whole(document: Document, body: Body) -> Iterator[Problem]:
                 if sampler.bins is not None
                 else f"the participation rate is 1 over a whole number of bins, but this is 1/{1.0 / rate:.10g}"
             )
-            yield document.problem("infeasible-rate", body.at("training", field), message)
+            records = number(body.training.dataset_size) if field == "expected_batch_size" else 1
+            allowed = None if records is None else f"{records / count:.12g}, for {count} bins"
+            yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
     counts = {body.at("sampler", "bins"): number(sampler.bins)} if sampler.bins is not None else {}
     if sampler.bins is None:
         counts |= {body.at("training", field): max(1, round(1.0 / rate)) for field, rate in stated_rates(body).items()}

@@ -12,18 +12,19 @@ from pyaccount.document.kinds import Section
 from pyaccount.document.matrices import Identity, Matrix
 from pyaccount.document.noise import Noise
 from pyaccount.document.samplers import Sampler
-from pyaccount.document.words import VERSION, Adjacency
+from pyaccount.document.words import ADJACENCY_MEANINGS, VERSION, Adjacency
 
 Method = Literal["auto", "pld", "monte-carlo"]
 Verification = Literal["betting", "fixed-sample"]
+
+_MEANINGS = [f"{meaning} ({word})" for word, meaning in ADJACENCY_MEANINGS.items()]
 
 
 class Privacy(Section):
     """What is protected, and how well: the claim of the document, or its blank."""
 
     adjacency: Annotated[Adjacency, Choice(get_args(Adjacency))] = Field(
-        description="Which data sets are neighbours: one has a record more (add-remove), a record is replaced by an "
-        "empty one (zero-out), or a record is replaced by another (replace-one)."
+        description=f"Which data sets are neighbours: {', '.join(_MEANINGS[:-1])}, or {_MEANINGS[-1]}."
     )
     group_size: Annotated[int | Solve, Number(ranges.GROUP_SIZE, whole=True, blank=True)] = Field(
         default=1, description="k: the number of records that are protected together."

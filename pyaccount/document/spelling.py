@@ -41,6 +41,28 @@ FIELD_ALIASES: dict[str, tuple[str, ...]] = {
     for alias in aliases.split()
 }
 
+#: Keys that other libraries have and this language does not need, each with what to do instead.
+FOREIGN_KEYS: dict[str, str] = {
+    alias: advice
+    for aliases, advice in {
+        "epochs num_epochs n_epochs": (
+            "give training.iterations, the number of noisy steps: epochs times dataset_size over expected_batch_size"
+        ),
+        "clip_norm clipping_norm l2_norm_clip max_grad_norm clipping_threshold sensitivity l2_sensitivity": (
+            "leave it out: noise.multiplier is in units of the clip norm, whatever that is"
+        ),
+        "learning_rate lr optimizer momentum model loss weight_decay": "leave it out: it does not change the privacy of the run",
+        "alphas orders rdp_orders": "leave it out: no Rényi orders are needed, the whole privacy loss is accounted for",
+        "secure_mode secure_rng poisson_sampling": (
+            "leave it out: the certificate lists what must be true of the run; sampler.kind says how batches are drawn"
+        ),
+        "num_microbatches microbatches gradient_accumulation_steps": (
+            "leave it out, and count in training.iterations the steps to which noise is added"
+        ),
+    }.items()
+    for alias in aliases.split()
+}
+
 #: Other words for the values of choices and kinds.
 VALUE_ALIASES: dict[str, str] = {
     alias: value
@@ -60,6 +82,7 @@ VALUE_ALIASES: dict[str, str] = {
         "identity": "eye i dp-sgd",
         "gaussian": "normal gauss gaussian-noise",
         "pld": "prv numerical fft",
+        "auto": "rdp renyi rényi zcdp gdp clt moments moments-accountant default",
         "monte-carlo": "montecarlo mc sampling simulation",
         "b-min-sep": "bminsep min-sep b-minsep b-min-separation",
         "user-b-min-sep": "user-bminsep user-level-b-min-sep user-min-sep",
@@ -94,6 +117,11 @@ def nearest_value(word: str, choices: Iterable[str]) -> str | None:
 def alias_of(key: str) -> tuple[str, ...] | None:
     """The field that other libraries call `key`."""
     return FIELD_ALIASES.get(_plain(key)) if len(key) <= _LONGEST else None
+
+
+def advice_on(key: str) -> str | None:
+    """What to do about a key that other libraries have and no document needs."""
+    return FOREIGN_KEYS.get(_plain(key)) if len(key) <= _LONGEST else None
 
 
 def _plain(word: str) -> str:

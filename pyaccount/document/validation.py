@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
-from pyaccount.document.kinds import Kinds, Section
+from pyaccount.document.fields import listed
+from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located
-from pyaccount.document.spelling import alias_of, nearest
+from pyaccount.document.shape import field_at, keys_at, reader_of, section_of, union_of, value_at
+from pyaccount.document.spelling import advice_on, alias_of, nearest
 from pyaccount.errors import Path, Problem, path_text
 
 _Error = tuple[Path, str, dict[str, Any]]
@@ -72,7 +73,7 @@ class _Review:
                 absent.append(path)
             elif kind == "extra_forbidden":
                 problems.append(self.unknown_key(path))
-            elif _get(self.raw, path) is not REPORTED:
+            elif value_at(self.raw, path) is not REPORTED:
                 problems.append(self.wrong_value(path, kind, context))
         return problems + self.missing_keys(absent)
 
@@ -81,8 +82,8 @@ class _Review:
             allowed, suggestion = context["allowed"], context["suggestion"]
             problem = Problem(kind, context["message"], path, allowed=allowed, suggestion=suggestion)
             return located(self.root, problem)
-        keys = ", ".join(_keys_at(self.shape, path, self.raw))
-        empty = _get(self.raw, path) is None
+        keys = ", ".join(keys_at(self.shape, path, self.raw))
+        empty = value_at(self.raw, path) is None
         message = "has no value; give a mapping" if empty else "must be a mapping"
         return located(self.root, Problem("wrong-type", message, path, allowed=f"a mapping with the keys {keys}"))
 
@@ -92,11 +93,14 @@ class _Review:
         if not parent and key in self.shape.body_keys and "phases" in self.shape.model_fields:
             message = "a document with phases cannot have this beside them: move it into a phase"
             return located(self.root, Problem("contradiction", message, path), key=True)
-        fields = _keys_at(self.shape, parent, self.raw)
+        fields = keys_at(self.shape, parent, self.raw)
         if self.shape.body_keys and "phases" not in fields and not parent:
             fields.append("phases")
         self.guesses += 1
         mechanism = bool(self.shape.body_keys)
+        if mechanism and (advice := self.advice(str(key), parent)) is not None:
+            message = f"{path_text(parent) or 'a document'} has no such key; {advice}"
+            return located(self.root, Problem("unknown-key", message, path), key=True)
         target = _meant_field(str(key), parent, fields, mechanism) if self.guesses <= _MOST_GUESSES else None
         # A key of another kind belongs where it stands, but not to this kind.
         if target is None or target == path:
@@ -109,6 +113,17 @@ class _Review:
         message = f"{place} has no such key; its keys are {allowed}"
         problem = Problem("unknown-key", message, path, allowed=allowed, suggestion=suggestion)
         return located(self.root, problem, key=True)
+
+    def advice(self, key: str, parent: Path) -> str | None:
+        """What to do about a key that no other one is meant by."""
+        if not parent and key == "kind":
+            return "leave it out: what describes a mechanism says no kind, only documents of kind amplification and policy do"
+        advice = advice_on(key)
+        if advice is not None and advice.startswith("give training.iterations"):
+            # The fix is to give what is missing, so that its absence is not told once more.
+            body = parent[:2] if parent[:1] == ("phases",) else ()
+            self.meant.update((*body, *rest) for rest in (("training",), ("training", "iterations")))
+        return advice
 
     def missing_keys(self, absent: list[Path]) -> list[Problem]:
         problems = []
@@ -123,9 +138,21 @@ class _Review:
                 absent += body
         for path in absent:
             if not self.excused(path):
-                problem = Problem("missing-key", f"{path_text(path)} is required", path)
+                problem = Problem("missing-key", f"{path_text(path)} is required", path, allowed=self.wanted(path))
                 problems.append(located(self.root, problem))
         return problems
+
+    def wanted(self, path: Path) -> str | None:
+        """What belongs at a path where nothing stands."""
+        field = field_at(self.shape, path, self.raw)
+        if field is None:
+            return None
+        if union := union_of(field):
+            return f"a mapping with a kind: {listed(union.by_kind)}"
+        if reader := reader_of(field):
+            return reader.allowed
+        keys = keys_at(self.shape, path, self.raw)
+        return f"a mapping with the keys {', '.join(keys)}" if keys else None
 
     def excused(self, path: Path) -> bool:
         """Whether a key's absence follows from what was reported already."""
@@ -135,60 +162,20 @@ class _Review:
     def excuse(self) -> None:
         """Let the fields that unknown keys meant count as given, so that no rule asks for them."""
         for *above, key in self.meant:
-            parent = _get(self.raw, tuple(above))
+            parent = value_at(self.raw, tuple(above))
             if isinstance(parent, dict):
                 parent.setdefault(key, REPORTED)
 
 
 def _mend(shape: type[Section], raw: dict[str, Any], path: Path, kind: str) -> None:
     """Replace what an error is about by something that will be accepted."""
-    parent = _get(raw, path[:-1])
+    parent = value_at(raw, path[:-1])
     if kind == "extra_forbidden":
         del parent[path[-1]]
     elif kind == "model_type":
-        parent[path[-1]] = dict.fromkeys(_keys_at(shape, path, raw), REPORTED)
+        parent[path[-1]] = dict.fromkeys(keys_at(shape, path, raw), REPORTED)
     else:
         parent[path[-1]] = REPORTED
-
-
-def _get(raw: Any, path: Path) -> Any:
-    """The raw value at a path, `None` where nothing is."""
-    for part in path:
-        if isinstance(raw, dict):
-            raw = raw.get(part)
-        elif isinstance(raw, list) and isinstance(part, int):
-            raw = raw[part]
-        else:
-            return None
-    return raw
-
-
-def _keys_at(shape: type[Section], path: Path, raw: Any) -> list[str]:
-    """The keys that the mapping at a path may have."""
-    section = shape
-    for index, part in enumerate(path):
-        if isinstance(part, int):
-            continue
-        field = section.model_fields[part]
-        union = _union_of(field)
-        member = union.member(_get(raw, path[: index + 1])) if union else _section_of(field)
-        if member is None:
-            return union.keys if union else []
-        section = member
-    return list(section.model_fields)
-
-
-def _union_of(field: FieldInfo) -> Kinds | None:
-    """The annotation of a field that holds a union of kinds."""
-    return next((annotation for annotation in field.metadata if isinstance(annotation, Kinds)), None)
-
-
-def _section_of(field: FieldInfo) -> type[Section] | None:
-    """The section a field holds; for a list that of its entries."""
-    for candidate in (field.annotation, *get_args(field.annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, Section):
-            return candidate
-    return None
 
 
 @cache
@@ -199,10 +186,16 @@ def _homes() -> dict[str, Path]:
     homes: dict[str, Path] = {}
     for name, field in SingleDocument.model_fields.items():
         homes[name] = (name,)
-        union, section = _union_of(field), _section_of(field)
+        union, section = union_of(field), section_of(field)
         for key in union.keys if union else section.model_fields if section else ():
             homes.setdefault(key, (name, key))
     return homes
+
+
+def home_of(word: str) -> Path | None:
+    """Where the field of a document with one body stands that a word means, here or in other libraries."""
+    key = word.strip().lower().replace("-", "_")
+    return alias_of(key) or _homes().get(key)
 
 
 def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> Path | None:

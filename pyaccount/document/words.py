@@ -8,3 +8,10 @@ from typing import Literal
 VERSION = 1
 
 Adjacency = Literal["add-remove", "zero-out", "replace-one"]
+
+#: Which two data sets are neighbours under each adjacency.
+ADJACENCY_MEANINGS: dict[Adjacency, str] = {
+    "add-remove": "one has a record more",
+    "zero-out": "a record is replaced by an empty one",
+    "replace-one": "a record is replaced by another",
+}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from pyaccount.certificate.mistaken import taken_for_certificate
 from pyaccount.errors import CertificateError, path_text, shown
 from pyaccount.errors import Path as Place
 
@@ -148,6 +149,8 @@ def _json(data: bytes, file: str) -> Any:
     except UnicodeDecodeError as error:
         raise CertificateError(f"{file}: not a certificate: byte {error.start} is not UTF-8 text") from error
     except json.JSONDecodeError as error:
+        if (message := taken_for_certificate(data.decode(), file)) is not None:
+            raise CertificateError(f"{file}: {message}") from error
         place = f"{file}:{error.lineno}:{error.colno}"
         raise CertificateError(f"{place}: not a certificate: not JSON: {error.msg}") from error
     except RecursionError as error:

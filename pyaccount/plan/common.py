@@ -9,6 +9,12 @@ if TYPE_CHECKING:
 
 Solve = Literal["solve"]
 
+#: Why a blank cannot be the number of iterations, and what to write instead.
+NO_ITERATIONS = "the matrix depends on the number of iterations, so that with one they cannot be solved for"
+OTHER_BLANKS = "a number here, and `solve` at noise.multiplier, privacy.epsilon or privacy.delta"
+#: What can be written where a matrix must be banded.
+BANDED = "identity, banded-square-root, optimal-toeplitz or toeplitz"
+
 SECRET = (
     "The sampled batches are secret: nothing but the noisy sums is released, and no log, timing or order reveals them."
 )

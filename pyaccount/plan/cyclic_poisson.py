@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document import UNBANDED, sampling_probability, separation
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, shown, whole
+from pyaccount.plan.common import (
+    BANDED,
+    NO_ITERATIONS,
+    NORMALISATION,
+    OTHER_BLANKS,
+    SECRET,
+    basic_assumptions,
+    number,
+    shown,
+    whole,
+)
 from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
 from pyaccount.plan.sampled import group_refusals, matrix_text
 from pyaccount.plan.strategy import SLACK, strategy
@@ -67,13 +77,12 @@ def _refusals(document: Document, body: Body) -> list[Problem]:
                 "no-valid-bound",
                 body.at("matrix", "kind"),
                 "cyclic Poisson sampling is analysed with a banded Toeplitz matrix; with any other, balls-in-bins is",
+                allowed=BANDED,
             )
         )
     if body.training.iterations == "solve" and body.matrix.kind != "identity":
         problems.append(
-            document.problem(
-                "no-valid-bound", body.at("training", "iterations"), "the matrix depends on the number of iterations"
-            )
+            document.problem("no-valid-bound", body.at("training", "iterations"), NO_ITERATIONS, allowed=OTHER_BLANKS)
         )
     return problems
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import basic_assumptions, number, shown, whole
+from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, number, shown, whole
 from pyaccount.plan.reduction import DirectedBounds, Reduction, enclosed, gaussian, tight
 from pyaccount.plan.sampled import matrix_text
 from pyaccount.plan.strategy import SLACK, strategy
@@ -60,8 +60,8 @@ def reduce(document: Document, body: Body) -> Reduction:
 def _with_matrix(document: Document, body: Body) -> Reduction:
     privacy = document.privacy
     if body.training.iterations == "solve":
-        message = "the matrix depends on the number of iterations"
-        raise DocumentError([document.problem("no-valid-bound", body.at("training", "iterations"), message)])
+        path = body.at("training", "iterations")
+        raise DocumentError([document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS)])
     factor = 2 if privacy.adjacency == "replace-one" else 1
     m = participations(body)
     above, below = strategy(document, body).sensitivity(separation_of(body), m)

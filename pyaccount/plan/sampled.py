@@ -30,7 +30,16 @@ from pyaccount.document import (
     truncation,
 )
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds_text, shown, whole
+from pyaccount.plan.common import (
+    NORMALISATION,
+    OTHER_BLANKS,
+    SECRET,
+    basic_assumptions,
+    number,
+    rounds_text,
+    shown,
+    whole,
+)
 from pyaccount.plan.reduction import DirectedBounds, Reduction
 from pyaccount.plan.strategy import strategy
 from pyaccount.rounding import up
@@ -434,6 +443,7 @@ def _refuse(document: Document, body: Body) -> None:
                 "no-valid-bound",
                 blank,
                 "with a sampled analysis the blank is noise.multiplier, privacy.epsilon or privacy.delta",
+                allowed=OTHER_BLANKS,
             )
         )
     if problems:

@@ -16,7 +16,15 @@ from pyaccount import _core
 from pyaccount.document import UNBANDED, UserBMinSep, sampling_probability, separation
 from pyaccount.errors import DocumentError
 from pyaccount.plan import sampled
-from pyaccount.plan.common import NORMALISATION, basic_assumptions, number, shown, whole
+from pyaccount.plan.common import (
+    NO_ITERATIONS,
+    NORMALISATION,
+    OTHER_BLANKS,
+    basic_assumptions,
+    number,
+    shown,
+    whole,
+)
 from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, enclosed
 from pyaccount.plan.strategy import SLACK, strategy
 
@@ -87,10 +95,13 @@ def _refuse(document: Document, body: Body) -> None:
     problems += sampled.group_refusals(document, "user-b-min-sep")
     if body.training.iterations == "solve":
         path = body.at("training", "iterations")
-        problems.append(document.problem("no-valid-bound", path, "the matrix depends on the number of iterations"))
+        problems.append(document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS))
     elif _work(body) > _core.MOST_WORK:
         message = "so many iterations and records have too many numbers of draws to go through"
-        problems.append(document.problem("no-valid-bound", body.at("training", "iterations"), message))
+        path = body.at("training", "iterations")
+        problems.append(
+            document.problem("no-valid-bound", path, message, allowed="fewer iterations or records_per_user")
+        )
     if document.accounting.method == "monte-carlo":
         message = "with shared records the bound composes and is not sampled"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from pyaccount.certificate.certificate import Certificate
+from pyaccount.certificate.mistaken import taken_for_certificate
 from pyaccount.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def page_of(certificate: Certificate | AmplificationCertificate) -> Page:
 def read(path: Path) -> Certificate | AmplificationCertificate:
     """Read a certificate of any kind from a file; raises `CertificateError` for anything else."""
     try:
+        if path.is_dir():
+            raise CertificateError(f"{path}: this is a folder; give the JSON file of a certificate")
         if path.stat().st_size > LARGEST:
             raise CertificateError(f"{path}: larger than any certificate")
         text = path.read_text(encoding="utf-8")
@@ -85,7 +88,8 @@ def _kind(path: Path, text: str) -> str:
     try:
         found: Any = from_json(text)
     except ValueError as error:
-        raise CertificateError(f"{path}: not a certificate: not JSON: {error}") from error
+        message = taken_for_certificate(text, str(path)) or f"not a certificate: not JSON: {error}"
+        raise CertificateError(f"{path}: {message}") from error
     if not isinstance(found, dict):
         raise CertificateError(f"{path}: not a certificate: a JSON object is expected")
     kind = found.get("kind")

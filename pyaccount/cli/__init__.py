@@ -1,0 +1,113 @@
+"""The command line: results on stdout, everything else on stderr, exit codes as promised.
+
+0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong; 3 the machine's limits stopped it; 130 interrupted.
+A file for each group of commands; each turns options into calls and results into text, and knows no more. Heavy modules load
+inside the commands, so that `--help` and `validate` stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from pyaccount.cli.certificates import check, report, verify
+from pyaccount.cli.certify import certify, compare, plan
+from pyaccount.cli.common import HOLDS, INTERRUPTED, STOPPED, WRONG
+from pyaccount.cli.completion import completion
+from pyaccount.cli.documents import schema, validate
+from pyaccount.cli.init import init
+
+
+class _InOrder(click.Group):
+    """Commands in the order in which they are used, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names in the order of adding."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is called; a file in its place gets the command that reads it named."""
+        word = args[0]
+        if ctx.resilient_parsing:
+            # A shell asks what could stand here: nothing is an error.
+            return super().resolve_command(ctx, args)
+        if word not in self.commands and word.lower().endswith((".yaml", ".yml", ".json")):
+            command = "report" if word.lower().endswith(".json") else "certify"
+            ctx.fail(f"{word} is no command; to {command} it: pyaccount {command} {word}")
+        if word == "help":
+            ctx.fail("there is no command help; say pyaccount --help, or pyaccount COMMAND --help")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="pyaccount", message="pyaccount %(version)s")
+def commands() -> None:
+    """Certify differential privacy: a mechanism document in, a proven privacy certificate out.
+
+    \b
+    Examples:
+      pyaccount init training.yaml                             write a document, by questions
+      pyaccount certify training.yaml -o training.cert.json    its certificate
+      pyaccount COMMAND --help                                 more examples
+
+    \b
+    Exit codes: 0 holds, 1 does not hold, 2 the document is wrong,
+    3 stopped by a limit of time or memory, 130 interrupted.
+    """
+
+
+for _command in (init, validate, plan, certify, compare, report, check, verify, schema, completion):
+    commands.add_command(_command)
+
+
+def _of_the_document(error: click.NoSuchOption) -> click.ClickException:
+    """The error of an unknown option; where it is a key of documents, with how to change that."""
+    from pyaccount.document.validation import home_of  # noqa: PLC0415
+    from pyaccount.errors import path_text  # noqa: PLC0415
+
+    home = home_of(error.option_name.lstrip("-"))
+    takes_overrides = error.ctx is not None and any(param.name == "overrides" for param in error.ctx.command.params)
+    if home is None or not takes_overrides:
+        return error
+    message = f"No such option: {error.option_name}. To change the document say --set {path_text(home)}=VALUE."
+    return click.UsageError(message, error.ctx)
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code; every expected failure becomes a message on stderr."""
+    try:
+        return int(commands.main(args=arguments, prog_name="pyaccount", standalone_mode=False) or HOLDS)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return WRONG
+    except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            error = _of_the_document(error)
+        error.show()
+        return WRONG
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted: nothing was certified", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of stdout has gone; what it wanted, it has. Keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return HOLDS
+    except OSError as error:
+        click.echo(f"{error.filename or 'input or output'}: {error.strerror or error}", err=True)
+        return STOPPED
+    except Exception as error:
+        from pyaccount.errors import PyaccountError  # noqa: PLC0415
+
+        if not isinstance(error, PyaccountError):
+            raise
+        click.echo(str(error), err=True)
+        return error.exit_code
+
+
+def main() -> None:
+    """The `pyaccount` command."""
+    sys.exit(run())

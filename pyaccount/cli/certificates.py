@@ -1,0 +1,146 @@
+"""Commands that read finished certificates: report, check and verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pyaccount.cli.common import FAILS, FORMS, HOLDS, WRONG, check_writable, progress, show, written
+from pyaccount.cli.completion import FileName, FolderName, Words, certificate_argument
+
+
+@click.command(short_help="A certificate as one HTML page, as Markdown or as text.")
+@certificate_argument
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FileName(),
+    help="Write the report to FILE, whole or not at all, instead of stdout.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(FORMS), help="What to write [default: by FILE's ending; html without one]."
+)
+def report(certificate: str, output: str | None, form: str | None) -> int:
+    """Turn CERT, a certificate in JSON, into one self-contained HTML page, Markdown or text.
+
+    \b
+    Examples:
+      pyaccount report training.cert.json -o training.html
+      pyaccount report training.cert.json --format markdown >> MODEL_CARD.md
+
+    Nothing is computed anew and nothing is checked: the report says what CERT says. Whether the claim holds is part of the
+    report, not of the exit code.
+    """
+    from pyaccount.certificate.report import read  # noqa: PLC0415
+    from pyaccount.files import write_atomically  # noqa: PLC0415
+
+    if output is not None:
+        check_writable("--output", Path(output))
+    endings = {".md": "markdown", ".markdown": "markdown", ".txt": "text", ".json": "json"}
+    form = form or endings.get(Path(output or "").suffix.lower(), "html")
+    found = read(Path(certificate))
+    if output is None:
+        show(found, form)
+    else:
+        write_atomically(Path(output), written(found, form))
+    return HOLDS
+
+
+@click.command(short_help="Hold certificates against limits: a gate for deployment.")
+@click.argument("certificates", metavar="CERT...", nargs=-1, required=True, type=FileName())
+@click.option("--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy.")
+@click.option("--max-epsilon", metavar="E", help="ε at most; with --max-delta at a δ within that limit.")
+@click.option("--max-delta", metavar="D", help="δ at most.")
+@click.option(
+    "--adjacency",
+    metavar="A",
+    type=Words("adjacency"),
+    multiple=True,
+    help="The accepted adjacency; repeat to accept several.",
+)
+@click.option("--unit", metavar="UNIT", type=Words("unit"), help="What must be protected: record or user.")
+@click.option("--group-size", metavar="K", help="At least so many must be protected together.")
+@click.option(
+    "--guarantee",
+    metavar="KIND",
+    type=Words("guarantee"),
+    multiple=True,
+    help="The least acceptable kind: deterministic, verified or confidence; of several the weakest.",
+)
+@click.option("--max-failure-probability", metavar="Q", help="How likely the guarantee may be false.")
+@click.option("--max-age", metavar="TIME", help="How old the certificate may be, e.g. 90d.")
+@click.option("--document-sha256", metavar="HASH", multiple=True, help="The accepted document; repeat for several.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
+@click.option("--quiet", is_flag=True, help="No text about what passes.")
+def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: bool, **limits: object) -> int:
+    """Hold each CERT against limits: the gate for continuous integration and deployment.
+
+    What a certificate says must fit together, its claim must hold, and it must keep every limit of the policy and of the
+    options. Nothing is recomputed: `pyaccount verify` does that.
+
+    \b
+    Examples:
+      pyaccount check training.cert.json --max-epsilon 8 --max-delta 1e-5 --adjacency add-remove
+      pyaccount check certificates/*.json --policy policy.yaml --max-age 90d --format json
+
+    \b
+    Exit codes: 0 passes, 1 a limit or the claim fails, 2 a file or a limit is wrong.
+    """
+    from pyaccount.gate.check import check as judge  # noqa: PLC0415
+
+    # The empty text is a wrong limit, not an absent one: an unset variable of a script shall not open the gate.
+    given = {name: value for name, value in limits.items() if value not in (None, ())}
+    places = {
+        name: f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, tuple) else value}"
+        for name, value in given.items()
+    }
+    verdict = judge(certificates, policy=policy, limits=given, places=places)
+    for judged in verdict.certificates:
+        if judged.error is not None:
+            click.echo(judged.error, err=True)
+    if form == "json":
+        click.echo(verdict.to_json(), nl=False)
+    elif not (quiet and verdict.passes):
+        click.echo(verdict.to_text(), nl=False)
+    return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
+
+
+@click.command(short_help="Recompute a certificate and name what does not agree.")
+@certificate_argument
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
+@click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
+@click.option("--time-limit", metavar="TIME", help="The longest it may take, e.g. `10 min` [default: the document's].")
+@click.option(
+    "--folder", metavar="DIR", type=FolderName(), help="Where files lie that the document names [default: beside CERT]."
+)
+@click.option("--quiet", is_flag=True, help="No progress, and no text if it agrees.")
+def verify(certificate: str, form: str, threads: int, time_limit: str | None, folder: str | None, quiet: bool) -> int:
+    """Recompute CERT from the document inside it, and name everything that does not agree.
+
+    \b
+    Examples:
+      pyaccount verify training.cert.json
+      pyaccount verify training.cert.json --time-limit "10 min" --format json
+
+    \b
+    Exit codes: 0 agrees, 1 does not, 2 cannot be read,
+    3 stopped by a limit of time or memory, 130 interrupted.
+    """
+    from pyaccount.document.numerals import parse_duration, parse_number  # noqa: PLC0415
+    from pyaccount.gate.verify import verify as recompute  # noqa: PLC0415
+
+    seconds = None
+    if time_limit is not None:
+        spelled = parse_duration(time_limit)
+        seconds = parse_number(time_limit) if spelled is None else spelled
+        if seconds is None or not 0.0 < seconds < float("inf"):
+            raise click.UsageError(f"--time-limit {time_limit}: a time such as 30 s, 10 min or 2 h is expected")
+    with progress(quiet=quiet) as report:
+        verification = recompute(certificate, threads=threads, time_limit=seconds, report=report, folder=folder)
+    if form == "json":
+        click.echo(verification.to_json(), nl=False)
+    elif not (quiet and verification.agrees):
+        click.echo(verification.to_text(), nl=False)
+    return HOLDS if verification.agrees else FAILS

@@ -1,0 +1,107 @@
+"""What the commands share: exit codes, options, where output goes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from rich.console import Console
+
+    from pyaccount.certificate import Certificate
+    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.document import Document
+    from pyaccount.execute.progress import Report
+
+HOLDS, FAILS, WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
+
+#: Every exit code, for people.
+EXIT_CODES = {
+    HOLDS: "The claim holds (certify, compare), passes (check), agrees (verify); the command did what it was asked.",
+    FAILS: "The claim does not hold, a limit is not kept, or the certificate does not agree with what was recomputed.",
+    WRONG: "The document, the certificate or the command line is wrong; nothing was computed.",
+    STOPPED: "A limit of time or memory stopped it, or a number could not be bounded; nothing was certified.",
+    INTERRUPTED: "Interrupted; nothing was written.",
+}
+
+#: What a certificate can be printed as.
+FORMS = ["text", "markdown", "json", "html"]
+
+
+def show(certificate: Certificate | AmplificationCertificate, form: str) -> None:
+    """Print a certificate on stdout."""
+    if form == "text":
+        _print(console(), certificate)
+    else:
+        click.echo(written(certificate, form), nl=False)
+
+
+def written(certificate: Certificate | AmplificationCertificate, form: str) -> str:
+    """A certificate in one of `FORMS`."""
+    if form == "html":
+        return certificate.to_html()
+    if form == "markdown":
+        return certificate.to_markdown()
+    if form == "json":
+        return certificate.to_json()
+    import io  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+
+    stream = io.StringIO()
+    _print(Console(file=stream, width=110), certificate)
+    return stream.getvalue()
+
+
+def _print(console: Console, certificate: Certificate | AmplificationCertificate) -> None:
+    from pyaccount.certificate import Certificate  # noqa: PLC0415
+
+    if isinstance(certificate, Certificate):
+        from pyaccount.certificate.text import print_certificate  # noqa: PLC0415
+
+        print_certificate(console, certificate)
+    else:
+        from pyaccount.certificate.amplification import print_amplification  # noqa: PLC0415
+
+        print_amplification(console, certificate)
+
+
+def tell_notes(document: Document) -> None:
+    """Say on stderr what a valid document says that its author may not have meant."""
+    from pyaccount.document.notes import notes  # noqa: PLC0415
+
+    for note in notes(document):
+        click.echo(note, err=True)
+
+
+def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        return nullcontext()
+    from pyaccount.execute.bar import progress_bar  # noqa: PLC0415
+
+    return progress_bar()
+
+
+def console(*, wide: bool = False) -> Console:
+    """A console for stdout: the terminal's width there, a fixed one in files and pipes."""
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console() if sys.stdout.isatty() else Console(width=180 if wide else 110)
+
+
+def check_writable(option: str, path: Path) -> None:
+    """Find out before the work, not after it, that the result has nowhere to go."""
+    if path.is_dir():
+        raise click.UsageError(f"{option} {path}: is a folder")
+    if not path.parent.is_dir():
+        raise click.UsageError(f"{option} {path}: the folder {path.parent} does not exist")
+    if not os.access(path.parent, os.W_OK):
+        raise click.UsageError(f"{option} {path}: the folder {path.parent} may not be written to")

@@ -1,0 +1,190 @@
+"""Completion in the shell: what can stand where, and the command that prints a shell's script.
+
+The scripts are click's own, but for bash: there a word ends at `=`, so that `--set privacy.epsilon=solve` arrives in pieces,
+and a path must not be followed by a space. Models load only when something of theirs is to be completed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class, get_completion_class
+
+from pyaccount.cli.common import HOLDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Items = list[CompletionItem[str]]
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_PYACCOUNT_COMPLETE"
+
+
+class FileName(click.ParamType[str]):
+    """A file's name, completed as such and never looked at: what is wrong with a file is for its reader to say."""
+
+    name = "file"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """Whatever the shell completes files to."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+class FolderName(click.ParamType[str]):
+    """A folder's name, completed as such."""
+
+    name = "folder"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """Whatever the shell completes folders to."""
+        return [CompletionItem(incomplete, type="dir")]
+
+
+class Words(click.ParamType[str]):
+    """Text that is one of the values of a policy's limit, completed but not judged."""
+
+    name = "text"
+
+    def __init__(self, limit: str) -> None:
+        self.limit = limit
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """The words of the limit."""
+        from pyaccount.document.policy import Limits  # noqa: PLC0415
+        from pyaccount.document.shape import words_of  # noqa: PLC0415
+
+        return [CompletionItem(w) for w in words_of(Limits.model_fields[self.limit]) if w.startswith(incomplete)]
+
+
+class AnswerWord(click.ParamType[str]):
+    """An answer to a question of `pyaccount init`."""
+
+    name = "text"
+
+    def __init__(self, question: str) -> None:
+        self.question = question
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """The words of a choice, each with a line about it."""
+        from pyaccount.draft.questions import QUESTIONS, meanings  # noqa: PLC0415
+
+        words = meanings(QUESTIONS[self.question])
+        return [CompletionItem(word, help=line) for word, line in words.items() if word.startswith(incomplete)]
+
+
+class SchemaName(click.ParamType[str]):
+    """What has a JSON Schema."""
+
+    name = "name"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """The names of the schemas."""
+        from pyaccount.schemas import SCHEMAS  # noqa: PLC0415
+
+        return [CompletionItem(name) for name in SCHEMAS if name.startswith(incomplete)]
+
+
+class Override(click.ParamType[str]):
+    """`path=value`: the paths of the models, and the words that may stand there."""
+
+    name = "override"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """Paths up to the `=`, and words behind it."""
+        path, equals, value = incomplete.partition("=")
+        if not equals:
+            return [CompletionItem(f"{text}=", help=line) for text, _, line in overridable() if text.startswith(path)]
+        words = next((words for text, words, _ in overridable() if text == path), ())
+        return [CompletionItem(f"{path}={word}") for word in words if word.startswith(value)]
+
+
+def overridable() -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Each path of a document with one body, the words that may stand there, and what the key means."""
+    from pyaccount.document.sections import SingleDocument  # noqa: PLC0415
+    from pyaccount.document.shape import leaves, words_of  # noqa: PLC0415
+    from pyaccount.errors import path_text  # noqa: PLC0415
+
+    words: dict[str, tuple[str, ...]] = {}
+    lines: dict[str, str] = {}
+    for path, field in leaves(SingleDocument):
+        text = path_text(path)
+        words[text] = tuple(dict.fromkeys((*words.get(text, ()), *words_of(field))))
+        lines.setdefault(text, str(field.description).split(":")[0].split(". ")[0])
+    # A section has one kind, whichever it is, so the word about one of them says little about the key.
+    for text, allowed in words.items():
+        yield text, allowed, "which kind" if text.endswith(".kind") else lines[text]
+
+
+overrides_option = click.option(
+    "--set",
+    "overrides",
+    metavar="PATH=VALUE",
+    multiple=True,
+    type=Override(),
+    help="Replace one value, e.g. privacy.epsilon=4; repeatable.",
+)
+document_argument = click.argument("document", metavar="DOC", type=FileName())
+documents_argument = click.argument("documents", metavar="DOC...", nargs=-1, required=True, type=FileName())
+certificate_argument = click.argument("certificate", metavar="CERT", type=FileName())
+
+
+class BashInPieces(BashComplete):
+    """bash, which hands over `path=value` as three words and wants the last one completed."""
+
+    source_template = BashComplete.source_template.replace(
+        "COMPREPLY+=($value)", 'COMPREPLY+=("$value")\n            [[ $value == *= ]] && compopt -o nospace'
+    )
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words, with the pieces of each `path=value` put together again."""
+        words = click.shell_completion.split_arg_string(os.environ["COMP_WORDS"])
+        here = int(os.environ["COMP_CWORD"])
+        before, incomplete = words[1:here], words[here] if here < len(words) else ""
+        joined: list[str] = []
+        for word in before:
+            inside = joined and not joined[-1].startswith("-")
+            if word == "=" and inside:
+                joined[-1] += "="
+            elif joined and joined[-1].endswith("=") and inside:
+                joined[-1] += word
+            elif word != "=":
+                joined.append(word)
+        self.path = ""
+        if incomplete == "=" and joined and not joined[-1].startswith("-"):
+            self.path, incomplete = f"{joined.pop()}=", ""
+        elif joined and joined[-1].endswith("=") and before[-1] == "=" and not joined[-1].startswith("-"):
+            self.path = joined.pop()
+        elif incomplete == "=":
+            incomplete = ""
+        return joined, self.path + incomplete
+
+    def format_completion(self, item: CompletionItem[str]) -> str:
+        """A completion without what bash takes for other words."""
+        value = item.value.removeprefix(self.path) if self.path else item.value
+        return f"{item.type},{value}"
+
+
+add_completion_class(BashInPieces, "bash")
+
+
+@click.command(short_help="Print the script that lets a shell complete this command.")
+@click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
+def completion(shell: str) -> int:
+    """Print the script that lets bash, zsh or fish complete pyaccount's commands, options, files and --set paths.
+
+    \b
+    Examples:
+      pyaccount completion bash > ~/.local/share/bash-completion/completions/pyaccount
+      pyaccount completion fish > ~/.config/fish/completions/pyaccount.fish
+      pyaccount completion zsh > ~/.pyaccount.zsh    # and in ~/.zshrc: source ~/.pyaccount.zsh
+
+    To try it in this shell only: source <(pyaccount completion bash)
+    """
+    root = click.get_current_context().find_root()
+    complete = get_completion_class(shell)
+    assert complete is not None
+    click.echo(complete(root.command, {}, "pyaccount", VARIABLE).source(), nl=False)
+    return HOLDS

@@ -1,0 +1,216 @@
+"""The command that starts a document: init."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyaccount.cli.common import HOLDS, INTERRUPTED, check_writable
+from pyaccount.cli.completion import AnswerWord, FileName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyaccount.draft.questions import Answers, Question
+    from pyaccount.errors import DocumentError
+
+#: The options that answer questions, each with what the help says of it.
+_ANSWERS = {
+    "sampler": ("KIND", "How records are drawn: poisson, b-min-sep … [poisson]."),
+    "solve": (
+        "WHAT",
+        "What to compute: noise-multiplier, epsilon … or nothing [the one of σ and ε that is not given].",
+    ),
+    "adjacency": ("WORD", "Which data sets are neighbours: add-remove, zero-out or replace-one [add-remove]."),
+    "group_size": ("K", "How many records are protected together [1]."),
+    "dataset_size": ("N", "Records in the data set."),
+    "batch_size": ("B", "Records in a batch: expected, or drawn."),
+    "sampling_probability": ("P", "Instead of both: the probability to be drawn."),
+    "iterations": ("N", "Noisy steps of training."),
+    "epsilon": ("E", "ε of the guarantee."),
+    "delta": ("D", "δ of the guarantee [the largest power of ten below 1/N]."),
+    "noise_multiplier": ("S", "σ, in units of the clip norm."),
+    "matrix": ("KIND", "How the noise is correlated: identity, banded-square-root … [by the sampler]."),
+    "bands": ("B", "Bands of the matrix [as many as participations are apart]."),
+    "buffers": ("D", "Buffers of a blt matrix."),
+    "min_separation": ("B", "Rounds between two participations, at least."),
+    "partitions": ("B", "Parts of the data set, for cyclic-poisson."),
+    "bins": ("T", "Batches of an epoch, for balls-in-bins."),
+    "subset_size": ("B", "Records in the subset of a round, for must-ow, must-wo and must-ww."),
+    "records_per_user": ("K", "The most records of one user, for user-b-min-sep."),
+    "attribution": ("WORD", "Whether records belong to a single user or are shared, for user-b-min-sep."),
+    "max_participations": ("M", "The most rounds a record takes part in, for none [all]."),
+    "name": ("TEXT", "What the mechanism is called [the file's name]."),
+}
+
+
+def _answer_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add an option for each question."""
+    for name, (metavar, text) in reversed(_ANSWERS.items()):
+        flag = f"--{name.replace('_', '-')}"
+        command = click.option(flag, name, metavar=metavar, help=text, type=AnswerWord(name))(command)
+    return command
+
+
+@click.command(short_help="Write a commented document to start from, asking what is needed.")
+@click.argument("file", metavar="[FILE]", default="training.yaml", type=FileName())
+@_answer_options
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults, and fail where there is none.")
+@click.option("-f", "--force", is_flag=True, help="Overwrite FILE if it exists.")
+def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
+    """Write a commented mechanism document to FILE [training.yaml], or to stdout if FILE is -.
+
+    On a terminal it asks for what the options leave open; elsewhere, or with --yes, conventions take their defaults, and
+    facts about the training run that are missing are an error.
+
+    \b
+    Examples:
+      pyaccount init
+      pyaccount init training.yaml --dataset-size 50_000 --batch-size 500 \\
+          --iterations 2000 --epsilon 8 --delta 1e-5
+      pyaccount init bandmf.yaml --sampler b-min-sep --min-separation 64 --dataset-size 50_000 \\
+          --batch-size 500 --iterations 2000 --epsilon 8
+      pyaccount init - --yes --sampling-probability 0.01 --iterations 2000 --noise-multiplier 1
+    """
+    target = None if file == "-" else Path(file)
+    if target is not None:
+        check_writable("FILE", target)
+        if not force and (target.exists() or target.is_symlink()):
+            raise click.UsageError(f"{file} exists already; --force overwrites it, or give another name")
+    interactive = sys.stdin.isatty() and not yes
+    try:
+        text = _text({name: answer for name, answer in given.items() if answer is not None}, target, interactive)
+    except click.Abort:
+        click.echo("interrupted: nothing was written", err=True)
+        return INTERRUPTED
+    if target is None:
+        click.echo(text, nl=False)
+        return HOLDS
+    from pyaccount.files import write_atomically  # noqa: PLC0415
+
+    try:
+        write_atomically(target, text, overwrite=force)
+    except FileExistsError as error:
+        raise click.UsageError(f"{file} exists already; --force overwrites it, or give another name") from error
+    click.echo(f"{file}: written and valid. Next:", err=True)
+    click.echo(f"  pyaccount plan {_quoted(file)}       # how it will be analysed, and at what cost", err=True)
+    click.echo(f"  pyaccount certify {_quoted(file)}    # the certificate", err=True)
+    return HOLDS
+
+
+def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
+    """The document, from what was given and what else is asked or has a default."""
+    from pyaccount.draft.draft import completed, drafted  # noqa: PLC0415
+    from pyaccount.draft.interview import out_of_place  # noqa: PLC0415
+    from pyaccount.draft.questions import QUESTIONS  # noqa: PLC0415
+    from pyaccount.errors import DocumentError  # noqa: PLC0415
+
+    answers: dict[str, str] = {}
+    for name, question in QUESTIONS.items():
+        if name in given:
+            answers[name] = _read(question, given[name], {**given, **answers})
+    stem = target.stem.strip() if target is not None else ""
+    answers.setdefault("name", stem if stem.isprintable() and stem else "training")
+    ask = _prompt if interactive else _default_or_missing
+    if "sampler" not in answers:
+        answers["sampler"] = ask(QUESTIONS["sampler"], answers)
+    while True:
+        if wrong := out_of_place(answers):
+            raise click.UsageError("\n".join(wrong))
+        complete = completed(answers, ask)
+        # Nothing that was given may get lost: without a matrix there is no place for its bands.
+        if wrong := out_of_place({"matrix": "identity", **complete}):
+            raise click.UsageError("\n".join(wrong))
+        try:
+            return drafted(complete)
+        except DocumentError as error:
+            again = _about(error, complete)
+            if not interactive or not again:
+                raise click.UsageError(_as_options(error, complete)) from error
+            click.echo(f"\nThis does not fit together:\n{_as_options(error, complete)}\n", err=True)
+            answers = {name: answer for name, answer in complete.items() if name not in again}
+
+
+def _read(question: Question, text: str, answers: Answers) -> str:
+    """An answer, or a usage error that names its option."""
+    try:
+        return question.read(text, answers)
+    except ValueError as error:
+        raise click.UsageError(f"{question.flag} {text}: {error}") from error
+
+
+def _default_or_missing(question: Question, answers: Answers) -> str:
+    """The default; where there is none, all the options that are missing are named at once."""
+    from pyaccount.draft.interview import default, needed  # noqa: PLC0415
+    from pyaccount.draft.questions import QUESTIONS  # noqa: PLC0415
+
+    usual = default(question, answers)
+    if usual is not None:
+        return usual
+    # Conventions that come later in the order of asking decide what is missing too.
+    answers = {"solve": default(QUESTIONS["solve"], answers) or "", **answers}
+    missing = [other for other in needed(answers) if other.name not in answers and default(other, answers) is None]
+    lines = [f"  {other.flag}: {other.ask}" for other in missing]
+    raise click.UsageError("\n".join(["what has no default is missing:", *lines]))
+
+
+def _prompt(question: Question, answers: Answers) -> str:
+    """Ask on the terminal, with the words that may be chosen and a line about each."""
+    from pyaccount.draft.interview import default, offered  # noqa: PLC0415
+    from pyaccount.draft.questions import meanings  # noqa: PLC0415
+
+    words = offered(question.name, answers) if meanings(question) else {}
+    if len(words) == 1:
+        return next(iter(words))
+    if words:
+        click.echo(f"\n{question.ask}:", err=True)
+        width = max(map(len, words))
+        for number, (word, line) in enumerate(words.items(), start=1):
+            click.echo(f"  {number:2}  {word:<{width}}  {line}", err=True)
+
+    def read(text: str) -> str:
+        try:
+            if words and text.strip().isdecimal() and 0 < int(text) <= len(words):
+                return list(words)[int(text) - 1]
+            answer = question.read(text, answers)
+            if words and answer not in words:
+                raise ValueError(f"no analysis covers this here; choose {', '.join(words)}")
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        return answer
+
+    ask = "Your choice" if words else question.ask
+    answer: str = click.prompt(ask, default=default(question, answers), value_proc=read, err=True)
+    return answer
+
+
+def _about(error: DocumentError, answers: Answers) -> set[str]:
+    """The questions whose answers the problems are about."""
+    from pyaccount.draft.draft import question_of  # noqa: PLC0415
+
+    found = (question_of(problem, answers) for problem in error.problems)
+    return {question.name for question in found if question is not None}
+
+
+def _as_options(error: DocumentError, answers: Answers) -> str:
+    """The problems in words of the options: there is no text yet in which they would have a place."""
+    from pyaccount.draft.draft import question_of  # noqa: PLC0415
+
+    lines = []
+    for problem in error.problems:
+        question = question_of(problem, answers)
+        subject = problem.path_text if question is None else f"{question.flag} {answers[question.name]}"
+        allowed = (
+            "" if problem.allowed is None or problem.allowed in problem.message else f" (allowed: {problem.allowed})"
+        )
+        lines.append(f"{subject}: {problem.message}{allowed}")
+    return "\n".join(lines)
+
+
+def _quoted(file: str) -> str:
+    import shlex  # noqa: PLC0415
+
+    return shlex.quote(file)

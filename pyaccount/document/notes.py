@@ -1,0 +1,33 @@
+"""What a valid document says that its author may not have meant. Notes refuse nothing and enter no certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyaccount.document.nodes import find, place_of, plain
+from pyaccount.document.rates import number
+from pyaccount.errors import Path, path_text
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+
+
+def notes(document: Document) -> Iterator[str]:
+    """The notes on a document, each with its place."""
+    delta = number(document.privacy.delta)
+    sizes = [number(body.training.dataset_size) for body in document.bodies]
+    records = min((size for size in sizes if size is not None), default=None)
+    if delta is not None and records is not None and delta * records >= 1.0:
+        yield _note(
+            document,
+            ("privacy", "delta"),
+            f"δ is not below 1/{records:_}, one over the number of records: to publish a record chosen at random would satisfy "
+            "such a guarantee. Usual values are well below",
+        )
+
+
+def _note(document: Document, path: Path, message: str) -> str:
+    place, node = place_of(document.root, path), find(document.root, path)
+    where = ":".join(str(part) for part in (place.file, place.line, place.column) if part is not None)
+    return f"{where}: note: {path_text(path)} = {plain(node) if node else ''}: {message}."

@@ -1,0 +1,96 @@
+"""What a document may look like: the sections and fields that its models have at a path.
+
+A path says what a document says there only together with the document, since a section that comes in kinds has the keys of
+its kind; `raw` is the document's plain value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from pyaccount.document.fields import FieldReader
+from pyaccount.document.kinds import Kinds, Section
+from pyaccount.errors import Path
+
+
+def value_at(raw: Any, path: Path) -> Any:
+    """The raw value at a path, `None` where nothing is."""
+    for part in path:
+        if isinstance(raw, dict):
+            raw = raw.get(part)
+        elif isinstance(raw, list) and isinstance(part, int):
+            raw = raw[part]
+        else:
+            return None
+    return raw
+
+
+def keys_at(shape: type[Section], path: Path, raw: Any) -> list[str]:
+    """The keys that the mapping at a path may have; of an unknown kind those of all kinds."""
+    section = member_at(shape, path, raw)
+    if section is not None:
+        return list(section.model_fields)
+    field = field_at(shape, path, raw) if path else None
+    union = union_of(field) if field else None
+    return union.keys if union else []
+
+
+def union_of(field: FieldInfo) -> Kinds | None:
+    """The annotation of a field that holds a union of kinds."""
+    return next((annotation for annotation in field.metadata if isinstance(annotation, Kinds)), None)
+
+
+def section_of(field: FieldInfo) -> type[Section] | None:
+    """The section a field holds; for a list that of its entries."""
+    for candidate in (field.annotation, *get_args(field.annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, Section):
+            return candidate
+    return None
+
+
+def field_at(shape: type[Section], path: Path, raw: Any) -> FieldInfo | None:
+    """The field at a path; None where the models have none."""
+    *above, key = path
+    section = member_at(shape, tuple(above), raw)
+    return section.model_fields.get(str(key)) if section else None
+
+
+def member_at(shape: type[Section], path: Path, raw: Any) -> type[Section] | None:
+    """The section at a path, of the kind that the document gives it; None if that is none."""
+    section: type[Section] | None = shape
+    for index, part in enumerate(path):
+        if isinstance(part, int):
+            continue
+        field = section.model_fields.get(part) if section else None
+        if field is None:
+            return None
+        union = union_of(field)
+        section = union.member(value_at(raw, path[: index + 1])) if union else section_of(field)
+    return section
+
+
+def reader_of(field: FieldInfo) -> FieldReader | None:
+    """The annotation by which a field is read, if it holds a value."""
+    return next((annotation for annotation in field.metadata if isinstance(annotation, FieldReader)), None)
+
+
+def leaves(shape: type[Section], above: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
+    """The fields that hold values, below all sections, of every kind of a section: one path may come several times."""
+    for key, field in shape.model_fields.items():
+        union, section = union_of(field), section_of(field)
+        members = union.members if union else (section,) if section else ()
+        for member in members:
+            yield from leaves(member, (*above, key))
+        if not members:
+            yield (*above, key), field
+
+
+def words_of(field: FieldInfo) -> tuple[str, ...]:
+    """The words that may stand in a field: of a choice, the kind of a section, `solve`, true and false."""
+    if field.annotation is not None and get_origin(field.annotation) is Literal:
+        return tuple(str(word) for word in get_args(field.annotation))
+    reader = reader_of(field)
+    return reader.words_allowed if reader else ()

@@ -1,0 +1,184 @@
+"""Which answers a document needs, what may be chosen, and what stands where nothing is said.
+
+Facts about a training run (records, batches, iterations) and targets (ε, σ) have no defaults: a document with invented ones
+would be about another run. Conventions have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from pyaccount.document import load
+from pyaccount.document.fields import listed
+from pyaccount.document.numerals import parse_number
+from pyaccount.document.ranges import BANDS
+from pyaccount.document.words import ADJACENCY_MEANINGS
+from pyaccount.draft.questions import (
+    NOTHING,
+    QUESTIONS,
+    Answers,
+    Question,
+    blank_of,
+    keys_of,
+    kind_word,
+    kinds_of,
+    meanings,
+)
+from pyaccount.draft.writing import mapping_of
+from pyaccount.errors import DocumentError
+from pyaccount.plan import compile_document
+
+#: The samplers that draw a batch of a size from a data set of a size; the others have rates or parts.
+_BATCHED = (
+    "poisson", "fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww", "b-min-sep", "cyclic-poisson",
+)  # fmt: skip
+#: What keeps a record's participations apart, which is also the most bands that a matrix can have.
+_APART = {
+    "b-min-sep": "min_separation",
+    "user-b-min-sep": "min_separation",
+    "balls-in-bins": "bins",
+    "cyclic-poisson": "partitions",
+}
+#: The samplers for which a probability says as much as the sizes of batch and data set.
+_RATED = ("poisson", "b-min-sep", "cyclic-poisson")
+
+#: A training run that every sampler and matrix can be tried with.
+_TRIAL = {
+    "group_size": "1", "dataset_size": "10_000", "batch_size": "100", "sampling_probability": "0.01",
+    "iterations": "1000", "subset_size": "1000", "bins": "100", "partitions": "8", "max_participations": "10",
+    "min_separation": "8", "bands": "8", "buffers": "2", "records_per_user": "2", "attribution": "single",
+    "epsilon": "4", "delta": "1e-6", "noise_multiplier": "1",
+}  # fmt: skip
+
+
+def needed(answers: Answers) -> list[Question]:
+    """The questions that the choices made raise, in the order of asking; what the document leaves blank is none of them."""
+    sampler, blank = answers["sampler"], blank_of(answers)
+    keys = keys_of("sampler", sampler)
+    names = {"sampler", "adjacency", "solve", "iterations", "epsilon", "delta", "noise_multiplier"}
+    names |= {"records_per_user", "attribution", "subset_size"} & set(keys)
+    by_probability = "sampling_probability" in answers and sampler in _RATED
+    if sampler == "user-b-min-sep" or by_probability:
+        names.add("sampling_probability")
+    elif sampler in _BATCHED:
+        names |= {"dataset_size", "batch_size"}
+    if sampler in _APART:
+        names.add(_APART[sampler])
+    if sampler == "none" and blank != "iterations":
+        names.add("max_participations")
+    if "matrix" in answers or len(offered("matrix", answers)) > 1:
+        names.add("matrix")
+        of_matrix = {"bands", "buffers"} & set(keys_of("matrix", answers.get("matrix", "identity")))
+        names |= of_matrix | ({"min_separation"} if of_matrix and sampler == "none" else set())
+    return [question for name, question in QUESTIONS.items() if name in names and name != blank]
+
+
+def offered(name: str, answers: Answers) -> dict[str, str]:
+    """The words that a choice may be answered with, given the choices made, and a line about each: those that can be analysed."""
+    words = meanings(QUESTIONS[name])
+    if name in ("sampler", "attribution"):
+        return words
+    chosen = {key: answers[key] for key in ("sampler", "attribution", "adjacency", "solve", "matrix") if key in answers}
+    return {word: line for word, line in words.items() if _analysed(tuple(sorted({**chosen, name: word}.items())))}
+
+
+@lru_cache(maxsize=4096)
+def _analysed(chosen: tuple[tuple[str, str], ...]) -> bool:
+    """Whether the plan accepts a document with these choices and a training run that suits the sampler."""
+    choices = dict(chosen)
+    adjacencies = [choices["adjacency"]] if "adjacency" in choices else list(meanings(QUESTIONS["adjacency"]))
+    return any(_compiles({"solve": "noise-multiplier", **choices, "adjacency": word}) for word in adjacencies)
+
+
+def _compiles(choices: Answers) -> bool:
+    # The matrix is chosen here, so that asking what is needed does not ask which matrices are offered.
+    answers = {"matrix": "identity", **choices}
+    for question in [QUESTIONS["group_size"], *needed(answers)]:
+        if question.name in _TRIAL and question.name != blank_of(answers):
+            answers.setdefault(question.name, _TRIAL[question.name])
+    try:
+        compile_document(load(mapping_of({**answers, "name": "trial"})))
+    except DocumentError:
+        return False
+    return True
+
+
+def default(question: Question, answers: Answers) -> str | None:
+    """What stands in a document where nothing is said; None where that would be an invention."""
+    usual = _DEFAULTS.get(question.name)
+    return usual(answers) if usual else None
+
+
+def _adjacency(answers: Answers) -> str:
+    """The first that can be analysed; if none can, the plan will say why of the first."""
+    return next(iter(offered("adjacency", answers)), next(iter(ADJACENCY_MEANINGS)))
+
+
+def _matrix(answers: Answers) -> str:
+    """Who keeps participations apart does so for the sake of a matrix."""
+    usual = "banded-square-root"
+    return usual if answers["sampler"] in _APART and usual in offered("matrix", answers) else "identity"
+
+
+def _blank(answers: Answers) -> str:
+    """The blank: the one of noise and guarantee that was not given."""
+    left = [name for name in ("noise_multiplier", "epsilon") if name not in answers]
+    if not left:
+        return NOTHING if "delta" in answers else "delta"
+    return left[0].replace("_", "-")
+
+
+def _usual_delta(answers: Answers) -> str:
+    """The largest power of ten below 1 over the number of records: with more, δ allows to publish one of them."""
+    return f"1e-{len(str(_whole(answers, 'dataset_size') or 10**6 - 1))}"
+
+
+def _usual_bands(answers: Answers) -> str | None:
+    """As many as the distance between participations allows, where that is more than one, and as the run has room for."""
+    apart = _whole(answers, _APART.get(answers["sampler"], "min_separation"))
+    if apart is None or (apart == 1 and answers["sampler"] == "none"):
+        return None
+    return str(min(apart, _whole(answers, "iterations") or apart, int(BANDS.maximum)))
+
+
+def _whole(answers: Answers, name: str) -> int | None:
+    number = parse_number(answers.get(name, ""))
+    return None if number is None else round(number)
+
+
+_DEFAULTS: dict[str, Callable[[Answers], str | None]] = {
+    "sampler": lambda _: "poisson",
+    "solve": _blank,
+    "adjacency": _adjacency,
+    "matrix": _matrix,
+    "group_size": lambda _: "1",
+    "bands": _usual_bands,
+    "delta": _usual_delta,
+    "max_participations": lambda answers: answers.get("iterations"),
+    "min_separation": lambda answers: "1" if answers["sampler"] == "none" else None,
+}
+
+
+def out_of_place(answers: Answers) -> list[str]:
+    """What is wrong with answers before any is asked for: those of which this sampler or matrix has no key, and blanks given."""
+    wrong = []
+    blank = blank_of(answers)
+    matrices = offered("matrix", {name: answers[name] for name in ("sampler", "attribution") if name in answers})
+    if "matrix" in answers and answers["matrix"] not in matrices:
+        wrong.append(
+            f"--matrix {answers['matrix']}: no analysis covers this with {answers['sampler']} sampling, only {listed(matrices)}"
+        )
+    for name, text in answers.items():
+        question = QUESTIONS[name]
+        section = str(question.path[0]) if question.path else ""
+        if name == blank:
+            wrong.append(f"{question.flag} {text}: is what --solve leaves blank; give one of the two")
+        if section not in ("sampler", "matrix") or section not in answers or question.path[-1] == "kind":
+            continue
+        if question.path[-1] not in keys_of(section, answers[section]):
+            kinds = [kind_word(kind) for kind in kinds_of(section) if question.path[-1] in kind.model_fields]
+            wrong.append(
+                f"{question.flag} {text}: {answers[section]} has no {question.path[-1]}; it belongs to {', '.join(kinds)}"
+            )
+    return wrong

@@ -1,0 +1,99 @@
+"""Answers to a document: as a mapping, and as text with a comment above every key."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from typing import Any
+
+from pyaccount.document.fields import SOLVE
+from pyaccount.document.numerals import parse_scalar
+from pyaccount.document.sections import Accounting, SingleDocument
+from pyaccount.document.shape import field_at, member_at
+from pyaccount.draft.questions import BLANKS, NOTHING, QUESTIONS, Answers, blank_of, meanings
+from pyaccount.errors import Path
+
+#: The sections of a document, in the order of writing.
+SECTIONS = ("privacy", "training", "sampler", "matrix", "noise")
+WIDTH = 100
+
+HEAD = """\
+# A mechanism document, of which pyaccount makes a privacy certificate. The comments say what each key means.
+#   pyaccount validate FILE    finds mistakes
+#   pyaccount plan FILE        says how it will be analysed
+#   pyaccount certify FILE     fills what says `solve`; if nothing does, checks the claim
+"""
+
+#: Shown as comments, at values that change little.
+OPTIONAL = {"tolerance": "1e-3", "profile": "[0.5, 1, 2, 4, 8]", "time_limit": "10 min"}
+
+
+def mapping_of(answers: Answers) -> dict[str, Any]:
+    """The document as a mapping, with values as they were spelled; the blank says `solve`."""
+    mapping: dict[str, Any] = {"pyaccount": "1", "name": answers["name"], **{section: {} for section in SECTIONS}}
+    mapping["privacy"]["group_size"] = "1"
+    said = dict(answers)
+    blank = blank_of(answers)
+    if blank != NOTHING:
+        said[blank] = SOLVE
+    for name, question in QUESTIONS.items():
+        if name in said and len(question.path) == 2:
+            section, key = question.path
+            mapping[str(section)][str(key)] = said[name]
+    if mapping["matrix"].get("kind", "identity") == "identity":
+        del mapping["matrix"]
+    return mapping
+
+
+def _order(section: str, mapping: dict[str, Any]) -> list[str]:
+    shape = member_at(SingleDocument, (section,), mapping)
+    return [key for key in (shape.model_fields if shape else ()) if key in mapping[section]]
+
+
+def text_of(answers: Answers) -> str:
+    """The document as YAML text, with the models' descriptions as comments."""
+    mapping = mapping_of(answers)
+    lines = [HEAD.rstrip(), ""]
+    for key in ("pyaccount", "name"):
+        lines += [*_comment((key,), mapping), f"{key}: {_spelled(key, mapping[key])}"]
+    for section in SECTIONS:
+        if section not in mapping:
+            continue
+        lines += ["", *_comment((section,), mapping), f"{section}:"]
+        for key in _order(section, mapping):
+            lines += _comment((section, key), mapping, "  ")
+            value = _spelled(key, mapping[section][key])
+            lines.append(
+                f"  {key}: {value}" + (f"  # to be computed: {BLANKS[blank_of(answers)]}" if value == SOLVE else "")
+            )
+    lines += [
+        "",
+        *_wrapped("Optional. " + str(SingleDocument.model_fields["accounting"].description), "# "),
+        "# accounting:",
+    ]
+    for key, value in OPTIONAL.items():
+        lines += _wrapped(str(Accounting.model_fields[key].description), "#   # ")
+        lines.append(f"#   {key}: {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _comment(path: Path, mapping: dict[str, Any], indent: str = "") -> list[str]:
+    """What the models say about a key, and what else might stand there."""
+    field = field_at(SingleDocument, path, mapping)
+    assert field is not None
+    lines = _wrapped(str(field.description), f"{indent}# ")
+    if path == ("sampler", "kind"):
+        others = [word for word in meanings(QUESTIONS["sampler"]) if word != mapping["sampler"]["kind"]]
+        lines += _wrapped(f"Other kinds: {', '.join(others)}.", f"{indent}# ")
+    return lines
+
+
+def _wrapped(text: str, start: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=start, break_on_hyphens=False)
+
+
+def _spelled(key: str, value: str) -> str:
+    """A value as YAML spells it; names that could be read as something else are quoted."""
+    plain = re.fullmatch(r"\w(?:[\w .-]*[\w.])?", value) and parse_scalar(value) == value
+    return json.dumps(value, ensure_ascii=False) if key == "name" and not plain else value

@@ -1,0 +1,49 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True) -> None:
+    """Write to a temporary file beside `path`, then move it into place.
+
+    Without `overwrite` a file that is there already stays, whenever it came there: raises `FileExistsError`.
+    """
+    import tempfile  # noqa: PLC0415 - much for those who only read certificates
+
+    data = content.encode() if isinstance(content, str) else content
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp creates private files; what is written gets the permissions any new file would.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(temporary).chmod(0o666 & ~mask)
+        if overwrite:
+            Path(temporary).replace(path)
+        else:
+            _place(Path(temporary), path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _place(temporary: Path, path: Path) -> None:
+    """Give a file its name if that is free."""
+    try:
+        # Unlike a rename, a link fails where the name is taken, however recently.
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Some file systems have no links; on these the name is only looked at first.
+        if path.exists() or path.is_symlink():
+            raise FileExistsError(17, "File exists", str(path)) from None
+        temporary.replace(path)
+    else:
+        temporary.unlink()

@@ -1,0 +1,332 @@
+"""`pyaccount init`: whatever it can write is a valid document that says what was answered, and it destroys nothing."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyaccount
+from pyaccount import cli, schemas
+from pyaccount.document import Document
+from pyaccount.draft.draft import completed, drafted
+from pyaccount.draft.interview import default, offered
+from pyaccount.draft.questions import QUESTIONS, Question, meanings
+from pyaccount.draft.writing import OPTIONAL, text_of
+from pyaccount.files import write_atomically
+
+#: Facts that suit every sampler and matrix.
+FACTS = {
+    "name": "a run", "group_size": "1", "dataset_size": "10_000", "batch_size": "100", "sampling_probability": "0.01",
+    "iterations": "1000", "subset_size": "500", "bins": "100", "partitions": "10", "max_participations": "10",
+    "min_separation": "10", "bands": "5", "buffers": "2", "records_per_user": "3", "attribution": "single",
+    "epsilon": "4", "delta": "1e-6", "noise_multiplier": "1.5",
+}  # fmt: skip
+BASIC = ["--dataset-size", "50_000", "--batch-size", "500", "--iterations", "2000", "--epsilon", "8"]
+
+
+def loaded(text: str, folder: Path) -> Document:
+    """The document of a text, read from a file as everybody else reads it."""
+    file = folder / "drafted.yaml"
+    file.write_text(text, encoding="utf-8")
+    return pyaccount.load(file)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = cli.run(["init", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def choices(sampler: str) -> list[dict[str, str]]:
+    """Every combination of choices that is offered with a sampler."""
+    found = [{"sampler": sampler}]
+    if sampler == "user-b-min-sep":
+        found = [{**answers, "attribution": word} for answers in found for word in ("single", "shared")]
+    for name in ("adjacency", "solve", "matrix"):
+        found = [{**answers, name: word} for answers in found for word in offered(name, answers)]
+    return found
+
+
+@pytest.mark.parametrize("sampler", meanings(QUESTIONS["sampler"]))
+def test_every_combination_that_is_offered_validates_and_compiles(sampler: str, tmp_path: Path) -> None:
+    combinations = choices(sampler)
+    # Each blank and adjacency is offered with some sampler, or the test would be about nothing.
+    assert len(combinations) >= 8
+    for answers in combinations:
+        complete = completed(answers, lambda question, _: FACTS[question.name])
+        document = loaded(drafted({**complete, "name": "a run"}), tmp_path)
+        said = document.to_mapping()
+        assert said["sampler"]["kind"] == sampler
+        assert said["privacy"]["adjacency"] == answers["adjacency"]
+        assert said.get("matrix", {"kind": "identity"})["kind"] == answers["matrix"]
+        blank = "nothing" if document.blank is None else document.blank[-1]
+        assert {"multiplier": "noise_multiplier", "expected_batch_size": "batch_size"}.get(
+            str(blank), blank
+        ) == answers["solve"].replace("-", "_")
+
+
+def test_every_choice_of_the_language_is_offered_somewhere() -> None:
+    """But for matrices given entry by entry."""
+    combinations = [answers for sampler in meanings(QUESTIONS["sampler"]) for answers in choices(sampler)]
+    for name in ("adjacency", "solve", "matrix"):
+        assert {answers[name] for answers in combinations} == set(meanings(QUESTIONS[name]))
+
+
+records = st.integers(2_000, 10**9)
+
+
+@settings(max_examples=60)
+@given(
+    sampler=st.sampled_from(
+        ["poisson", "fixed-size", "with-replacement", "b-min-sep", "balls-in-bins", "cyclic-poisson"]
+    ),
+    solve=st.sampled_from(["noise-multiplier", "epsilon", "nothing"]),
+    dataset=records,
+    batch=st.integers(1, 50),
+    iterations=st.integers(40, 10_000),
+    apart=st.integers(1, 40),
+    epsilon=st.floats(0.01, 50.0),
+    data=st.data(),
+)
+def test_facts_are_said_as_they_were_given(
+    *,
+    sampler: str,
+    solve: str,
+    dataset: int,
+    batch: int,
+    iterations: int,
+    apart: int,
+    epsilon: float,
+    data: st.DataObject,
+) -> None:
+    spelled = data.draw(st.sampled_from([str(dataset), f"{dataset:_}", f"{dataset}.0"]))
+    facts = {
+        "sampler": sampler, "solve": solve, "dataset_size": spelled, "batch_size": str(batch),
+        "iterations": f"{iterations:_}", "epsilon": repr(epsilon), "noise_multiplier": "2",
+        "min_separation": str(apart), "bins": str(apart), "partitions": str(apart),
+    }  # fmt: skip
+
+    def ask(question: Question, answers: Any) -> str:
+        usual = default(question, answers)
+        return facts[question.name] if question.name in facts else str(usual)
+
+    text = drafted({**completed({"sampler": sampler, "solve": solve}, ask), "name": "x"})
+    said = pyaccount.load(yaml.safe_load(text)).to_mapping()
+    assert said["training"]["iterations"] == iterations
+    if sampler != "balls-in-bins":
+        assert said["training"]["dataset_size"] == dataset
+        assert said["training"]["expected_batch_size"] == batch
+        # The largest power of ten with which nobody's record may be published.
+        delta = Fraction(str(said["privacy"]["delta"]))
+        assert delta * dataset < 1 <= 10 * delta * dataset
+    assert said["privacy"]["epsilon"] == ("solve" if solve == "epsilon" else epsilon)
+    assert said["noise"]["multiplier"] == ("solve" if solve == "noise-multiplier" else 2)
+
+
+def test_comments_are_the_models_own_words(tmp_path: Path) -> None:
+    answers = completed({"sampler": "b-min-sep"}, lambda q, a: default(q, a) or FACTS[q.name])
+    text = drafted({**answers, "name": "x"})
+    comments = " ".join(re.findall(r"^ *# (.*)$", text, flags=re.MULTILINE))
+    definitions = schemas.mechanism_schema()["$defs"]
+    for section, key in [
+        ("Privacy", "adjacency"), ("Privacy", "delta"), ("Training", "iterations"), ("BMinSep", "kind"),
+        ("BMinSep", "min_separation"), ("BandedSquareRoot", "bands"), ("Gaussian", "multiplier"),
+    ]:  # fmt: skip
+        assert definitions[section]["properties"][key]["description"] in comments
+    assert all(len(line) <= 130 for line in text.splitlines())
+
+
+def test_the_optional_part_is_valid_once_it_is_no_comment(tmp_path: Path) -> None:
+    complete = completed({"sampler": "poisson"}, lambda q, a: default(q, a) or FACTS[q.name])
+    before, accounting = text_of({**complete, "name": "x"}).split("# accounting:\n")
+    lines = [line.removeprefix("# ") for line in accounting.splitlines()]
+    document = loaded(f"{before}accounting:\n" + "\n".join(lines), tmp_path)
+    assert set(document.to_mapping()["accounting"]) == set(OPTIONAL)
+
+
+def test_a_name_that_yaml_would_read_as_something_else_is_quoted(tmp_path: Path) -> None:
+    complete = completed({"sampler": "poisson"}, lambda q, a: default(q, a) or FACTS[q.name])
+    for name in (
+        "true",
+        "1e5",
+        "a: b",
+        "# no",
+        'it\'s "quoted"',
+        "naïve – run",
+        "- x",
+        "~",
+        "ends with:",
+        "a #b",
+        "[x]",
+    ):
+        assert loaded(drafted({**complete, "name": name}), tmp_path).name == name
+
+
+def test_init_writes_a_document_that_certifies(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "first-run.yaml", "--yes", *BASIC)
+    assert (code, out) == (0, "")
+    # It ends with the commands to go on with, and they run.
+    following = re.findall(r"^  pyaccount (\w+) (\S+)", err, flags=re.MULTILINE)
+    assert following == [("plan", "first-run.yaml"), ("certify", "first-run.yaml")]
+    for command in following:
+        assert cli.run(list(command)) == 0
+    assert "first-run" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first-run.yaml"]
+
+
+def test_nothing_is_overwritten_without_force(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    target = tmp_path / "training.yaml"
+    target.write_text("precious", encoding="utf-8")
+    code, _, err = run(capsys, str(target), "--yes", *BASIC)
+    assert code == 2
+    assert "--force" in err
+    assert target.read_text(encoding="utf-8") == "precious"
+    assert run(capsys, str(target), "--yes", "--force", *BASIC)[0] == 0
+    assert pyaccount.load(target).name == "training"
+    link = tmp_path / "link.yaml"
+    link.symlink_to(tmp_path / "nowhere.yaml")
+    assert run(capsys, str(link), "--yes", *BASIC)[0] == 2
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["with links", "without links"])
+def test_a_file_that_appears_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", lambda *_: (_ for _ in ()).throw(PermissionError(1, "no links")))
+    target = tmp_path / "training.yaml"
+    write_atomically(target, "first", overwrite=False)
+    with pytest.raises(FileExistsError):
+        write_atomically(target, "second", overwrite=False)
+    assert target.read_text(encoding="utf-8") == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["training.yaml"]
+
+
+def test_a_dash_is_stdout(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "-", "--yes", *BASIC)
+    assert (code, err) == (0, "")
+    assert loaded(out, tmp_path).blank == ("noise", "multiplier")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["--dataset-size", "--batch-size", "--iterations", "--epsilon"]),
+        (["--sampler", "b-min-sep", *BASIC], ["--min-separation"]),
+        (["--sampler", "user-b-min-sep"], ["--records-per-user", "--attribution", "--sampling-probability"]),
+        (["--sampler", "posson"], ["--sampler posson", "did you mean poisson?"]),
+        (["--bins", "7", *BASIC], ["--bins 7", "balls-in-bins"]),
+        (["--bands", "8", *BASIC], ["--bands 8", "identity has no bands", "banded-square-root"]),
+        (["--sampler", "b-min-sep", "--min-separation", "8", "--buffers", "2", *BASIC], ["--buffers 2", "blt"]),
+        (["--subset-size", "8", *BASIC], ["--subset-size 8", "must-ow"]),
+        (["--matrix", "blt", *BASIC], ["--matrix blt", "poisson", "only identity"]),
+        (["--matrix", "blt", "--sampler", "balls-in-bins", "--bins", "9", *BASIC], ["--buffers"]),
+        ([*BASIC, "--delta", "2"], ["--delta 2", "less than 1"]),
+        ([*BASIC, "--epsilon", "eight"], ["--epsilon eight", "a number"]),
+        ([*BASIC, "--iterations", "2.5"], ["--iterations 2.5", "whole number"]),
+        ([*BASIC, "--epsilon", "solve"], ["--epsilon solve", "--solve epsilon"]),
+        ([*BASIC, "--solve", "epsilon"], ["--epsilon 8", "--solve"]),
+        ([*BASIC, "--batch-size", "60_000"], ["--batch-size 60_000", "larger than the data set"]),
+        (
+            ["--sampler", "b-min-sep", "--min-separation", "200", *BASIC],
+            ["--batch-size 500", "at most 1/200", "batch of at most 250"],
+        ),
+        (["--name", "", *BASIC], ["--name", "1 to 200"]),
+    ],
+)
+def test_what_is_missing_or_wrong_is_told_by_its_option(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], words: list[str]
+) -> None:
+    code, out, err = run(capsys, str(tmp_path / "new.yaml"), "--yes", *arguments)
+    assert (code, out) == (2, "")
+    for word in words:
+        assert word in err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nowhere_to_write_is_told_before_anything_is_asked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for place, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "x.yaml", "does not exist")):
+        code, _, err = run(capsys, str(place), "--yes")
+        assert code == 2
+        assert words in err
+
+
+def typed(folder: Path, arguments: list[str], answers: list[str]) -> tuple[int, str]:
+    """Run the command on a terminal of its own, answer each question when it is asked, and give what was seen."""
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "pyaccount.cli", "init", *arguments]
+    process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, cwd=folder, close_fds=True)
+    os.close(child)
+    seen, waiting = b"", list(answers)
+    # Nothing follows a prompt until it is answered: what stays silent for a minute has asked for more than was expected.
+    while select.select([parent], [], [], 60.0)[0]:
+        try:
+            got = os.read(parent, 4096)
+        except OSError:
+            break
+        if not got:
+            break
+        seen += got
+        if waiting and seen.endswith(b": "):
+            os.write(parent, waiting.pop(0).encode())
+    else:
+        process.kill()
+    os.close(parent)
+    return process.wait(), seen.decode()
+
+
+def test_on_a_terminal_it_asks_what_it_was_not_told(tmp_path: Path) -> None:
+    answers = [
+        "7\n",  # b-min-sep, the seventh sampler
+        "zero-out\n",
+        "\n",  # the noise multiplier is the blank
+        "fifty\n", "50_000\n",  # a slip, and the answer
+        "500\n",
+        "64\n",
+        "\n",  # the usual matrix
+        "\n",  # as many bands as rounds between participations
+        "8\n",
+        "\n",  # δ
+    ]  # fmt: skip
+    code, seen = typed(tmp_path, ["bandmf.yaml", "--iterations", "2000"], answers)
+    assert code == 0, seen
+    assert "Iterations" not in seen
+    assert "must be a whole number" in seen
+    assert "user-b-min-sep" in seen
+    said = pyaccount.load(tmp_path / "bandmf.yaml").to_mapping()
+    assert said["privacy"] == {"adjacency": "zero-out", "group_size": 1, "epsilon": 8, "delta": 1e-5}
+    assert said["training"] == {"dataset_size": 50_000, "expected_batch_size": 500, "iterations": 2000}
+    assert said["sampler"] == {"kind": "b-min-sep", "min_separation": 64}
+    assert said["matrix"] == {"kind": "banded-square-root", "bands": 64}
+    assert said["noise"] == {"multiplier": "solve"}
+
+
+def test_on_a_terminal_what_does_not_fit_is_asked_again(tmp_path: Path) -> None:
+    arguments = ["--sampler", "poisson", "--adjacency", "add-remove", "--solve", "epsilon", "--iterations", "10"]
+    answers = ["100\n", "1000\n", "1e-5\n", "2\n", "50\n"]
+    code, seen = typed(tmp_path, [*arguments, "small.yaml"], answers)
+    assert code == 0, seen
+    assert "larger than the data set" in seen
+    assert pyaccount.load(tmp_path / "small.yaml").to_mapping()["training"]["expected_batch_size"] == 50
+
+
+def test_leaving_the_questions_writes_nothing(tmp_path: Path) -> None:
+    code, seen = typed(tmp_path, ["x.yaml"], ["poisson\n", "\x04"])
+    assert code == 130
+    assert "nothing was written" in seen
+    assert list(tmp_path.iterdir()) == []
