@@ -25,6 +25,7 @@ from pyaccount.document import (
     Poisson,
     UserBMinSep,
     bins,
+    participation_rate,
     sampling_probability,
     separation,
     truncation,
@@ -230,13 +231,17 @@ def _displaced(body: Body, limit: int) -> float:
     Whoever else contributes nothing, the run differs from one without truncation by no more in total variation.
     """
     assert body.training.dataset_size is not None
-    others = body.training.dataset_size - 1
+    rate, others = largest_rate(body), body.training.dataset_size - 1
     if isinstance(body.sampler, BallsInBins):
-        return upper_tail(others, 1.0 / bins(body), limit)
-    p, n, b = sampling_probability(body), whole(body.training.iterations), separation(body) or 1
-    warm = getattr(body.sampler, "start", "cold") == "warm"
-    rate = p / (1.0 + (b - 1) * p) if warm else p
+        return upper_tail(others, rate, limit)
+    n, b = whole(body.training.iterations), separation(body) or 1
     return min(1.0, min(n * rate, math.ceil(n / b)) * upper_tail(others, rate, limit) * (1.0 + 1e-12))
+
+
+def largest_rate(body: Body) -> float:
+    """The largest probability, over the rounds, that a record is in the batch: with a cold start that of the first round."""
+    cold = isinstance(body.sampler, BMinSep) and body.sampler.start == "cold"
+    return sampling_probability(body) if cold else participation_rate(body)
 
 
 def upper_tail(records: int, rate: float, count: int) -> float:

@@ -18,8 +18,6 @@ from pyaccount.document import (
     CyclicPoisson,
     Poisson,
     UserBMinSep,
-    bins,
-    participation_rate,
     sampling_probability,
     truncation,
 )
@@ -174,13 +172,7 @@ def _truncation_probability(body: Body) -> float:
     limit, records = truncation(body), body.training.dataset_size
     assert limit is not None
     assert records is not None
-    if isinstance(body.sampler, BallsInBins):
-        rate = 1.0 / bins(body)
-    elif isinstance(body.sampler, BMinSep) and body.sampler.start == "cold":
-        rate = sampling_probability(body)
-    else:
-        rate = participation_rate(body)
-    return sampled.upper_tail(records, rate, limit + 1)
+    return sampled.upper_tail(records, sampled.largest_rate(body), limit + 1)
 
 
 def _remark(body: Body) -> str | None:
