@@ -286,8 +286,17 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
 @click.option("--time-limit", metavar="TIME", help="The longest it may take, e.g. `10 min` [default: the document's].")
 @click.option("--folder", metavar="DIR", help="Where files lie that the document names [default: beside CERT].")
+@click.option("--same-version", is_flag=True, help="Accept no certificate that names another version.")
 @click.option("--quiet", is_flag=True, help="No progress, and no text if it agrees.")
-def verify(certificate: str, form: str, threads: int, time_limit: str | None, folder: str | None, quiet: bool) -> int:
+def verify(
+    certificate: str,
+    form: str,
+    threads: int,
+    time_limit: str | None,
+    folder: str | None,
+    same_version: bool,
+    quiet: bool,
+) -> int:
     """Recompute CERT from the document inside it, and name everything that does not agree.
 
     \b
@@ -308,7 +317,9 @@ def verify(certificate: str, form: str, threads: int, time_limit: str | None, fo
         if seconds is None or not 0.0 < seconds < float("inf"):
             raise click.UsageError(f"--time-limit {time_limit}: a time such as 30 s, 10 min or 2 h is expected")
     with _progress(quiet=quiet) as report:
-        verification = recompute(certificate, threads=threads, time_limit=seconds, report=report, folder=folder)
+        verification = recompute(
+            certificate, threads=threads, time_limit=seconds, report=report, folder=folder, same_version=same_version
+        )
     if form == "json":
         click.echo(verification.to_json(), nl=False)
     elif not (quiet and verification.agrees):
