@@ -308,6 +308,7 @@ VERIFIED, CONFIDENCE, DETERMINISTIC = (golden(name) for name in ("verified", "co
         (everywhere(CONFIDENCE, less), "profile[0].delta"),
         (everywhere(CONFIDENCE, lambda point: point.update(delta_lower=0.95 * point["delta"])), "profile[0].delta_lower"),
         (sampling(CONFIDENCE, pointwise_failure_probability=0.0), "evidence.sampling.pointwise_failure_probability"),
+        (sampling(CONFIDENCE, seed=8), "evidence.sampling.seed"),
         (sampling(CONFIDENCE, test_probability=1e-9), "evidence.sampling.test_probability"),
         (changed(CONFIDENCE, evidence__error_budget__1__contribution=0.0), "evidence.error_budget[1].contribution"),
         (lower_ends(CONFIDENCE, delta_lower=0.00995), "guarantee.delta_lower"),
@@ -368,6 +369,13 @@ def test_what_other_versions_do_promise(change: dict[str, Any], place: str, tmp_
     found = pyaccount.verify(save(tmp_path, certificate))
     assert not found.agrees
     assert place in {one.path for one in (*found.flaws, *found.differences) if not getattr(one, "agrees", False)}
+
+
+@pytest.mark.parametrize("name", ["verified", "verified-choice", "deterministic"])
+def test_a_certificate_without_phases_is_compared_all_the_same(name: str, tmp_path: Path) -> None:
+    found = pyaccount.verify(save(tmp_path, changed(golden(name), versions={}, phases=[])))
+    assert not found.agrees
+    assert "phases" in named(found)
 
 
 def test_auditors_may_insist_on_the_same_version(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

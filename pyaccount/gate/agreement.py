@@ -220,6 +220,8 @@ def _of_samples(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[
         return True, "from other samples"
     if path[-1] == "delta_estimate":
         return _judged(path, stated, terms)
+    if isinstance(stated, int) and isinstance(fresh, int):
+        return False, "a whole number, and not the same"
     return _near(stated, fresh, ROUNDING)
 
 

@@ -171,13 +171,14 @@ class Recomputation:
 
     def _chosen(self) -> Document:
         """The document with the certificate's choices made; with the first ones if there is no such candidate."""
-        candidates, matrix = self.document.candidates(), self.data.phases[0].matrix
-        fits = [
-            one
-            for one in candidates
-            if (one.bodies[0].matrix.kind, getattr(one.bodies[0].matrix, "bands", None)) == (matrix.kind, matrix.bands)
-        ]
-        return (fits if self.document.choices and fits else candidates)[0]
+        candidates = self.document.candidates()
+        if self.document.choices:
+            made = {(phase.matrix.kind, phase.matrix.bands) for phase in self.data.phases}
+            for one in candidates:
+                matrix = one.bodies[0].matrix
+                if (matrix.kind, getattr(matrix, "bands", None)) in made:
+                    return one
+        return candidates[0]
 
     def _filled(self) -> Document | None:
         """The document with the certificate's choices, and its value of the blank unless that is ε or δ itself."""
