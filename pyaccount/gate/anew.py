@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     Side = Literal["remove", "add"]
 
-#: Where judging starts: finer than a profile is asked for.
-COARSEST = 1e-3
+#: Where judging starts: most of what is not true is told apart at little cost.
+COARSEST = 1e-2
 #: A bound of other samples must lie so many standard errors beyond an estimate of the new ones. An honest bound lies some five
 #: of its own beyond the truth, and those are about twice as large as the new ones: it fails with a probability of 1e-3 or less.
 STANDARD_ERRORS = 4.0
@@ -53,7 +53,7 @@ class Composed:
 
     def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
         """Whether the end of an interval holds."""
-        leaf, tolerance = str(path[-1]), min(COARSEST, self.tolerance)
+        leaf, tolerance = str(path[-1]), COARSEST
         if path[0] == "solved" and self.document.blank is not None:
             return self.claim(self.document.blank, stated).fails, "judged anew: whether the claim fails with it"
         while True:
