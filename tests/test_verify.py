@@ -23,8 +23,9 @@ from jsonschema import Draft202012Validator
 import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.certificate import Certificate
+from pyaccount.execute import Answer, Engine, Question
 from pyaccount.gate.agreement import Terms, differences
-from pyaccount.plan import Plan
+from pyaccount.plan import DirectedBounds, Plan
 
 SAMPLED = ("verified", "verified-choice", "confidence")
 
@@ -60,6 +61,16 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         return kept[key]
 
     monkeypatch.setattr(Plan, "run", run_once)
+    asked: dict[object, Answer] = {}
+    ask = Engine.ask
+
+    def ask_once(self: Engine, bounds: DirectedBounds, question: Question) -> Answer:
+        key = (tuple(bounds.items()), question)
+        if key not in asked:
+            asked[key] = ask(self, bounds, question)
+        return asked[key]
+
+    monkeypatch.setattr(Engine, "ask", ask_once)
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
