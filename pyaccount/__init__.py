@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pyaccount.accountant import Accountant
     from pyaccount.certificate import Certificate, Interval, Profile
     from pyaccount.certificate.amplification import AmplificationCertificate
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         PyaccountError,
         StateError,
     )
+    from pyaccount.execute.progress import Report
     from pyaccount.gate.verdict import Verdict
     from pyaccount.gate.verification import Verification
     from pyaccount.plan import Plan
@@ -182,27 +185,38 @@ def compare(
         return compute(plans, threads=threads, report=report)
 
 
-def verify(
+def verify(  # noqa: PLR0913 - what is verified, and with what
     certificate: str | os.PathLike[str] | Certificate,
     *,
     threads: int = 0,
     time_limit: float | None = None,
     folder: str | os.PathLike[str] | None = None,
+    same_version: bool = False,
     progress: bool = False,
 ) -> Verification:
     """Recompute a certificate (a file, or one in memory) from the document inside it, and compare every field.
 
-    `folder` is where files lie that the document names, if not beside the certificate. Raises `CertificateError` for what is
-    none, and otherwise as `certify`.
+    `folder` is where files lie that the document names, if not beside the certificate. With `same_version` a certificate that
+    names another version does not agree. Raises `CertificateError` for what is none, and otherwise as `certify`.
     """
+    from contextlib import nullcontext
+
     from pyaccount.gate.verify import verify as recompute
 
-    if not progress:
-        return recompute(certificate, threads=threads, time_limit=time_limit, folder=folder)
-    from pyaccount.execute.bar import progress_bar
+    shown: AbstractContextManager[Report | None] = nullcontext()
+    if progress:
+        from pyaccount.execute.bar import progress_bar
 
-    with progress_bar() as report:
-        return recompute(certificate, threads=threads, time_limit=time_limit, report=report, folder=folder)
+        shown = progress_bar()
+    with shown as report:
+        return recompute(
+            certificate,
+            threads=threads,
+            time_limit=time_limit,
+            report=report,
+            folder=folder,
+            same_version=same_version,
+        )
 
 
 def check(
@@ -212,7 +226,8 @@ def check(
 ) -> Verdict:
     """Hold certificates against a policy, or against limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
 
-    Raises `DocumentError` if the policy or a limit is wrong; a file that is no certificate is part of the verdict.
+    Raises `DocumentError` if the policy or a limit is wrong, `CertificateError` if there are no certificates; a file that is
+    none is part of the verdict.
     """
     from pyaccount.gate.check import check as judge
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyaccount
+
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "certificates"
 ALL = sorted(GOLDEN.glob("v*/*.json"))
@@ -53,6 +55,16 @@ def save(folder: Path, certificate: dict[str, Any] | str | bytes, name: str = "c
         certificate = json.dumps(certificate, ensure_ascii=False)
     path.write_bytes(certificate.encode() if isinstance(certificate, str) else certificate)
     return path
+
+
+def restated(folder: Path, certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate with the sentence that its fields say: what a careful forger does last."""
+    (judged,) = pyaccount.check(save(folder, certificate, "restated.json")).certificates
+    remark = judged.rules[0].remark or ""
+    for line in remark.splitlines():
+        if line.startswith("statement: "):
+            return changed(certificate, statement=line.partition(" say: ")[2])
+    return certificate
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

@@ -183,6 +183,33 @@ SMALLER = 0.9 * golden("deterministic")["guarantee"]["epsilon"]
         ("group-of-phases", {"phases__0__noise_multiplier": 30.0}, "phases[0].noise_multiplier"),
         ("confidence", {"guarantee__failure_probability": 1e-30}, "guarantee.failure_probability"),
         ("verified", {"evidence__sampling": None}, "evidence.sampling"),
+        ("confidence", {"profile__2__delta": 1e-30}, "profile[2].delta"),
+        ("confidence", {"directions__remove__profile__2__delta": 1e-30}, "profile[2].delta"),
+        ("deterministic", {"profile__1__delta_lower": 0.0}, "profile[1].delta_lower"),
+        ("deterministic", {"directions__add__profile__1__epsilon": 1.5}, "profile[1].epsilon"),
+        ("deterministic", {"directions__add__profile": []}, "profile"),
+        ("deterministic", {"directions__remove__epsilon": 2.5}, "guarantee.epsilon"),
+        ("deterministic", {"directions__remove__delta_lower": 0.0}, "guarantee.delta_lower"),
+        ("smallest-delta", {"directions__remove__delta": 0.5}, "guarantee.delta"),
+        ("deterministic", {"evidence__compositions__1__upper": 0.5}, "evidence.compositions[1].upper"),
+        ("group-of-phases", {"noise_multiplier": 123.0}, "noise_multiplier"),
+        ("deterministic", {"noise_multiplier": None}, "noise_multiplier"),
+        ("verified", {"guarantee__kind": "deterministic"}, "guarantee.kind"),
+        ("verified", {"guarantee__kind": "deterministic", "evidence__error_budget": []}, "guarantee.kind"),
+        (
+            "confidence",
+            {"guarantee__kind": "verified", "guarantee__failure_probability": 0.0},
+            "evidence.sampling.tests",
+        ),
+        ("confidence", {"guarantee__kind": "deterministic", "guarantee__failure_probability": 0.0}, "guarantee.kind"),
+        ("confidence", {"evidence__error_budget": []}, "evidence.error_budget"),
+        ("confidence", {"evidence__sampling__total_probability": 1e-5}, "evidence.sampling.test_probability"),
+        ("confidence", {"evidence__sampling__tests__1__accepted": False}, "evidence.sampling.tests"),
+        ("confidence", {"evidence__sampling__tests__0__threshold": 0.02}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__0__epsilon": 2.5}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__0__noise_multiplier": 0.9}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__0__log_capital": 1.0}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__0__log_target": 1.0}, "evidence.sampling.tests"),
     ],
 )
 def test_what_contradicts_itself_is_named(name: str, change: dict[str, Any], path: str, tmp_path: Path) -> None:
@@ -385,6 +412,11 @@ def test_check_loads_no_numerics() -> None:
     )
     # 0 until the golden certificate is older than the example's policy allows.
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_pattern_that_matches_nothing_opens_no_gate(tmp_path: Path) -> None:
+    with pytest.raises(pyaccount.CertificateError, match="no certificate was given"):
+        pyaccount.check(*tmp_path.glob("*.json"), max_epsilon=8)
 
 
 def test_certificates_in_memory() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import math
+import operator
 import re
 import signal
 import subprocess
@@ -13,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_tools import ALL, RUNS, changed, golden, leaves, rehashed, save, written
+import yaml
+from gate_tools import ALL, ROOT, RUNS, changed, golden, leaves, rehashed, restated, save, written
 from jsonschema import Draft202012Validator
 
 import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.certificate import Certificate
+from pyaccount.execute import Answer, Engine, Question
 from pyaccount.gate.agreement import Terms, differences
-from pyaccount.plan import Plan
+from pyaccount.plan import DirectedBounds, Plan
 
 SAMPLED = ("verified", "verified-choice", "confidence")
 
@@ -33,6 +38,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def named(verification: Any) -> set[str]:
     return {one.path for one in (*verification.flaws, *verification.differences)}
+
+
+def refused(verification: Any) -> set[str]:
+    return {one.path for one in verification.differences if not one.agrees}
 
 
 def agreeing(verification: Any) -> set[str]:
@@ -52,6 +61,16 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         return kept[key]
 
     monkeypatch.setattr(Plan, "run", run_once)
+    asked: dict[object, Answer] = {}
+    ask = Engine.ask
+
+    def ask_once(self: Engine, bounds: DirectedBounds, question: Question) -> Answer:
+        key = (tuple(bounds.items()), question)
+        if key not in asked:
+            asked[key] = ask(self, bounds, question)
+        return asked[key]
+
+    monkeypatch.setattr(Engine, "ask", ask_once)
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
@@ -190,6 +209,162 @@ def test_other_versions_promise_no_bits(path: Path, tmp_path: Path) -> None:
         assert found.compared == "bounds"
 
 
+def unseeded(name: str, **changes: Any) -> dict[str, Any]:
+    """A golden document that states no seed."""
+    document = changed(golden(name)["document"], **changes)
+    document["accounting"].pop("seed", None)
+    return document
+
+
+#: Documents that are sampled, by what is asked of them.
+ASKED = {
+    "noise": unseeded("verified"),
+    "epsilon": unseeded("confidence"),
+    "delta": unseeded("confidence", privacy__epsilon=0.65, privacy__delta="solve"),
+    "a claim that holds": unseeded("confidence", privacy__epsilon=0.7),
+    "a claim that fails": unseeded("confidence", privacy__epsilon=0.6),
+    "a claim that needs no sample": unseeded("confidence", privacy__epsilon=6.0),
+    "replacement": unseeded("verified", privacy__adjacency="replace-one", privacy__epsilon=4.0),
+}
+
+
+def from_other_samples(document: dict[str, Any]) -> dict[str, Any]:
+    """An honest certificate of another version, which drew samples that the recorded seed does not give here."""
+    certificate = json.loads(pyaccount.compile(document).run(seed=1).to_json())
+    return changed(certificate, versions={"pyaccount": "0.0.9", "core": "0.0.9"}, evidence__sampling__seed=2)
+
+
+@pytest.mark.parametrize("document", ASKED.values(), ids=ASKED)
+def test_other_samples_of_another_version_agree(document: dict[str, Any], tmp_path: Path) -> None:
+    certificate = from_other_samples(document)
+    (judged,) = pyaccount.check(save(tmp_path, certificate)).certificates
+    assert judged.rules[0].passes, judged.rules[0].remark
+    found = pyaccount.verify(save(tmp_path, certificate))
+    assert found.agrees, found.to_text()
+    assert found.compared == "bounds"
+    # The samples are others indeed.
+    assert "profile[0].delta_estimate" in agreeing(found)
+
+
+def everywhere(certificate: dict[str, Any], change: Any) -> dict[str, Any]:
+    """The certificate with every point of the profile and of both directions changed."""
+    forged = copy.deepcopy(certificate)
+    for points in (forged["profile"], *(side["profile"] for side in forged["directions"].values())):
+        for point in points:
+            change(point)
+    return forged
+
+
+def at_most(certificate: dict[str, Any], epsilon: float) -> dict[str, Any]:
+    """The certificate with another ε, wherever it stands."""
+    forged = changed(certificate, guarantee__epsilon=epsilon)
+    if forged["solved"]["path"] == "privacy.epsilon":
+        forged["solved"]["value"] = epsilon
+    for side in forged["directions"].values():
+        side["epsilon"] = max(min(epsilon, side["epsilon"]), side["epsilon_lower"])
+    for composition in forged["evidence"]["compositions"]:
+        composition["upper"] = forged["directions"]["remove"]["epsilon"]
+    for test in (forged["evidence"]["sampling"] or {"tests": []})["tests"]:
+        test["epsilon"] = min(epsilon, test["epsilon"])
+    return forged
+
+
+def nearly_nothing(point: dict[str, Any]) -> None:
+    point.update(epsilon=1e-3 * point["epsilon"], delta=1e-12, delta_lower=0.0, delta_estimate=1e-13)
+
+
+def failing_less(certificate: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The certificate with a smaller failure probability, wherever it stands."""
+    forged = copy.deepcopy(certificate)
+    forged["guarantee"]["failure_probability"] *= factor
+    for name in ("total_probability", "test_probability", "pointwise_failure_probability"):
+        forged["evidence"]["sampling"][name] *= factor
+    for line in forged["evidence"]["error_budget"]:
+        if line["contribution"] == certificate["evidence"]["sampling"]["total_probability"]:
+            line["contribution"] = forged["evidence"]["sampling"]["total_probability"]
+    for test in forged["evidence"]["sampling"]["tests"]:
+        test["log_target"] -= math.log(factor)
+        test["log_capital"] -= math.log(factor)
+    return forged
+
+
+def less(point: dict[str, Any]) -> None:
+    """Below the truth, where samples tell of it."""
+    point["delta"] = max(0.77 * point["delta"], point["delta_lower"])
+
+
+def lower_ends(certificate: dict[str, Any], **ends: float) -> dict[str, Any]:
+    forged = copy.deepcopy(certificate)
+    for pair in (forged["guarantee"], forged["directions"]["remove"]):
+        pair.update(ends)
+    return forged
+
+
+def sampling(certificate: dict[str, Any], **figures: float) -> dict[str, Any]:
+    return changed(certificate, **{f"evidence__sampling__{name}": figure for name, figure in figures.items()})
+
+
+VERIFIED, CONFIDENCE, DETERMINISTIC = (golden(name) for name in ("verified", "confidence", "deterministic"))
+
+
+@pytest.mark.parametrize(
+    ("forged", "place"),
+    [
+        (at_most(VERIFIED, 1.9), "guarantee.epsilon"),
+        (everywhere(VERIFIED, nearly_nothing), "profile[0].delta"),
+        (everywhere(VERIFIED, lambda point: point.update(epsilon=point["epsilon"] * (1 - 1e-9))), "profile[0].epsilon"),
+        # Just above the lower end: refuted by nothing, and tested anew.
+        (at_most(CONFIDENCE, CONFIDENCE["guarantee"]["epsilon_lower"] * 1.0001), "guarantee.epsilon"),
+        (everywhere(CONFIDENCE, nearly_nothing), "profile[0].delta"),
+        (everywhere(CONFIDENCE, less), "profile[0].delta"),
+        (everywhere(CONFIDENCE, lambda point: point.update(delta_lower=0.95 * point["delta"])), "profile[0].delta_lower"),
+        (sampling(CONFIDENCE, pointwise_failure_probability=0.0), "evidence.sampling.pointwise_failure_probability"),
+        (sampling(CONFIDENCE, seed=8), "evidence.sampling.seed"),
+        (sampling(CONFIDENCE, test_probability=1e-9), "evidence.sampling.test_probability"),
+        (changed(CONFIDENCE, evidence__error_budget__1__contribution=0.0), "evidence.error_budget[1].contribution"),
+        (lower_ends(CONFIDENCE, delta_lower=0.00995), "guarantee.delta_lower"),
+        (lower_ends(CONFIDENCE, epsilon_lower=0.6499), "guarantee.epsilon_lower"),
+        (failing_less(CONFIDENCE, 0.51), "guarantee.failure_probability"),
+        (changed(VERIFIED, evidence__engine="proved by hand"), "evidence.engine"),
+        (changed(VERIFIED, reductions__0__tight=False), "reductions[0].tight"),
+    ],
+)  # fmt: skip
+def test_a_version_named_is_no_licence(forged: dict[str, Any], place: str, tmp_path: Path) -> None:
+    certificate = restated(tmp_path, changed(forged, versions={"pyaccount": "0.0.9", "core": "0.0.9"}))
+    found = pyaccount.verify(save(tmp_path, certificate))
+    assert not found.agrees
+    assert place in refused(found)
+
+
+def test_naming_no_version_is_no_licence(tmp_path: Path) -> None:
+    found = pyaccount.verify(save(tmp_path, restated(tmp_path, changed(at_most(VERIFIED, 0.1), versions={}))))
+    assert "guarantee.epsilon" in refused(found)
+    assert "made, it says, by pyaccount unknown" in found.notes[0]
+
+
+def test_a_failure_probability_that_follows_from_an_estimate_is_tested_and_bounded(tmp_path: Path) -> None:
+    honest = from_other_samples(ASKED["delta"])
+    # Tested anew with the smaller one, the statement may hold all the same; below what any estimate gives it may not.
+    found = pyaccount.verify(save(tmp_path, restated(tmp_path, failing_less(honest, 0.01))))
+    assert not found.agrees
+    assert "evidence.sampling.total_probability" in refused(found)
+    low = 0.5 * honest["guarantee"]["delta"]
+    forged = changed(
+        failing_less(honest, 0.5),
+        guarantee__delta=low,
+        solved__value=low,
+        guarantee__delta_lower=0.0,
+        unamplified__delta=low,
+    )
+    for side in forged["directions"].values():
+        side.update(delta=low, delta_lower=0.0)
+    for test in forged["evidence"]["sampling"]["tests"]:
+        test["threshold"] = low
+    found = pyaccount.verify(save(tmp_path, restated(tmp_path, forged)))
+    assert not found.agrees
+    assert "guarantee.delta" in refused(found)
+
+
 @pytest.mark.parametrize(
     ("change", "place"),
     [
@@ -207,33 +382,190 @@ def test_what_other_versions_do_promise(change: dict[str, Any], place: str, tmp_
     assert place in {one.path for one in (*found.flaws, *found.differences) if not getattr(one, "agrees", False)}
 
 
-def test_a_consistent_forgery_by_another_version_is_refuted(tmp_path: Path) -> None:
-    certificate = golden("confidence")
-    honest = certificate["guarantee"]["epsilon"]
-    assert certificate["guarantee"]["epsilon_lower"] > 0.6 * honest
-    low = 0.5 * honest
-    forged = changed(
-        certificate,
-        versions__pyaccount="0.0.9",
-        guarantee__epsilon=low,
-        guarantee__epsilon_lower=0.0,
-        solved__value=low,
-        directions__remove__epsilon=low,
-        directions__add__epsilon=low,
-        directions__remove__epsilon_lower=0.0,
-        directions__add__epsilon_lower=0.0,
-        profile=[],
-    )
-    forged["directions"]["remove"]["profile"] = forged["directions"]["add"]["profile"] = []
-    (judged,) = pyaccount.check(save(tmp_path, forged)).certificates
-    remark = judged.rules[0].remark
-    assert remark is not None
-    assert remark.startswith("statement: the fields of the certificate say: ")
-    forged["statement"] = remark.partition(" say: ")[2]
-    assert pyaccount.check(save(tmp_path, forged)).passes
-    found = pyaccount.verify(save(tmp_path, forged))
+@pytest.mark.parametrize("name", ["verified", "verified-choice", "deterministic"])
+def test_a_certificate_without_phases_is_compared_all_the_same(name: str, tmp_path: Path) -> None:
+    found = pyaccount.verify(save(tmp_path, changed(golden(name), versions={}, phases=[])))
     assert not found.agrees
-    assert any(one.path == "guarantee.epsilon" and "refuted" in one.reason for one in found.differences)
+    assert "phases" in named(found)
+
+
+def test_auditors_may_insist_on_the_same_version(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in ("deterministic", "amplification"):
+        honest = golden(name)
+        assert run(capsys, "verify", str(save(tmp_path, honest)), "--same-version")[0] == 0
+        path = save(tmp_path, changed(honest, versions={"core": honest["versions"]["core"]}))
+        assert run(capsys, "verify", str(path))[0] == 0
+        code, out, _ = run(capsys, "verify", str(path), "--same-version")
+        assert code == 1
+        assert "versions.pyaccount: DIFFERS" in out
+        assert not pyaccount.verify(path, same_version=True).agrees
+
+
+WIDE = {"accounting": {"tolerance": 0.5, "profile": []}}
+
+
+def example(name: str, **more: Any) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load((ROOT / "examples" / f"{name}.yaml").read_text(encoding="utf-8"))
+    return document | more
+
+
+def smallest(delta: float) -> Any:
+    def change(certificate: dict[str, Any]) -> dict[str, Any]:
+        forged = changed(certificate, guarantee__delta=delta, solved__value=delta)
+        for side in forged["directions"].values():
+            side["delta"] = min(delta, side["delta"])
+        forged["evidence"]["compositions"][0]["upper"] = delta
+        return forged
+
+    return change
+
+
+def halved(shift: float) -> Any:
+    """Every δ of the profile about halved, with ε moved by a hair so that it seems another point."""
+
+    def change(point: dict[str, Any]) -> None:
+        point.update(
+            epsilon=point["epsilon"] * (1.0 + shift),
+            delta=0.51 * point["delta"],
+            delta_lower=0.505 * point["delta_lower"],
+        )
+
+    return lambda certificate: everywhere(certificate, change)
+
+
+def a_little_less(certificate: dict[str, Any]) -> dict[str, Any]:
+    """Within the default tolerances of ε and of the profile."""
+    forged = everywhere(
+        certificate, lambda point: point.update(delta=max(0.9905 * point["delta"], point["delta_lower"]))
+    )
+    for pair in (forged["guarantee"], *forged["directions"].values()):
+        pair["epsilon"] *= 1.0 - 9e-5
+    forged["solved"]["value"] = forged["guarantee"]["epsilon"]
+    return forged
+
+
+def hair_less(certificate: dict[str, Any]) -> dict[str, Any]:
+    """Below the proven lower ends, each at an ε of its own."""
+
+    def change(point: dict[str, Any]) -> None:
+        point.update(
+            {name: 0.991 * point[name] for name in ("delta", "delta_lower")}, epsilon=point["epsilon"] * (1 - 1e-9)
+        )
+
+    return everywhere(certificate, change)
+
+
+def less_unamplified(certificate: dict[str, Any]) -> dict[str, Any]:
+    return changed(certificate, unamplified__epsilon=0.991 * certificate["unamplified"]["epsilon"])
+
+
+def raised(certificate: dict[str, Any]) -> dict[str, Any]:
+    high = certificate["guarantee"]["epsilon"] * (1.0 - 1e-6)
+    return changed(certificate, guarantee__epsilon_lower=high, directions__remove__epsilon_lower=high)
+
+
+@pytest.mark.parametrize(
+    ("document", "forge", "place"),
+    [
+        # Between the ends for a theorem that is not attained: proven by nobody, refuted by no data set.
+        (example("two-stage-sampling", **WIDE), lambda c: at_most(c, 0.52 * c["guarantee"]["epsilon"]), "guarantee.epsilon"),
+        (example("with-replacement", **WIDE), lambda c: at_most(c, 0.68 * c["guarantee"]["epsilon"]), "guarantee.epsilon"),
+        (golden("smallest-delta")["document"] | WIDE, smallest(4.9e-7), "guarantee.delta"),
+        (golden("smallest-delta")["document"], halved(0.0), "profile[1].delta"),
+        (golden("smallest-delta")["document"], halved(1e-9), "profile[1].delta"),
+        (golden("smallest-delta")["document"], halved(-1e-9), "profile[1].epsilon"),
+        (example("two-stage-sampling", accounting={"profile": [2]}), a_little_less, "guarantee.epsilon"),
+        (DETERMINISTIC["document"], hair_less, "profile[1].delta"),
+        (DETERMINISTIC["document"], raised, "guarantee.epsilon_lower"),
+        (DETERMINISTIC["document"], less_unamplified, "unamplified.epsilon"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("remembered")
+def test_a_tolerance_is_no_licence(document: dict[str, Any], forge: Any, place: str, tmp_path: Path) -> None:
+    honest = json.loads(pyaccount.certify(document).to_json())
+    found = pyaccount.verify(save(tmp_path, restated(tmp_path, forge(honest))))
+    assert not found.agrees
+    assert place in refused(found)
+    assert pyaccount.verify(save(tmp_path, honest)).identical
+
+
+def test_a_bound_that_promises_more_and_holds_agrees(tmp_path: Path) -> None:
+    # The golden certificate, with a finer tolerance, has proven δ ≤ 6.3777e-7.
+    honest = json.loads(pyaccount.certify(golden("smallest-delta")["document"] | WIDE).to_json())
+    assert golden("smallest-delta")["guarantee"]["delta"] < 6.5e-7 < honest["guarantee"]["delta"]
+    found = pyaccount.verify(save(tmp_path, restated(tmp_path, smallest(6.5e-7)(honest))))
+    assert found.agrees, found.to_text()
+    assert any(one.path == "guarantee.delta" and "judged anew" in one.reason for one in found.differences)
+
+
+def zeroed(certificate: dict[str, Any]) -> dict[str, Any]:
+    forged = copy.deepcopy(certificate)
+    for line in forged["evidence"]["error_budget"]:
+        line["contribution"] = 0.0
+    for composition in forged["evidence"]["compositions"]:
+        composition.update(lower=1.0, upper=1.0, spacing=0.0)
+    return forged
+
+
+def nudged(certificate: dict[str, Any], factor: float) -> dict[str, Any]:
+    sigma = certificate["solved"]["value"] * factor
+    return changed(certificate, solved__value=sigma, noise_multiplier=sigma, phases__0__noise_multiplier=sigma)
+
+
+@pytest.mark.usefixtures("remembered")
+def test_evidence_cannot_be_rewritten(tmp_path: Path) -> None:
+    places = {"evidence.error_budget[0].contribution", "evidence.compositions[0].upper"}
+    old = {"pyaccount": "0.0.9", "core": "0.0.9"}
+    for forged in (nudged(zeroed(DETERMINISTIC), 1 + 4e-15), changed(zeroed(DETERMINISTIC), versions=old)):
+        found = pyaccount.verify(save(tmp_path, restated(tmp_path, forged)))
+        assert not found.agrees
+        assert places <= refused(found)
+    found = pyaccount.verify(save(tmp_path, zeroed(forged_noise(6e-5))))
+    assert places <= refused(found)
+    for change, place in (
+        ({"reductions__0__tight": False}, "reductions[0].tight"),
+        ({"evidence__engine": "proved by hand"}, "evidence.engine"),
+        ({"evidence__compositions__0__bound": "upper"}, "evidence.compositions[0].bound"),
+    ):
+        found = pyaccount.verify(save(tmp_path, changed(DETERMINISTIC, versions=old, **change)))
+        assert not found.agrees
+        assert place in refused(found)
+
+
+def test_closed_forms_are_upper_bounds_to_the_last_digits(tmp_path: Path) -> None:
+    for factor, agrees in ((1 - 9e-7, False), (1 - 1e-14, True), (1 + 9e-7, True)):
+        certificate = golden("amplification")
+        certificate["eta"] *= factor
+        for effect in certificate["effects"]:
+            effect["amplified_epsilon"] *= factor
+            effect["amplified_delta"] *= factor
+        assert pyaccount.verify(save(tmp_path, certificate)).agrees == agrees
+
+
+def moved_digits(value: Any, factor: float, given: set[float]) -> Any:
+    """Every computed number, as another machine's last digits have it: equal numbers stay equal."""
+    if isinstance(value, dict):
+        return {key: item if key == "document" else moved_digits(item, factor, given) for key, item in value.items()}
+    if isinstance(value, list):
+        return [moved_digits(item, factor, given) for item in value]
+    return value * factor if isinstance(value, float) and value not in given and not value.is_integer() else value
+
+
+@pytest.mark.parametrize("name", sorted(set(RUNS) - set(SAMPLED)))
+@pytest.mark.parametrize("factor", [1 - 1e-12, 1 + 1e-12])
+@pytest.mark.usefixtures("remembered")
+def test_last_digits_of_another_machine_agree(name: str, factor: float, tmp_path: Path) -> None:
+    document = golden(name)["document"]
+    given: set[Any] = {
+        functools.reduce(operator.getitem, path, document)  # type: ignore[arg-type]
+        for path in leaves(document)
+    }
+    # A profile's ε are read off the certified one with two digits.
+    given |= {point["epsilon"] for point in golden(name)["profile"]}
+    certificate = restated(tmp_path, moved_digits(golden(name), factor, given))
+    found = pyaccount.verify(save(tmp_path, certificate))
+    assert found.agrees, found.to_text()
+    assert "directions.add.epsilon" in agreeing(found)
 
 
 def test_the_document_or_the_hash_was_changed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -328,10 +660,20 @@ def test_ctrl_c_interrupts(tmp_path: Path) -> None:
 
 def test_precision_is_relative_to_what_is_stated() -> None:
     stated = golden("deterministic")
-    fresh = changed(stated, guarantee__epsilon=stated["guarantee"]["epsilon"] * (1 + 9e-5))
-    for tolerance, agrees in ((1e-4, True), (1e-5, False)):
-        (found,) = differences(stated, fresh, Terms("digits", tolerance, same_version=True))
-        assert (found.path, found.agrees) == ("guarantee.epsilon", agrees)
+    epsilon, lower = stated["guarantee"]["epsilon"], stated["guarantee"]["epsilon_lower"]
+    cases = [
+        ({"guarantee__epsilon": epsilon * (1 - 9e-5)}, 1e-4, True),
+        ({"guarantee__epsilon": epsilon * (1 - 9e-5)}, 1e-5, False),
+        # No tolerance is wide enough for an upper end below, or a lower end above, the recomputed one.
+        ({"guarantee__epsilon": epsilon * (1 + 9e-5)}, 0.5, False),
+        ({"guarantee__epsilon": epsilon * (1 + 1e-9)}, 0.5, True),
+        ({"guarantee__epsilon_lower": lower * (1 + 9e-5)}, 1e-4, True),
+        ({"guarantee__epsilon_lower": lower * (1 - 9e-5)}, 0.5, False),
+        ({"guarantee__epsilon_lower": lower * (1 - 1e-9)}, 0.5, True),
+    ]
+    for change, tolerance, agrees in cases:
+        (found,) = differences(stated, changed(stated, **change), Terms("digits", tolerance, same_version=True))
+        assert (found.path, found.agrees) == (next(iter(change)).replace("__", "."), agrees)
 
 
 def test_absent_fields_of_older_certificates_are_told_and_agree() -> None:

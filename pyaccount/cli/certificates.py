@@ -115,8 +115,17 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
 @click.option(
     "--folder", metavar="DIR", type=FolderName(), help="Where files lie that the document names [default: beside CERT]."
 )
+@click.option("--same-version", is_flag=True, help="Accept no certificate that names another version.")
 @click.option("--quiet", is_flag=True, help="No progress, and no text if it agrees.")
-def verify(certificate: str, form: str, threads: int, time_limit: str | None, folder: str | None, quiet: bool) -> int:
+def verify(
+    certificate: str,
+    form: str,
+    threads: int,
+    time_limit: str | None,
+    folder: str | None,
+    same_version: bool,
+    quiet: bool,
+) -> int:
     """Recompute CERT from the document inside it, and name everything that does not agree.
 
     \b
@@ -138,7 +147,9 @@ def verify(certificate: str, form: str, threads: int, time_limit: str | None, fo
         if seconds is None or not 0.0 < seconds < float("inf"):
             raise click.UsageError(f"--time-limit {time_limit}: a time such as 30 s, 10 min or 2 h is expected")
     with progress(quiet=quiet) as report:
-        verification = recompute(certificate, threads=threads, time_limit=seconds, report=report, folder=folder)
+        verification = recompute(
+            certificate, threads=threads, time_limit=seconds, report=report, folder=folder, same_version=same_version
+        )
     if form == "json":
         click.echo(verification.to_json(), nl=False)
     elif not (quiet and verification.agrees):

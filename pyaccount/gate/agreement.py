@@ -2,11 +2,14 @@
 
 Three ways of comparing, by how the numbers came about:
 
-- `digits`: composed or closed-form numbers. The last digits depend on the machine's arithmetic, so the ends of the intervals
-  agree to the engine's stated tolerance. Whatever the tolerance, an upper end below the recomputed lower end is wrong.
+- `digits`: composed or closed-form numbers. The last digits depend on the machine's arithmetic.
 - `bits`: sampled numbers, recomputed with the recorded seed by the same version. Everything is equal.
-- `bounds`: sampled numbers by another version, whose samples may be others. Only what is proven of the mechanism is
-  compared: no bound of one may refute a bound of the other.
+- `bounds`: sampled numbers by another version, whose samples may be others. The recomputed ones are of the certificate's own
+  (ε, δ) and noise, with samples of their own; what is no sample is equal.
+
+Where bits are not compared, an end of an interval has a side on which it may err: an upper end may lie above the recomputed
+one by the engine's tolerance, a lower end below. On the other side it promises more than was recomputed; beyond rounding it
+is judged anew, whatever the tolerance, which a document chooses for itself.
 
 Every difference is told, also those that agree: nothing that was changed goes unnamed.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,19 +26,33 @@ from pyaccount.errors import Path, path_text
 from pyaccount.execute import PROFILE_TOLERANCE
 
 Mode = Literal["digits", "bits", "bounds"]
+End = Literal["upper", "lower"]
+#: Judges an end that promises more than the recomputed one: its path and value; whether it holds, and what was found.
+Judge = Callable[[Path, float], tuple[bool, str]]
 
 #: Nobody can recompute these: when the certificate was made, and by what.
 UNCOMPARED = ("created", "versions")
-#: What rounding alone may do to figures that follow from the document in closed form.
+#: What rounding alone may do to figures that follow from the document.
 ROUNDING = 1e-6
-#: The contrasts are found by searches of their own, to this relative width.
+#: The same for upper bounds in closed form: units in the last place, times what tails make of them.
+LAST_DIGITS = 1e-12
+#: The black-box lemma is a contrast found by a search of its own, to this relative width.
 CONTRAST = 1e-2
-#: A failure probability follows from δ, which is an estimate's multiple where it is the blank.
-LIKELY = 0.5
-#: Words that another version may put differently. The others (assumptions among them) state what is guaranteed.
-_WORDS = re.compile(r"noise_convention|reductions\[.*|unamplified\.description|group_lemma\.description|evidence\..*")
-#: How the composition was carried out: efforts and errors, which depend on the last digits of what was asked.
-_EFFORT = re.compile(r"evidence\.(compositions|error_budget|considered).*")
+#: Efforts and errors that depend on where a search ended, or on samples, are of the same order of magnitude.
+MAGNITUDE = 10.0
+#: Sentences that another version may put differently. The others (assumptions among them) state what is guaranteed.
+_WORDS = re.compile(
+    r"noise_convention|reductions\[\d+\]\.(subject|theorem|source|pair|rounds|remark)|"
+    r"(unamplified|group_lemma)\.description|evidence\.(compositions\[\d+\]\.question|error_budget\[\d+\]\.source)"
+)
+#: How the numbers were reached: efforts and errors.
+_EFFORT = re.compile(r"evidence\.(compositions|error_budget|sampling\.composed_curve).*")
+#: What was chosen among, which enters no guarantee.
+_CHOSEN = re.compile(r"evidence\.considered.*")
+#: What differs from samples to samples and bounds nothing. That accepted tests carry the guarantee is looked at elsewhere.
+_DRAWN = re.compile(
+    r"evidence\.(within_tolerance|considered.*|sampling\.(samples|tests.*))|.*profile\[\d+\]\.standard_error"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +77,16 @@ class Terms:
     given: frozenset[str] = frozenset()
     #: Whether the certificate's own value of the blank was put in, which the search then did not find in the same way.
     filled: bool = False
+    #: The ε values that the profile must have; `None` where that is not known.
+    points: tuple[float, ...] | None = None
+    #: The coordinate of the guarantee that was the blank: what was solved for is that bound.
+    blank: Literal["epsilon", "delta"] | None = None
+    judge: Judge | None = None
 
 
 def differences(stated: dict[str, Any], fresh: dict[str, Any], terms: Terms) -> list[Difference]:
     """Every field of a certificate that differs from the recomputed one."""
-    found = list(_walk((), _without(stated), _without(fresh), terms))
-    crosses = terms.mode != "bits" and "guarantee" in stated
-    crossing = {one.path: one for one in _crossings(stated, fresh)} if crosses else {}
-    named = {one.path for one in found}
-    merged = [crossing.get(one.path, one) for one in found]
-    return merged + [one for path, one in crossing.items() if path not in named]
+    return list(_walk((), _without(stated), _without(fresh), terms))
 
 
 def _without(certificate: dict[str, Any]) -> dict[str, Any]:
@@ -78,6 +95,8 @@ def _without(certificate: dict[str, Any]) -> dict[str, Any]:
 
 def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
     if isinstance(stated, dict) and isinstance(fresh, dict):
+        # A point's bounds are compared with those at another ε only where they are equal.
+        moved = _in_profile(path) and stated.get("epsilon") != fresh.get("epsilon")
         for key in [*fresh, *(key for key in stated if key not in fresh)]:
             below = (*path, key)
             if key not in stated:
@@ -85,6 +104,8 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
                 yield Difference(path_text(below), None, fresh[key], True, "not stated by the certificate")
             elif key not in fresh:
                 yield Difference(path_text(below), stated[key], None, False, "not part of the recomputed certificate")
+            elif moved and _end(below) is not None and terms.mode != "bits":
+                yield Difference(path_text(below), stated[key], None, *_judged(below, stated[key], terms))
             else:
                 yield from _walk(below, stated[key], fresh[key], terms)
     elif isinstance(stated, list) and isinstance(fresh, list):
@@ -102,38 +123,113 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
         yield Difference(place, stated, fresh, agrees, reason)
 
 
+def _in_profile(path: Path) -> bool:
+    return len(path) > 1 and path[-2] == "profile"
+
+
 def _number(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str]:
-    place = path_text(path)
+    if path[0] == "solved" and terms.blank is not None:
+        # What was solved for is a bound of the guarantee, and what fails the one below.
+        path = ("guarantee", terms.blank if path[-1] == "value" else f"{terms.blank}_lower")
+    found = _asked(path, stated, terms) or _reached(path, stated, fresh, terms)
+    if found is not None:
+        return found
+    end = _end(path)
+    if end is not None:
+        return _one_sided(end, path, stated, fresh, terms)
+    if terms.mode == "bounds":
+        return _of_samples(path, stated, fresh, terms)
+    return _computed(path, stated, fresh, terms)
+
+
+def _asked(path: Path, stated: float, terms: Terms) -> tuple[bool, str] | None:
+    """What must be the same whatever was computed; `None` for other fields."""
     if terms.mode == "bits":
         return False, "not the same, with the same seed and version"
-    if place in terms.given:
+    if path_text(path) in terms.given:
         return False, "not what the document gives"
-    if _EFFORT.fullmatch(place) and (terms.filled or not terms.same_version):
-        return True, "part of how it was computed"
-    if terms.mode == "bounds":
-        return _from_other_samples(place, stated, fresh)
-    if isinstance(stated, int) and isinstance(fresh, int) and place not in ("solved.value", "solved.fails_at"):
+    if not _in_profile(path[:-1]) or path[-1] != "epsilon":
+        return None
+    index = path[-2]
+    assert isinstance(index, int)
+    listed = terms.points is not None and stated in terms.points[index : index + 1]
+    return listed, "where the certificate's own ε puts it" if listed else "not where the document asks for it"
+
+
+def _reached(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str] | None:
+    """How the numbers were reached, where that may have been otherwise; `None` for other fields and else."""
+    place = path_text(path)
+    if terms.same_version and not terms.filled:
+        return None
+    if _CHOSEN.fullmatch(place):
+        return True, "of the choice, not of the guarantee"
+    if not _EFFORT.fullmatch(place):
+        return None
+    if path[-1] in ("lower", "upper"):
+        return _near(stated, fresh, max(terms.tolerance, PROFILE_TOLERANCE))
+    return _alike(stated, fresh)
+
+
+def _computed(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str]:
+    """A composed number that is no end of an interval."""
+    solved = path[0] == "solved"
+    if isinstance(stated, int) and isinstance(fresh, int) and not solved:
         return False, "a whole number, and not the same"
-    return _near(stated, fresh, _precision(path, terms.tolerance))
+    agrees, reason = _near(stated, fresh, _precision(path, terms.tolerance))
+    if solved and isinstance(stated, int) and isinstance(fresh, int) and abs(stated - fresh) == 1:
+        # Neighbours are as near as whole numbers come; the claim is judged with each.
+        agrees, reason = True, "the next whole number"
+    return _judged(path, stated, terms) if agrees and solved and path[-1] == "fails_at" else (agrees, reason)
 
 
-def _from_other_samples(place: str, stated: float, fresh: float) -> tuple[bool, str]:
-    if place == "guarantee.failure_probability":
-        return _near(stated, fresh, LIKELY)
-    if place.startswith(("guarantee.", "profile[", "directions.", "evidence.")):
+def _end(path: Path) -> End | None:
+    """Which end of an interval for ε or δ, or what closed bound, a field is."""
+    top, leaf = path[0], path[-1]
+    if top == "eta" or (top == "effects" and leaf in ("delta", "amplified_epsilon", "amplified_delta")):
+        return "upper"
+    if top not in ("guarantee", "directions", "profile"):
+        return None
+    if leaf in ("epsilon_lower", "delta_lower"):
+        return "lower"
+    return "upper" if leaf == "delta" or (leaf == "epsilon" and "profile" not in path) else None
+
+
+def _one_sided(end: End, path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str]:
+    """An end on its safe side to the engine's tolerance; on the other, to the last digits or as it is judged anew."""
+    closed = path[0] in ("eta", "effects")
+    sampled = terms.mode == "bounds"
+    slack = LAST_DIGITS if closed else ROUNDING
+    safe = stated > fresh if end == "upper" else stated < fresh
+    if not safe:
+        agrees, reason = _near(stated, fresh, slack)
+        return (agrees, reason) if agrees or closed else _judged(path, stated, terms)
+    if sampled and ("profile" in path or end == "lower"):
+        return True, "from other samples, and on the safe side"
+    if sampled or closed:
+        return _near(stated, fresh, ROUNDING)
+    wide = terms.tolerance if str(path[-1]).startswith("epsilon") else max(terms.tolerance, PROFILE_TOLERANCE)
+    return _near(stated, fresh, wide)
+
+
+def _judged(path: Path, stated: float, terms: Terms) -> tuple[bool, str]:
+    return (False, "promises more than was recomputed") if terms.judge is None else terms.judge(path, stated)
+
+
+def _of_samples(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str]:
+    if _DRAWN.fullmatch(path_text(path)):
         return True, "from other samples"
+    if path[-1] == "delta_estimate":
+        return _judged(path, stated, terms)
+    if isinstance(stated, int) and isinstance(fresh, int):
+        return False, "a whole number, and not the same"
     return _near(stated, fresh, ROUNDING)
 
 
 def _precision(path: Path, tolerance: float) -> float:
-    """The relative width to which a composed number agrees."""
+    """The relative width to which a composed number that is no end of an interval agrees."""
     top, leaf = str(path[0]), str(path[-1])
-    if top in ("unamplified", "group_lemma"):
+    if top == "group_lemma":
         return CONTRAST
-    if top == "guarantee" or (top == "directions" and "profile" not in path):
-        return tolerance if leaf.startswith("epsilon") else max(tolerance, PROFILE_TOLERANCE)
-    if leaf.startswith("delta") and "profile" in path:
-        return max(tolerance, PROFILE_TOLERANCE)
     if top == "solved":
         # Both ends of a bracket as wide as the tolerance may move within it.
         return 2.0 * tolerance
@@ -149,50 +245,26 @@ def _near(stated: float, fresh: float, precision: float) -> tuple[bool, str]:
     return distance <= precision, words
 
 
+def _alike(stated: float, fresh: float) -> tuple[bool, str]:
+    """Whether two efforts or errors have the same order of magnitude; nothing at all has none."""
+    small, large = sorted((abs(stated), abs(fresh)))
+    if small == 0.0:
+        return False, "nothing is another order of magnitude than something"
+    return large <= MAGNITUDE * small, f"part of how it was computed: {large / small:.2g} times; {MAGNITUDE:g} may be"
+
+
 def _word(place: str, terms: Terms) -> tuple[bool, str]:
     if place == "statement" and terms.mode != "bits":
         # That it fits the certificate's own figures is looked at elsewhere.
         return True, "the figures in it differ"
-    if _EFFORT.fullmatch(place) and terms.filled:
-        return True, "part of how it was computed"
+    loose = terms.filled or not terms.same_version
+    if loose and _CHOSEN.fullmatch(place):
+        return True, "of the choice, not of the guarantee"
+    if terms.mode == "bounds" and _DRAWN.fullmatch(place):
+        return True, "from other samples"
     if not terms.same_version and _WORDS.fullmatch(place):
         return True, "said otherwise by another version"
     return False, "not the same"
-
-
-def _crossings(stated: dict[str, Any], fresh: dict[str, Any]) -> Iterator[Difference]:
-    """Bounds of one certificate that refute a bound of the other: an upper end below the other's lower end.
-
-    They are bounds on the same only where the other coordinate is the same.
-    """
-    mine, theirs = dict(_intervals(stated)), dict(_intervals(fresh))
-    for place, (other, lower, upper) in mine.items():
-        fresh_other, fresh_lower, fresh_upper = theirs.get(place, (None, 0.0, math.inf))
-        if fresh_other != other:
-            continue
-        if upper < fresh_lower:
-            reason = f"refuted: at least {fresh_lower!r} by the recomputed lower end"
-            yield Difference(place, upper, fresh_upper, False, reason)
-        if lower > fresh_upper:
-            reason = f"refuted: at most {fresh_upper!r} by the recomputed upper end"
-            yield Difference(f"{place}_lower", lower, fresh_lower, False, reason)
-
-
-def _intervals(certificate: dict[str, Any]) -> Iterator[tuple[str, tuple[float, float, float]]]:
-    """Each interval of a certificate: its path, the other coordinate, and its ends."""
-    guarantee, directions = certificate["guarantee"], certificate["directions"]
-    at = {"epsilon": guarantee["delta"], "delta": guarantee["epsilon"]}
-    curves = {"profile": certificate["profile"]}
-    pairs = {"guarantee": guarantee}
-    for name, direction in directions.items():
-        pairs[f"directions.{name}"] = direction
-        curves[f"directions.{name}.profile"] = direction["profile"]
-    for place, pair in pairs.items():
-        for name, other in at.items():
-            yield f"{place}.{name}", (other, pair[f"{name}_lower"], pair[name])
-    for place, points in curves.items():
-        for index, point in enumerate(points):
-            yield f"{place}[{index}].delta", (point["epsilon"], point["delta_lower"], point["delta"])
 
 
 def _is_number(value: object) -> bool:

@@ -31,8 +31,11 @@ def check(
     """The verdict on certificates: files, or certificates in memory. What cannot be read is part of the verdict.
 
     `policy` is a policy's file or mapping; `limits` are its fields given one by one, and hold besides. `places`
-    says what messages call the origin of a limit. Raises `DocumentError` if the policy or a limit is wrong.
+    says what messages call the origin of a limit. Raises `DocumentError` if the policy or a limit is wrong, and
+    `CertificateError` if there is no certificate: a pattern that matches nothing shall not open the gate.
     """
+    if not sources:
+        raise CertificateError("no certificate was given, so there is nothing that could pass")
     asked, used = [], None
     if policy is not None:
         loaded = load_policy(policy)

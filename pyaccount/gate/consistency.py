@@ -7,28 +7,17 @@ the others, at no cost. Each flaw has the path of what does not fit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.statement import statement
 from pyaccount.document.written import sha256_of
 from pyaccount.errors import shown
+from pyaccount.gate.figures import bounds, evidence
+from pyaccount.gate.flaw import SOLVE, Flaw, at, is_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyaccount.certificate.model import CertificateModel, DirectionResult, Guarantee, Phase, ProfilePoint
-
-SOLVE = "solve"
-
-
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """Something that does not fit, where, and why."""
-
-    path: str
-    message: str
+    from pyaccount.certificate.model import CertificateModel, Phase
 
 
 def flaws(data: CertificateModel) -> list[Flaw]:
@@ -38,8 +27,8 @@ def flaws(data: CertificateModel) -> list[Flaw]:
         *_statement(data),
         *_document(data),
         *_solved(data),
-        *_bounds(data),
-        *_evidence(data),
+        *bounds(data),
+        *evidence(data),
         *created_flaws(data.created),
     ]
     return [Flaw(flaw.path, _printable(flaw.message)) for flaw in found]
@@ -76,8 +65,8 @@ def created_at(created: str) -> datetime | None:
 
 def claim_of(document: dict[str, Any]) -> tuple[float, float] | None:
     """The (ε, δ) that the document inside a certificate claims, unless one of them is its blank."""
-    epsilon, delta = _at(document, "privacy", "epsilon"), _at(document, "privacy", "delta")
-    return (float(epsilon), float(delta)) if _is_number(epsilon) and _is_number(delta) else None
+    epsilon, delta = at(document, "privacy", "epsilon"), at(document, "privacy", "delta")
+    return (float(epsilon), float(delta)) if is_number(epsilon) and is_number(delta) else None
 
 
 def _statement(data: CertificateModel) -> Iterator[Flaw]:
@@ -97,31 +86,35 @@ def _document(data: CertificateModel) -> Iterator[Flaw]:
     """The document's own words against the certificate's fields, and its claim against what is guaranteed."""
     document, privacy, guarantee = data.document, data.privacy, data.guarantee
     bodies = _bodies(document)
-    user = any(_at(body, "sampler", "kind") == "user-b-min-sep" for body in bodies)
+    user = any(at(body, "sampler", "kind") == "user-b-min-sep" for body in bodies)
     yield from _same("name", data.name, document.get("name"))
-    yield from _same("privacy.adjacency", privacy.adjacency, _at(document, "privacy", "adjacency"))
-    yield from _same("privacy.group_size", privacy.group_size, _at(document, "privacy", "group_size", default=1))
+    yield from _same("privacy.adjacency", privacy.adjacency, at(document, "privacy", "adjacency"))
+    yield from _same("privacy.group_size", privacy.group_size, at(document, "privacy", "group_size", default=1))
     yield from _same("privacy.unit", privacy.unit, "user" if user else "record")
     if len(bodies) != len(data.phases):
         yield Flaw("phases", f"{len(data.phases)} phases, where the document has {len(bodies)}")
     else:
         for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=True)):
             yield from _phase(f"phases[{index}]", phase, body)
+    noises = {phase.noise_multiplier for phase in data.phases}
+    shared = next(iter(noises)) if len(noises) == 1 else None
+    if data.noise_multiplier != shared:
+        yield Flaw("noise_multiplier", f"{data.noise_multiplier!r}, where the phases have {shared!r} in common")
     for name, bound in (("epsilon", guarantee.epsilon), ("delta", guarantee.delta)):
-        claimed = _at(document, "privacy", name)
-        if data.holds and _is_number(claimed) and bound > claimed:
+        claimed = at(document, "privacy", name)
+        if data.holds and is_number(claimed) and bound > claimed:
             yield Flaw(f"guarantee.{name}", f"{bound!r} is above the claim, {claimed!r}, which is said to hold")
     if not data.holds and claim_of(document) is None:
         yield Flaw("holds", "false, where the document claims nothing that could fail")
 
 
 def _phase(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
-    multiplier = _at(body, "noise", "multiplier")
-    yield from _same(f"{path}.sampler", phase.sampler, _at(body, "sampler", "kind"))
-    yield from _same(f"{path}.iterations", phase.iterations, _at(body, "training", "iterations"))
+    multiplier = at(body, "noise", "multiplier")
+    yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind"))
+    yield from _same(f"{path}.iterations", phase.iterations, at(body, "training", "iterations"))
     yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
-    yield from _same(f"{path}.noise", phase.noise, _at(body, "noise", "kind", default="gaussian"))
-    yield from _same(f"{path}.count", phase.count, _at(body, "count", default=1))
+    yield from _same(f"{path}.noise", phase.noise, at(body, "noise", "kind", default="gaussian"))
+    yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
 
 
 def _solved(data: CertificateModel) -> Iterator[Flaw]:
@@ -146,7 +139,7 @@ def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
         "group_size": float(data.privacy.group_size),
     }
     for name, figure in figures.items():
-        if _at(data.document, "privacy", name) == SOLVE:
+        if at(data.document, "privacy", name) == SOLVE:
             yield f"privacy.{name}", figure
     phased = isinstance(data.document.get("phases"), list)
     for index, (phase, body) in enumerate(zip(data.phases, _bodies(data.document), strict=False)):
@@ -157,65 +150,8 @@ def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
             ("training", "expected_batch_size"): phase.expected_batch_size,
         }
         for (section, name), part in parts.items():
-            if _at(body, section, name) == SOLVE:
+            if at(body, section, name) == SOLVE:
                 yield f"{before}{section}.{name}", part
-
-
-def _bounds(data: CertificateModel) -> Iterator[Flaw]:
-    """Lower ends below upper ends; and of two points of one falling curve none may refute the other."""
-    guarantee, directions = data.guarantee, data.directions
-    yield from _ordered("guarantee", guarantee)
-    yield from _curve("profile", data.profile, guarantee)
-    for name, direction in (("remove", directions.remove), ("add", directions.add)):
-        yield from _ordered(f"directions.{name}", direction)
-        yield from _curve(f"directions.{name}.profile", direction.profile, None)
-        if direction.epsilon_lower > guarantee.epsilon:
-            yield Flaw(f"directions.{name}.epsilon_lower", "above the guarantee's epsilon")
-        if direction.delta_lower > guarantee.delta:
-            yield Flaw(f"directions.{name}.delta_lower", "above the guarantee's delta")
-    unamplified = data.unamplified
-    above = guarantee.epsilon if unamplified.epsilon is None else unamplified.epsilon
-    # What holds without sampling holds with it.
-    if unamplified.delta == guarantee.delta and above < guarantee.epsilon_lower * (1.0 - 1e-9):
-        yield Flaw("unamplified.epsilon", "below the guarantee's epsilon_lower")
-
-
-def _ordered(path: str, ends: Guarantee | DirectionResult) -> Iterator[Flaw]:
-    for name, lower, upper in (
-        ("epsilon", ends.epsilon_lower, ends.epsilon),
-        ("delta", ends.delta_lower, ends.delta),
-    ):
-        if lower > upper:
-            yield Flaw(f"{path}.{name}", f"at most {upper!r} and at least {lower!r}: the bounds cross")
-
-
-def _curve(path: str, points: Sequence[ProfilePoint], guarantee: Guarantee | None) -> Iterator[Flaw]:
-    for index, point in enumerate(points):
-        place = f"{path}[{index}].delta"
-        if point.delta_lower > point.delta:
-            yield Flaw(place, f"at most {point.delta!r} and at least {point.delta_lower!r}: the bounds cross")
-        if guarantee is None:
-            continue
-        if point.epsilon >= guarantee.epsilon and point.delta_lower > guarantee.delta:
-            yield Flaw(f"{place}_lower", "above the guarantee's delta, at no smaller an ε")
-        if point.epsilon <= guarantee.epsilon and point.delta < guarantee.delta_lower:
-            yield Flaw(place, "below the guarantee's delta_lower, at no larger an ε")
-
-
-def _evidence(data: CertificateModel) -> Iterator[Flaw]:
-    """The kind of guarantee against how it is said to have been reached."""
-    guarantee, sampling = data.guarantee, data.evidence.sampling
-    stated = guarantee.failure_probability
-    if guarantee.kind == "confidence":
-        if sampling is not None and stated != sampling.total_probability:
-            yield Flaw("guarantee.failure_probability", "not the total_probability of the evidence")
-    elif stated != 0.0:
-        yield Flaw("guarantee.failure_probability", f"not 0 for a {guarantee.kind} guarantee")
-    if guarantee.kind != "deterministic":
-        if sampling is None:
-            yield Flaw("evidence.sampling", f"null, where the guarantee is {guarantee.kind}")
-        elif not any(test.accepted for test in sampling.tests):
-            yield Flaw("evidence.sampling.tests", "none was accepted, so that nothing was certified")
 
 
 def _same(path: str, stated: object, written: object) -> Iterator[Flaw]:
@@ -228,17 +164,3 @@ def _same(path: str, stated: object, written: object) -> Iterator[Flaw]:
 def _bodies(document: dict[str, Any]) -> list[object]:
     phases = document.get("phases")
     return list(phases) if isinstance(phases, list) else [document]
-
-
-def _at(value: object, *path: str, default: object = None) -> Any:
-    """What stands at a path of a mapping that may have any shape."""
-    for part in path:
-        if not isinstance(value, dict) or part not in value:
-            return default
-        value = value[part]
-    return value
-
-
-def _is_number(value: object) -> bool:
-    # An integer that no double holds is no number of a document.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300

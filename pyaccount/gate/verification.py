@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 from pyaccount.errors import shown
 from pyaccount.gate.agreement import Difference, Mode
-from pyaccount.gate.consistency import Flaw
+from pyaccount.gate.flaw import Flaw
 
 #: How many differences the text tells; the JSON form has all.
 MOST_SHOWN = 40
 
 _COMPARED: dict[Mode, str] = {
-    "digits": "composed: ends of intervals are compared to the engine's stated tolerance, nothing may be refuted",
+    "digits": "composed: ends of intervals may be looser by the engine's stated tolerance, and promise no more",
     "bits": "sampled with the recorded seed: every bit is compared",
-    "bounds": "sampled by another version: bounds are compared",
+    "bounds": "sampled by another version: tested anew, and bounds held against new samples",
 }
 
 
@@ -35,7 +35,7 @@ class Verification:
     #: Whether no field differs at all.
     identical: bool
     compared: Mode
-    #: The relative precision that the ends of intervals must agree to.
+    #: How much looser, relatively, the ends of intervals may be.
     tolerance: float
     made_by: dict[str, str]
     recomputed_by: dict[str, str]

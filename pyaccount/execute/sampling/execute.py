@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 FAILURE_SHARE = 0.01
 #: The ladder for δ: relative distances above the pilot's estimate.
 DELTA_DISTANCES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03)
+#: And for the second one.
+FAR_DELTA_DISTANCES = (9.0, 3.0)
 #: How wide an interval for δ is by default.
 DELTA_TOLERANCE = 0.12
 #: Shards for the curves, and for the lower ends.
@@ -120,6 +122,8 @@ class Session:
     #: Where the composed phases' curve ends, and the last curve with the rounds that it is of.
     end: float | None = None
     composed: dict[object, Others] = field(default_factory=dict)
+    #: What the profile was read off: the curve's other points are in it too.
+    histograms: dict[Direction, list[Histogram]] = field(default_factory=dict)
 
     def mechanism(self, document: Document) -> SampledMechanism:
         """The mechanism of a document without a blank in its noise: its sampled phases, and the curve of the others."""
@@ -349,7 +353,7 @@ def _calibrate(session: Session, document: Document) -> SampledEvidence:
     kind: Kind = "deterministic" if walked.value is None else "verified"
     filled = document.with_value(path, sigma)
     within = walked.value is not None and sigma <= foot * (1.0 + session.plan.tolerance) * (1.0 + 1e-12)
-    return _evidence(session, filled, walked, kind, epsilon, delta, holds=True, solved=sigma, within=within)
+    return evidence_of(session, filled, walked, kind, epsilon, delta, holds=True, solved=sigma, within=within)
 
 
 def _check(session: Session, document: Document) -> SampledEvidence:
@@ -363,7 +367,7 @@ def _check(session: Session, document: Document) -> SampledEvidence:
         # Holds without sampling being looked at.
         session.allow(delta, 1)
         session.estimate(session.mechanism(document), epsilon)
-        return _evidence(
+        return evidence_of(
             session, document, Walked(None, ()), "deterministic", epsilon, delta, holds=True, solved=None, within=True
         )
     if document.accounting.verification == "fixed-sample":
@@ -373,7 +377,7 @@ def _check(session: Session, document: Document) -> SampledEvidence:
     tests = session.test(document, epsilon, session.claim)
     if all(test.accepted for test in tests):
         walked = Walked(epsilon, tests)
-        return _evidence(session, document, walked, "verified", epsilon, delta, holds=True, solved=None, within=True)
+        return evidence_of(session, document, walked, "verified", epsilon, delta, holds=True, solved=None, within=True)
     session.fixed = None
     return _solve_epsilon(session, document, Walked(None, tests))
 
@@ -410,7 +414,7 @@ def _solve_epsilon(session: Session, document: Document, refused: Walked | None)
     within = walked.value is not None and epsilon <= foot * (1.0 + session.plan.tolerance) * (1.0 + 1e-12)
     if refused is not None:
         walked = Walked(walked.value, refused.tests + walked.tests)
-    return _evidence(
+    return evidence_of(
         session,
         document,
         walked,
@@ -445,16 +449,16 @@ def _solve_delta(session: Session, document: Document) -> SampledEvidence:
 
     walked = walk(
         foot,
-        [[d for d in rungs if foot * (1.0 + d) < worst], [d for d in (9.0, 3.0) if foot * (1.0 + d) < worst]],
+        [[d for d in rungs if foot * (1.0 + d) < worst], [d for d in FAR_DELTA_DISTANCES if foot * (1.0 + d) < worst]],
         test,
     )
     delta = worst if walked.value is None else walked.value
     kind: Kind = "deterministic" if walked.value is None else "confidence"
     within = walked.value is not None and delta <= foot * (1.0 + tolerance) * (1.0 + 1e-12)
-    return _evidence(session, document, walked, kind, epsilon, delta, holds=True, solved=delta, within=within)
+    return evidence_of(session, document, walked, kind, epsilon, delta, holds=True, solved=delta, within=within)
 
 
-def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
+def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
     session: Session,
     document: Document,
     walked: Walked,
@@ -465,14 +469,14 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
     holds: bool,
     solved: float | None,
     within: bool,
+    shards: int | None = None,
 ) -> SampledEvidence:
-    """Lower ends, curves and contrast for a result."""
+    """Lower ends, curves and contrast for a result; `shards` draws so many for them, instead of a share of the tests'."""
     sampler, mechanism = session.sampler, session.mechanism(document)
     q = math.exp(-session.log_target)
     # At the very σ and ε of the result.
     estimates = session.estimate(mechanism, epsilon)
-    spent = sum(test.samples for test in walked.tests if test.accepted) // SHARD
-    shards = min(max(spent // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
+    drawn = profile_shards(sum(test.samples for test in walked.tests if test.accepted)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
     sampler.stage("lower ends")
@@ -487,7 +491,7 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
             delta,
             tested.get(direction, estimates[direction].proposal),
             share,
-            shards,
+            drawn,
         )
         for direction in mechanism.directions
     }
@@ -495,9 +499,10 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
     if epsilons is None:
         epsilons = default_profile(epsilon)
     sampler.stage("profile")
-    histograms = _histograms(session, mechanism, epsilon, tested, shards) if epsilons else {}
+    if epsilons or shards is not None:
+        session.histograms = _histograms(session, mechanism, epsilon, tested, drawn)
     curves = {
-        direction: tuple(curve(sampler, histograms[direction], epsilons, share)) if epsilons else ()
+        direction: tuple(curve(sampler, session.histograms[direction], epsilons, share)) if epsilons else ()
         for direction in mechanism.directions
     }
     numbers = {
@@ -537,6 +542,11 @@ def _evidence(  # noqa: PLR0913, PLR0917 - the parts of a result
         fallback=fallback,
         others=session.others(compile_document(document), document),
     )
+
+
+def profile_shards(accepted: int) -> int:
+    """Shards for the lower ends and the curves beside accepted tests of so many samples."""
+    return min(max(accepted // SHARD // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
 
 
 def _histograms(

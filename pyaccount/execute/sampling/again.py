@@ -1,0 +1,181 @@
+"""A sampled certificate's own statement, tested anew: no search, no ladder, more samples than it was made with.
+
+The test is the one of the statement's kind, with its capital and its claim, so that what it accepts is certified as if
+this had been the only rung. A true claim may fail a test, for want of samples or by the pilot's doubt, so a rejected claim
+is tested again: a false one is accepted by one of `ATTEMPTS` tests with probability at most that many times one test's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.execute import (
+    FAILURE_SHARE,
+    FAR_DELTA_DISTANCES,
+    Kind,
+    SampledEvidence,
+    evidence_of,
+    open_session,
+    profile_shards,
+)
+from pyaccount.execute.sampling.profile import curve, larger
+from pyaccount.execute.sampling.verify import plan_fixed_sample
+from pyaccount.execute.sampling.walk import STARTS, Walked
+
+if TYPE_CHECKING:
+    from pyaccount.execute.progress import Report
+    from pyaccount.execute.sampling.execute import Session
+    from pyaccount.execute.sampling.profile import Point
+    from pyaccount.execute.sampling.verify import Test
+    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.sampled import Direction
+
+    Side = Literal["remove", "add"]
+
+#: How often a claim is tested before it counts as not accepted.
+ATTEMPTS = 3
+#: Lower ends and curves get so many times the samples they were made with: their standard errors are half as large.
+MORE = 4
+#: q as a share of the δ solved for, which is a rung above the estimate that q follows from.
+PROBABILITY_SHARES = (FAILURE_SHARE / (1.0 + max(FAR_DELTA_DISTANCES)), FAILURE_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a sampled certificate states, and where the blank of its document was."""
+
+    kind: Kind
+    epsilon: float
+    delta: float
+    #: q: of certifying something false.
+    total_probability: float
+    holds: bool
+    blank: Literal["multiplier", "epsilon", "delta"] | None
+    value: float | None
+    #: The samples of its accepted tests.
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What testing anew gave; the evidence is for the statement as it stands, whether it was `accepted` or not."""
+
+    evidence: SampledEvidence
+    accepted: bool
+    #: Of the last test in each direction; empty where nothing had to be sampled.
+    tests: tuple[Test, ...]
+    session: Session
+    #: Drawn for each lower end and each curve.
+    shards: int
+
+    def point(self, epsilon: float, direction: Side | None = None) -> Point:
+        """δ at any ε from the new samples, in one direction or the larger of both."""
+        session, found = self.session, self.session.histograms
+        share = self.evidence.pointwise_probability / len(found)
+        return larger([curve(session.sampler, found[side], (epsilon,), share)[0] for side in self._sides(direction)])
+
+    def means(self, epsilon: float, direction: Side | None = None) -> tuple[float, float, float]:
+        """The sample mean behind `point`, from below and from above, and its standard error: δ by the best histogram."""
+        best = (0.0, 0.0, 0.0)
+        for side in self._sides(direction):
+            found = []
+            for one in self.session.histograms[side]:
+                below, above, square = one.losses.moments(epsilon, one.mechanism.curves.get(side))
+                error = math.sqrt(max(square - below * below, 0.0) / one.losses.samples)
+                found.append((below, above + one.mechanism.floor(side), error))
+            best = max(best, min(found, key=lambda means: means[2] if means[0] > 0.0 else math.inf))
+        return best
+
+    def estimate(self, epsilon: float, direction: Side | None = None) -> tuple[float, float]:
+        """An estimate of δ at ε from samples of its own, from below where the pair is not attained, and its standard error."""
+        session = self.session
+        mechanism = session.mechanism(self.evidence.document)
+        judged, best = mechanism.lower or mechanism, (0.0, 0.0)
+        tested = {test.direction: test.proposal for test in self.tests if test.stakes}
+        for side in self._sides(direction):
+            proposals = {session.estimates[side].proposal, tested.get(side, session.estimates[side].proposal)}
+            ordered = sorted(proposals, key=lambda proposal: (proposal.stretch, proposal.parameter))
+            found = [session.pilot.measure(judged, side, epsilon, one, self.shards) for one in ordered]
+            least = min(found, key=lambda one: one.standard_error if one.value > 0.0 else math.inf)
+            best = max(best, (least.value, least.standard_error))
+        return best
+
+    def _sides(self, direction: Side | None) -> list[Direction]:
+        return [side for side in self.session.histograms if direction is None or side in (direction, "replace")]
+
+
+def again(  # noqa: PLR0913 - a statement, and what to test it with
+    plan: Plan, stated: Statement, *, threads: int, time_limit: float | None, report: Report | None, seed: int
+) -> Again:
+    """Test a statement anew. The plan's noise is filled in; ε or δ may be its blank, and is then taken from the statement.
+
+    A verified statement is about the document's own ε and δ, a statement of confidence about the document's δ (or its ε, where
+    δ is the blank): what it says of these beside the document is for the caller to compare. A deterministic
+    statement is computed anew. Raises as `execute_sampled`.
+    """
+    session = open_session(plan, threads=threads, time_limit=time_limit, report=report or silent, seed=seed)
+    document, privacy = plan.document, plan.document.privacy
+    epsilon = stated.epsilon if privacy.epsilon == "solve" or not stated.holds else privacy.epsilon
+    delta = stated.delta if privacy.delta == "solve" else privacy.delta
+    tests: tuple[Test, ...] = ()
+    if stated.kind == "deterministic":
+        epsilon, delta, accepted = _without_samples(session, stated, epsilon, delta)
+    else:
+        _allow(session, stated, delta)
+        accepted = False
+        for _ in range(ATTEMPTS):
+            tests = session.test(document, epsilon, session.claim)
+            accepted = all(test.accepted for test in tests)
+            if accepted:
+                break
+    shards = MORE * profile_shards(stated.samples)
+    value = {"epsilon": epsilon, "delta": delta, "multiplier": stated.value, None: None}[stated.blank]
+    evidence = evidence_of(
+        session,
+        document,
+        Walked(None if stated.kind == "deterministic" else value, tests),
+        stated.kind,
+        epsilon,
+        delta,
+        holds=stated.holds,
+        solved=value,
+        within=True,
+        shards=shards,
+    )
+    return Again(evidence, accepted, tests, session, shards)
+
+
+def _allow(session: Session, stated: Statement, delta: float) -> None:
+    """The claim to test and the capital that certifies it, as for a result of the same kind."""
+    if stated.kind == "confidence":
+        # Where δ was the blank the probability follows from an estimate: then the statement's own is what is tested.
+        _allow_beside(session, stated.total_probability if stated.blank == "delta" else FAILURE_SHARE * delta, delta)
+    elif session.plan.document.accounting.verification == "fixed-sample":
+        session.fix(plan_fixed_sample(delta))
+    else:
+        session.allow(delta, STARTS if stated.blank == "multiplier" else 1)
+
+
+def _allow_beside(session: Session, q: float, delta: float) -> None:
+    """A failure probability that is stated beside the guarantee."""
+    # A statement may say anything; no capital reaches 1/0.
+    session.starts, session.log_target, session.claim = STARTS, math.log(STARTS / max(q, 1e-300)), delta
+
+
+def _without_samples(session: Session, stated: Statement, epsilon: float, delta: float) -> tuple[float, float, bool]:
+    """What certifies without a test: (ε, δ), and whether it is as good as the claim."""
+    document, blank = session.plan.document, stated.blank
+    if blank == "delta":
+        _allow_beside(session, stated.total_probability, delta)
+        return epsilon, min(1.0, session.unsampled(document, epsilon=epsilon).upper), True
+    if blank == "epsilon" or not stated.holds:
+        _allow_beside(session, FAILURE_SHARE * delta, delta)
+        return session.unsampled(document, delta=delta).upper, delta, True
+    if blank == "multiplier" and document.accounting.verification == "fixed-sample":
+        session.fix(plan_fixed_sample(delta))
+    else:
+        session.allow(delta, STARTS if blank == "multiplier" else 1)
+    return epsilon, delta, session.unsampled(document, epsilon=epsilon).upper <= delta

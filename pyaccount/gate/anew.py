@@ -1,0 +1,155 @@
+"""Ends of intervals that promise more than the recomputed ones, judged by themselves.
+
+A composed end is put to the engine as a question, ever more finely, until the interval lies on one side of it. A sampled one is
+held against new samples. Both give whether it holds, and what was found.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyaccount.execute import Answer, Engine, Question
+from pyaccount.execute.solve import FINEST, Verdict, decide
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+    from pyaccount.errors import Path
+    from pyaccount.execute.sampling.again import Again
+    from pyaccount.plan import DirectedBounds
+
+    Side = Literal["remove", "add"]
+
+#: Where judging starts: most of what is not true is told apart at little cost.
+COARSEST = 1e-2
+#: A bound of other samples must lie so many standard errors beyond an estimate of the new ones. An honest bound lies some five
+#: of its own beyond the truth, and those are about twice as large as the new ones: it fails with a probability of 1e-3 or less.
+STANDARD_ERRORS = 4.0
+#: Nor may an upper bound be a smaller share of what the new samples prove: where hardly any sample tells of δ, estimates say
+#: nothing, and bounds fall only with the number of samples, of which the certificate has a fourth.
+UNSEEN = 0.5
+#: Estimates say something where their standard errors are so small a share of them, and of every larger ε as well.
+RESOLVED = 1.0 / 3.0
+#: What the core resolves: a claim's δ is asked for inside.
+_DELTAS = (1e-280, 1.0 - 1e-9)
+
+
+def _side(path: Path) -> Side | None:
+    """The direction that a field belongs to; `None` for the guarantee, which is the larger of both."""
+    return path[1] if path[0] == "directions" else None  # type: ignore[return-value]
+
+
+@dataclass(slots=True)
+class Composed:
+    """Judges composed ends. `bounds` are of the document with the blank filled as the certificate says."""
+
+    stated: dict[str, Any]
+    document: Document
+    bounds: DirectedBounds
+    engine: Engine
+    tolerance: float
+    _known: dict[Question, Answer] = field(default_factory=dict)
+
+    def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
+        """Whether the end of an interval holds."""
+        leaf, tolerance = str(path[-1]), COARSEST
+        if path[0] == "solved" and self.document.blank is not None:
+            return self.claim(self.document.blank, stated).fails, "judged anew: whether the claim fails with it"
+        while True:
+            answer = self._ask(path, tolerance)
+            held, bound = self._ends(answer, path)
+            if leaf.endswith("_lower"):
+                if held >= stated:
+                    return True, f"judged anew: at least {held!r}"
+                if bound < stated:
+                    return False, f"refuted: no more than {bound!r} is shown to be exceeded"
+            else:
+                if held <= stated:
+                    return True, f"judged anew: at most {held!r}"
+                if bound > stated:
+                    return False, f"refuted: the bound is at least {bound!r}"
+            if tolerance <= FINEST or not answer.within_tolerance:
+                return False, f"could not be confirmed: recomputed {held!r}, and no finer"
+            tolerance = max(FINEST, 0.1 * tolerance)
+
+    def _ask(self, path: Path, tolerance: float) -> Answer:
+        guarantee = self.stated["guarantee"]
+        epsilon, delta = None, None
+        if "profile" in path:
+            point: Any = self.stated
+            for part in path[:-1]:
+                point = point[part]
+            epsilon = point["epsilon"]
+        elif str(path[-1]).startswith("delta"):
+            epsilon = guarantee["epsilon"]
+        else:
+            delta = min(max(guarantee["delta"], _DELTAS[0]), _DELTAS[1])
+        question = Question(epsilon, delta, tolerance)
+        if question not in self._known:
+            self._known[question] = self.engine.ask(self.bounds, question)
+        return self._known[question]
+
+    @staticmethod
+    def _ends(answer: Answer, path: Path) -> tuple[float, float]:
+        """What holds at least (or at most), and beyond what nothing is shown by this bound however finely it is computed."""
+        side = _side(path)
+        directions = [answer.directions[name] for name in answer.directions if side in (None, name)]
+        if str(path[-1]).endswith("_lower"):
+            return max(one.lower for one in directions), max(one.lower_account.upper for one in directions)
+        most = 1.0 if str(path[-1]) == "delta" else math.inf
+        return min(most, max(one.upper for one in directions)), max(one.upper_account.lower for one in directions)
+
+    def claim(self, blank: Path, value: float) -> Verdict:
+        """What is known of the document's claim with a value in its blank."""
+        return decide(self.document.with_value(blank, value), self.engine, self.tolerance)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Judges sampled ends and estimates by new samples."""
+
+    stated: dict[str, Any]
+    again: Again
+
+    def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
+        """Whether a bound or an estimate of other samples goes with the new ones."""
+        leaf, side, guarantee = str(path[-1]), _side(path), self.stated["guarantee"]
+        if "profile" not in path and leaf in ("epsilon", "delta"):
+            return False, "not what was tested anew"
+        epsilon = stated if leaf == "epsilon_lower" else guarantee["epsilon"]
+        if "profile" in path:
+            point: Any = self.stated
+            for part in path[:-1]:
+                point = point[part]
+            epsilon = point["epsilon"]
+        if leaf.endswith("_lower") and "profile" not in path:
+            # No ε below such an end holds at this δ: there, δ exceeds it.
+            least = guarantee["delta"] if leaf == "epsilon_lower" else stated
+            estimate, error = self.again.estimate(epsilon, side)
+            return least <= estimate - STANDARD_ERRORS * error, _told(epsilon, estimate, error)
+        found, (below, above, error) = self.again.point(epsilon, side), self.again.means(epsilon, side)
+        told = _told(epsilon, found.estimate, error)
+        if leaf == "delta_lower":
+            most = max(found.lower, below - STANDARD_ERRORS * error)
+            return stated <= most, f"{told}, and at least {found.lower:.6g}"
+        if leaf == "delta":
+            seen = max(above + STANDARD_ERRORS * error, UNSEEN * found.upper)
+            least = min(seen, found.upper, self._resolved(epsilon, side))
+            return stated >= least, f"{told}, and at most {found.upper:.6g}"
+        # An estimate of fewer samples varies more.
+        spread = 2.0 * STANDARD_ERRORS * error
+        return found.lower - spread <= stated <= found.upper + spread, told
+
+    def _resolved(self, epsilon: float, side: Side | None) -> float:
+        """The least that resolved estimates at no larger an ε leave for δ, which falls with ε."""
+        found = [math.inf]
+        for one in {point["epsilon"] for point in self.stated["profile"]} | {self.stated["guarantee"]["epsilon"]}:
+            if one <= epsilon:
+                below, above, error = self.again.means(one, side)
+                found.append(above + STANDARD_ERRORS * error if error <= RESOLVED * below else math.inf)
+        return min(found)
+
+
+def _told(epsilon: float, estimate: float, error: float) -> str:
+    return f"held against new samples: δ({epsilon:.6g}) is estimated to be {estimate:.6g} ± {error:.2g}"

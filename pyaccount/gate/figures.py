@@ -1,0 +1,160 @@
+"""A certificate's figures against one another: bounds that cross, and evidence that does not carry the guarantee."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pyaccount.gate.flaw import SOLVE, Flaw, at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyaccount.certificate.model import (
+        CertificateModel,
+        DirectionResult,
+        Guarantee,
+        ProfilePoint,
+        SamplingRecord,
+        TestRecord,
+    )
+
+
+def bounds(data: CertificateModel) -> Iterator[Flaw]:
+    """Lower ends below upper ends; and of two points of one falling curve none may refute the other."""
+    guarantee, directions = data.guarantee, data.directions
+    yield from _ordered("guarantee", guarantee)
+    yield from _curve("profile", data.profile, guarantee)
+    for name, direction in (("remove", directions.remove), ("add", directions.add)):
+        yield from _ordered(f"directions.{name}", direction)
+        yield from _curve(f"directions.{name}.profile", direction.profile, None)
+        if direction.epsilon_lower > guarantee.epsilon:
+            yield Flaw(f"directions.{name}.epsilon_lower", "above the guarantee's epsilon")
+        if direction.delta_lower > guarantee.delta:
+            yield Flaw(f"directions.{name}.delta_lower", "above the guarantee's delta")
+    yield from _larger(data)
+    unamplified = data.unamplified
+    above = guarantee.epsilon if unamplified.epsilon is None else unamplified.epsilon
+    # What holds without sampling holds with it.
+    if unamplified.delta == guarantee.delta and above < guarantee.epsilon_lower * (1.0 - 1e-9):
+        yield Flaw("unamplified.epsilon", "below the guarantee's epsilon_lower")
+
+
+def _larger(data: CertificateModel) -> Iterator[Flaw]:
+    """The guarantee and its profile are the larger of both directions, exactly."""
+    guarantee, sides = data.guarantee, (data.directions.remove, data.directions.add)
+    # The other coordinate is given, and each direction's bound there is computed by itself.
+    solved = "delta" if at(data.document, "privacy", "delta") == SOLVE else "epsilon"
+    if at(data.document, "privacy", "epsilon") == 0.0:
+        solved = "delta"
+    for name in (solved, "epsilon_lower", "delta_lower"):
+        stated, larger = getattr(guarantee, name), max(getattr(side, name) for side in sides)
+        if stated != larger:
+            yield Flaw(f"guarantee.{name}", f"{stated!r}, where the larger of the directions' is {larger!r}")
+    if any(len(side.profile) != len(data.profile) for side in sides):
+        yield Flaw("profile", "not as many points as in each direction")
+        return
+    for index, (point, *ends) in enumerate(zip(data.profile, *(side.profile for side in sides), strict=True)):
+        if any(end.epsilon != point.epsilon for end in ends):
+            yield Flaw(f"profile[{index}].epsilon", "not the same in both directions")
+            continue
+        # A direction's lower end that was cut down to its upper end says less than the guarantee's.
+        cut = any(end.delta_lower == end.delta for end in ends)
+        for name in ("delta", *(() if cut else ("delta_lower",))):
+            stated, larger = getattr(point, name), max(getattr(end, name) for end in ends)
+            if stated != larger:
+                yield Flaw(f"profile[{index}].{name}", f"{stated!r}, where the larger of the directions' is {larger!r}")
+
+
+def _ordered(path: str, ends: Guarantee | DirectionResult) -> Iterator[Flaw]:
+    for name, lower, upper in (
+        ("epsilon", ends.epsilon_lower, ends.epsilon),
+        ("delta", ends.delta_lower, ends.delta),
+    ):
+        if lower > upper:
+            yield Flaw(f"{path}.{name}", f"at most {upper!r} and at least {lower!r}: the bounds cross")
+
+
+def _curve(path: str, points: Sequence[ProfilePoint], guarantee: Guarantee | None) -> Iterator[Flaw]:
+    for index, point in enumerate(points):
+        place = f"{path}[{index}].delta"
+        if point.delta_lower > point.delta:
+            yield Flaw(place, f"at most {point.delta!r} and at least {point.delta_lower!r}: the bounds cross")
+        if guarantee is None:
+            continue
+        if point.epsilon >= guarantee.epsilon and point.delta_lower > guarantee.delta:
+            yield Flaw(f"{place}_lower", "above the guarantee's delta, at no smaller an ε")
+        if point.epsilon <= guarantee.epsilon and point.delta < guarantee.delta_lower:
+            yield Flaw(place, "below the guarantee's delta_lower, at no larger an ε")
+
+
+def evidence(data: CertificateModel) -> Iterator[Flaw]:
+    """The kind of guarantee against how it is said to have been reached."""
+    guarantee, sampling = data.guarantee, data.evidence.sampling
+    stated = guarantee.failure_probability
+    if guarantee.kind == "confidence":
+        if sampling is not None and stated != sampling.total_probability:
+            yield Flaw("guarantee.failure_probability", "not the total_probability of the evidence")
+    elif stated != 0.0:
+        yield Flaw("guarantee.failure_probability", f"not 0 for a {guarantee.kind} guarantee")
+    if sampling is None:
+        if guarantee.kind != "deterministic":
+            yield Flaw("evidence.sampling", f"null, where the guarantee is {guarantee.kind}")
+        yield from _compositions(data)
+        return
+    # What the tests may fail with is a line of the budget, and of nothing else; a deterministic guarantee rests on none.
+    tested = any(line.contribution == sampling.total_probability for line in data.evidence.error_budget)
+    if guarantee.kind != "deterministic":
+        if not tested:
+            yield Flaw("evidence.error_budget", "has no line with the total_probability of the tests")
+        yield from _tests(data, sampling)
+    elif tested:
+        yield Flaw("guarantee.kind", "deterministic, where the error budget counts what tests may fail with")
+    elif sampling.composed_curve is None and _above(data.unamplified.epsilon, guarantee.epsilon):
+        yield Flaw("guarantee.kind", "deterministic, where without samples only unamplified.epsilon is proven")
+
+
+def _above(unamplified: float | None, epsilon: float) -> bool:
+    """Whether one upper end is above another by more than their computation may differ."""
+    return unamplified is not None and unamplified > epsilon * (1.0 + 1e-3) + 1e-6
+
+
+def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Flaw]:
+    """In every direction an accepted test must imply the guarantee, with the capital and the probability stated."""
+    guarantee, q = data.guarantee, sampling.total_probability
+    noises = {phase.noise_multiplier for phase in data.phases}
+    # ln(1/q) of one walk; where it is 0, no capital certifies.
+    log_target = -math.log(sampling.test_probability) if sampling.test_probability > 0.0 else math.inf
+
+    def implies(test: TestRecord) -> bool:
+        # Folded into δ, or stated beside it.
+        delta = test.threshold + (q * (1.0 - test.threshold) if guarantee.kind == "verified" else 0.0)
+        return (
+            test.accepted
+            and test.noise_multiplier in noises
+            and test.epsilon <= guarantee.epsilon
+            and delta <= guarantee.delta * (1.0 + 1e-9)
+            and test.log_target >= log_target * (1.0 - 1e-9)
+            # A test with a fixed number of samples has no stakes, and no capital.
+            and (not test.stakes or test.log_capital >= test.log_target)
+        )
+
+    needed = ("replace",) if data.privacy.adjacency == "replace-one" else ("remove", "add")
+    missing = [side for side in needed if not any(test.direction == side and implies(test) for test in sampling.tests)]
+    if missing:
+        yield Flaw("evidence.sampling.tests", f"none that was accepted implies the guarantee ({', '.join(missing)})")
+    if sampling.test_probability > q:
+        yield Flaw("evidence.sampling.test_probability", "above the total_probability")
+
+
+def _compositions(data: CertificateModel) -> Iterator[Flaw]:
+    """The compositions behind the guarantee end where the directions' bounds do."""
+    remove, add = data.directions.remove, data.directions.add
+    sides = {"remove": [remove], "add": [add], "both": [remove, add]}
+    for index, one in enumerate(data.evidence.compositions):
+        for direction in sides[one.direction]:
+            uppers, lowers = (direction.epsilon, direction.delta), (direction.epsilon_lower, direction.delta_lower)
+            if one.bound != "concrete-pair" and one.upper not in uppers and min(one.upper, 1.0) not in uppers:
+                yield Flaw(f"evidence.compositions[{index}].upper", f"{one.upper!r} is no bound of the direction")
+            if one.bound == "concrete-pair" and one.lower not in lowers and min(one.lower, 1.0) not in lowers:
+                yield Flaw(f"evidence.compositions[{index}].lower", f"{one.lower!r} is no bound of the direction")

@@ -1,0 +1,232 @@
+"""A certificate's document run again: as it stands, or at the certificate's own value of the blank and its own (ε, δ)."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.certificate.issue import issue
+from pyaccount.execute import Engine
+from pyaccount.execute.engine import default_profile
+from pyaccount.execute.progress import left
+from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms
+from pyaccount.gate.anew import Composed, Sampled
+from pyaccount.plan import compile_document
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.document import Document
+    from pyaccount.execute.progress import Report
+    from pyaccount.execute.sampling.again import Again, Statement
+    from pyaccount.gate.seen import Seen
+    from pyaccount.gate.verification import Verification
+    from pyaccount.plan import Plan
+
+#: Blanks that are a bound of the guarantee itself: they are recomputed, not put in.
+_BOUNDS = ("epsilon", "delta")
+
+
+@dataclass(slots=True)
+class Recomputation:
+    """A certificate and its document, and how long and by how much of the machine it may be recomputed."""
+
+    seen: Seen
+    data: CertificateModel
+    document: Document
+    threads: int
+    time_limit: float | None
+    report: Report | None
+
+    def verdict(self) -> Verification:
+        """Recompute and compare, as the kind of numbers and the version that made them demand. Raises as `Plan.run`."""
+        plan = compile_document(self.document)
+        limit = self.document.accounting.time_limit if self.time_limit is None else self.time_limit
+        deadline = None if limit is None else time.monotonic() + limit
+        mode: Mode = "digits" if not plan.sampled else "bits" if self.seen.same_version else "bounds"
+        blank = None if self.document.blank is None else self.document.blank[-1]
+        terms = Terms(
+            mode,
+            plan.tolerance,
+            self.seen.same_version,
+            given=self._given(),
+            points=self._points(),
+            blank=blank if blank in _BOUNDS else None,  # type: ignore[arg-type]
+        )
+        if mode == "digits":
+            return self._composed(plan, terms, deadline)
+        if mode == "bounds":
+            return self._sampled(terms, deadline)
+        first = self._run(plan, deadline)
+        return self.seen.verdict(first, terms, _seed(self.seen.read.raw, first))
+
+    def _run(self, plan: Plan, deadline: float | None) -> dict[str, Any]:
+        sampling = self.data.evidence.sampling
+        certificate = plan.run(
+            threads=self.threads,
+            time_limit=left(deadline),
+            report=self.report,
+            seed=None if sampling is None else sampling.seed,
+        )
+        fresh: dict[str, Any] = json.loads(certificate.to_json())
+        return fresh
+
+    def _composed(self, plan: Plan, terms: Terms, deadline: float | None) -> Verification:
+        """Recompute; where the search ended elsewhere, judge the claim at the certificate's own value of the blank."""
+        fresh = self._run(plan, deadline)
+        terms = replace(terms, tolerance=max(terms.tolerance, _width(fresh)))
+        more: list[Difference] = []
+        moved, filled = self._moved(fresh, terms), self._filled()
+        judge = self._judge(filled, plan.tolerance, deadline)
+        if moved > 0.0 and filled is not None and judge is not None:
+            assert self.data.solved is not None
+            assert self.document.blank is not None
+            value = self.data.solved.value
+            if not judge.claim(self.document.blank, value).holds:
+                more.append(Difference("solved.value", value, None, False, "the claim could not be certified with it"))
+            if moved > ROUNDING:
+                searched = fresh
+                fresh = self._run(compile_document(filled), deadline)
+                for key in ("document", "document_sha256", "solved"):
+                    fresh[key] = searched[key]
+                fresh["evidence"]["considered"] = searched["evidence"]["considered"]
+                # Of the claim at this value the verdict is above.
+                fresh["holds"] = searched["holds"]
+                terms = replace(terms, filled=True)
+        return self.seen.verdict(fresh, replace(terms, judge=judge), more)
+
+    def _sampled(self, terms: Terms, deadline: float | None) -> Verification:
+        """Test the certificate's own statement with new samples, and compare what is no sample."""
+        from pyaccount.execute.sampling.again import again  # noqa: PLC0415 - seldom needed
+
+        sampling, filled, statement = self.data.evidence.sampling, self._filled(), self._statement()
+        if isinstance(statement, Difference) or sampling is None or filled is None:
+            place, reason = "evidence.sampling", "the statement cannot be tested: the certificate contradicts itself"
+            told = statement if isinstance(statement, Difference) else Difference(place, None, None, False, reason)
+            return self.seen.verdict(None, terms, [told])
+        seed = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
+        plan = compile_document(filled)
+        found = again(plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed)
+        more = []
+        if not found.accepted:
+            more.append(Difference(self._tested(), self.data.statement, None, False, _refused(found)))
+        fresh = json.loads(issue(replace(plan, asked=self.document), found.evidence).to_json())
+        return self.seen.verdict(fresh, replace(terms, judge=Sampled(self.seen.read.raw, found)), more)
+
+    def _statement(self) -> Statement | Difference:
+        """What the certificate states, to be tested; or what of it no document of this kind gives."""
+        from pyaccount.execute.sampling.again import PROBABILITY_SHARES, Statement  # noqa: PLC0415 - seldom needed
+
+        data, sampling = self.data, self.data.evidence.sampling
+        guarantee, blank = data.guarantee, None if self.document.blank is None else str(self.document.blank[-1])
+        total = guarantee.failure_probability if sampling is None else sampling.total_probability
+        claims = blank not in _BOUNDS and data.holds
+        if guarantee.kind != "deterministic" and (guarantee.kind == "verified") != claims:
+            reason = "verified is a claim of the document that holds, confidence what was found instead"
+            return Difference("guarantee.kind", guarantee.kind, None, False, reason)
+        least, most = (share * guarantee.delta for share in PROBABILITY_SHARES)
+        if (
+            blank == "delta"
+            and guarantee.kind == "confidence"
+            and not least * (1.0 - ROUNDING) <= total <= most * (1.0 + ROUNDING)
+        ):
+            reason = f"not between {least:.4g} and {most:.4g}, as for this δ"
+            return Difference("evidence.sampling.total_probability", total, None, False, reason)
+        return Statement(
+            kind=guarantee.kind,
+            epsilon=guarantee.epsilon,
+            delta=guarantee.delta,
+            total_probability=total,
+            holds=data.holds,
+            blank=blank,  # type: ignore[arg-type]
+            value=None if data.solved is None else float(data.solved.value),
+            samples=0 if sampling is None else sum(test.samples for test in sampling.tests if test.accepted),
+        )
+
+    def _tested(self) -> str:
+        """The field that a rejected test is about."""
+        blank = self.document.blank
+        if blank is not None and blank[-1] not in _BOUNDS:
+            return "solved.value"
+        return "guarantee.delta" if blank is not None and blank[-1] == "delta" else "guarantee.epsilon"
+
+    def _given(self) -> frozenset[str]:
+        privacy = self.document.privacy
+        pairs = {"delta": privacy.delta, "epsilon": privacy.epsilon}
+        # ε is given where δ is the blank; otherwise what is certified is the smallest ε at the δ given.
+        given = "epsilon" if pairs["delta"] == "solve" else "delta"
+        return frozenset({f"guarantee.{given}"}) if pairs["epsilon"] != 0.0 else frozenset()
+
+    def _points(self) -> tuple[float, ...]:
+        """Where the profile must be told: where the document says, or around the certificate's own ε."""
+        listed = self.document.accounting.profile
+        return default_profile(self.data.guarantee.epsilon) if listed is None else tuple(listed)
+
+    def _judge(self, filled: Document | None, tolerance: float, deadline: float | None) -> Composed | None:
+        if filled is None:
+            return None
+        engine = Engine(threads=self.threads, time_limit=left(deadline))
+        return Composed(self.seen.read.raw, self._chosen(), compile_document(filled).bounds(), engine, tolerance)
+
+    def _chosen(self) -> Document:
+        """The document with the certificate's choices made; with the first ones if there is no such candidate."""
+        candidates = self.document.candidates()
+        if self.document.choices:
+            made = {(phase.matrix.kind, phase.matrix.bands) for phase in self.data.phases}
+            for one in candidates:
+                matrix = one.bodies[0].matrix
+                if (matrix.kind, getattr(matrix, "bands", None)) in made:
+                    return one
+        return candidates[0]
+
+    def _filled(self) -> Document | None:
+        """The document with the certificate's choices, and its value of the blank unless that is ε or δ itself."""
+        blank, chosen = self.document.blank, self._chosen()
+        if blank is None or blank[-1] in _BOUNDS:
+            return chosen
+        whole = not any(flaw.path.startswith(("solved", "phases")) for flaw in self.seen.flaws)
+        return None if not whole or self.data.solved is None else chosen.with_value(blank, self.data.solved.value)
+
+    def _moved(self, first: dict[str, Any], terms: Terms) -> float:
+        """How far the search found another value of the blank, relatively; 0 if it is no value of the same search."""
+        if terms.blank is not None or self.data.solved is None or first["solved"] is None:
+            return 0.0
+        stated, fresh = self.data.solved.value, float(first["solved"]["value"])
+        near = max(2.0 * terms.tolerance * fresh, 1.0 if isinstance(stated, int) else 0.0)
+        return abs(stated - fresh) / fresh if abs(stated - fresh) <= near else 0.0
+
+
+def _width(certificate: dict[str, Any]) -> float:
+    """The relative width of the interval for ε where the engine could not meet its tolerance."""
+    guarantee, evidence = certificate["guarantee"], certificate["evidence"]
+    if evidence["within_tolerance"] or guarantee["epsilon"] <= 0.0:
+        return 0.0
+    return float((guarantee["epsilon"] - guarantee["epsilon_lower"]) / guarantee["epsilon"])
+
+
+def _refused(found: Again) -> str:
+    """Why a statement was not accepted when it was tested anew."""
+    if not found.tests:
+        return "tested anew: it does not hold without samples"
+    last = found.tests[-1]
+    estimate = f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}"
+    return f"tested anew, and not accepted: {estimate}, claimed is {last.threshold:.6g}"
+
+
+def _seed(stated: dict[str, Any], fresh: dict[str, Any]) -> list[Difference]:
+    """A seed that gives none of the samples stated: it is an input, so that recomputing cannot give another one."""
+
+    def figures(certificate: dict[str, Any]) -> set[float]:
+        tests = (certificate["evidence"]["sampling"] or {}).get("tests", [])
+        found = [test["mean"] for test in tests] + [point["delta_estimate"] for point in certificate["profile"]]
+        # An estimate of 0 comes from any seed.
+        return {figure for figure in found if figure}
+
+    one, other = figures(stated), figures(fresh)
+    if not one or one & other:
+        return []
+    reason = "no sample stated comes from this seed"
+    return [
+        Difference("evidence.sampling.seed", (stated["evidence"]["sampling"] or {}).get("seed"), None, False, reason)
+    ]

@@ -1,0 +1,104 @@
+"""What a look at a certificate itself gives, before anything is recomputed, and the verdict's words in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyaccount.certificate.provenance import versions
+from pyaccount.document import Amplification, Document
+from pyaccount.document.foreign import from_value
+from pyaccount.document.nodes import Place, Table
+from pyaccount.errors import CertificateError, DocumentError, path_text
+from pyaccount.gate.agreement import Difference, Terms, differences
+from pyaccount.gate.flaw import Flaw
+from pyaccount.gate.reading import AMPLIFICATION, Read
+from pyaccount.gate.verification import Verification
+
+#: The versions that digits depend on.
+_COMPUTED_BY = ("pyaccount", "core")
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a look at the certificate itself gave."""
+
+    read: Read
+    name: str
+    flaws: list[Flaw]
+    made_by: dict[str, str]
+    notes: list[str] = field(default_factory=list)
+    #: The file that relative names in the document refer to; by default the certificate's.
+    beside: str | None = None
+
+    @property
+    def same_version(self) -> bool:
+        """Whether this version made the certificate."""
+        here = versions()
+        return all(self.made_by.get(name) == here[name] for name in _COMPUTED_BY)
+
+    def document(self) -> Document | Amplification | None:
+        """The document inside, with files that it names beside the certificate; `None`, with a flaw, if it was broken.
+
+        A document that never was one belongs to no certificate: `CertificateError`.
+        """
+        root, problems = from_value(self.read.raw["document"], Place(self.read.file))
+        assert isinstance(root, Table)
+        shape = Amplification if self.read.kind == AMPLIFICATION else Document
+        try:
+            return shape(root, self.beside or self.read.file, problems)
+        except DocumentError as error:
+            if all(flaw.path != "document_sha256" for flaw in self.flaws):
+                message = f"not a certificate: the document inside cannot be read:\n{error}"
+                raise CertificateError(f"{self.read.file}: {message}") from error
+            self.flaws += [Flaw(path_text(("document", *problem.path)), problem.message) for problem in error.problems]
+            return None
+
+    def another_version(self) -> Verification:
+        """The verdict where only this version's certificates are accepted."""
+        reason = "another version, where only the recomputing one is accepted: nothing was recomputed"
+        here = versions()
+        found = [
+            Difference(f"versions.{name}", self.made_by.get(name), here[name], False, reason)
+            for name in _COMPUTED_BY
+            if self.made_by.get(name) != here[name]
+        ]
+        return self.verdict(None, Terms("digits", 0.0, same_version=False), found)
+
+    def verdict(self, fresh: dict[str, Any] | None, terms: Terms, more: list[Difference]) -> Verification:
+        """The verdict, given the recomputed certificate; without one it does not agree."""
+        found = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
+        notes = []
+        if not self.same_version:
+            made = ", ".join(f"{name} {self.made_by.get(name, 'unknown')}" for name in _COMPUTED_BY)
+            here = ", ".join(f"{name} {versions()[name]}" for name in _COMPUTED_BY)
+            promise = {
+                "digits": "digits may move within the stated precision",
+                "bits": "",
+                "bounds": "bits are not promised, so the statement was tested anew and its bounds held against new samples",
+            }
+            done = promise[terms.mode] if fresh is not None else "nothing was compared"
+            # Which of them made it is the file's own word; --same-version accepts none but this one.
+            notes.append(f"made, it says, by {made}; recomputed by {here}: {done}")
+        if terms.filled:
+            notes.append(
+                "the certificate's own value of the blank was put into the document, and the claim judged with it"
+            )
+        notes += self.notes
+        return Verification(
+            pyaccount=1,
+            kind="verification",
+            file=self.read.file,
+            sha256=self.read.sha256,
+            certificate_kind=self.read.kind,
+            name=self.name,
+            agrees=fresh is not None and not self.flaws and all(one.agrees for one in found),
+            identical=fresh is not None and not self.flaws and not found,
+            compared=terms.mode,
+            tolerance=terms.tolerance,
+            made_by=self.made_by,
+            recomputed_by=versions(),
+            flaws=tuple(self.flaws),
+            differences=tuple(found),
+            notes=tuple(notes),
+        )
