@@ -666,10 +666,10 @@ def test_precision_is_relative_to_what_is_stated() -> None:
         ({"guarantee__epsilon": epsilon * (1 - 9e-5)}, 1e-5, False),
         # No tolerance is wide enough for an upper end below, or a lower end above, the recomputed one.
         ({"guarantee__epsilon": epsilon * (1 + 9e-5)}, 0.5, False),
-        ({"guarantee__epsilon": epsilon * (1 + 1e-9)}, 0.5, True),
+        ({"guarantee__epsilon": epsilon * (1 + 1e-13)}, 0.5, True),
         ({"guarantee__epsilon_lower": lower * (1 + 9e-5)}, 1e-4, True),
         ({"guarantee__epsilon_lower": lower * (1 - 9e-5)}, 0.5, False),
-        ({"guarantee__epsilon_lower": lower * (1 - 1e-9)}, 0.5, True),
+        ({"guarantee__epsilon_lower": lower * (1 - 1e-13)}, 0.5, True),
     ]
     for change, tolerance, agrees in cases:
         (found,) = differences(stated, changed(stated, **change), Terms("digits", tolerance, same_version=True))
@@ -695,3 +695,66 @@ def test_a_failed_claim_that_agrees_is_said_to_fail() -> None:
 
 def test_certificates_in_memory_and_progress() -> None:
     assert pyaccount.verify(Certificate.load(RUNS["deterministic"]), progress=True).agrees
+
+
+def test_a_hair_of_epsilon_may_be_any_factor_of_delta(tmp_path: Path) -> None:
+    """Laplace noise has (1, 0) and nothing near it: 9e-7 below, δ is 4.5e-7."""
+    document = {
+        "pyaccount": 1,
+        "name": "cliff",
+        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-15},
+        "training": {"iterations": 1},
+        "sampler": {"kind": "none"},
+        "noise": {"kind": "laplace", "multiplier": 1.0},
+        "accounting": {"profile": [0.5]},
+    }
+    honest = json.loads(pyaccount.certify(document).to_json())
+    forged = copy.deepcopy(honest)
+    value = honest["guarantee"]["epsilon"] * (1 - 9e-7)
+    for ends in (forged["guarantee"], *forged["directions"].values()):
+        ends["epsilon"], ends["epsilon_lower"] = value, min(ends["epsilon_lower"], value)
+    forged["solved"] |= {"value": value, "fails_at": forged["guarantee"]["epsilon_lower"]}
+    for composition in forged["evidence"]["compositions"]:
+        composition["upper"] = value
+    found = pyaccount.verify(save(tmp_path, restated(tmp_path, forged)))
+    assert not found.agrees
+    assert "guarantee.epsilon" in {one.path for one in found.differences if not one.agrees}
+
+
+def test_the_epsilon_of_an_effect_is_the_documents(tmp_path: Path) -> None:
+    """Laplace noise is (1, 0)-private: a bit below, its δ is 4.5e-7 and not next to 0."""
+    forged = golden("amplification")
+    forged["effects"][1]["epsilon"] *= 1 - 9e-7
+    found = pyaccount.verify(save(tmp_path, forged))
+    assert [one.path for one in found.differences if not one.agrees] == ["effects[1].epsilon"]
+
+
+def test_a_direction_at_a_delta_beyond_all_questions(tmp_path: Path) -> None:
+    document = {
+        "pyaccount": 1,
+        "name": "tiny",
+        "privacy": {"adjacency": "add-remove", "epsilon": 37.2, "delta": "solve"},
+        "training": {"iterations": 1},
+        "sampler": {"kind": "none"},
+        "noise": {"multiplier": 1.0},
+        "accounting": {"profile": [1]},
+    }
+    honest = json.loads(pyaccount.certify(document).to_json())
+    assert pyaccount.verify(save(tmp_path, honest)).agrees
+    forged = copy.deepcopy(honest)
+    for direction in forged["directions"].values():
+        # At a δ of 1e-280 this holds; at the guarantee's, below it, ε is 37.2.
+        direction["epsilon"] = 36.5
+    assert not pyaccount.verify(save(tmp_path, forged)).agrees
+
+
+def test_where_no_sample_tells_of_delta_it_is_not_known_to_be_small(tmp_path: Path) -> None:
+    document = copy.deepcopy(golden("confidence")["document"])
+    document["accounting"] = {"tolerance": 0.05, "profile": [1, 3, 4.5, 6, 10], "seed": 1}
+    forged = json.loads(pyaccount.certify(document).to_json())
+    forged["versions"] = {"pyaccount": "0.0.9", "core": "0.0.9"}
+    for curve in (forged["profile"], *(direction["profile"] for direction in forged["directions"].values())):
+        for point in curve[2:]:
+            point |= {"delta": 0.0, "delta_lower": 0.0, "delta_estimate": 0.0, "standard_error": 0.0}
+    found = pyaccount.verify(save(tmp_path, forged))
+    assert "profile[4].delta" in {one.path for one in found.differences if not one.agrees}

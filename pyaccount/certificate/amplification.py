@@ -15,7 +15,7 @@ from rich.text import Text
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.rounding import plain, up
-from pyaccount.certificate.text_evidence import row
+from pyaccount.certificate.text_evidence import number_columns, row
 from pyaccount.files import write_atomically
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.fixed_draws import distinct_records
@@ -122,8 +122,7 @@ def amplify(document: Amplification) -> AmplificationCertificate:
 def print_amplification(console: Console, data: AmplificationCertificate) -> None:
     """The certificate for a terminal."""
     table = Table(box=None, padding=(0, 2))
-    for heading in ("ε", "δ at most", "ε′ at most", "δ′ at most"):
-        table.add_column(heading, justify="right")
+    number_columns(table, "ε", "δ at most", "ε′ at most", "δ′ at most")
     table.add_column("effect of sampling")
     for one in data.effects:
         numbers = (plain(one.epsilon), up(one.delta), up(one.amplified_epsilon), up(one.amplified_delta))

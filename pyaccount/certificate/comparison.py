@@ -134,7 +134,9 @@ def print_comparison(console: Console, data: Comparison) -> None:
         title = f"{adjacency}, {group} {unit}{'s' if group > 1 else ''}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
     for heading, _ in _COLUMNS:
-        table.add_column(heading, justify="left" if heading in ("name", "sampler", "guarantee") else "right")
+        justify: Literal["left", "right"] = "left" if heading in ("name", "sampler", "guarantee") else "right"
+        # Where the terminal is too narrow a number goes on in the next line, and is never cut.
+        table.add_column(heading, justify=justify, overflow="fold")
     for row in data.rows:
         table.add_row(*(Text(show(row)) for _, show in _COLUMNS))
     console.print(table)

@@ -40,7 +40,7 @@ def composed(plan: Plan, evidence: Evidence) -> Numbers:
         ),
         solved=_solved(plan, evidence),
         directions=Directions(**{d: _direction(evidence, d) for d in DIRECTIONS}),
-        profile=[_point(answer) for answer in evidence.profile],
+        profile=[_point(answer, claim) for answer in evidence.profile],
         evidence=_evidence(plan, claim),
     )
 
@@ -58,12 +58,13 @@ def _solved(plan: Plan, evidence: Evidence) -> Solved | None:
     return Solved(path=path_text(blank), value=value, fails_at=below if below > 0.0 else None)
 
 
-def _point(answer: Answer, direction: Direction | None = None) -> ProfilePoint:
+def _point(answer: Answer, claim: Claim, direction: Direction | None = None) -> ProfilePoint:
     source = answer if direction is None else answer.directions[direction]
-    assert answer.question.epsilon is not None
-    return ProfilePoint(
-        epsilon=answer.question.epsilon, delta=min(source.upper, 1.0), delta_lower=min(source.lower, 1.0)
-    )
+    epsilon = answer.question.epsilon
+    assert epsilon is not None
+    # δ falls with ε, and the guarantee was found more finely than the profile: from its ε on, its δ holds in both directions.
+    upper = min(source.upper, 1.0 if epsilon < claim.epsilon else claim.delta, 1.0)
+    return ProfilePoint(epsilon=epsilon, delta=upper, delta_lower=min(source.lower, upper))
 
 
 def _direction(evidence: Evidence, direction: Direction) -> DirectionResult:
@@ -74,7 +75,7 @@ def _direction(evidence: Evidence, direction: Direction) -> DirectionResult:
         epsilon_lower=ordered(at_delta.lower, at_delta.upper, f"ε in the direction {direction}"),
         delta=min(at_epsilon.upper, 1.0),
         delta_lower=min(at_epsilon.lower, 1.0),
-        profile=[_point(answer, direction) for answer in evidence.profile],
+        profile=[_point(answer, evidence.claim, direction) for answer in evidence.profile],
     )
 
 

@@ -42,9 +42,12 @@ from pyaccount.plan.plan import compile_document
 from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.document import Body, Document
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.plan import Plan
+    from pyaccount.plan.reduction import Reduction
 
 NOISE_CONVENTION = (
     "σ is the standard deviation of the noise added to each released sum, in units of the clip norm of one record."
@@ -85,8 +88,7 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
         )
         for reduction in filled.reductions
     ]
-    # One list for the whole run, each assumption once, in the order of the phases.
-    assumptions = list(dict.fromkeys(text for reduction in filled.reductions for text in reduction.assumptions))
+    assumptions = _assumptions(document, filled.reductions)
     if numbers.guarantee.kind == "verified":
         assumptions.append(RELEASE)
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
@@ -152,6 +154,19 @@ def _claim(document: Document) -> tuple[float, float] | None:
     """The (ε, δ) that a document claims, unless one of them is its blank."""
     epsilon, delta = document.privacy.epsilon, document.privacy.delta
     return None if epsilon == "solve" or delta == "solve" else (epsilon, delta)
+
+
+def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[str]:
+    """One list for the whole run, each assumption once; what not all phases assume begins with the names of those that do."""
+    names = {body.path: body.name or path_text(body.path) for body in document.bodies}
+    holders: dict[str, list[str]] = {}
+    for reduction in reductions:
+        for text in reduction.assumptions:
+            named = holders.setdefault(text, [])
+            if names[reduction.path] not in named:
+                named.append(names[reduction.path])
+    every = len(set(names.values()))
+    return [text if len(named) == every else f"{', '.join(named)}: {text}" for text, named in holders.items()]
 
 
 def _phase(document: Document, body: Body) -> Phase:

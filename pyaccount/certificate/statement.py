@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 NEIGHBOURS = {
     "add-remove": "adding or removing {group}",
     "zero-out": "replacing the contribution of {group} by zero",
-    "replace-one": "replacing {group} by arbitrary others",
+    "replace-one": "replacing {group} by {others}",
 }
 
 
@@ -38,7 +38,8 @@ def statement(  # noqa: PLR0913 - what a certificate states
     the sentence can be derived again from a certificate: its words are part of the certificate format, and stay.
     """
     group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
-    neighbours = NEIGHBOURS[privacy.adjacency].format(group=group)
+    others = "an arbitrary other one" if privacy.group_size == 1 else "arbitrary others"
+    neighbours = NEIGHBOURS[privacy.adjacency].format(group=group, others=others)
     proven = (
         f"({up(guarantee.epsilon)}, {up(guarantee.delta)})-differentially private with respect to {neighbours}, provided that "
         "the run satisfies the assumptions listed"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pyaccount.certificate.meaning import meaning
 from pyaccount.certificate.rounding import down, plain, up
-from pyaccount.certificate.text_evidence import evidence, items, row
+from pyaccount.certificate.text_evidence import evidence, items, number_columns, row
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
     SOLVED_DIGITS,
@@ -173,8 +173,7 @@ def _profile(data: CertificateModel) -> Table:
     table = Table(title="Privacy profile", title_justify="left", title_style="bold", box=None, padding=(0, 2))
     if data.evidence.sampling is not None:
         return _sampled_profile(data, table)
-    for heading in ("ε", "δ at most", "δ at least", "remove: δ at most", "add: δ at most"):
-        table.add_column(heading, justify="right")
+    number_columns(table, "ε", "δ at most", "δ at least", "remove: δ at most", "add: δ at most")
     for point, sides in _points(data):
         ends = ("none" if side is None else up(side.delta, 4) for side in sides)
         table.add_row(plain(point.epsilon), up(point.delta, 4), down(point.delta_lower, 4), *ends)
@@ -194,8 +193,7 @@ def _sampled_profile(data: CertificateModel, table: Table) -> Table:
     sampling = data.evidence.sampling
     assert sampling is not None
     table.title = f"Privacy profile: each bound with confidence 1 − {up(sampling.pointwise_failure_probability, 2)}"
-    for heading in ("ε", "δ at most", "δ at least", "estimate", "± s.e.", "remove: estimate", "add: estimate"):
-        table.add_column(heading, justify="right")
+    number_columns(table, "ε", "δ at most", "δ at least", "estimate", "± s.e.", "remove: estimate", "add: estimate")
     for point, sides in _points(data):
         beside = (None if side is None else side.delta_estimate for side in sides)
         estimates = (point.delta_estimate, point.standard_error, *beside)

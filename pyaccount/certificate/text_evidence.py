@@ -21,6 +21,12 @@ def row(table: Table, *cells: str) -> None:
     table.add_row(*(Text(cell) for cell in cells))
 
 
+def number_columns(table: Table, *headings: str) -> None:
+    """Columns of numbers: where the terminal is too narrow a number goes on in the next line, and is never cut."""
+    for heading in headings:
+        table.add_column(heading, justify="right", overflow="fold")
+
+
 def items(texts: Iterable[str]) -> list[RenderableType]:
     """A list with a bullet before each text."""
     grid = Table.grid(padding=(0, 1))
@@ -36,9 +42,9 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
     sampling = data.evidence.sampling
     if sampling is None:
         return []
-    table = Table(title="Tests", title_justify="left", title_style="bold", box=None, padding=(0, 2))
-    for heading in ("direction", "σ", "δ(ε) below", "at ε", "samples", "log capital", "of", "cap", "stretch", ""):
-        table.add_column(heading, justify="right")
+    table = Table(title="Tests", title_justify="left", title_style="bold", box=None, padding=(0, 1))
+    headings = ("direction", "σ", "δ(ε) below", "at ε", "samples", "log capital", "of", "cap", "stretch", "")
+    number_columns(table, *headings)
     for test in sampling.tests:
         # More noise, a larger ε and a larger threshold claim less: an accepted test stands for the numbers rounded up.
         row(
@@ -73,8 +79,7 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
         choice = Table(
             title="Considered, by estimates", title_justify="left", title_style="bold", box=None, padding=(0, 2)
         )
-        for heading in ("matrix", "bands", "σ", "prefix-sum MSE"):
-            choice.add_column(heading, justify="right")
+        number_columns(choice, "matrix", "bands", "σ", "prefix-sum MSE")
         for one in data.evidence.considered:
             estimates = (f"{one.noise_multiplier_estimate:.5g}", f"{one.prefix_sum_mse_estimate:.6g}")
             row(choice, one.matrix, str(one.bands), *estimates)
@@ -94,8 +99,7 @@ def evidence(data: CertificateModel) -> list[RenderableType]:
     )
     table.add_column("source")
     labels = list(dict.fromkeys(line.direction for line in found.error_budget))
-    for label in labels:
-        table.add_column(label, justify="right")
+    number_columns(table, *labels)
     for source in dict.fromkeys(line.source for line in found.error_budget):
         lines = {line.direction: line.contribution for line in found.error_budget if line.source == source}
         row(table, source, *(up(lines[label], 2) if label in lines else "none" for label in labels))

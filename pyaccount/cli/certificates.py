@@ -38,8 +38,21 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 
     if output is not None:
         check_writable("--output", Path(output))
-    endings = {".md": "markdown", ".markdown": "markdown", ".txt": "text", ".json": "json"}
-    form = form or endings.get(Path(output or "").suffix.lower(), "html")
+    endings = {
+        ".html": "html",
+        ".htm": "html",
+        ".md": "markdown",
+        ".markdown": "markdown",
+        ".txt": "text",
+        ".json": "json",
+    }
+    if form is None and output is not None:
+        form = endings.get(Path(output).suffix.lower())
+        if form is None:
+            raise click.UsageError(
+                f"--output {output}: the name must end in {', '.join(endings)}, or --format say the form"
+            )
+    form = form or "html"
     found = read(Path(certificate))
     if output is None:
         show(found, form)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyaccount.execute import Answer, Engine, Question
+from pyaccount.execute import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.solve import FINEST, Verdict, decide
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ STANDARD_ERRORS = 4.0
 #: Nor may an upper bound be a smaller share of what the new samples prove: where hardly any sample tells of δ, estimates say
 #: nothing, and bounds fall only with the number of samples, of which the certificate has a fourth.
 UNSEEN = 0.5
-#: Estimates say something where their standard errors are so small a share of them, and of every larger ε as well.
-RESOLVED = 1.0 / 3.0
-#: What the core resolves: a claim's δ is asked for inside.
-_DELTAS = (1e-280, 1.0 - 1e-9)
 
 
 def _side(path: Path) -> Side | None:
@@ -53,6 +49,9 @@ class Composed:
 
     def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
         """Whether the end of an interval holds."""
+        return self._beyond(path, stated) or self._within(path, stated)
+
+    def _within(self, path: Path, stated: float) -> tuple[bool, str]:
         leaf, tolerance = str(path[-1]), COARSEST
         if path[0] == "solved" and self.document.blank is not None:
             return self.claim(self.document.blank, stated).fails, "judged anew: whether the claim fails with it"
@@ -73,6 +72,21 @@ class Composed:
                 return False, f"could not be confirmed: recomputed {held!r}, and no finer"
             tolerance = max(FINEST, 0.1 * tolerance)
 
+    def _beyond(self, path: Path, stated: float) -> tuple[bool, str] | None:
+        """Whether an ε holds at a δ outside of what the core resolves; `None` inside.
+
+        At the nearest δ that it resolves an upper end is too small, or a lower one too large: nothing better is known than the
+        guarantee's ε, or 0.
+        """
+        delta, told = self.stated["guarantee"]["delta"], "nothing better is known at this δ"
+        if "profile" in path or not str(path[-1]).startswith("epsilon"):
+            return None
+        if path[-1] == "epsilon" and delta < RESOLVED[0]:
+            return stated >= self.stated["guarantee"]["epsilon"], told
+        if path[-1] == "epsilon_lower" and delta > RESOLVED[1]:
+            return stated == 0.0, told
+        return None
+
     def _ask(self, path: Path, tolerance: float) -> Answer:
         guarantee = self.stated["guarantee"]
         epsilon, delta = None, None
@@ -84,7 +98,7 @@ class Composed:
         elif str(path[-1]).startswith("delta"):
             epsilon = guarantee["epsilon"]
         else:
-            delta = min(max(guarantee["delta"], _DELTAS[0]), _DELTAS[1])
+            delta = min(max(guarantee["delta"], RESOLVED[0]), RESOLVED[1])
         question = Question(epsilon, delta, tolerance)
         if question not in self._known:
             self._known[question] = self.engine.ask(self.bounds, question)
@@ -135,20 +149,11 @@ class Sampled:
             return stated <= most, f"{told}, and at least {found.lower:.6g}"
         if leaf == "delta":
             seen = max(above + STANDARD_ERRORS * error, UNSEEN * found.upper)
-            least = min(seen, found.upper, self._resolved(epsilon, side))
+            least = min(seen, found.upper)
             return stated >= least, f"{told}, and at most {found.upper:.6g}"
         # An estimate of fewer samples varies more.
         spread = 2.0 * STANDARD_ERRORS * error
         return found.lower - spread <= stated <= found.upper + spread, told
-
-    def _resolved(self, epsilon: float, side: Side | None) -> float:
-        """The least that resolved estimates at no larger an ε leave for δ, which falls with ε."""
-        found = [math.inf]
-        for one in {point["epsilon"] for point in self.stated["profile"]} | {self.stated["guarantee"]["epsilon"]}:
-            if one <= epsilon:
-                below, above, error = self.again.means(one, side)
-                found.append(above + STANDARD_ERRORS * error if error <= RESOLVED * below else math.inf)
-        return min(found)
 
 
 def _told(epsilon: float, estimate: float, error: float) -> str:

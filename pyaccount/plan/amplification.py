@@ -120,6 +120,7 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
 def _once(text: str) -> str:
     """The description of a round's draw, for a single one."""
     for many, one in (
+        ("For each iteration a fresh,", "A"),
         ("For each iteration a fresh", "A"),
         ("Every batch is", "The batch is"),
         (", drawn afresh and independently for each iteration", ""),

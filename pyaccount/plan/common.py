@@ -28,12 +28,9 @@ MATRIX_NOISE = (
     "the clip norm, drawn from a generator that cannot be predicted; Z is released in no other way."
 )
 ADJACENCY = {
-    "add-remove": "Neighbouring data sets differ in up to k records added, or up to k records removed.",
-    "zero-out": (
-        "Neighbouring data sets differ in up to k records whose contributions are replaced by zero; the dataset size "
-        "is public."
-    ),
-    "replace-one": "Neighbouring data sets differ in up to k records replaced by arbitrary others.",
+    "add-remove": "Neighbouring data sets differ in {up_to} added, or {up_to} removed.",
+    "zero-out": "Neighbouring data sets differ in {up_to} whose {contributions} replaced by zero; the dataset size is public.",
+    "replace-one": "Neighbouring data sets differ in {up_to} replaced by {others}.",
 }
 USERS = {
     "add-remove": "Neighbouring data sets differ in one user, all of whose records are added, or all removed.",
@@ -77,4 +74,14 @@ def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, 
     """What every reduction here assumes of the run; with a matrix, of the body that has it."""
     noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE
     users = body is not None and body.sampler.kind == "user-b-min-sep"
-    return ((USERS if users else ADJACENCY)[privacy.adjacency], CLIPPING, noise)
+    return (USERS[privacy.adjacency] if users else neighbours(privacy), CLIPPING, noise)
+
+
+def neighbours(privacy: Privacy) -> str:
+    """Which data sets are neighbours, as an assumption; k while the group's size is the blank."""
+    if privacy.group_size == 1:
+        words = {"up_to": "one record", "contributions": "contribution is", "others": "an arbitrary other one"}
+    else:
+        size = "k" if privacy.group_size == "solve" else str(privacy.group_size)
+        words = {"up_to": f"up to {size} records", "contributions": "contributions are", "others": "arbitrary others"}
+    return ADJACENCY[privacy.adjacency].format(**words)

@@ -110,6 +110,6 @@ def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
     return (
         "Which records take part in which round is fixed beforehand, does not depend on the data, and does not change for "
         "the other records when a record is added, removed or replaced.",
-        f"No record takes part in more than {m} rounds of a run"
+        f"No record takes part in more than {m} {'round' if m == '1' else 'rounds'} of a run"
         + (f", nor twice within {apart} rounds." if apart > 1 else "."),
     )

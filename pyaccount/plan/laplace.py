@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import ADJACENCY, number, shown, whole
+from pyaccount.plan.common import neighbours, number, shown, whole
 from pyaccount.plan.deterministic import order_assumptions, participations
 from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, tight
 
@@ -43,7 +43,7 @@ def reduce(document: Document, body: Body) -> Reduction:
         rounds=m if body.count == 1 else f"{body.count} × {m}",
         tight=True,
         remark=None,
-        assumptions=(ADJACENCY[privacy.adjacency], SCALAR, NOISE, *order_assumptions(body, m)),
+        assumptions=(neighbours(privacy), SCALAR, NOISE, *order_assumptions(body, m)),
         components=1,
         bounds=bounds,
     )

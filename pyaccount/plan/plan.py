@@ -12,6 +12,7 @@ from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, 
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.strategy import strategy
+from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,15 +121,17 @@ class Plan:
     def question(self) -> str:
         """What will be computed, for people."""
         blank, privacy = self.document.blank, self.document.privacy
+        epsilon, delta = ("solve" if value == "solve" else plain(value) for value in (privacy.epsilon, privacy.delta))
+        target = f"({epsilon}, {delta})"
         if blank is None:
-            return f"does ({privacy.epsilon:g}, {privacy.delta:g})-DP hold?"
+            return f"does {target}-DP hold?"
         name = blank[-1]
         if name == "epsilon":
-            return f"the smallest ε at δ = {privacy.delta:g}"
+            return f"the smallest ε at δ = {delta}"
         if name == "delta":
-            return f"the smallest δ at ε = {privacy.epsilon:g}"
+            return f"the smallest δ at ε = {epsilon}"
         extreme = "smallest" if name == "multiplier" else "largest"
-        return f"the {extreme} {path_text(blank)} with ({privacy.epsilon:g}, {privacy.delta:g})-DP"
+        return f"the {extreme} {path_text(blank)} with {target}-DP"
 
     def bounds(self) -> DirectedBounds:
         """The rounds to compose; the document's blank must be filled or be ε or δ."""
@@ -186,7 +189,9 @@ class Plan:
                 f"80 %: {_duration(easy * cost / 2e9)} to {_duration(hard * cost / 2e9)} on two cores"
             )
         lines.append(
-            "samples drawn where losses are large, with bounded weights, take fewer: --estimate asks the pilot how many"
+            "with truncated batches nothing bounds the weights of other samples than plain ones"
+            if any(truncation(body) is not None for body in self.document.bodies)
+            else "samples drawn where losses are large, with bounded weights, take fewer: --estimate asks the pilot how many"
         )
         return lines
 
