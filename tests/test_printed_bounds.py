@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from functools import cache
 from itertools import pairwise
@@ -11,14 +12,19 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from gate_tools import golden
 from oracle import gaussian_delta, gaussian_epsilon
+from rich.console import Console
 from test_extreme_claims import one_step
 from test_report import certificate, text_of
 from test_solve import document
 
 import pyaccount
+from pyaccount.certificate.comparison import print_comparison
+from pyaccount.certificate.model import CertificateModel
 from pyaccount.certificate.report import page_of
 from pyaccount.certificate.report.page import Facts, Number, Table
+from pyaccount.certificate.text import print_certificate
 from pyaccount.gate.consistency import flaws
 
 ROOT = Path(__file__).parents[1]
@@ -274,3 +280,50 @@ def test_the_probability_of_truncation_is_told_rounded_up(limit: int) -> None:
     divergence = share * mp.log(share / rate) + (1 - share) * mp.log((1 - share) / (1 - rate))
     chernoff = mp.exp(-10_000 * divergence)
     assert chernoff <= mp.mpf(match[1]) <= chernoff * mp.mpf("1.1")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 110])
+def test_a_narrow_terminal_cuts_no_number(columns: int) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=columns)
+    for kind in ("verified", "confidence", "deterministic"):
+        print_certificate(console, pyaccount.Certificate(CertificateModel.model_validate(golden(kind))))
+    found = pyaccount.compare([document(), document(name="another one with a longer name")])
+    print_comparison(console, found)
+    assert "…" not in stream.getvalue()
+
+
+def test_from_the_guarantees_epsilon_on_the_profile_is_not_above_its_delta() -> None:
+    data = pyaccount.certify(document(accounting={"profile": [1, 2, 8, 9]})).data
+    assert data.privacy.adjacency == "add-remove"
+    for curve in (data.profile, data.directions.remove.profile, data.directions.add.profile):
+        beyond = [point for point in curve if point.epsilon >= data.guarantee.epsilon]
+        assert beyond
+        assert all(point.delta_lower <= point.delta <= data.guarantee.delta for point in beyond)
+
+
+def test_what_only_some_phases_assume_names_them() -> None:
+    raw = {
+        "pyaccount": 1,
+        "name": "two",
+        "privacy": {"adjacency": "zero-out", "group_size": 3, "epsilon": "solve", "delta": 1e-5},
+        "phases": [
+            {
+                "name": "training",
+                "training": {"sampling_probability": 0.01, "iterations": 10},
+                "sampler": {"kind": "poisson"},
+                "noise": {"multiplier": 2.0},
+            },
+            {
+                "name": "release",
+                "training": {"iterations": 1},
+                "sampler": {"kind": "none"},
+                "noise": {"multiplier": 9.0},
+            },
+        ],
+    }
+    assumptions = pyaccount.certify(raw).data.assumptions
+    assert any(text.startswith("training: Every record enters every batch independently") for text in assumptions)
+    assert any(text.startswith("release: No record takes part in more than 1 round of a run.") for text in assumptions)
+    (neighbours,) = (text for text in assumptions if "Neighbouring" in text)
+    assert neighbours.startswith("Neighbouring data sets differ in up to 3 records whose contributions are")

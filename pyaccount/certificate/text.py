@@ -67,8 +67,8 @@ def _numbers(data: CertificateModel) -> Table:
     guarantee = data.guarantee
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
-    table.add_column()
-    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    table.add_column(style="dim", overflow="fold")
     epsilon, delta = guarantee.epsilon, guarantee.delta
     # A lower end at one ε or δ is one at every smaller: each is said at its own coordinate, rounded down as it is.
     row(table, "ε", f"at most {up(epsilon)}", f"at least {down(guarantee.epsilon_lower)}, at δ = {down(delta)}")
