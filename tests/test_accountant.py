@@ -297,6 +297,43 @@ def test_the_arguments_are_read_when_they_are_given(ledger: Accountant) -> None:
     assert [p["sampler"]["kind"] for p in ledger.document()["phases"]] == ["fixed-size", "with-replacement"]
 
 
+class Printed:
+    """A number of another library, that prints fewer digits than it has."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def tolist(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"tensor({self.value:.4f})"
+
+
+@pytest.mark.parametrize("number", [np.array, np.ma.array, np.float32, Printed])
+def test_rates_that_print_alike_are_not_the_same(ledger: Accountant, number: Any) -> None:
+    with np.printoptions(precision=4, suppress=True):
+        for rate in (6e-5, 1.4e-4, 1.4e-4):
+            ledger.step(10, noise_multiplier=0.8, sampling_probability=number(rate))
+    told = [(p["training"]["sampling_probability"], p["training"]["iterations"]) for p in ledger.document()["phases"]]
+    exact = np.float32 if number is np.float32 else float
+    assert told == [(float(exact(6e-5)), 10), (float(exact(1.4e-4)), 20)]
+
+
+def test_what_is_no_plain_data_is_read_each_time(ledger: Accountant) -> None:
+    class Chain(tuple[str, ...]):
+        """Reads as nothing a document knows, and prints as a number that was read."""
+
+        def __repr__(self) -> str:
+            return "0.8"
+
+    ledger.step(noise_multiplier=0.8)
+    for wrong in (np.longdouble(0.8), Chain(), object()):
+        with pytest.raises(DocumentError):
+            ledger.step(noise_multiplier=wrong)
+    assert ledger.steps == 1
+
+
 def test_words_that_are_no_arguments(ledger: Accountant) -> None:
     with pytest.raises(TypeError, match="sample_rate"):
         ledger.step(noise_multiplier=1, sample_rate=0.1)
