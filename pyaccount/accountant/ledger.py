@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,6 +145,20 @@ def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
         if {**read, "training": {**read["training"], "iterations": rounds.bodies[0].training.iterations}} != phase:
             raise StateError(f"{source}: document.phases[{index}]: this is not how a ledger writes its rounds")
     return Ledger(head, tuple(copy.deepcopy(phases)))
+
+
+def extends(later: Sequence[Mapping[str, Any]], earlier: Sequence[object]) -> bool:
+    """Whether a ledger with the phases `later` has every round of one with the phases `earlier`, in the same order."""
+    if not earlier:
+        return True
+    *before, last = earlier
+    if len(later) < len(earlier) or list(later[: len(before)]) != before:
+        return False
+    phase = later[len(before)]
+    match last:
+        case {"training": {"iterations": int(rounds)}} if rounds <= phase["training"]["iterations"]:
+            return last == {**phase, "training": {**phase["training"], "iterations": rounds}}
+    return False
 
 
 def _said(arguments: Mapping[str, Any]) -> str | None:

@@ -49,11 +49,15 @@ _ROUNDING = 1e-15
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A run whose noise is known. `length` is how many rounds it has; `sampled` whether certifying draws samples."""
+    """A run whose noise is known. `length` is how many rounds it has; `sampled` whether certifying draws samples.
+
+    `fingerprints` are those of its matrices from files, in order: a file's name does not say which matrix is in it.
+    """
 
     document: Document
     length: int
     sampled: bool
+    fingerprints: tuple[str, ...] = ()
 
     def covers(self, steps: int) -> int:
         """The length of the shortest prefix that has a document and contains the first `steps` rounds."""
@@ -66,7 +70,11 @@ class Planned:
         return done
 
     def mapping(self, steps: int) -> dict[str, Any]:
-        """The document of the first `covers(steps)` rounds, ε blank. Takes 1 ≤ steps ≤ length."""
+        """The document of the first `covers(steps)` rounds, ε blank. Takes 1 ≤ steps ≤ length.
+
+        Raises `DocumentError` if a file holds another matrix than it did when the run was planned.
+        """
+        self._unchanged()
         covered = self.covers(steps)
         mapping = copy.deepcopy(self.document.to_mapping())
         mapping["privacy"]["epsilon"] = "solve"
@@ -93,6 +101,19 @@ class Planned:
         """`mapping(steps)`, read; files are looked for where those of the planned document are."""
         return document_of(self.mapping(steps), self.document.file)
 
+    def _unchanged(self) -> None:
+        """Raise `DocumentError` if a file holds another matrix by now."""
+        dense = [body for body in self.document.bodies if isinstance(body.matrix, Dense)]
+        found = zip(dense, self.fingerprints, fingerprints_of(self.document), strict=True)
+        message = "the file holds another matrix than when the run was planned: what was released had the noise of that one"
+        problems = [
+            self.document.problem("matrix-file", body.at("matrix", "file"), message, allowed=f"entries of sha256 {then}")
+            for body, then, now in found
+            if then != now
+        ]
+        if problems:
+            raise DocumentError(problems)
+
 
 def planned(document: Document) -> Planned:
     """The plan of a document whose only blank is ε, if any. Raises `DocumentError` for others, and for what has no bound."""
@@ -109,7 +130,13 @@ def planned(document: Document) -> Planned:
         # A test on samples that is repeated with other seeds until it passes proves nothing: one document, one seed.
         document = document.with_value(("accounting",), _seeded(document, int(document.sha256[:16], 16)))
     length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
-    return Planned(document, length, plan.sampled)
+    return Planned(document, length, plan.sampled, fingerprints_of(document))
+
+
+def fingerprints_of(document: Document) -> tuple[str, ...]:
+    """The hashes of the entries of each matrix from a file, in order. Raises `DocumentError` for files that hold none."""
+    bodies = [body for body in document.bodies if isinstance(body.matrix, Dense)]
+    return tuple(strategy(document, body).fingerprint or "" for body in bodies)
 
 
 def document_of_certificate(certificate: Certificate) -> Document:
@@ -125,9 +152,12 @@ def document_of_certificate(certificate: Certificate) -> Document:
         document = document.with_value(document.blank, certificate.delta)
     if document.blank == ("privacy", "epsilon"):
         document = document.with_value(document.blank, certificate.epsilon)
-    sampling = certificate.data.evidence.sampling
-    if sampling is not None and document.accounting.seed is None:
-        document = document.with_value(("accounting",), _seeded(document, sampling.seed))
+    for body, phase in zip(document.bodies, certificate.data.phases, strict=True):
+        if isinstance(body.matrix, Dense) and strategy(document, body).fingerprint != phase.matrix.sha256:
+            raise CertificateError(
+                f"no accountant can be made of this certificate: the file {body.matrix.file} holds another matrix than the "
+                f"certified one, whose entries have the sha256 {phase.matrix.sha256}"
+            )
     return document
 
 
