@@ -409,14 +409,48 @@ def test_a_sampled_certificate_is_its_own_test(counted: list[Any]) -> None:
     plan = Accountant.from_certificate(certificate)
     assert not plan.would_exceed(12)
     assert counted == []
-    # Without a seed in the document, the recorded one goes on; ε from samples is no test of a claim, so the claim is tested.
-    found = pyaccount.certify({**SAMPLED, "privacy": {**SAMPLED["privacy"], "epsilon": "solve"}})
+    # The document's seed is the user's, for the claim that the document makes.
+    assert Accountant({**SAMPLED, "accounting": {"seed": 5}}).would_exceed(12) is False
+    assert [document.accounting.seed for document in counted] == [5]
+
+
+@pytest.mark.parametrize("accounting", [{}, {"seed": 5}])
+def test_samples_that_found_an_epsilon_do_not_test_it(accounting: dict[str, Any], counted: list[Any]) -> None:
+    blank = {**SAMPLED, "privacy": {**SAMPLED["privacy"], "epsilon": "solve"}, "accounting": {"profile": [], **accounting}}
+    found = pyaccount.certify(blank)
     assert found.data.guarantee.kind == "confidence"
+    assert found.data.evidence.sampling is not None
     told = Accountant.from_certificate(found)
-    assert told.state_dict()["document"]["accounting"]["seed"] == found.data.evidence.sampling.seed  # type: ignore[union-attr]
     assert told.state_dict()["document"]["privacy"]["epsilon"] == found.epsilon
     told.would_exceed(12)
-    assert len(counted) == 1
+    told.would_exceed(12, epsilon=found.epsilon * 1.25)
+    told.would_exceed(12, epsilon=found.epsilon * 1.25, delta=0.06)
+    # Nor does the seed with which a plan tells what is spent.
+    told = Accountant(blank)
+    told.step(11)
+    told.would_exceed(epsilon=found.epsilon * 1.5)
+    claims = [(document.privacy.epsilon, document.privacy.delta) for document in counted]
+    assert claims == [
+        (found.epsilon, 0.05),
+        (found.epsilon * 1.25, 0.05),
+        (found.epsilon * 1.25, 0.06),
+        (found.epsilon * 1.5, 0.05),
+    ]
+    seeds = [document.accounting.seed for document in counted]
+    known = {5, found.data.evidence.sampling.seed, told.state_dict()["document"]["accounting"]["seed"]}
+    assert len(set(seeds)) == len(claims)
+    assert known.isdisjoint(seeds)
+    # Asking again in another process draws the same samples.
+    again = Accountant.from_certificate(found)
+    again.would_exceed(12, epsilon=found.epsilon * 1.25)
+    assert counted[-1].accounting.seed == seeds[1]
+
+
+def test_the_seed_that_solved_for_the_noise_does_not_test_it() -> None:
+    solved = pyaccount.certify({**SAMPLED, "noise": {"multiplier": "solve"}, "accounting": {"profile": [], "seed": 5}})
+    document = Accountant.from_certificate(solved).state_dict()["document"]
+    assert document["noise"]["multiplier"] == solved.noise_multiplier
+    assert document["accounting"]["seed"] != 5
 
 
 def test_what_a_sampled_prefix_has_spent(counted: list[Any]) -> None:

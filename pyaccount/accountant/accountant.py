@@ -12,7 +12,7 @@ from pyaccount.accountant import state as saved
 from pyaccount.accountant.arguments import arguments_of, count_of, inside
 from pyaccount.accountant.horizon import Horizon, Horizons
 from pyaccount.accountant.ledger import Ledger, extends, head_of, reread
-from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned
+from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned, seeded
 from pyaccount.document import Document, load, sha256_of
 from pyaccount.document.ranges import DELTA, EPSILON
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
@@ -177,8 +177,9 @@ class Accountant:
         length. An open ledger is asked about rounds as `step` takes them, by default about more like the last. What is certified
         for a longer run holds for a shorter one, so most questions cost nothing; certificates are made as needed.
 
-        Where samples are drawn, one certificate of the whole planned run is made, with a seed that follows from the document, and
-        nothing else: to test one length after the other until a test passes would not be what the guarantee is about.
+        Where samples are drawn, one certificate of the whole planned run is made, and nothing else: to test one length after the
+        other until a test passes would not be what the guarantee is about, and to try one ε (or δ) after the other is as bad.
+        The seed follows from the claim, ε and δ included, unless the document states one and the claim is the document's.
         Raises `DomainError` without a budget; otherwise as `certify`.
         """
         number = count_of(steps)
@@ -330,7 +331,11 @@ class Accountant:
     def _holds(self, document: Document, target: tuple[float, float]) -> bool:
         """Whether (ε, δ) is certified for a document."""
         claim = document.with_value(("privacy", "epsilon"), target[0]).with_value(("privacy", "delta"), target[1])
-        return self._certify(_without_profile(claim)).holds
+        claim = _without_profile(claim)
+        if self._plan is not None and self._plan.sampled and target != (self._epsilon, self._delta):
+            # The samples that found an ε are no test of it, and the document's seed may have found this one.
+            claim = seeded(claim)
+        return self._certify(claim).holds
 
     def _now(self) -> Document:
         """The document of what was released."""

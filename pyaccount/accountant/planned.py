@@ -128,7 +128,7 @@ def planned(document: Document) -> Planned:
     plan = compile_document(document)
     if plan.sampled and document.accounting.seed is None:
         # A test on samples that is repeated with other seeds until it passes proves nothing: one document, one seed.
-        document = document.with_value(("accounting",), _seeded(document, int(document.sha256[:16], 16)))
+        document = seeded(document)
     length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
     return Planned(document, length, plan.sampled, fingerprints_of(document))
 
@@ -140,14 +140,19 @@ def fingerprints_of(document: Document) -> tuple[str, ...]:
 
 
 def document_of_certificate(certificate: Certificate) -> Document:
-    """The document of a certificate with every blank filled: what was certified is the claim. Raises `CertificateError`."""
+    """The document of a certificate with every blank filled: what was certified is the claim. Raises `CertificateError`.
+
+    Samples that found what fills a blank are no test of it, so that their seed does not go on: not the one recorded, and none that
+    the document states.
+    """
     from pyaccount.certificate.certificate import resolved  # noqa: PLC0415
     from pyaccount.gate.check import check  # noqa: PLC0415
 
     verdict = check([certificate], policy=None, limits={})
     if not verdict.passes:
         raise CertificateError(f"no accountant can be made of this certificate: {verdict.to_text()}")
-    document = resolved(certificate.data, load(certificate.data.document))
+    asked = load(certificate.data.document)
+    document = resolved(certificate.data, asked)
     if document.blank == ("privacy", "delta"):
         document = document.with_value(document.blank, certificate.delta)
     if document.blank == ("privacy", "epsilon"):
@@ -158,7 +163,15 @@ def document_of_certificate(certificate: Certificate) -> Document:
                 f"no accountant can be made of this certificate: the file {body.matrix.file} holds another matrix than the "
                 f"certified one, whose entries have the sha256 {phase.matrix.sha256}"
             )
-    return document
+    found = asked.blank is not None or asked.choices
+    return _unseeded(document) if found else document
+
+
+def seeded(document: Document) -> Document:
+    """The document with a seed that follows from what it says otherwise, its ε and δ included."""
+    plain = _unseeded(document)
+    section = plain.to_mapping().get("accounting", {})
+    return plain.with_value(("accounting",), section | {"seed": int(plain.sha256[:16], 16)})
 
 
 def document_of(mapping: dict[str, Any], file: str | None) -> Document:
@@ -168,10 +181,12 @@ def document_of(mapping: dict[str, Any], file: str | None) -> Document:
     return Document(root, file, problems)
 
 
-def _seeded(document: Document, seed: int) -> dict[str, Any]:
-    """The accounting section with a seed."""
+def _unseeded(document: Document) -> Document:
+    """The document without a seed."""
     section: dict[str, Any] = document.to_mapping().get("accounting", {})
-    return section | {"seed": seed}
+    if "seed" not in section:
+        return document
+    return document.with_value(("accounting",), {key: value for key, value in section.items() if key != "seed"})
 
 
 def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:
