@@ -416,7 +416,11 @@ def test_a_sampled_certificate_is_its_own_test(counted: list[Any]) -> None:
 
 @pytest.mark.parametrize("accounting", [{}, {"seed": 5}])
 def test_samples_that_found_an_epsilon_do_not_test_it(accounting: dict[str, Any], counted: list[Any]) -> None:
-    blank = {**SAMPLED, "privacy": {**SAMPLED["privacy"], "epsilon": "solve"}, "accounting": {"profile": [], **accounting}}
+    blank = {
+        **SAMPLED,
+        "privacy": {**SAMPLED["privacy"], "epsilon": "solve"},
+        "accounting": {"profile": [], **accounting},
+    }
     found = pyaccount.certify(blank)
     assert found.data.guarantee.kind == "confidence"
     assert found.data.evidence.sampling is not None

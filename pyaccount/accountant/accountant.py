@@ -103,7 +103,7 @@ class Accountant:
         """How many rounds the document and the certificate of now are about: `steps`, or more.
 
         More where the rounds so far have no document of their own (before every bin, or every random part, had its turn; a
-        matrix from a file): then a longer part of the planned run bounds them.
+        matrix from a file; more phases than a document may have): then a longer part of the planned run bounds them.
         """
         return self._steps if self._plan is None else self._plan.covers(self._steps)
 

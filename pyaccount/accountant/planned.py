@@ -6,7 +6,7 @@ the matrix is built and normalised for n rounds and then cut, never built or nor
 that says something about all n rounds (bands that are also a separation, bins, the most participations) is written out first.
 
 Not every prefix has a document. Bins, and parts drawn at random, are described from their first complete turn on, and a
-matrix from a file has the size of the whole run. Then the shortest prefix that has one stands for the shorter ones: what is
+matrix from a file has the size of the whole run; nor are there more phases than a document may have. Then the shortest prefix that has one stands for the shorter ones: what is
 released earlier is a function of what is released by then, so its guarantee bounds theirs (post-processing).
 """
 
@@ -33,18 +33,22 @@ from pyaccount.document import (
 )
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
-from pyaccount.document.ranges import NAME_LENGTH
+from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.errors import CertificateError, DocumentError
 from pyaccount.plan import compile_document
 from pyaccount.plan.common import number, whole
 from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.certificate import Certificate
     from pyaccount.document import Body
 
-#: What a few roundings of σ·‖c‖ may have added; the noise of a cut BLT is moved by this to the safe side.
+#: What a few roundings of σ·‖c‖ may have added; the noise of a cut BLT or banded inverse is moved by this to the safe side.
 _ROUNDING = 1e-15
+#: Coefficients below this part of the first shift nothing: all together they are far less than the roundings above.
+_NOTHING = 2.0**-200
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +66,14 @@ class Planned:
     def covers(self, steps: int) -> int:
         """The length of the shortest prefix that has a document and contains the first `steps` rounds."""
         done = 0
-        for body in self.document.bodies:
-            runs, rest = divmod(steps - done, whole(body.training.iterations))
+        for index, body in enumerate(self.document.bodies):
+            iterations = whole(body.training.iterations)
+            runs, rest = divmod(steps - done, iterations)
             if runs < body.count:
-                return done + runs * whole(body.training.iterations) + (_expressible(body, rest) if rest else 0)
-            done += body.count * whole(body.training.iterations)
+                # Whole runs and a part of one are two phases, for which there may be no room.
+                full = runs > 0 and index + 2 not in PHASES
+                return done + runs * iterations + (0 if not rest else iterations if full else _expressible(body, rest))
+            done += body.count * iterations
         return done
 
     def mapping(self, steps: int) -> dict[str, Any]:
@@ -105,9 +112,13 @@ class Planned:
         """Raise `DocumentError` if a file holds another matrix by now."""
         dense = [body for body in self.document.bodies if isinstance(body.matrix, Dense)]
         found = zip(dense, self.fingerprints, fingerprints_of(self.document), strict=True)
-        message = "the file holds another matrix than when the run was planned: what was released had the noise of that one"
+        message = (
+            "the file holds another matrix than when the run was planned: what was released had the noise of that one"
+        )
         problems = [
-            self.document.problem("matrix-file", body.at("matrix", "file"), message, allowed=f"entries of sha256 {then}")
+            self.document.problem(
+                "matrix-file", body.at("matrix", "file"), message, allowed=f"entries of sha256 {then}"
+            )
             for body, then, now in found
             if then != now
         ]
@@ -255,13 +266,29 @@ def _leading_block(document: Document, body: Body, noise: dict[str, Any], rounds
         if listed is None:
             assert body.matrix.bands is not None
             listed = tuple(inverse_square_root(body.matrix.bands).tolist())
-        # The inverse of C/‖c‖ is ‖c‖·C⁻¹, and its first entry the inverse of that of C/‖c‖.
-        scale = 1.0 / (built.coefficients[0] * listed[0])
-        inverse = [entry * scale for entry in listed[:rounds]]
-        return {"matrix": {"kind": "banded-inverse", "inverse_coefficients": inverse, "normalize": False}}
+        # As with a BLT: the coefficients stay exactly what they are, and the noise takes what normalising did.
+        inverse = list(listed[:rounds])
+        matrix = {"kind": "banded-inverse", "inverse_coefficients": inverse, "normalize": False}
+        norm = _largest_ratio(built.coefficients[:rounds], inverse)
+        sigma = number(body.noise.multiplier)
+        return {"matrix": matrix, "noise": {**noise, "multiplier": sigma if norm == 1.0 else _scaled(sigma, norm)}}
     if built.coefficients == (1.0,):
         return {}
     return {"matrix": {"kind": "toeplitz", "coefficients": list(built.coefficients[:rounds]), "normalize": False}}
+
+
+def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float:
+    """The largest ratio of a coefficient of the whole run to the one that this inverse gives.
+
+    With noise divided by it, no entry of C/σ of the prefix is below the whole run's, however either was rounded.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from pyaccount.strategies import banded_inverse  # noqa: PLC0415
+
+    run, cut = np.asarray(coefficients), banded_inverse(inverse, len(coefficients))
+    counted = run > run[0] * _NOTHING
+    return float((run[counted] / cut[counted]).max())
 
 
 def _scaled(sigma: float, first: float) -> float:
