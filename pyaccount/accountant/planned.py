@@ -6,8 +6,9 @@ the matrix is built and normalised for n rounds and then cut, never built or nor
 that says something about all n rounds (bands that are also a separation, bins, the most participations) is written out first.
 
 Not every prefix has a document. Bins, and parts drawn at random, are described from their first complete turn on, and a
-matrix from a file has the size of the whole run; nor are there more phases than a document may have. Then the shortest prefix that has one stands for the shorter ones: what is
-released earlier is a function of what is released by then, so its guarantee bounds theirs (post-processing).
+matrix from a file has the size of the whole run; and a document has only so many phases. Then the shortest prefix that has one
+stands for the shorter ones: what is released earlier is a function of what is released by then, so its guarantee bounds theirs
+(post-processing).
 """
 
 from __future__ import annotations
@@ -153,8 +154,8 @@ def fingerprints_of(document: Document) -> tuple[str, ...]:
 def document_of_certificate(certificate: Certificate) -> Document:
     """The document of a certificate with every blank filled: what was certified is the claim. Raises `CertificateError`.
 
-    Samples that found what fills a blank are no test of it, so that their seed does not go on: not the one recorded, and none that
-    the document states.
+    Samples that found what fills a blank are no test of it, so that their seed does not go on: neither the one recorded nor
+    one that the document states.
     """
     from pyaccount.certificate.certificate import resolved  # noqa: PLC0415
     from pyaccount.gate.check import check  # noqa: PLC0415
