@@ -297,6 +297,43 @@ def test_the_arguments_are_read_when_they_are_given(ledger: Accountant) -> None:
     assert [p["sampler"]["kind"] for p in ledger.document()["phases"]] == ["fixed-size", "with-replacement"]
 
 
+class Printed:
+    """A number of another library, that prints fewer digits than it has."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def tolist(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"tensor({self.value:.4f})"
+
+
+@pytest.mark.parametrize("number", [np.array, np.ma.array, np.float32, Printed])
+def test_rates_that_print_alike_are_not_the_same(ledger: Accountant, number: Any) -> None:
+    with np.printoptions(precision=4, suppress=True):
+        for rate in (6e-5, 1.4e-4, 1.4e-4):
+            ledger.step(10, noise_multiplier=0.8, sampling_probability=number(rate))
+    told = [(p["training"]["sampling_probability"], p["training"]["iterations"]) for p in ledger.document()["phases"]]
+    exact = np.float32 if number is np.float32 else float
+    assert told == [(float(exact(6e-5)), 10), (float(exact(1.4e-4)), 20)]
+
+
+def test_what_is_no_plain_data_is_read_each_time(ledger: Accountant) -> None:
+    class Chain(tuple[str, ...]):
+        """Reads as nothing a document knows, and prints as a number that was read."""
+
+        def __repr__(self) -> str:
+            return "0.8"
+
+    ledger.step(noise_multiplier=0.8)
+    for wrong in (np.longdouble(0.8), Chain(), object()):
+        with pytest.raises(DocumentError):
+            ledger.step(noise_multiplier=wrong)
+    assert ledger.steps == 1
+
+
 def test_words_that_are_no_arguments(ledger: Accountant) -> None:
     with pytest.raises(TypeError, match="sample_rate"):
         ledger.step(noise_multiplier=1, sample_rate=0.1)
@@ -372,14 +409,52 @@ def test_a_sampled_certificate_is_its_own_test(counted: list[Any]) -> None:
     plan = Accountant.from_certificate(certificate)
     assert not plan.would_exceed(12)
     assert counted == []
-    # Without a seed in the document, the recorded one goes on; ε from samples is no test of a claim, so the claim is tested.
-    found = pyaccount.certify({**SAMPLED, "privacy": {**SAMPLED["privacy"], "epsilon": "solve"}})
+    # The document's seed is the user's, for the claim that the document makes.
+    assert Accountant({**SAMPLED, "accounting": {"seed": 5}}).would_exceed(12) is False
+    assert [document.accounting.seed for document in counted] == [5]
+
+
+@pytest.mark.parametrize("accounting", [{}, {"seed": 5}])
+def test_samples_that_found_an_epsilon_do_not_test_it(accounting: dict[str, Any], counted: list[Any]) -> None:
+    blank = {
+        **SAMPLED,
+        "privacy": {**SAMPLED["privacy"], "epsilon": "solve"},
+        "accounting": {"profile": [], **accounting},
+    }
+    found = pyaccount.certify(blank)
     assert found.data.guarantee.kind == "confidence"
+    assert found.data.evidence.sampling is not None
     told = Accountant.from_certificate(found)
-    assert told.state_dict()["document"]["accounting"]["seed"] == found.data.evidence.sampling.seed  # type: ignore[union-attr]
     assert told.state_dict()["document"]["privacy"]["epsilon"] == found.epsilon
     told.would_exceed(12)
-    assert len(counted) == 1
+    told.would_exceed(12, epsilon=found.epsilon * 1.25)
+    told.would_exceed(12, epsilon=found.epsilon * 1.25, delta=0.06)
+    # Nor does the seed with which a plan tells what is spent.
+    told = Accountant(blank)
+    told.step(11)
+    told.would_exceed(epsilon=found.epsilon * 1.5)
+    claims = [(document.privacy.epsilon, document.privacy.delta) for document in counted]
+    assert claims == [
+        (found.epsilon, 0.05),
+        (found.epsilon * 1.25, 0.05),
+        (found.epsilon * 1.25, 0.06),
+        (found.epsilon * 1.5, 0.05),
+    ]
+    seeds = [document.accounting.seed for document in counted]
+    known = {5, found.data.evidence.sampling.seed, told.state_dict()["document"]["accounting"]["seed"]}
+    assert len(set(seeds)) == len(claims)
+    assert known.isdisjoint(seeds)
+    # Asking again in another process draws the same samples.
+    again = Accountant.from_certificate(found)
+    again.would_exceed(12, epsilon=found.epsilon * 1.25)
+    assert counted[-1].accounting.seed == seeds[1]
+
+
+def test_the_seed_that_solved_for_the_noise_does_not_test_it() -> None:
+    solved = pyaccount.certify({**SAMPLED, "noise": {"multiplier": "solve"}, "accounting": {"profile": [], "seed": 5}})
+    document = Accountant.from_certificate(solved).state_dict()["document"]
+    assert document["noise"]["multiplier"] == solved.noise_multiplier
+    assert document["accounting"]["seed"] != 5
 
 
 def test_what_a_sampled_prefix_has_spent(counted: list[Any]) -> None:

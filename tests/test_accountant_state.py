@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import math
 import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from test_accountant import POISSON, ROUND, changed
 
 import pyaccount
 from pyaccount import Accountant, schemas
-from pyaccount.errors import StateError
+from pyaccount.errors import CertificateError, DocumentError, StateError
 
 
 @pytest.fixture
@@ -72,6 +74,13 @@ def test_a_failed_write_leaves_the_last_state(tmp_path: Path, monkeypatch: pytes
     assert Accountant.load(path).steps == 5
 
 
+def resealed(state: dict[str, Any]) -> dict[str, Any]:
+    """A state that was edited, and its hash made to fit."""
+    content = {key: value for key, value in state.items() if key != "sha256"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return content | {"sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
 def plan_state(**changes: Any) -> dict[str, Any]:
     plan = Accountant(POISSON)
     plan.step(5)
@@ -91,12 +100,16 @@ def plan_state(**changes: Any) -> dict[str, Any]:
         (plan_state(steps=-1), "steps"),
         (plan_state(steps=1.0), "steps"),
         (plan_state(steps="5"), "steps"),
-        (plan_state(steps=1001), "more than the 1000 planned"),
+        (plan_state(steps=4), "sha256: the state has the hash"),
+        (plan_state(matrix_sha256=["0" * 64]), "sha256: the state has the hash"),
+        (resealed(plan_state(matrix_sha256=["0" * 64])), "matrix_sha256: the rounds done"),
+        (resealed(plan_state(steps=1001)), "more than the 1000 planned"),
         (plan_state(more=1), "more"),
-        (plan_state(mode="ledger"), "mode"),
-        (plan_state(document={}), "document_sha256"),
+        (resealed(plan_state(mode="ledger")), "mode"),
+        (plan_state(mode="ledger"), "sha256: the state has the hash"),
+        (plan_state(document={}), "sha256: the state has the hash"),
         (plan_state(document={"x": math.nan}), "not plain JSON"),
-        (plan_state(document_sha256="0" * 64), "changed after it was saved"),
+        (plan_state(sha256="0" * 64), "changed after it was saved"),
         (Accountant(changed(name="other")).state_dict(), "another run"),
         (Accountant(adjacency="add-remove", delta=1e-5).state_dict(), "mode"),
     ],
@@ -116,7 +129,7 @@ def ledger_state(edit: Any) -> dict[str, Any]:
     one.step(5, **ROUND)
     state = copy.deepcopy(one.state_dict())
     edit(state["document"])
-    return {**state, "document_sha256": pyaccount.document.sha256_of(state["document"])}  # type: ignore[attr-defined]
+    return resealed(state)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +155,104 @@ def test_wrong_ledgers_are_refused_and_change_nothing(ledger: Accountant, edit: 
     with pytest.raises(StateError, match=match):
         ledger.load_state_dict(state)
     assert ledger.steps == 2
+
+
+def test_what_was_released_stays_released(ledger: Accountant) -> None:
+    plan = Accountant(POISSON)
+    plan.step(250)
+    early = plan.state_dict()
+    plan.step(600)
+    with pytest.raises(StateError, match="steps: 250 rounds, without all of the 850"):
+        plan.load_state_dict(early)
+    assert plan.steps == 850
+    # A later state of the same run is taken up, and the same one too.
+    later = Accountant(POISSON)
+    for state in (early, early, plan.state_dict()):
+        later.load_state_dict(state)
+    assert later.steps == 850
+    ledger.step(5, **ROUND)
+    early = ledger.state_dict()
+    other = Accountant(adjacency="add-remove", delta=1e-5, epsilon=3)
+    other.load_state_dict(early)
+    ledger.step(2, noise_multiplier=4)
+    # As many rounds, but others; then more, but not the ones counted here.
+    for more in (2, 5):
+        other.step(more, **ROUND)
+        with pytest.raises(StateError, match="stays released"):
+            ledger.load_state_dict(other.state_dict())
+    with pytest.raises(StateError, match="5 rounds, without all of the 7"):
+        ledger.load_state_dict(early)
+    assert ledger.steps == 7
+    same = Accountant(adjacency="add-remove", delta=1e-5, epsilon=3)
+    same.step(4, **ROUND)
+    same.load_state_dict(ledger.state_dict())
+    assert same.document() == ledger.document()
+
+
+def test_a_file_with_more_rounds_of_the_run_is_not_replaced(ledger: Accountant, tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    plan, late = Accountant(POISSON), Accountant(POISSON)
+    late.step(9)
+    late.save(path)
+    plan.step(8)
+    with pytest.raises(StateError, match=r"state\.json: steps: 9 rounds of this run were saved there"):
+        plan.save(path)
+    assert Accountant.load(path).steps == 9
+    plan.step(2)
+    plan.save(path)
+    assert Accountant.load(path).steps == 10
+    # The state of another run, and what is no state, is replaced as ever.
+    ledger.step(2, **ROUND)
+    ledger.save(path)
+    other = Accountant(adjacency="add-remove", delta=1e-5, epsilon=3)
+    other.step(3, noise_multiplier=9)
+    with pytest.raises(StateError, match="2 rounds of this run"):
+        other.save(path)
+    assert Accountant.load(path).document() == ledger.document()
+    path.write_text("{}", encoding="utf-8")
+    other.save(path)
+    assert Accountant.load(path).document() == other.document()
+
+
+def in_folder(folder: Path, matrix: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The document of a run with a matrix, whose file is written to the folder that is gone to."""
+    folder.mkdir(exist_ok=True)
+    np.save(folder / "s.npy", matrix)
+    monkeypatch.chdir(folder)
+    privacy = {"adjacency": "zero-out", "epsilon": 60, "delta": 1e-6}
+    matrix = {"kind": "dense", "file": "s.npy"}
+    return changed(privacy=privacy, training={"iterations": 8}, sampler={"kind": "none"}, matrix=matrix)
+
+
+def test_a_certificate_is_about_the_matrix_and_not_its_file_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = pyaccount.certify(in_folder(tmp_path / "one", np.tril(np.ones((8, 8))), monkeypatch))
+    assert Accountant.from_certificate(certificate).planned_steps == 8
+    in_folder(tmp_path / "two", np.eye(8), monkeypatch)
+    with pytest.raises(CertificateError, match=r"the file s\.npy holds another matrix than the certified one"):
+        Accountant.from_certificate(certificate)
+
+
+def test_a_state_is_about_the_matrix_and_not_its_file_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = np.tril(np.ones((8, 8)))
+    plan = Accountant(in_folder(tmp_path, full, monkeypatch))
+    plan.step(3)
+    plan.save("state.json")
+    assert Accountant.load("state.json").steps == 3
+    state = plan.state_dict()
+    assert state["matrix_sha256"] == [hashlib.sha256(full.tobytes()).hexdigest()]
+    document = in_folder(tmp_path, np.eye(8), monkeypatch)
+    with pytest.raises(StateError, match="matrix_sha256: the rounds done had the noise of another matrix"):
+        Accountant.load("state.json")
+    with pytest.raises(StateError, match="matrix_sha256"):
+        Accountant(document).load_state_dict(state)
+    # Nor does an accountant that is at work take the matrix for the one it was planned with.
+    for ask in (plan.document, plan.certificate, plan.epsilon_spent, plan.would_exceed):
+        with pytest.raises(DocumentError, match="another matrix than when the run was planned"):
+            ask()
+    in_folder(tmp_path, full, monkeypatch)
+    assert plan.document()["matrix"] == document["matrix"]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ from typing import Any
 
 import dp_accounting as dp  # type: ignore[import-untyped]
 import numpy as np
+import oracle
 import pytest
 from dp_accounting.pld import PLDAccountant  # type: ignore[import-untyped]
+from dp_accounting.rdp import RdpAccountant  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +104,46 @@ def test_an_accountant_goes_on_from_a_history() -> None:
 def test_what_is_no_history(source: Any, path: str, slug: str) -> None:
     problem = only_problem(opacus.from_history, source, delta=DELTA)
     assert (problem.path_text, problem.slug) == (path, slug)
+
+
+def test_adaptive_clipping_is_refused_by_name() -> None:
+    class AdaClipDPOptimizer:
+        noise_multiplier = 1.8
+
+    class Mine(AdaClipDPOptimizer):
+        history = ((1.8, 0.01, 5),)
+
+    for source in (AdaClipDPOptimizer(), Mine()):
+        for read in (opacus.from_history, opacus.accountant):
+            problem = only_problem(read, source, delta=DELTA)
+            assert (problem.path_text, problem.slug, problem.value) == ("", "no-equivalent", type(source).__name__)
+            assert "the σ that was asked for" in problem.message
+
+
+def test_the_noise_that_adaptive_clipping_was_asked_for_covers_both_releases() -> None:
+    """Gradients with σ′ and a count with 2σ_b, each moved by at most 1 and ½: together a Gaussian with σ, in closed form."""
+    sigma, count = 1.0, 0.6
+    gradients = (sigma**-2 - (2 * count) ** -2) ** -0.5
+    together = np.sqrt(gradients**-2 + (0.5 / count) ** 2)
+    certificate = pyaccount.certify(opacus.from_history([(sigma, 1.0, 4)], delta=DELTA))
+    exact = float(oracle.gaussian_epsilon(2 * together, DELTA))
+    assert certificate.epsilon_lower <= exact * (1 + 1e-9)
+    assert exact <= certificate.epsilon * (1 + 1e-9)
+    # The history has σ′, whose ε is too small.
+    assert pyaccount.certify(opacus.from_history([(gradients, 1.0, 4)], delta=DELTA)).epsilon < exact
+
+
+def test_the_peer_for_replacement_is_the_one_with_loss_distributions() -> None:
+    """dp_accounting's RDP accountant does not double the contribution of an unsampled Gaussian event; the page says so."""
+    document = dp_accounting.from_event(Many(G(20.0), 4), adjacency="replace-one", delta=DELTA)
+    exact = float(oracle.gaussian_epsilon(2 * 2 / 20, DELTA))
+    certificate = pyaccount.certify(document)
+    assert certificate.epsilon_lower <= exact * (1 + 1e-9)
+    assert exact <= certificate.epsilon * (1 + 1e-9)
+    event = dp_accounting.to_event(document)
+    relation = RELATIONS["replace-one"]
+    assert PLDAccountant(relation).compose(event).get_epsilon(DELTA) == pytest.approx(exact, rel=1e-2)
+    assert RdpAccountant(neighboring_relation=relation).compose(event).get_epsilon(DELTA) < 0.6 * exact
 
 
 def test_opacus_itself_where_it_is_installed() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -68,10 +70,21 @@ def test_a_wrong_override_is_located(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "training.cert.json").exists()
 
 
-def test_the_loop_refuses_what_it_does_not_do(tmp_path: Path) -> None:
-    done = train(tmp_path, "mechanism.sampler.kind=fixed-size", "trainer.steps=4")
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (("mechanism.sampler.kind=fixed-size",), "it knows no fixed-size sampling"),
+        (("+mechanism.sampler.truncate_to=120",), "it knows no truncate_to of a sampler"),
+        (("mechanism=full-batch", "+mechanism.sampler.max_participations=2"), "no max_participations of a sampler"),
+        (("mechanism=full-batch", "+mechanism.noise.kind=laplace"), "it knows no laplace noise"),
+        (("+mechanism.count=2",), "it knows no count of 2 runs"),
+    ],
+)
+def test_the_loop_refuses_what_it_does_not_do(overrides: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = train(tmp_path, "trainer.steps=4", *overrides)
     assert done.returncode == 1
-    assert "it knows no fixed-size sampling" in done.stderr
+    assert message in done.stderr
+    assert not (tmp_path / "out" / "accountant.json").exists()
 
 
 def test_configurations_of_omegaconf_are_documents() -> None:
@@ -186,3 +199,21 @@ def test_a_certificate_in_mlflow(tmp_path: Path) -> None:
     assert [value for _, value in history] == sorted(value for _, value in history)
     assert "<html" in (Path(files) / "report.html").read_text(encoding="utf-8")
     assert Accountant.load(Path(files) / "accountant.json").steps == 2000
+
+
+@pytest.mark.parametrize(("rounds", "told"), [(1, [1]), (3, [1, 2, 3]), (7, [2, 4, 6, 7])])
+def test_short_runs_in_mlflow_are_counted_to_their_end(
+    rounds: int, told: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script without MLflow, whose start takes seconds: only what it is told is of interest."""
+    seen: list[tuple[str, int]] = []
+    states: list[dict[str, Any]] = []
+    client = MagicMock()
+    client.log_metric = lambda name, _, step: seen.append((name, step))
+    client.log_dict = lambda state, _: states.append(state)
+    monkeypatch.setitem(sys.modules, "mlflow", client)
+    document = pyaccount.load(DOCUMENT).with_value(("training", "iterations"), rounds).to_mapping()
+    (tmp_path / "short.json").write_text(json.dumps(document), encoding="utf-8")
+    runpy.run_path(str(FOLDER / "mlflow_log.py"))["main"](str(tmp_path / "short.json"))
+    assert seen == [("privacy.epsilon_so_far_upper", step) for step in told]
+    assert [state["steps"] for state in states] == [rounds]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import oracle
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from sampled_tools import Array, lower_toeplitz
 
 import pyaccount
 from pyaccount import Accountant
 from pyaccount.accountant.planned import planned
+from pyaccount.document.ranges import PHASES as PHASES_ALLOWED
 from pyaccount.plan.strategy import strategy
 
 N, SIGMA, DELTA = 12, 1.7, 1e-6
@@ -137,6 +142,43 @@ def test_a_prefix_has_the_leading_block_in_the_same_units(sampler: str, name: st
         assert body.noise.multiplier / block[0] <= truth[0, 0] * (1 + 1e-15)
 
 
+def exact_column(section: dict[str, Any], rounds: int) -> list[Fraction]:
+    """The coefficients that the core is given, as they are."""
+    read = pyaccount.load(document({"kind": "none"}, section, iterations=rounds))
+    coefficients = strategy(read, read.bodies[0]).coefficients
+    assert coefficients is not None
+    return [Fraction(entry) for entry in coefficients] + [Fraction(0)] * (rounds - len(coefficients))
+
+
+@given(
+    inverse=st.lists(st.floats(-0.4, -0.01), min_size=1, max_size=4),
+    positive=st.sampled_from([0.0, 0.05]),
+    first=st.floats(0.5, 2),
+    steps=st.integers(1, N - 1),
+    normalize=st.booleans(),
+)
+@settings(max_examples=100)
+def test_no_rounding_lowers_a_coefficient_of_a_banded_inverse(
+    inverse: list[float], positive: float, first: float, steps: int, normalize: bool
+) -> None:
+    """c_k/σ of the prefix against that of the whole run, both as they are analysed, in exact fractions."""
+    listed = [first, *inverse, *([positive] if positive else [])]
+    section = {"kind": "banded-inverse", "inverse_coefficients": listed, "normalize": normalize}
+    try:
+        plan = planned(pyaccount.load(document({"kind": "none"}, section)))
+    except pyaccount.DocumentError:
+        assume(False)  # an entry of C is negative
+    prefix = plan.mapping(steps)
+    sigma = Fraction(prefix["noise"]["multiplier"])
+    run, cut = exact_column(section, N), exact_column(prefix["matrix"], steps)
+    for whole_run, leading in zip(run, cut, strict=False):
+        assert leading / sigma >= whole_run / Fraction(SIGMA)
+        assert leading / sigma <= whole_run / Fraction(SIGMA) * (1 + Fraction(1, 10**14))
+    # Where terms cancel, and not yet in the prefix, the two are computed in different ways.
+    if not normalize and not positive:
+        assert cut == run[:steps]
+
+
 def test_a_separation_that_follows_from_the_bands_stays_that_of_the_whole_run() -> None:
     plan = planned(
         pyaccount.load(
@@ -204,6 +246,24 @@ def test_phases_and_runs_come_one_after_the_other(steps: int) -> None:
     assert exact <= accountant.epsilon_spent() <= exact * (1 + 3e-4)
     released = pyaccount.load(accountant.document())
     assert sum(body.count * int(body.training.iterations) for body in released.bodies) == steps
+
+
+@pytest.mark.parametrize(("last", "steps", "covered"), [(3, 1, 1), (3, 3, 4), (3, 4, 4), (3, 5, 6), (1, 1, 1)])
+def test_a_prefix_has_no_more_phases_than_a_document(
+    last: int, steps: int, covered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs of the last phase and a part of a third would be two phases, where there is room for one."""
+    monkeypatch.setattr("pyaccount.accountant.planned.PHASES", replace(PHASES_ALLOWED, maximum=3))
+    one = {"training": {"iterations": 2}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2}}
+    other = {**one, "noise": {"multiplier": 3}}
+    privacy = {"adjacency": "add-remove", "epsilon": 9, "delta": DELTA}
+    phases = [one, other, {**one, "count": last}]
+    accountant = Accountant({"pyaccount": 1, "name": "phases", "privacy": privacy, "phases": phases})
+    accountant.step(4 + steps)
+    assert accountant.covered_steps == 4 + covered
+    released = accountant.document()["phases"]
+    assert len(released) == 3
+    assert sum(p["training"]["iterations"] * p.get("count", 1) for p in released) == 4 + covered
 
 
 def test_participations_are_those_of_the_rounds_so_far() -> None:

@@ -51,8 +51,9 @@ def main(source: str) -> None:
         # The way there: ε of the rounds so far, were the run as long as that from the beginning.
         accountant = pyaccount.Accountant.from_certificate(certificate)
         rounds = accountant.planned_steps or 0
-        for _ in range(4):
-            accountant.step(rounds // 4)
+        # After each quarter, rounded up: a run of fewer than four rounds has fewer of them.
+        for done in sorted({-(-rounds * quarter // 4) for quarter in range(1, 5)}):
+            accountant.step(done - accountant.steps)
             mlflow.log_metric("privacy.epsilon_so_far_upper", accountant.epsilon_spent(), step=accountant.steps)
         mlflow.log_dict(accountant.state_dict(), "privacy/accountant.json")
 

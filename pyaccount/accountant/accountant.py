@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.arguments import arguments_of, count_of, inside
 from pyaccount.accountant.horizon import Horizon, Horizons
-from pyaccount.accountant.ledger import Ledger, head_of, reread
-from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned
+from pyaccount.accountant.ledger import Ledger, extends, head_of, reread
+from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned, seeded
 from pyaccount.document import Document, load, sha256_of
 from pyaccount.document.ranges import DELTA, EPSILON
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
@@ -103,7 +103,7 @@ class Accountant:
         """How many rounds the document and the certificate of now are about: `steps`, or more.
 
         More where the rounds so far have no document of their own (before every bin, or every random part, had its turn; a
-        matrix from a file): then a longer part of the planned run bounds them.
+        matrix from a file; more phases than a document may have): then a longer part of the planned run bounds them.
         """
         return self._steps if self._plan is None else self._plan.covers(self._steps)
 
@@ -177,8 +177,9 @@ class Accountant:
         length. An open ledger is asked about rounds as `step` takes them, by default about more like the last. What is certified
         for a longer run holds for a shorter one, so most questions cost nothing; certificates are made as needed.
 
-        Where samples are drawn, one certificate of the whole planned run is made, with a seed that follows from the document, and
-        nothing else: to test one length after the other until a test passes would not be what the guarantee is about.
+        Where samples are drawn, one certificate of the whole planned run is made, and nothing else: to test one length after the
+        other until a test passes would not be what the guarantee is about, and to try one ε (or δ) after the other is as bad.
+        The seed follows from the claim, ε and δ included, unless the document states one and the claim is the document's.
         Raises `DomainError` without a budget; otherwise as `certify`.
         """
         number = count_of(steps)
@@ -200,16 +201,34 @@ class Accountant:
         """The state as plain JSON data with a version: the document, its hash, and the rounds done."""
         if self._ledger is not None:
             return saved.state_of("ledger", self._ledger.record(), self._steps)
-        return saved.state_of("plan", self._planned.document.to_mapping(), self._steps)
+        plan = self._planned
+        return saved.state_of("plan", plan.document.to_mapping(), self._steps, plan.fingerprints)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state. Raises `StateError` for one that is damaged, of another version, or of another run."""
+        """Take up a saved state.
+
+        Raises `StateError` for one that is damaged, of another version, or of another run, and for one with fewer rounds than
+        are counted already: weights can be set back, but what was released stays released.
+        """
         self._take(saved.checked(state))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, which appears whole or not at all."""
+        """Write the state to a file, which appears whole or not at all.
+
+        Raises `StateError`, and writes nothing, if the file there is the state of this run with rounds that are not counted
+        here: they would be forgotten. Any other file is replaced.
+        """
         from pyaccount.files import write_atomically  # noqa: PLC0415
 
+        try:
+            there = saved.read(path)
+        except StateError:
+            there = None
+        if there is not None and self._of_this_run(there) and not self._contains(there):
+            raise StateError(
+                f"{os.fsdecode(path)}: steps: {there.steps} rounds of this run were saved there, which are not among the "
+                f"{self._steps} counted here: load that state, or save beside it"
+            )
         write_atomically(Path(path), json.dumps(self.state_dict(), indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
@@ -257,20 +276,43 @@ class Accountant:
         if found.mode != mode:
             raise StateError(f"{source}: mode: this is the state of a {found.mode}, and the accountant has a {mode}")
         if self._ledger is None:
-            if found.document_sha256 != sha256_of(self._planned.document.to_mapping()):
+            if not self._of_this_run(found):
                 raise StateError(f"{source}: document: this is the state of another run, with another document")
+            if tuple(found.matrix_sha256) != self._planned.fingerprints:
+                message = "the rounds done had the noise of another matrix than the one in the document's file now"
+                raise StateError(f"{source}: matrix_sha256: {message}")
             if found.steps > self._planned.length:
                 message = f"{found.steps} rounds are more than the {self._planned.length} planned"
                 raise StateError(f"{source}: steps: {message}")
+            ledger, lost = None, found.steps < self._steps
         else:
-            head = {key: value for key, value in found.document.items() if key != "phases"}
-            if head != self._ledger.head:
+            if not self._of_this_run(found):
                 raise StateError(f"{source}: document: this is the state of another ledger: its name or budget differs")
             ledger = reread(self._ledger.head, found.document.get("phases"), source)
             if found.steps != ledger.steps:
                 raise StateError(f"{source}: steps: {found.steps}, but the phases have {ledger.steps} rounds")
-            self._ledger = ledger
-        self._steps = found.steps
+            lost = not extends(ledger.phases, self._ledger.phases)
+        if lost:
+            raise StateError(
+                f"{source}: steps: {found.steps} rounds, without all of the {self._steps} counted already: weights can be set "
+                "back, but what was released stays released, so go on counting from here"
+            )
+        self._ledger, self._steps = ledger, found.steps
+
+    def _of_this_run(self, found: saved.AccountantState) -> bool:
+        """Whether a state has the document of this accountant: of a ledger its head, for the rest is what was released."""
+        if found.mode != ("plan" if self._ledger is None else "ledger"):
+            return False
+        if self._ledger is None:
+            return sha256_of(found.document) == sha256_of(self._planned.document.to_mapping())
+        return {key: value for key, value in found.document.items() if key != "phases"} == self._ledger.head
+
+    def _contains(self, found: saved.AccountantState) -> bool:
+        """Whether every round of a state of this run is counted here."""
+        if self._ledger is None:
+            return found.steps <= self._steps
+        phases = found.document.get("phases")
+        return isinstance(phases, list) and extends(self._ledger.phases, phases)
 
     def _ask(
         self, number: int, target: tuple[float, float], round: Mapping[str, Any], *, find: bool = False
@@ -289,7 +331,11 @@ class Accountant:
     def _holds(self, document: Document, target: tuple[float, float]) -> bool:
         """Whether (ε, δ) is certified for a document."""
         claim = document.with_value(("privacy", "epsilon"), target[0]).with_value(("privacy", "delta"), target[1])
-        return self._certify(_without_profile(claim)).holds
+        claim = _without_profile(claim)
+        if self._plan is not None and self._plan.sampled and target != (self._epsilon, self._delta):
+            # The samples that found an ε are no test of it, and the document's seed may have found this one.
+            claim = seeded(claim)
+        return self._certify(claim).holds
 
     def _now(self) -> Document:
         """The document of what was released."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyaccount.document import VERSION, Deterministic, Document, load
+from pyaccount.document.foreign import plain_value
 from pyaccount.document.ranges import ITERATIONS, NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError, Problem, StateError
 from pyaccount.plan import compile_document
@@ -67,14 +68,14 @@ class Ledger:
 
         Equal neighbours become one phase. Raises `DocumentError` for rounds that no document describes, or that have no bound.
         """
-        said = "" if arguments is None else json.dumps(arguments, default=_plain, sort_keys=True)
+        said = None if arguments is None else _said(arguments)
         if arguments is None:
             body, last = _kind_of(self.phases[-1]), self.last
         elif self.last is not None and self.last[0] == said:
             body, last = self.last[1], self.last
         else:
             body = self._body(arguments)
-            last = (said, body)
+            last = None if said is None else (said, body)
         phases = list(self.phases)
         before = 0
         if phases and _kind_of(phases[-1]) == body:
@@ -146,8 +147,39 @@ def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
     return Ledger(head, tuple(copy.deepcopy(phases)))
 
 
+def extends(later: Sequence[Mapping[str, Any]], earlier: Sequence[object]) -> bool:
+    """Whether a ledger with the phases `later` has every round of one with the phases `earlier`, in the same order."""
+    if not earlier:
+        return True
+    *before, last = earlier
+    if len(later) < len(earlier) or list(later[: len(before)]) != before:
+        return False
+    phase = later[len(before)]
+    match last:
+        case {"training": {"iterations": int(rounds)}} if rounds <= phase["training"]["iterations"]:
+            return last == {**phase, "training": {**phase["training"], "iterations": rounds}}
+    return False
+
+
+def _said(arguments: Mapping[str, Any]) -> str | None:
+    """What tells rounds apart without reading them: their arguments as a document would read them, every digit of them.
+
+    `None` where that is not plain data. Then nothing is known to be the same, and the arguments are read again.
+    """
+    try:
+        return json.dumps(arguments, default=_plain, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
 def _plain(value: object) -> object:
-    return dict(value) if isinstance(value, Mapping) else repr(value)
+    """What a document makes of a value. How it prints is no help: two numbers may print alike."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    plain = plain_value(value)
+    if type(plain) in (bool, int, float, str, list):
+        return plain
+    raise TypeError(f"no plain data: {type(value).__name__}")
 
 
 def _kind_of(phase: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ the matrix is built and normalised for n rounds and then cut, never built or nor
 that says something about all n rounds (bands that are also a separation, bins, the most participations) is written out first.
 
 Not every prefix has a document. Bins, and parts drawn at random, are described from their first complete turn on, and a
-matrix from a file has the size of the whole run. Then the shortest prefix that has one stands for the shorter ones: what is
-released earlier is a function of what is released by then, so its guarantee bounds theirs (post-processing).
+matrix from a file has the size of the whole run; and a document has only so many phases. Then the shortest prefix that has one
+stands for the shorter ones: what is released earlier is a function of what is released by then, so its guarantee bounds theirs
+(post-processing).
 """
 
 from __future__ import annotations
@@ -33,40 +34,55 @@ from pyaccount.document import (
 )
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
-from pyaccount.document.ranges import NAME_LENGTH
+from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.errors import CertificateError, DocumentError
 from pyaccount.plan import compile_document
 from pyaccount.plan.common import number, whole
 from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.certificate import Certificate
     from pyaccount.document import Body
 
-#: What a few roundings of σ·‖c‖ may have added; the noise of a cut BLT is moved by this to the safe side.
+#: What a few roundings of σ·‖c‖ may have added; the noise of a cut BLT or banded inverse is moved by this to the safe side.
 _ROUNDING = 1e-15
+#: Coefficients below this part of the first shift nothing: all together they are far less than the roundings above.
+_NOTHING = 2.0**-200
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A run whose noise is known. `length` is how many rounds it has; `sampled` whether certifying draws samples."""
+    """A run whose noise is known. `length` is how many rounds it has; `sampled` whether certifying draws samples.
+
+    `fingerprints` are those of its matrices from files, in order: a file's name does not say which matrix is in it.
+    """
 
     document: Document
     length: int
     sampled: bool
+    fingerprints: tuple[str, ...] = ()
 
     def covers(self, steps: int) -> int:
         """The length of the shortest prefix that has a document and contains the first `steps` rounds."""
         done = 0
-        for body in self.document.bodies:
-            runs, rest = divmod(steps - done, whole(body.training.iterations))
+        for index, body in enumerate(self.document.bodies):
+            iterations = whole(body.training.iterations)
+            runs, rest = divmod(steps - done, iterations)
             if runs < body.count:
-                return done + runs * whole(body.training.iterations) + (_expressible(body, rest) if rest else 0)
-            done += body.count * whole(body.training.iterations)
+                # Whole runs and a part of one are two phases, for which there may be no room.
+                full = runs > 0 and index + 2 not in PHASES
+                return done + runs * iterations + (0 if not rest else iterations if full else _expressible(body, rest))
+            done += body.count * iterations
         return done
 
     def mapping(self, steps: int) -> dict[str, Any]:
-        """The document of the first `covers(steps)` rounds, ε blank. Takes 1 ≤ steps ≤ length."""
+        """The document of the first `covers(steps)` rounds, ε blank. Takes 1 ≤ steps ≤ length.
+
+        Raises `DocumentError` if a file holds another matrix than it did when the run was planned.
+        """
+        self._unchanged()
         covered = self.covers(steps)
         mapping = copy.deepcopy(self.document.to_mapping())
         mapping["privacy"]["epsilon"] = "solve"
@@ -93,6 +109,23 @@ class Planned:
         """`mapping(steps)`, read; files are looked for where those of the planned document are."""
         return document_of(self.mapping(steps), self.document.file)
 
+    def _unchanged(self) -> None:
+        """Raise `DocumentError` if a file holds another matrix by now."""
+        dense = [body for body in self.document.bodies if isinstance(body.matrix, Dense)]
+        found = zip(dense, self.fingerprints, fingerprints_of(self.document), strict=True)
+        message = (
+            "the file holds another matrix than when the run was planned: what was released had the noise of that one"
+        )
+        problems = [
+            self.document.problem(
+                "matrix-file", body.at("matrix", "file"), message, allowed=f"entries of sha256 {then}"
+            )
+            for body, then, now in found
+            if then != now
+        ]
+        if problems:
+            raise DocumentError(problems)
+
 
 def planned(document: Document) -> Planned:
     """The plan of a document whose only blank is ε, if any. Raises `DocumentError` for others, and for what has no bound."""
@@ -107,28 +140,50 @@ def planned(document: Document) -> Planned:
     plan = compile_document(document)
     if plan.sampled and document.accounting.seed is None:
         # A test on samples that is repeated with other seeds until it passes proves nothing: one document, one seed.
-        document = document.with_value(("accounting",), _seeded(document, int(document.sha256[:16], 16)))
+        document = seeded(document)
     length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
-    return Planned(document, length, plan.sampled)
+    return Planned(document, length, plan.sampled, fingerprints_of(document))
+
+
+def fingerprints_of(document: Document) -> tuple[str, ...]:
+    """The hashes of the entries of each matrix from a file, in order. Raises `DocumentError` for files that hold none."""
+    bodies = [body for body in document.bodies if isinstance(body.matrix, Dense)]
+    return tuple(strategy(document, body).fingerprint or "" for body in bodies)
 
 
 def document_of_certificate(certificate: Certificate) -> Document:
-    """The document of a certificate with every blank filled: what was certified is the claim. Raises `CertificateError`."""
+    """The document of a certificate with every blank filled: what was certified is the claim. Raises `CertificateError`.
+
+    Samples that found what fills a blank are no test of it, so that their seed does not go on: neither the one recorded nor
+    one that the document states.
+    """
     from pyaccount.certificate.certificate import resolved  # noqa: PLC0415
     from pyaccount.gate.check import check  # noqa: PLC0415
 
     verdict = check([certificate], policy=None, limits={})
     if not verdict.passes:
         raise CertificateError(f"no accountant can be made of this certificate: {verdict.to_text()}")
-    document = resolved(certificate.data, load(certificate.data.document))
+    asked = load(certificate.data.document)
+    document = resolved(certificate.data, asked)
     if document.blank == ("privacy", "delta"):
         document = document.with_value(document.blank, certificate.delta)
     if document.blank == ("privacy", "epsilon"):
         document = document.with_value(document.blank, certificate.epsilon)
-    sampling = certificate.data.evidence.sampling
-    if sampling is not None and document.accounting.seed is None:
-        document = document.with_value(("accounting",), _seeded(document, sampling.seed))
-    return document
+    for body, phase in zip(document.bodies, certificate.data.phases, strict=True):
+        if isinstance(body.matrix, Dense) and strategy(document, body).fingerprint != phase.matrix.sha256:
+            raise CertificateError(
+                f"no accountant can be made of this certificate: the file {body.matrix.file} holds another matrix than the "
+                f"certified one, whose entries have the sha256 {phase.matrix.sha256}"
+            )
+    found = asked.blank is not None or asked.choices
+    return _unseeded(document) if found else document
+
+
+def seeded(document: Document) -> Document:
+    """The document with a seed that follows from what it says otherwise, its ε and δ included."""
+    plain = _unseeded(document)
+    section = plain.to_mapping().get("accounting", {})
+    return plain.with_value(("accounting",), section | {"seed": int(plain.sha256[:16], 16)})
 
 
 def document_of(mapping: dict[str, Any], file: str | None) -> Document:
@@ -138,10 +193,12 @@ def document_of(mapping: dict[str, Any], file: str | None) -> Document:
     return Document(root, file, problems)
 
 
-def _seeded(document: Document, seed: int) -> dict[str, Any]:
-    """The accounting section with a seed."""
+def _unseeded(document: Document) -> Document:
+    """The document without a seed."""
     section: dict[str, Any] = document.to_mapping().get("accounting", {})
-    return section | {"seed": seed}
+    if "seed" not in section:
+        return document
+    return document.with_value(("accounting",), {key: value for key, value in section.items() if key != "seed"})
 
 
 def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:
@@ -210,13 +267,29 @@ def _leading_block(document: Document, body: Body, noise: dict[str, Any], rounds
         if listed is None:
             assert body.matrix.bands is not None
             listed = tuple(inverse_square_root(body.matrix.bands).tolist())
-        # The inverse of C/‖c‖ is ‖c‖·C⁻¹, and its first entry the inverse of that of C/‖c‖.
-        scale = 1.0 / (built.coefficients[0] * listed[0])
-        inverse = [entry * scale for entry in listed[:rounds]]
-        return {"matrix": {"kind": "banded-inverse", "inverse_coefficients": inverse, "normalize": False}}
+        # As with a BLT: the coefficients stay exactly what they are, and the noise takes what normalising did.
+        inverse = list(listed[:rounds])
+        matrix = {"kind": "banded-inverse", "inverse_coefficients": inverse, "normalize": False}
+        norm = _largest_ratio(built.coefficients[:rounds], inverse)
+        sigma = number(body.noise.multiplier)
+        return {"matrix": matrix, "noise": {**noise, "multiplier": sigma if norm == 1.0 else _scaled(sigma, norm)}}
     if built.coefficients == (1.0,):
         return {}
     return {"matrix": {"kind": "toeplitz", "coefficients": list(built.coefficients[:rounds]), "normalize": False}}
+
+
+def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float:
+    """The largest ratio of a coefficient of the whole run to the one that this inverse gives.
+
+    With noise divided by it, no entry of C/σ of the prefix is below the whole run's, however either was rounded.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from pyaccount.strategies import banded_inverse  # noqa: PLC0415
+
+    run, cut = np.asarray(coefficients), banded_inverse(inverse, len(coefficients))
+    counted = run > run[0] * _NOTHING
+    return float((run[counted] / cut[counted]).max())
 
 
 def _scaled(sigma: float, first: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,23 +30,28 @@ class AccountantState(Record):
         "describes what was released, its phases in order; they may be none yet."
     )
     document: dict[str, Any] = Field(description="The mechanism document.")
-    document_sha256: str = Field(
-        description="The hash of the document's canonical JSON: sorted keys, no spaces, integral numbers as integers."
+    matrix_sha256: list[str] = Field(
+        description="Of the entries of each matrix from a file that the document names, in its order, row by row as doubles."
     )
     steps: int = Field(ge=0, description="The rounds released so far: optimizer steps, not micro-batches.")
-
-
-def state_of(mode: Literal["plan", "ledger"], document: dict[str, Any], steps: int) -> dict[str, Any]:
-    """The state as plain data."""
-    state = AccountantState(
-        kind="accountant-state",
-        version=VERSION,
-        mode=mode,
-        document=document,
-        document_sha256=sha256_of(document),
-        steps=steps,
+    sha256: str = Field(
+        description="The hash of everything else here as canonical JSON: sorted keys, no spaces, integral numbers as integers."
     )
-    return state.model_dump(mode="json")
+
+
+def state_of(
+    mode: Literal["plan", "ledger"], document: dict[str, Any], steps: int, matrices: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The state as plain data."""
+    content = {
+        "kind": "accountant-state",
+        "version": VERSION,
+        "mode": mode,
+        "document": document,
+        "matrix_sha256": list(matrices),
+        "steps": steps,
+    }
+    return AccountantState.model_validate(content | {"sha256": sha256_of(content)}).model_dump(mode="json")
 
 
 def checked(raw: object, source: str = "state") -> AccountantState:
@@ -62,7 +67,7 @@ def checked(raw: object, source: str = "state") -> AccountantState:
         )
     try:
         state = AccountantState.model_validate(dict(raw), strict=True)
-        fingerprint = sha256_of(state.document)
+        fingerprint = sha256_of(state.model_dump(exclude={"sha256"}))
     except ValidationError as error:
         found = [
             f"{path_text(one['loc'])}: {one['msg']}" for one in error.errors(include_url=False, include_input=False)
@@ -70,11 +75,8 @@ def checked(raw: object, source: str = "state") -> AccountantState:
         raise StateError("\n".join(f"{source}: {line}" for line in found[:20])) from error
     except (TypeError, ValueError, RecursionError) as error:
         raise StateError(f"{source}: document: not plain JSON data: {error}") from error
-    if fingerprint != state.document_sha256:
-        raise StateError(
-            f"{source}: document_sha256: the document has the hash {fingerprint}: it or the hash was changed after it was "
-            "saved"
-        )
+    if fingerprint != state.sha256:
+        raise StateError(f"{source}: sha256: the state has the hash {fingerprint}: it was changed after it was saved")
     return state
 
 

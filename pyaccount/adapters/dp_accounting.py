@@ -3,7 +3,9 @@
 An event says what was run, and leaves open which data sets are neighbours: an accountant of dp_accounting is told, and so
 is `from_event`. Noise multipliers mean the same in both: relative to the norm of one record's contribution, so that
 under replacement two of them differ. What an accountant of dp_accounting makes of an event is another matter: for batches of a
-fixed size its figures are not upper bounds (docs/batches.md has the reason), and the certificate's ε is larger.
+fixed size its figures are not upper bounds (docs/batches.md has the reason), and the certificate's ε is larger. And
+where a `GaussianDpEvent` is not sampled, `RdpAccountant` does not double the contribution under REPLACE_ONE: use `PLDAccountant`
+for replace-one.
 """
 
 from __future__ import annotations

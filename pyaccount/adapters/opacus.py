@@ -5,6 +5,11 @@ computed, not what was run, and is not asked. What the history means is Poisson 
 is true of a run only if `poisson_sampling` was on. A step is a step of the optimizer. Where gradients of several batches were
 accumulated for one step (other than by Opacus's `BatchMemoryManager`, which splits one batch), a record could enter a step
 several times; Opacus writes the product of rate and batches, which does not say so, and neither would the document.
+
+Not for adaptive clipping (`clipping="adaptive"`, `AdaClipDPOptimizer`): each step then also releases how many gradients were not
+clipped, and the history has a noise multiplier σ′ = (σ⁻² − (2σ_b)⁻²)^(−1/2) > σ, that of the gradients alone. Both releases
+together are one with the σ that was asked for (Andrew et al. 2021, Theorem 1): put that in by hand, as [(σ, rate, steps)]. A
+history cannot tell σ′ from σ, so only the optimizer itself is refused.
 """
 
 from __future__ import annotations
@@ -54,6 +59,13 @@ def accountant(
 
 def _history(source: object) -> list[tuple[float, float, int]]:
     """The entries of a history, checked."""
+    if any("AdaClip" in kind.__name__ for kind in type(source).__mro__):
+        no_equivalent(
+            (),
+            "under adaptive clipping each step also releases a count, and the noise multiplier σ′ of the gradients alone is too "
+            "large: give [(σ, sample rate, steps)] with the σ that was asked for",
+            value=type(source).__name__,
+        )
     if isinstance(source, Mapping):
         if "history" not in source:
             no_equivalent((), "this state has no history", value=", ".join(map(str, source)), allowed="a key history")

@@ -27,7 +27,7 @@ class _Builder:
         self.count += 1
         if self.count > MOST_NODES or len(path) > DEEPEST:
             raise DocumentError([*self.problems, too_large(path, self.place)])
-        value = _plain_value(value)
+        value = plain_value(value)
         if isinstance(value, Mapping):
             return self.table(path, value)
         if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
@@ -47,7 +47,7 @@ class _Builder:
         return Table(entries, self.place, torn)
 
 
-def _plain_value(value: object) -> object:
+def plain_value(value: object) -> object:
     """A scalar of numpy and its like, or of a subclass such as a string enumeration, as Python's own type."""
     if value is None or type(value) in (bool, int, float, str, dict, list):
         return value

@@ -175,7 +175,9 @@ def _from_file(document: Document, body: Body, matrix: Dense, n: int) -> Strateg
     folder = Path(document.file).parent if document.file is not None else Path()
     try:
         path = folder / matrix.file
-        stamp = path.stat().st_mtime_ns if path.is_file() else 0
+        # The path may be relative, and the directory another one by now.
+        found = path.stat() if path.is_file() else None
+        stamp = None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
         return _dense(path, n, matrix.normalize, stamp)
     except MatrixFileError as error:
         raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
@@ -267,7 +269,7 @@ def _toeplitz(coefficients: tuple[float, ...], iterations: int, *, normalize: bo
 
 
 @lru_cache(maxsize=4)
-def _dense(path: Path, iterations: int, normalize: bool, stamp: int) -> Strategy:
+def _dense(path: Path, iterations: int, normalize: bool, stamp: tuple[int, ...] | None) -> Strategy:
     import hashlib  # noqa: PLC0415
 
     from pyaccount.strategies import column_norms, dense_error, load_dense, normalized_columns_max  # noqa: PLC0415

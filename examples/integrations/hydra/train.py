@@ -16,6 +16,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 import pyaccount
+from pyaccount.certificate.model import Phase
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")
@@ -36,15 +37,29 @@ def main(config: DictConfig) -> None:
     )
 
 
+def only_phase(certificate: pyaccount.Certificate) -> Phase:
+    """What the loop below does, or nothing: one run of Gaussian noise on Poisson batches, or on every record."""
+    phase, *others = certificate.data.phases
+    sampler = certificate.data.document.get("sampler", {})
+    known = {
+        "other phases": not others,
+        f"{phase.sampler} sampling": phase.sampler in ("poisson", "none"),
+        f"{' or '.join(set(sampler) - {'kind'})} of a sampler": set(sampler) <= {"kind"},
+        f"{phase.matrix.kind} matrix": phase.matrix.kind == "identity",
+        f"{phase.noise} noise": phase.noise == "gaussian",
+        f"count of {phase.count} runs": phase.count == 1,
+    }
+    for what, does in known.items():
+        if not does:
+            raise SystemExit(f"this loop draws Poisson batches or takes every record, once; it knows no {what}")
+    return phase
+
+
 def train(
     config: DictConfig, certificate: pyaccount.Certificate, accountant: pyaccount.Accountant, state: Path
 ) -> np.ndarray:
     """DP-SGD on made-up records, with the sampler and the noise of the certificate."""
-    (phase,) = certificate.data.phases
-    if phase.sampler not in ("poisson", "none") or phase.matrix.kind != "identity":
-        raise SystemExit(
-            f"this loop draws Poisson batches or takes every record; it knows no {phase.sampler} sampling or matrix"
-        )
+    phase = only_phase(certificate)
     records = np.random.default_rng(config.data.seed).normal(size=(config.data.records, 5))
     labels = (records.sum(axis=1) > 0).astype(float)
     # A seed nobody knows. A run that protects people needs a generator that cannot be predicted at all.
