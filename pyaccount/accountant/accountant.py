@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from pyaccount.accountant import resuming
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.arguments import arguments_of, count_of, inside
 from pyaccount.accountant.horizon import Horizon, Horizons
-from pyaccount.accountant.ledger import Ledger, extends, head_of, reread
+from pyaccount.accountant.ledger import Ledger, head_of
 from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned, seeded
-from pyaccount.document import Document, load, sha256_of
+from pyaccount.document import Document, load
 from pyaccount.document.ranges import DELTA, EPSILON
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
 
@@ -220,15 +221,7 @@ class Accountant:
         """
         from pyaccount.files import write_atomically  # noqa: PLC0415
 
-        try:
-            there = saved.read(path)
-        except StateError:
-            there = None
-        if there is not None and self._of_this_run(there) and not self._contains(there):
-            raise StateError(
-                f"{os.fsdecode(path)}: steps: {there.steps} rounds of this run were saved there, which are not among the "
-                f"{self._steps} counted here: load that state, or save beside it"
-            )
+        resuming.check_file(path, self._steps, self._plan or self._open)
         write_atomically(Path(path), json.dumps(self.state_dict(), indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
@@ -272,47 +265,11 @@ class Accountant:
 
     def _take(self, found: saved.AccountantState, source: str = "state") -> None:
         """Take up a state whose hash was compared."""
-        mode = "plan" if self._ledger is None else "ledger"
-        if found.mode != mode:
-            raise StateError(f"{source}: mode: this is the state of a {found.mode}, and the accountant has a {mode}")
         if self._ledger is None:
-            if not self._of_this_run(found):
-                raise StateError(f"{source}: document: this is the state of another run, with another document")
-            if tuple(found.matrix_sha256) != self._planned.fingerprints:
-                message = "the rounds done had the noise of another matrix than the one in the document's file now"
-                raise StateError(f"{source}: matrix_sha256: {message}")
-            if found.steps > self._planned.length:
-                message = f"{found.steps} rounds are more than the {self._planned.length} planned"
-                raise StateError(f"{source}: steps: {message}")
-            ledger, lost = None, found.steps < self._steps
+            resuming.check_plan(found, self._planned, self._steps, source)
         else:
-            if not self._of_this_run(found):
-                raise StateError(f"{source}: document: this is the state of another ledger: its name or budget differs")
-            ledger = reread(self._ledger.head, found.document.get("phases"), source)
-            if found.steps != ledger.steps:
-                raise StateError(f"{source}: steps: {found.steps}, but the phases have {ledger.steps} rounds")
-            lost = not extends(ledger.phases, self._ledger.phases)
-        if lost:
-            raise StateError(
-                f"{source}: steps: {found.steps} rounds, without all of the {self._steps} counted already: weights can be set "
-                "back, but what was released stays released, so go on counting from here"
-            )
-        self._ledger, self._steps = ledger, found.steps
-
-    def _of_this_run(self, found: saved.AccountantState) -> bool:
-        """Whether a state has the document of this accountant: of a ledger its head, for the rest is what was released."""
-        if found.mode != ("plan" if self._ledger is None else "ledger"):
-            return False
-        if self._ledger is None:
-            return sha256_of(found.document) == sha256_of(self._planned.document.to_mapping())
-        return {key: value for key, value in found.document.items() if key != "phases"} == self._ledger.head
-
-    def _contains(self, found: saved.AccountantState) -> bool:
-        """Whether every round of a state of this run is counted here."""
-        if self._ledger is None:
-            return found.steps <= self._steps
-        phases = found.document.get("phases")
-        return isinstance(phases, list) and extends(self._ledger.phases, phases)
+            self._ledger = resuming.ledger_of(found, self._ledger, source)
+        self._steps = found.steps
 
     def _ask(
         self, number: int, target: tuple[float, float], round: Mapping[str, Any], *, find: bool = False

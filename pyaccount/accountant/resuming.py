@@ -1,0 +1,78 @@
+"""Whether a saved state may be taken up, and whether a file of one may be replaced: no round that was counted is forgotten."""
+
+from __future__ import annotations
+
+import os
+
+from pyaccount.accountant import state as saved
+from pyaccount.accountant.ledger import Ledger, extends, reread
+from pyaccount.accountant.planned import Planned
+from pyaccount.document import sha256_of
+from pyaccount.errors import StateError
+
+
+def check_plan(found: saved.AccountantState, plan: Planned, done: int, source: str) -> None:
+    """Raise `StateError` for a state that does not go on with a plan of which so many rounds are done."""
+    _check_mode(found, "plan", source)
+    if not _of_this_run(found, plan):
+        raise StateError(f"{source}: document: this is the state of another run, with another document")
+    if tuple(found.matrix_sha256) != plan.fingerprints:
+        message = "the rounds done had the noise of another matrix than the one in the document's file now"
+        raise StateError(f"{source}: matrix_sha256: {message}")
+    if found.steps > plan.length:
+        raise StateError(f"{source}: steps: {found.steps} rounds are more than the {plan.length} planned")
+    if found.steps < done:
+        raise _forgotten(found, done, source)
+
+
+def ledger_of(found: saved.AccountantState, ledger: Ledger, source: str) -> Ledger:
+    """The ledger of a state that goes on with this one. Raises `StateError`."""
+    _check_mode(found, "ledger", source)
+    if not _of_this_run(found, ledger):
+        raise StateError(f"{source}: document: this is the state of another ledger: its name or budget differs")
+    read = reread(ledger.head, found.document.get("phases"), source)
+    if found.steps != read.steps:
+        raise StateError(f"{source}: steps: {found.steps}, but the phases have {read.steps} rounds")
+    if not extends(read.phases, ledger.phases):
+        raise _forgotten(found, ledger.steps, source)
+    return read
+
+
+def check_file(path: str | os.PathLike[str], done: int, run: Planned | Ledger) -> None:
+    """Raise `StateError` if a file is the state of this run with rounds that are not among those done."""
+    try:
+        there = saved.read(path)
+    except StateError:
+        return
+    if not _of_this_run(there, run):
+        return
+    if isinstance(run, Planned):
+        kept = there.steps <= done
+    else:
+        phases = there.document.get("phases")
+        kept = isinstance(phases, list) and extends(run.phases, phases)
+    if not kept:
+        raise StateError(
+            f"{os.fsdecode(path)}: steps: {there.steps} rounds of this run were saved there, which are not among the {done} "
+            "counted here: load that state, or save beside it"
+        )
+
+
+def _check_mode(found: saved.AccountantState, mode: str, source: str) -> None:
+    if found.mode != mode:
+        raise StateError(f"{source}: mode: this is the state of a {found.mode}, and the accountant has a {mode}")
+
+
+def _of_this_run(found: saved.AccountantState, run: Planned | Ledger) -> bool:
+    """Whether a state has the document of a run: of a ledger its head, for the rest is what was released."""
+    if isinstance(run, Planned):
+        return found.mode == "plan" and sha256_of(found.document) == sha256_of(run.document.to_mapping())
+    head = {key: value for key, value in found.document.items() if key != "phases"}
+    return found.mode == "ledger" and head == run.head
+
+
+def _forgotten(found: saved.AccountantState, done: int, source: str) -> StateError:
+    return StateError(
+        f"{source}: steps: {found.steps} rounds, without all of the {done} counted already: weights can be set back, but what "
+        "was released stays released, so go on counting from here"
+    )
