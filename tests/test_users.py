@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from sampled_tools import Array, estimated, lower_toeplitz
@@ -341,3 +342,16 @@ def test_what_is_wrong_is_located(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(DocumentError) as caught:
         pyaccount.compile(document("shared", **changes))
     assert words in str(caught.value)
+
+
+def test_hundreds_of_records_stay_within_the_stated_error() -> None:
+    k, p, sigma = 700, 0.45, 40.0
+    delta, error, *_ = _core.Profile.revealed([sigma**-2], 1, p, k, warm=False).at(5.0)
+    with mpmath.workdps(40):
+        q = mpmath.mpf(p)
+        exact = mpmath.mpf(0)
+        for j in range(1, k + 1):
+            shift = j / mpmath.mpf(sigma)
+            tails = mpmath.ncdf(shift / 2 - 5 / shift), mpmath.ncdf(-shift / 2 - 5 / shift)
+            exact += mpmath.binomial(k, j) * q**j * (1 - q) ** (k - j) * (tails[0] - mpmath.exp(5) * tails[1])
+    assert abs(delta - exact) <= error <= 1e-10 * delta

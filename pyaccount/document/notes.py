@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document.nodes import find, place_of, plain
 from pyaccount.document.rates import number
 from pyaccount.errors import Path, path_text
+from pyaccount.rounding import plain as number_text
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -30,4 +31,6 @@ def notes(document: Document) -> Iterator[str]:
 def _note(document: Document, path: Path, message: str) -> str:
     place, node = place_of(document.root, path), find(document.root, path)
     where = ":".join(str(part) for part in (place.file, place.line, place.column) if part is not None)
-    return f"{where}: note: {path_text(path)} = {plain(node) if node else ''}: {message}."
+    value = plain(node) if node else ""
+    written = number_text(value) if isinstance(value, float) else value
+    return f"{where}: note: {path_text(path)} = {written}: {message}."

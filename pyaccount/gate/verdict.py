@@ -102,6 +102,8 @@ class Verdict:
             if judged.rules:
                 lines += _table(rows, [one.remark for one in judged.rules])
         if any(judged.error is None for judged in self.certificates):
+            if not any(one.origin != "always" for judged in self.certificates for one in judged.rules):
+                lines.append("No limit was given: give --policy, or --max-epsilon and --max-delta.")
             lines.append("Nothing was recomputed: `pyaccount verify` does that.")
         return "".join(f"{line}\n" for line in lines)
 

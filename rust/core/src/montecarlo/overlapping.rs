@@ -170,7 +170,10 @@ impl OverlappingKernel {
                 * self.lower.squares.iter().copied().fold(0.0, f64::max)
                 * records;
         let several = 4.0 * records * records * most;
-        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0) + records * most * exponent) * (1.0 + 1e-6)
+        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0)
+            + records * most * exponent
+            + most * self.upper.counts_error)
+            * (1.0 + 1e-6)
     }
 
     /// The log densities of given outcomes y/σ, one vector of n numbers for each lane.

@@ -184,7 +184,10 @@ impl RenewalKernel {
         let exponent = scale * (self.correlator.rounding(largest) + 8.0 * UNIT_ROUNDOFF * total * largest)
             + UNIT_ROUNDOFF * (bands + 8.0 * scale * scale) * self.law.squares[0] * records;
         let several = 4.0 * records * records * most;
-        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0) + records * most * exponent) * (1.0 + 1e-6)
+        (UNIT_ROUNDOFF * (4.0 * n + 16.0 * most + several + 64.0)
+            + records * most * exponent
+            + most * self.law.counts_error)
+            * (1.0 + 1e-6)
     }
 
     /// The log densities of eight samples.

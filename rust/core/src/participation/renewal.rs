@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::pair::weights::binomial;
 use crate::participation::PatternSum;
-use crate::special::log_sum_exp;
+use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 
 /// The renewal law of one record's participations (Dong & Ganesh 2026, Algorithms 1 and 2).
 ///
@@ -21,6 +21,8 @@ pub struct Renewal {
     pub log_counts: Vec<f64>,
     /// The same probabilities.
     pub counts: Vec<f64>,
+    /// The relative error of `counts`; 0 for a single record.
+    pub counts_error: f64,
     /// Whether the start is stationary.
     pub warm: bool,
     /// Whether a record that does not join waits b rounds too: its chances are the rounds φ, φ + b, φ + 2b, … of a random phase φ,
@@ -54,6 +56,7 @@ impl Renewal {
             sampling_probability,
             log_counts: vec![0.0],
             counts: vec![1.0],
+            counts_error: 0.0,
             warm,
             phased: false,
             squares,
@@ -115,13 +118,13 @@ impl Renewal {
         let each = -((-sampling_probability).ln_1p() / f64::from(records)).exp_m1();
         let law = Self { sampling_probability, ..self.clone() };
         match counts(records, each) {
-            Ok(log_counts) if records > 1 => law.with_counts(log_counts),
+            Ok(found) if records > 1 => law.with_counts(found),
             _ => law,
         }
     }
 
-    fn with_counts(self, log_counts: Vec<f64>) -> Self {
-        Self { counts: log_counts.iter().map(|log| log.exp()).collect(), log_counts, ..self }
+    fn with_counts(self, (log_counts, counts_error): (Vec<f64>, f64)) -> Self {
+        Self { counts: log_counts.iter().map(|log| log.exp()).collect(), log_counts, counts_error, ..self }
     }
 
     /// The number of rounds.
@@ -164,8 +167,9 @@ impl Renewal {
     }
 }
 
-/// ln Bin(j; records, p) given j ≥ 1, for j = 1, …, records.
-fn counts(records: u32, probability: f64) -> Result<Vec<f64>> {
+/// ln Bin(j; records, p) given j ≥ 1, for j = 1, …, records, and the relative error of the probabilities: that of the binomial law, twice
+/// (of a term and of their sum), and of the logarithms, their sum and the exponentials. (What underflows is below 10⁻³⁰⁰.)
+fn counts(records: u32, probability: f64) -> Result<(Vec<f64>, f64)> {
     let law = binomial(records, probability)?;
     let mut logs = vec![f64::NEG_INFINITY; records as usize];
     for (&count, &log) in law.count.iter().zip(&law.log_probability) {
@@ -174,7 +178,9 @@ fn counts(records: u32, probability: f64) -> Result<Vec<f64>> {
         }
     }
     let total = log_sum_exp(logs.iter().copied());
-    Ok(logs.into_iter().map(|log| log - total).collect())
+    let largest = logs.iter().filter(|log| log.is_finite()).fold(0.0, |most: f64, log| most.max(log.abs()));
+    let error = 2.0 * law.relative_error + UNIT_ROUNDOFF * (f64::from(records) + 4.0 * largest + 16.0);
+    Ok((logs.into_iter().map(|log| log - total).collect(), error))
 }
 
 impl PatternSum for Renewal {
