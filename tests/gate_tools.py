@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,3 +88,17 @@ def written(path: tuple[str | int, ...]) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def until_at_work(process: subprocess.Popen[str]) -> None:
+    """Wait until a process has had two seconds of processor time: by then it computes, however busy the machine is."""
+    times = Path(f"/proc/{process.pid}/stat")
+    if not times.exists():
+        time.sleep(3.0)
+    for _ in range(600 if times.exists() else 0):
+        assert process.poll() is None, "this was meant to take longer"
+        # The two fields behind the name, which ends with the last bracket, and eleven others.
+        fields = times.read_text().rpartition(")")[2].split()
+        if (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= 2.0:
+            return
+        time.sleep(0.1)
