@@ -77,10 +77,11 @@ def draw(found: dict[tuple[int, int], dict[float, dict[str, float]]], path: str)
         for name, style in (("banded", "o-"), ("blt 3", "s--"), ("blt 4", "^:")):
             one.plot(list(cells), [100.0 * cell[name] for cell in cells.values()], style, label=name, markersize=4)
         one.set_xscale("log", base=2)
+        one.set_xticks(list(cells), [f"{epsilon:g}" for epsilon in cells])
         one.set_title(f"{epochs} epochs of {bins}", fontsize=9)
     axes[0][0].legend(fontsize=8)
-    figure.supxlabel("ε")
-    figure.supylabel("RMSE below that without sampling, %")
+    figure.supxlabel("ε", fontsize=9)
+    figure.supylabel("reduction of the RMSE, %", fontsize=9)
     figure.savefig(path)
 
 
