@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -90,7 +91,23 @@ def written(path: tuple[str | int, ...]) -> str:
     return text
 
 
-def until_at_work(process: subprocess.Popen[str]) -> None:
+def interrupted(command: list[str]) -> tuple[str, str, int]:
+    """What a command prints, and its exit code, if Ctrl-C comes while it is at work."""
+    # Whoever is started in the background of a script inherits that Ctrl-C is ignored.
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - the tests have one thread
+    )
+    _until_at_work(process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return out, err, process.returncode
+
+
+def _until_at_work(process: subprocess.Popen[str]) -> None:
     """Wait until a process has had two seconds of processor time: by then it computes, however busy the machine is."""
     times = Path(f"/proc/{process.pid}/stat")
     if not times.exists():

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from gate_tools import until_at_work
+from gate_tools import interrupted
 
 from pyaccount import cli
 
@@ -146,11 +145,8 @@ def test_ctrl_c_stops_and_leaves_nothing(tmp_path: Path) -> None:
     document, target = tmp_path / "slow.yaml", tmp_path / "slow.cert.json"
     document.write_text(json.dumps(SLOW), encoding="utf-8")
     command = [sys.executable, "-m", "pyaccount.cli", "certify", str(document), "-o", str(target)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until_at_work(process)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    out, err, code = interrupted(command)
+    assert code == 130
     assert out == ""
     assert "interrupted" in err
     assert "Traceback" not in err

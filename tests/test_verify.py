@@ -8,15 +8,13 @@ import json
 import math
 import operator
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from gate_tools import ALL, ROOT, RUNS, changed, golden, leaves, rehashed, restated, save, until_at_work, written
+from gate_tools import ALL, ROOT, RUNS, changed, golden, interrupted, leaves, rehashed, restated, save, written
 from jsonschema import Draft202012Validator
 
 import pyaccount
@@ -648,11 +646,8 @@ def test_ctrl_c_interrupts(tmp_path: Path) -> None:
         )
     )
     command = [sys.executable, "-m", "pyaccount.cli", "verify", str(save(tmp_path, slow))]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until_at_work(process)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
+    out, err, code = interrupted(command)
+    assert (code, out) == (130, "")
     assert "Traceback" not in err
 
 
