@@ -2,8 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import settings
+
+from pyaccount.certificate import Certificate
+from pyaccount.execute import Answer, Engine, Question
+from pyaccount.plan import DirectedBounds, Plan
 
 # A deadline would assert timings.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+@pytest.fixture
+def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates of equal documents and seeds are computed once in a test: it is the comparison that is tested."""
+    kept: dict[tuple[str, object], Certificate] = {}
+    original = Plan.run
+
+    def run_once(self: Plan, *, seed: int | None = None, **options: Any) -> Certificate:
+        key = ((self.asked or self.document).sha256, seed)
+        if key not in kept:
+            kept[key] = original(self, seed=seed, **options)
+        return kept[key]
+
+    monkeypatch.setattr(Plan, "run", run_once)
+    asked: dict[object, Answer] = {}
+    ask = Engine.ask
+
+    def ask_once(self: Engine, bounds: DirectedBounds, question: Question) -> Answer:
+        key = (tuple(bounds.items()), question)
+        if key not in asked:
+            asked[key] = ask(self, bounds, question)
+        return asked[key]
+
+    monkeypatch.setattr(Engine, "ask", ask_once)

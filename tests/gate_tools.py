@@ -18,6 +18,8 @@ import pyaccount
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "certificates"
 ALL = sorted(GOLDEN.glob("v*/*.json"))
+#: Those whose numbers were sampled.
+SAMPLED = ("verified", "verified-choice", "confidence")
 #: Certificates of training runs, by name.
 RUNS = {path.stem: path for path in ALL if path.stem != "amplification"}
 
@@ -119,3 +121,51 @@ def _until_at_work(process: subprocess.Popen[str]) -> None:
         if (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= 2.0:
             return
         time.sleep(0.1)
+
+
+def named(verification: Any) -> set[str]:
+    """The fields that a verification names."""
+    return {one.path for one in (*verification.flaws, *verification.differences)}
+
+
+def refused(verification: Any) -> set[str]:
+    """Those that do not agree."""
+    return {one.path for one in verification.differences if not one.agrees}
+
+
+def agreeing(verification: Any) -> set[str]:
+    """Those that differ and agree all the same."""
+    return {one.path for one in verification.differences if one.agrees}
+
+
+def everywhere(certificate: dict[str, Any], change: Any) -> dict[str, Any]:
+    """The certificate with every point of the profile and of both directions changed."""
+    forged = copy.deepcopy(certificate)
+    for points in (forged["profile"], *(side["profile"] for side in forged["directions"].values())):
+        for point in points:
+            change(point)
+    return forged
+
+
+def at_most(certificate: dict[str, Any], epsilon: float) -> dict[str, Any]:
+    """The certificate with another ε, wherever it stands."""
+    forged = changed(certificate, guarantee__epsilon=epsilon)
+    if forged["solved"]["path"] == "privacy.epsilon":
+        forged["solved"]["value"] = epsilon
+    for side in forged["directions"].values():
+        side["epsilon"] = max(min(epsilon, side["epsilon"]), side["epsilon_lower"])
+    for composition in forged["evidence"]["compositions"]:
+        composition["upper"] = forged["directions"]["remove"]["epsilon"]
+    for test in (forged["evidence"]["sampling"] or {"tests": []})["tests"]:
+        test["epsilon"] = min(epsilon, test["epsilon"])
+    return forged
+
+
+def forged_noise(shift: float) -> dict[str, Any]:
+    """What a search that ended elsewhere would have written: the claim judged at another σ."""
+    asked = golden("deterministic")
+    value = asked["solved"]["value"] * (1.0 + shift)
+    document = changed(asked["document"], noise__multiplier=value)
+    fresh: dict[str, Any] = json.loads(pyaccount.certify(document).to_json())
+    kept = {key: asked[key] for key in ("document", "document_sha256")}
+    return changed(fresh, solved={**asked["solved"], "value": value}) | kept
