@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question, default_profile, finite
+from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, default_profile, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.progress import Report, left, silent
 from pyaccount.execute.solve import Solution, decide, solve
@@ -26,16 +26,23 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.reduction import DirectedBounds
 
-__all__ = ["Answer", "Claim", "DirectedAnswer", "Engine", "Evidence", "Question", "Report", "execute", "run"]
+__all__ = [
+    "RESOLVED",
+    "Answer",
+    "Claim",
+    "DirectedAnswer",
+    "Engine",
+    "Evidence",
+    "Question",
+    "Report",
+    "execute",
+    "run",
+]
 
 #: The relative width of the δ intervals of a profile.
 PROFILE_TOLERANCE = 1e-2
 #: The unamplified contrast is one Gaussian mechanism: this costs nothing.
 CONTRAST_TOLERANCE = 1e-6
-
-
-#: The δ at which ε is asked: nothing below is resolved, and close to 1 there is nothing to resolve.
-RESOLVED = (1e-280, 1.0 - 1e-9)
 
 
 class Interval(NamedTuple):

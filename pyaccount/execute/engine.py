@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Side = Literal["upper", "lower"]
 
+#: The δ at which ε is asked: nothing below is resolved, and close to 1 there is nothing to resolve.
+RESOLVED = (1e-280, 1.0 - 1e-9)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

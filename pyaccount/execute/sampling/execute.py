@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document import UNBANDED, BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
-from pyaccount.execute.engine import Answer, Engine, Question, default_profile
+from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question, default_profile
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.others import Others, ignored, others
 from pyaccount.execute.sampling.pilot import Claim, Estimate, Pilot, plain
@@ -515,7 +515,7 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
     }
     pairs = zip(directions["remove"].profile, directions["add"].profile, strict=True)
     profile = tuple(larger(pair) for pair in pairs)
-    contrast_delta = min(max(delta, 1e-280), 1.0 - 1e-9)
+    contrast_delta = min(max(delta, RESOLVED[0]), RESOLVED[1])
     contrast = session.engine.ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
     fallback = session.unsampled(document, delta=contrast_delta) if session.plan.mixed else contrast
     return SampledEvidence(
