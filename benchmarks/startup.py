@@ -77,7 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Time the pyaccount command as a whole process.")
     parser.add_argument("--repeats", type=int, default=9, help="runs of each command")
     repeats = max(parser.parse_args().repeats, 2)
-    pyaccount = [sys.executable, "-m", "pyaccount.cli"]
+    pyaccount = [sys.executable, "-m", "pyaccount"]
     with tempfile.TemporaryDirectory() as folder:
         documents = write_documents(Path(folder))
         first = str(next(iter(documents.values())))

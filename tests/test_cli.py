@@ -144,7 +144,7 @@ SLOW = {
 def test_ctrl_c_stops_and_leaves_nothing(tmp_path: Path) -> None:
     document, target = tmp_path / "slow.yaml", tmp_path / "slow.cert.json"
     document.write_text(json.dumps(SLOW), encoding="utf-8")
-    command = [sys.executable, "-m", "pyaccount.cli", "certify", str(document), "-o", str(target)]
+    command = [sys.executable, "-m", "pyaccount", "certify", str(document), "-o", str(target)]
     out, err, code = interrupted(command)
     assert code == 130
     assert out == ""
@@ -153,8 +153,15 @@ def test_ctrl_c_stops_and_leaves_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["slow.yaml"]
 
 
+def test_python_runs_the_command_where_it_is_not_on_the_path() -> None:
+    command = [sys.executable, "-m", "pyaccount", "validate", EXAMPLE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert EXAMPLE in done.stdout
+
+
 def test_a_closed_pipe_is_no_error() -> None:
-    command = f"{sys.executable} -m pyaccount.cli certify {EXAMPLE} | head -n 1"
+    command = f"{sys.executable} -m pyaccount certify {EXAMPLE} | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, env={**os.environ})
     assert "Traceback" not in done.stderr
     assert done.stderr == ""

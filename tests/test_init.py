@@ -269,7 +269,7 @@ def test_nowhere_to_write_is_told_before_anything_is_asked(capsys: pytest.Captur
 def typed(folder: Path, arguments: list[str], answers: list[str]) -> tuple[int, str]:
     """Run the command on a terminal of its own, answer each question when it is asked, and give what was seen."""
     parent, child = pty.openpty()
-    command = [sys.executable, "-m", "pyaccount.cli", "init", *arguments]
+    command = [sys.executable, "-m", "pyaccount", "init", *arguments]
     process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, cwd=folder, close_fds=True)
     os.close(child)
     seen, waiting = b"", list(answers)

@@ -275,7 +275,7 @@ def test_ctrl_c_interrupts(tmp_path: Path) -> None:
             document__accounting={"tolerance": 1e-8},
         )
     )
-    command = [sys.executable, "-m", "pyaccount.cli", "verify", str(save(tmp_path, slow))]
+    command = [sys.executable, "-m", "pyaccount", "verify", str(save(tmp_path, slow))]
     out, err, code = interrupted(command)
     assert (code, out) == (130, "")
     assert "Traceback" not in err

@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from pyaccount.document import numerals
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.ranges import Range
 from pyaccount.document.spelling import nearest_value
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 
 Solve = Literal["solve"]
 SOLVE: Solve = "solve"
@@ -85,7 +88,7 @@ class FieldReader:
 class Choose(BaseModel):
     """Alternatives, of which the best is taken."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     choose: tuple[int | float | str, ...]
 

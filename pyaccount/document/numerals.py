@@ -58,26 +58,26 @@ def _shortened(found: re.Match[str]) -> str:
 
 
 #: Numbers as they are written elsewhere, each with how they are spelled here.
-_ELSEWHERE: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(rf"([-+]?{_DECIMAL}) ?%"), lambda found: f"{float(found[1]) / 100.0:.12g}"),
-    (re.compile(r"[0-9]{1,3}(?:[, '][0-9]{3})+"), lambda found: re.sub("[, ']", "_", found[0])),
-    (re.compile(rf"({_DECIMAL}) ?([kKmMbB])"), _shortened),
+_ELSEWHERE: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (rf"([-+]?{_DECIMAL}) ?%", lambda found: f"{float(found[1]) / 100.0:.12g}"),
+    (r"[0-9]{1,3}(?:[, '][0-9]{3})+", lambda found: re.sub("[, ']", "_", found[0])),
+    (rf"({_DECIMAL}) ?([kKmMbB])", _shortened),
     (
-        re.compile(rf"({_DECIMAL}) ?/ ?({_DECIMAL})"),
+        rf"({_DECIMAL}) ?/ ?({_DECIMAL})",
         lambda found: f"{float(found[1]) / float(found[2]):.12g}" if float(found[2]) > 0.0 else "",
     ),
     (
-        re.compile(r"(?:([0-9.]+) ?[*x×·] ?)?10 ?(?:\^|\*\*) ?\(?([-+]?[0-9]{1,4})\)?"),
+        r"(?:([0-9.]+) ?[*x×·] ?)?10 ?(?:\^|\*\*) ?\(?([-+]?[0-9]{1,4})\)?",
         lambda found: f"{found[1] or '1'}e{int(found[2])}",
     ),
-    (re.compile(rf"([-+]?{_DECIMAL})(#.*)"), lambda found: f"{found[1]} {found[2]}"),
+    (rf"([-+]?{_DECIMAL})(#.*)", lambda found: f"{found[1]} {found[2]}"),
 )
 
 
 def meant(text: str) -> str | None:
     """How a number is spelled here that is written as elsewhere: `1%`, `50,000`, `50k`, `1/50000`, `10^-5`; for messages."""
     text = text.strip() if len(text) <= _LONGEST_INTEGER else ""
-    matches = ((pattern.fullmatch(text), spell) for pattern, spell in _ELSEWHERE)
+    matches = ((re.fullmatch(pattern, text), spell) for pattern, spell in _ELSEWHERE)
     spelled = next((spell(found) for found, spell in matches if found), "")
     # What spells no number that can be held helps nobody.
     number = parse_number(spelled.partition(" #")[0])

@@ -1,5 +1,0 @@
-"""`python -m pyaccount.cli`: the command, where it is not on the path."""
-
-from pyaccount.cli import main
-
-main()
