@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -192,12 +192,14 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     time_limit: float | None = None,
     folder: str | os.PathLike[str] | None = None,
     same_version: bool = False,
+    seed: int | Literal["new"] | None = None,
     progress: bool = False,
 ) -> Verification:
     """Recompute a certificate (a file, or one in memory) from the document inside it, and compare every field.
 
     `folder` is where files lie that the document names, if not beside the certificate. With `same_version` a certificate that
-    names another version does not agree. Raises `CertificateError` for what is none, and otherwise as `certify`.
+    names another version does not agree. With a `seed`, or `new` for one drawn now, a sampled certificate is held against samples
+    that it was not made from. Raises `CertificateError` for what is none, and otherwise as `certify`.
     """
     from contextlib import nullcontext
 
@@ -216,6 +218,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
             report=report,
             folder=folder,
             same_version=same_version,
+            seed=seed,
         )
 
 

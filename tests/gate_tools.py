@@ -41,6 +41,25 @@ def changed(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return copied
 
 
+def unseeded(name: str, **changes: Any) -> dict[str, Any]:
+    """A golden document that states no seed."""
+    document = changed(golden(name)["document"], **changes)
+    document["accounting"].pop("seed", None)
+    return document
+
+
+#: Documents that are sampled, by what is asked of them.
+ASKED = {
+    "noise": unseeded("verified"),
+    "epsilon": unseeded("confidence"),
+    "delta": unseeded("confidence", privacy__epsilon=0.65, privacy__delta="solve"),
+    "a claim that holds": unseeded("confidence", privacy__epsilon=0.7),
+    "a claim that fails": unseeded("confidence", privacy__epsilon=0.6),
+    "a claim that needs no sample": unseeded("confidence", privacy__epsilon=6.0),
+    "replacement": unseeded("verified", privacy__adjacency="replace-one", privacy__epsilon=4.0),
+}
+
+
 def rehashed(certificate: dict[str, Any]) -> dict[str, Any]:
     """The certificate with the hash of its document: canonical JSON, whole numbers as integers."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from gate_tools import (
     ALL,
+    ASKED,
     SAMPLED,
     agreeing,
     at_most,
@@ -35,25 +36,6 @@ def test_other_versions_promise_no_bits(path: Path, tmp_path: Path) -> None:
     if path.stem in SAMPLED:
         assert "bits are not promised" in found.notes[0]
         assert found.compared == "bounds"
-
-
-def unseeded(name: str, **changes: Any) -> dict[str, Any]:
-    """A golden document that states no seed."""
-    document = changed(golden(name)["document"], **changes)
-    document["accounting"].pop("seed", None)
-    return document
-
-
-#: Documents that are sampled, by what is asked of them.
-ASKED = {
-    "noise": unseeded("verified"),
-    "epsilon": unseeded("confidence"),
-    "delta": unseeded("confidence", privacy__epsilon=0.65, privacy__delta="solve"),
-    "a claim that holds": unseeded("confidence", privacy__epsilon=0.7),
-    "a claim that fails": unseeded("confidence", privacy__epsilon=0.6),
-    "a claim that needs no sample": unseeded("confidence", privacy__epsilon=6.0),
-    "replacement": unseeded("verified", privacy__adjacency="replace-one", privacy__epsilon=4.0),
-}
 
 
 def from_other_samples(document: dict[str, Any]) -> dict[str, Any]:

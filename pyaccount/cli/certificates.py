@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from pyaccount.cli.common import FAILS, FORMS, HOLDS, WRONG, check_writable, progress, show, written
-from pyaccount.cli.completion import FileName, FolderName, Words, certificate_argument
+from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
 
 
 @click.command(short_help="A certificate as one HTML page, as Markdown or as text.")
@@ -129,6 +130,9 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
     "--folder", metavar="DIR", type=FolderName(), help="Where files lie that the document names [default: beside CERT]."
 )
 @click.option("--same-version", is_flag=True, help="Accept no certificate that names another version.")
+@click.option(
+    "--seed", metavar="SEED", type=Seed(), help="Hold samples against others: those of a number, or of a `new` one."
+)
 @click.option("--quiet", is_flag=True, help="No progress, and no text if it agrees.")
 def verify(
     certificate: str,
@@ -137,6 +141,7 @@ def verify(
     time_limit: str | None,
     folder: str | None,
     same_version: bool,
+    seed: int | Literal["new"] | None,
     quiet: bool,
 ) -> int:
     """Recompute CERT from the document inside it, and name everything that does not agree.
@@ -145,6 +150,7 @@ def verify(
     Examples:
       pyaccount verify training.cert.json
       pyaccount verify training.cert.json --time-limit "10 min" --format json
+      pyaccount verify bandmf.cert.json --seed new
 
     \b
     Exit codes: 0 agrees, 1 does not, 2 cannot be read,
@@ -161,7 +167,13 @@ def verify(
             raise click.UsageError(f"--time-limit {time_limit}: a time such as 30 s, 10 min or 2 h is expected")
     with progress(quiet=quiet) as report:
         verification = recompute(
-            certificate, threads=threads, time_limit=seconds, report=report, folder=folder, same_version=same_version
+            certificate,
+            threads=threads,
+            time_limit=seconds,
+            report=report,
+            folder=folder,
+            same_version=same_version,
+            seed=seed,
         )
     if form == "json":
         click.echo(verification.to_json(), nl=False)

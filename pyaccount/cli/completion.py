@@ -7,7 +7,7 @@ and a path must not be followed by a space. Models load only when something of t
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, get_completion_class
@@ -57,6 +57,22 @@ class Words(click.ParamType[str]):
         from pyaccount.document.shape import words_of  # noqa: PLC0415
 
         return [CompletionItem(w) for w in words_of(Limits.model_fields[self.limit]) if w.startswith(incomplete)]
+
+
+class Seed(click.ParamType[int | Literal["new"]]):
+    """A seed of samples, or `new` for one that is drawn."""
+
+    name = "seed"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | Literal["new"]:
+        """The number, or `new`."""
+        if value == "new":
+            return "new"
+        return click.IntRange(0, 2**64 - 1).convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """The word."""
+        return [CompletionItem("new", help="draw one now")] if "new".startswith(incomplete) else []
 
 
 class AnswerWord(click.ParamType[str]):

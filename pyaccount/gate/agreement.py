@@ -4,8 +4,8 @@ Three ways of comparing, by how the numbers came about:
 
 - `digits`: composed or closed-form numbers. The last digits depend on the machine's arithmetic.
 - `bits`: sampled numbers, recomputed with the recorded seed by the same version. Everything is equal.
-- `bounds`: sampled numbers by another version, whose samples may be others. The recomputed ones are of the certificate's own
-  (ε, δ) and noise, with samples of their own; what is no sample is equal.
+- `bounds`: sampled numbers by another version, whose samples may be others, or held against samples of another seed. The
+  recomputed ones are of the certificate's own (ε, δ) and noise, with samples of their own; what is no sample is equal.
 
 Where bits are not compared, an end of an interval has a side on which it may err: an upper end may lie above the recomputed
 one by the engine's tolerance, a lower end below. On the other side it promises more than was recomputed; beyond rounding it
@@ -74,6 +74,8 @@ class Terms:
     mode: Mode
     tolerance: float
     same_version: bool
+    #: The seed of the recomputed samples, if it is not the recorded one.
+    seed: int | None = None
     #: The coordinates of the guarantee that the document gives.
     given: frozenset[str] = frozenset()
     #: Whether the certificate's own value of the blank was put in, which the search then did not find in the same way.
@@ -83,6 +85,11 @@ class Terms:
     #: The coordinate of the guarantee that was the blank: what was solved for is that bound.
     blank: Literal["epsilon", "delta"] | None = None
     judge: Judge | None = None
+
+    @property
+    def same_run(self) -> bool:
+        """Whether efforts and choices must be the same too: one run of one version."""
+        return self.same_version and not self.filled and self.mode != "bounds"
 
 
 def differences(stated: dict[str, Any], fresh: dict[str, Any], terms: Terms) -> list[Difference]:
@@ -160,7 +167,7 @@ def _asked(path: Path, stated: float, terms: Terms) -> tuple[bool, str] | None:
 def _reached(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str] | None:
     """How the numbers were reached, where that may have been otherwise; `None` for other fields and else."""
     place = path_text(path)
-    if terms.same_version and not terms.filled:
+    if terms.same_run:
         return None
     if _CHOSEN.fullmatch(place):
         return True, "of the choice, not of the guarantee"
@@ -257,8 +264,7 @@ def _word(place: str, terms: Terms) -> tuple[bool, str]:
     if place == "statement" and terms.mode != "bits":
         # That it fits the certificate's own figures is looked at elsewhere.
         return True, "the figures in it differ"
-    loose = terms.filled or not terms.same_version
-    if loose and _CHOSEN.fullmatch(place):
+    if not terms.same_run and _CHOSEN.fullmatch(place):
         return True, "of the choice, not of the guarantee"
     if terms.mode == "bounds" and _DRAWN.fullmatch(place):
         return True, "from other samples"

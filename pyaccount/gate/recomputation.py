@@ -38,18 +38,24 @@ class Recomputation:
     threads: int
     time_limit: float | None
     report: Report | None
+    #: Draw other samples than the recorded ones.
+    seed: int | None = None
 
     def verdict(self) -> Verification:
         """Recompute and compare, as the kind of numbers and the version that made them demand. Raises as `Plan.run`."""
         plan = compile_document(self.document)
         limit = self.document.accounting.time_limit if self.time_limit is None else self.time_limit
         deadline = None if limit is None else time.monotonic() + limit
-        mode: Mode = "digits" if not plan.sampled else "bits" if self.seen.same_version else "bounds"
+        sampling = self.data.evidence.sampling
+        other = self.seed is not None and (sampling is None or sampling.seed != self.seed)
+        again = other or not self.seen.same_version
+        mode: Mode = "digits" if not plan.sampled else "bounds" if again else "bits"
         blank = None if self.document.blank is None else self.document.blank[-1]
         terms = Terms(
             mode,
             plan.tolerance,
             self.seen.same_version,
+            seed=self.seed if plan.sampled and other else None,
             given=self._given(),
             points=self._points(),
             blank=blank if blank in _BOUNDS else None,  # type: ignore[arg-type]
@@ -105,13 +111,15 @@ class Recomputation:
             place, reason = "evidence.sampling", "the statement cannot be tested: the certificate contradicts itself"
             told = statement if isinstance(statement, Difference) else Difference(place, None, None, False, reason)
             return self.seen.verdict(None, terms, [told])
-        seed = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
-        plan = compile_document(filled)
+        recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
+        plan, seed = compile_document(filled), recorded if self.seed is None else self.seed
         found = again(plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed)
         more = []
         if not found.accepted:
             more.append(Difference(self._tested(), self.data.statement, None, False, _refused(found)))
         fresh = json.loads(issue(replace(plan, asked=self.document), found.evidence).to_json())
+        # An input: what is compared is whether the certificate has its document's.
+        fresh["evidence"]["sampling"]["seed"] = recorded
         return self.seen.verdict(fresh, replace(terms, judge=Sampled(self.seen.read.raw, found)), more)
 
     def _statement(self) -> Statement | Difference:

@@ -75,11 +75,13 @@ class Seen:
             promise = {
                 "digits": "digits may move within the stated precision",
                 "bits": "",
-                "bounds": "bits are not promised, so the statement was tested anew and its bounds held against new samples",
+                "bounds": "bits are not promised, so the statement was tested anew",
             }
             done = promise[terms.mode] if fresh is not None else "nothing was compared"
             # Which of them made it is the file's own word; --same-version accepts none but this one.
             notes.append(f"made, it says, by {made}; recomputed by {here}: {done}")
+        if terms.seed is not None:
+            notes.append(f"held against samples of the seed {terms.seed}, not of the recorded one")
         if terms.filled:
             notes.append(
                 "the certificate's own value of the blank was put into the document, and the claim judged with it"
@@ -95,6 +97,7 @@ class Seen:
             agrees=fresh is not None and not self.flaws and all(one.agrees for one in found),
             identical=fresh is not None and not self.flaws and not found,
             compared=terms.mode,
+            seed=terms.seed,
             tolerance=terms.tolerance,
             made_by=self.made_by,
             recomputed_by=versions(),

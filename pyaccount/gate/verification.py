@@ -16,7 +16,7 @@ MOST_SHOWN = 40
 _COMPARED: dict[Mode, str] = {
     "digits": "composed: ends of intervals may be looser by the engine's stated tolerance, and promise no more",
     "bits": "sampled with the recorded seed: every bit is compared",
-    "bounds": "sampled by another version: tested anew, and bounds held against new samples",
+    "bounds": "sampled, and tested anew with other samples; bounds are held against those",
 }
 
 
@@ -35,6 +35,8 @@ class Verification:
     #: Whether no field differs at all.
     identical: bool
     compared: Mode
+    #: Of the samples it was held against, if they are not those recorded.
+    seed: int | None
     #: How much looser, relatively, the ends of intervals may be.
     tolerance: float
     made_by: dict[str, str]

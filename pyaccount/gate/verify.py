@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pyaccount.certificate.amplification import amplify
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.document import Amplification, Document
-from pyaccount.errors import DocumentError, path_text
+from pyaccount.errors import DocumentError, DomainError, path_text
 from pyaccount.gate.agreement import Difference, Terms
 from pyaccount.gate.consistency import created_flaws, flaws, hash_flaws
 from pyaccount.gate.reading import AMPLIFICATION, Read, parse, read
@@ -30,11 +31,13 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     report: Report | None = None,
     folder: str | os.PathLike[str] | None = None,
     same_version: bool = False,
+    seed: int | Literal["new"] | None = None,
 ) -> Verification:
     """Recompute a certificate and compare every field. `time_limit` is in seconds and overrides the document's.
 
     Files that the document names lie in `folder`, or beside the certificate. With `same_version` a certificate that names another
-    version does not agree, and nothing is recomputed: how it is compared follows from its own word.
+    version does not agree, and nothing is recomputed: how it is compared follows from its own word. A sampled certificate is held
+    against samples of `seed` instead of those recorded: a number in [0, 2⁶⁴), or `new` for one drawn now.
 
     Raises `CertificateError` for what is no certificate, `DocumentError` if a file that its document names is missing,
     `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
@@ -53,13 +56,23 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     document = seen.document()
     if not isinstance(document, Document):
         return seen.verdict(None, Terms("digits", 0.0, seen.same_version), [])
-    recomputation = Recomputation(seen, data, document, threads, time_limit, report)
+    recomputation = Recomputation(seen, data, document, threads, time_limit, report, _drawn(seed))
     try:
         return recomputation.verdict()
     except DocumentError as error:
         if any(problem.slug == "matrix-file" for problem in error.problems):
             raise
         return seen.verdict(None, Terms("digits", 0.0, seen.same_version), _problems(error))
+
+
+def _drawn(seed: int | Literal["new"] | None) -> int | None:
+    if seed is None:
+        return None
+    if seed == "new":
+        return secrets.randbits(64)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 64:
+        raise DomainError(f"seed = {seed!r} is outside its domain: a whole number of at least 0 and below 2⁶⁴, or new")
+    return seed
 
 
 def _problems(error: DocumentError) -> list[Difference]:

@@ -1,0 +1,81 @@
+"""`pyaccount verify --seed`: a sampled certificate against samples that nobody could choose it by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_tools import ASKED, agreeing, at_most, changed, golden, refused, restated, save
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.errors import DomainError
+
+VERIFIED, CONFIDENCE = golden("verified"), golden("confidence")
+
+
+@pytest.mark.parametrize("document", [*ASKED.values(), golden("verified-choice")["document"]], ids=[*ASKED, "a choice"])
+def test_honest_certificates_hold_against_other_samples(document: dict[str, Any], tmp_path: Path) -> None:
+    certificate = json.loads(pyaccount.certify(document).to_json())
+    found = pyaccount.verify(save(tmp_path, certificate), seed=20261122)
+    assert found.agrees, found.to_text()
+    assert (found.compared, found.seed) == ("bounds", 20261122)
+    assert "held against samples of the seed 20261122" in found.to_text()
+    # The samples are others indeed, and nothing else is.
+    assert "profile[0].delta_estimate" in agreeing(found)
+    assert not [path for path in agreeing(found) if path.startswith(("assumptions", "reductions", "phases", "utility"))]
+
+
+@pytest.mark.parametrize(
+    ("forged", "place"),
+    [
+        (at_most(VERIFIED, 1.9), "guarantee.epsilon"),
+        (at_most(CONFIDENCE, CONFIDENCE["guarantee"]["epsilon_lower"] * 1.0001), "guarantee.epsilon"),
+        (changed(CONFIDENCE, evidence__sampling__seed=8), "evidence.sampling.seed"),
+        (changed(CONFIDENCE, reductions__0__theorem="a better one"), "reductions[0].theorem"),
+        (changed(CONFIDENCE, assumptions=[]), "assumptions"),
+    ],
+)
+def test_forgeries_do_not(forged: dict[str, Any], place: str, tmp_path: Path) -> None:
+    found = pyaccount.verify(save(tmp_path, restated(tmp_path, forged)), seed=3)
+    assert not found.agrees
+    assert place in refused(found)
+
+
+def test_a_new_seed_is_another_one_each_time_and_can_be_repeated(tmp_path: Path) -> None:
+    path = save(tmp_path, VERIFIED)
+    first, second = (pyaccount.verify(path, seed="new") for _ in range(2))
+    assert first.seed is not None
+    assert first.seed != second.seed
+    assert pyaccount.verify(path, seed=first.seed) == first
+
+
+def test_the_recorded_seed_gives_the_recorded_samples(tmp_path: Path) -> None:
+    found = pyaccount.verify(save(tmp_path, VERIFIED), seed=VERIFIED["evidence"]["sampling"]["seed"])
+    assert (found.compared, found.seed, found.identical) == ("bits", None, True)
+
+
+@pytest.mark.parametrize("name", ["deterministic", "amplification"])
+def test_what_was_not_sampled_needs_no_seed(name: str, tmp_path: Path) -> None:
+    found = pyaccount.verify(save(tmp_path, golden(name)), seed="new")
+    assert found.agrees
+    assert (found.compared, found.seed) == ("digits", None)
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 64, 1.0, True, "old"])
+def test_what_is_no_seed_is_refused(seed: Any, tmp_path: Path) -> None:
+    with pytest.raises(DomainError, match="seed"):
+        pyaccount.verify(save(tmp_path, golden("deterministic")), seed=seed)
+
+
+def test_the_command_takes_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(save(tmp_path, VERIFIED))
+    assert cli.run(["verify", path, "--seed", "17", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["seed"] == 17
+    # An honest certificate may be refused for want of luck.
+    assert cli.run(["verify", path, "--seed", "new"]) in (0, 1)
+    assert "held against samples of the seed" in capsys.readouterr().out
+    assert cli.run(["verify", path, "--seed", "old"]) == 2
+    assert "--seed" in capsys.readouterr().err
