@@ -150,7 +150,7 @@ def verify(
     Examples:
       pyaccount verify training.cert.json
       pyaccount verify training.cert.json --time-limit "10 min" --format json
-      pyaccount verify bandmf.cert.json --seed new
+      pyaccount verify training.cert.json --seed new --same-version
 
     \b
     Exit codes: 0 agrees, 1 does not, 2 cannot be read,
