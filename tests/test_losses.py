@@ -573,6 +573,41 @@ def test_caps_are_attained_by_a_single_pattern(direction: str, stretch: float) -
     assert values.max() == pytest.approx(cap, rel=1e-6)
 
 
+def holder(n: int, laws: tuple[float, float], c: float, stretch: float, epsilon: float, direction: str) -> Any:
+    """The bound of Hölder's inequality for n independent rounds, from the product formula with 60 digits."""
+    with mp.workdps(60):
+        p, v, s, k, e = (mp.mpf(value) for value in (*laws, c * c, stretch, epsilon))
+
+        def total(power: Any, exponent: Any) -> Any:
+            idle, joined = (a**power * b ** (1 - power) for a, b in ((1 - p, 1 - v), (p, v)))
+            return n * mp.log(idle + joined * mp.exp(exponent * s))
+
+        if direction == "add":
+            tau = -k
+            log_prefix = -(1 + tau) * total(tau / (1 + tau), -tau / 2) - tau * e
+            return mp.exp(log_prefix) * tau**tau / (1 + tau) ** (1 + tau)
+        large = total(k / (k - 1), k / 2)
+        if direction == "remove":
+            return mp.exp((k - 1) * (large - e)) * (k - 1) ** (k - 1) / k**k
+        overlap, h = n * mp.log(1 - p + p * mp.exp(-s / 2)), (k - 1) / 2
+        return mp.exp((k - 1) * (large - e / 2 - overlap)) * h**h / (1 + h) ** (1 + h)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("direction", ["remove", "add", "replace"])
+def test_caps_of_many_runs_are_not_lost_to_rounding(direction: str, seed: int) -> None:
+    """Each run's error counts as often as it is run, and its power as well."""
+    rng = np.random.default_rng(seed)
+    n, runs = 10 ** int(rng.integers(1, 5)), 10 ** int(rng.integers(3, 9))
+    p, c = 10.0 ** rng.uniform(-5.0, -1.0), 10.0 ** rng.uniform(-4.5, -2.0)
+    v, stretch = p * 10.0 ** rng.uniform(-0.05, 0.05), rng.uniform(1.5, 13.0) * (-1.0 if direction == "add" else 1.0)
+    core = _core.Sampled.together([(_core.Sampled.renewal([c], n, 1, p, False), runs)])
+    cap, truth = core.bounds(direction, [v], stretch, 2.0)[0], holder(n * runs, (p, v), c, stretch, 2.0, direction)
+    assert cap >= truth
+    # Where a run may be off by 1e-10 and a hundred million of them are raised to the 12th power, much is given away.
+    assert cap <= truth * mp.exp(1e-12 * n * runs * abs(stretch)) * (1 + 1e-9) or cap == np.inf
+
+
 def test_what_has_no_cap_says_so() -> None:
     mechanism = short_bands()
     assert mechanism.bounds("remove", 0.1, 1.0, 1.0)[0] == 1.0

@@ -28,7 +28,7 @@ use crate::montecarlo::source::draw_patterns;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
-use crate::participation::PatternSum;
+use crate::participation::{square_error, PatternSum};
 use crate::special::UNIT_ROUNDOFF;
 use std::sync::Arc;
 
@@ -112,21 +112,24 @@ impl OverlappingKernel {
     /// g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
     #[must_use]
     pub fn sums(&self, proposal: &Renewal, stretch: f64, comparison: Comparison) -> Sums {
-        let blended = |factor: (f64, f64)| -> Renewal {
-            let pairs = self.lower.squares.iter().zip(&self.upper.squares);
-            Renewal { squares: pairs.map(|(g, u)| factor.0 * g + factor.1 * u).collect(), ..self.upper.clone() }
+        let pairs = || self.lower.squares.iter().zip(&self.upper.squares);
+        // A law with these multiples of G and U, and how far its squared norms may be off: differences of larger ones.
+        let blended = |factor: (f64, f64)| {
+            let squares = pairs().map(|(g, u)| factor.0 * g + factor.1 * u).collect();
+            let widest = pairs().map(|(g, u)| factor.0.abs() * g + factor.1.abs() * u).fold(0.0, f64::max);
+            (Renewal { squares, ..self.upper.clone() }, square_error(self.columns.iterations()) * widest)
         };
         let sums = |power: f64, exponent: f64| {
-            let law = match comparison {
-                Comparison::Add => self.lower.clone(),
-                // (κG − U)/(κ − 1)
-                _ => blended((stretch / (stretch - 1.0), -1.0 / (stretch - 1.0))),
-            };
-            law.log_sum(proposal, power, exponent)
+            if comparison == Comparison::Add {
+                return self.lower.log_sum(proposal, power, exponent);
+            }
+            // (κG − U)/(κ − 1)
+            let (law, error) = blended((stretch / (stretch - 1.0), -1.0 / (stretch - 1.0)));
+            law.log_sum_within(proposal, power, exponent, error)
         };
         let overlap = || {
-            let law = blended((0.5, 0.5));
-            law.log_sum(&law, 1.0, -0.5)
+            let (law, error) = blended((0.5, 0.5));
+            law.log_sum_within(&law, 1.0, -0.5, error)
         };
         let same = same_law(&self.upper, proposal);
         Sums::from_patterns(same, stretch, comparison, sums, overlap)

@@ -44,6 +44,7 @@
 
 use crate::montecarlo::value::Curve;
 use crate::participation::PatternSum;
+use crate::special::{Approximation, UNIT_ROUNDOFF};
 
 /// Which of the two hockey sticks, and what the other distribution is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,9 +94,9 @@ pub enum Sums {
     /// ln T or ln A, and ln ζ where it is needed.
     Known {
         /// ln T (remove, replacement) or ln A (add).
-        sum: f64,
+        sum: Approximation,
         /// ln ζ (replacement), else 0.
-        overlap: f64,
+        overlap: Approximation,
     },
 }
 
@@ -114,8 +115,8 @@ impl Sums {
         same: bool,
         stretch: f64,
         comparison: Comparison,
-        sums: impl Fn(f64, f64) -> f64,
-        overlap: impl Fn() -> f64,
+        sums: impl Fn(f64, f64) -> Approximation,
+        overlap: impl Fn() -> Approximation,
     ) -> Self {
         #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
         let plain = stretch == comparison.plain_stretch();
@@ -127,13 +128,13 @@ impl Sums {
             if tau < 0.0 {
                 return Self::Nothing;
             }
-            return Self::Known { sum: sums(tau / (1.0 + tau), -0.5 * tau), overlap: 0.0 };
+            return Self::Known { sum: sums(tau / (1.0 + tau), -0.5 * tau), overlap: Approximation::default() };
         }
         let excess = stretch - 1.0;
         if excess < 0.0 {
             return Self::Nothing;
         }
-        let overlap = if comparison == Comparison::Replace { overlap() } else { 0.0 };
+        let overlap = if comparison == Comparison::Replace { overlap() } else { Approximation::default() };
         Self::Known { sum: sums(stretch / excess, 0.5 * stretch), overlap }
     }
 
@@ -142,12 +143,14 @@ impl Sums {
     pub fn together(parts: impl IntoIterator<Item = (Self, u32)>) -> Self {
         let mut all: Option<Self> = None;
         for (part, runs) in parts {
-            let runs = f64::from(runs);
+            let times = |one: Approximation| one.scaled(f64::from(runs), 0.0);
             all = Some(match (part, all) {
                 (Self::Plain, None | Some(Self::Plain)) => Self::Plain,
-                (Self::Known { sum, overlap }, None) => Self::Known { sum: runs * sum, overlap: runs * overlap },
-                (Self::Known { sum, overlap }, Some(Self::Known { sum: rest, overlap: other })) => {
-                    Self::Known { sum: runs.mul_add(sum, rest), overlap: runs.mul_add(overlap, other) }
+                (Self::Known { sum, overlap }, None) => Self::Known { sum: times(sum), overlap: times(overlap) },
+                (Self::Known { sum, overlap }, Some(Self::Known { sum: mut rest, overlap: mut other })) => {
+                    rest += times(sum);
+                    other += times(overlap);
+                    Self::Known { sum: rest, overlap: other }
                 }
                 _ => Self::Nothing,
             });
@@ -156,12 +159,10 @@ impl Sums {
     }
 }
 
-/// The sums are evaluated in logarithms with an error of about n·u·|ln T|, far below this; the caps are moved up by it, relatively.
-const SLACK: f64 = 1e-7;
-
 /// The caps for sampling with this stretch at this ε, and with the others of `curve`; see the head of this file for formula and proof.
 ///
-/// Infinite where the proposal gives none.
+/// Infinite where the proposal gives none. Each cap is moved up by the errors of the sums, as often as they count, and by a few roundings
+/// of whatever its logarithm is the sum of.
 #[must_use]
 pub fn caps(sums: Sums, stretch: f64, comparison: Comparison, epsilon: f64, curve: Option<&Curve>) -> Caps {
     let (sum, overlap) = match sums {
@@ -172,32 +173,50 @@ pub fn caps(sums: Sums, stretch: f64, comparison: Comparison, epsilon: f64, curv
         Sums::Nothing => return Caps::NONE,
         Sums::Known { sum, overlap } => (sum, overlap),
     };
-    let power = |x: f64| if x > 0.0 { x * x.ln() } else { 0.0 };
-    let (prefix, shape, slope) = match comparison {
+    // x ln x, where x may be off by 2u: its derivative is ln x + 1.
+    let power = |x: f64| {
+        let value = if x > 0.0 { x * x.ln() } else { 0.0 };
+        Approximation { value, error: UNIT_ROUNDOFF * (6.0 * value.abs() + 2.0 * x) }
+    };
+    // A u of each of the factors, of the products and of their sum.
+    let term = |factor: f64, one: Approximation| one.scaled(factor, 4.0 * UNIT_ROUNDOFF);
+    let given = Approximation { value: epsilon, error: 0.0 };
+    let (terms, shape, slope) = match comparison {
         Comparison::Add => {
             let tau = -stretch;
-            (-(1.0 + tau) * sum - tau * epsilon, power(tau) - power(1.0 + tau), tau)
+            ([term(-(1.0 + tau), sum), term(-tau, given), overlap], [power(tau), power(1.0 + tau)], tau)
         }
         Comparison::Remove => {
             let excess = stretch - 1.0;
-            (excess * (sum - epsilon), power(excess) - power(stretch), excess)
+            ([term(excess, sum), term(-excess, given), overlap], [power(excess), power(stretch)], excess)
         }
         Comparison::Replace => {
             let (excess, half) = (stretch - 1.0, 0.5 * (stretch - 1.0));
-            (excess * (sum - 0.5 * epsilon - overlap), power(half) - power(1.0 + half), half)
+            ([term(excess, sum), term(-half, given), term(-excess, overlap)], [power(half), power(1.0 + half)], half)
         }
     };
+    let mut prefix = Approximation::default();
+    for one in terms {
+        prefix += one;
+    }
     // A sum that is not finite bounds nothing: the proposal leaves out patterns that the law has.
-    if !prefix.is_finite() {
+    if !(prefix.value + prefix.error).is_finite() {
         return Caps::NONE;
     }
-    // Never 0: a cap that underflows is still one that something may reach.
-    let above = |log: f64| (log.exp() * (1.0 + SLACK)).max(f64::MIN_POSITIVE);
+    // e^{prefix + log}, with another rounding of the exponent. Never 0: a cap that underflows is still one that something may reach.
+    let above = |log: f64| {
+        let exponent = prefix.value + log;
+        let error = prefix.error + 4.0 * UNIT_ROUNDOFF * (prefix.value.abs() + log.abs() + 2.0);
+        (exponent + error).exp().max(f64::MIN_POSITIVE)
+    };
     match curve {
-        None => Caps { value: above(prefix + shape), factor: above(prefix) },
+        None => {
+            let peak = shape[0].value - shape[1].value;
+            Caps { value: above(peak + shape[0].error + shape[1].error), factor: above(0.0) }
+        }
         Some(curve) => {
-            let value = above(prefix + curve.log_peak(slope));
-            Caps { value, factor: value + above(prefix + curve.log_steepness(slope)) }
+            let value = above(curve.log_peak(slope));
+            Caps { value, factor: value + above(curve.log_steepness(slope)) }
         }
     }
 }

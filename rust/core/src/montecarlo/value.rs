@@ -186,15 +186,20 @@ impl Curve {
         (cell.base - cell.slope * libm::exp((x - cell.reference).min(700.0))).max(0.0)
     }
 
-    /// ln sup_x e^{cx} D°(x), c > 0: over each cell of t^c(base − slope·t), which rises up to t = c·base/((c + 1)·slope) and then falls.
+    /// At least ln sup_x e^{cx} D°(x), c > 0: over each cell of t^c(base − slope·t), which rises up to t = c·base/((c + 1)·slope) and then
+    /// falls.
+    ///
+    /// Rounding: at the top the slope is 0, and at a cell's right end, where the product still rises, it is at most c/t; so t's own error of
+    /// 4u counts c times. The difference may be off by 4u of both its terms, the logarithm by a few u of what it is the sum of.
     #[must_use]
     pub fn log_peak(&self, c: f64) -> f64 {
         let peak = |(k, cell): (usize, &Cell)| {
             let (least, most) = self.ends(k);
             let t = if cell.slope > 0.0 { (c * cell.base / ((c + 1.0) * cell.slope)).clamp(least, most) } else { most };
-            let value = cell.base - cell.slope * t;
+            let value = cell.base - cell.slope * t + 4.0 * UNIT_ROUNDOFF * (cell.base.abs() + cell.slope * t);
             if value > 0.0 && t > 0.0 {
-                c * (cell.reference + t.ln()) + value.ln()
+                let (height, depth) = (c * (cell.reference.abs() + t.ln().abs()), value.ln().abs());
+                c * (cell.reference + t.ln()) + value.ln() + 4.0 * UNIT_ROUNDOFF * (height + depth + c + 1.0)
             } else {
                 f64::NEG_INFINITY
             }
@@ -203,13 +208,16 @@ impl Curve {
         self.upper[..self.upper.len() - 1].iter().enumerate().map(peak).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// ln sup_x e^{cx}|dV/dx| for both tables: in a cell slope·t^{c+1}, largest at its right end.
+    /// At least ln sup_x e^{cx}|dV/dx| for both tables: in a cell slope·t^{c+1}, largest at its right end, which may be off by 2u; and a few u
+    /// of what the logarithm is the sum of.
     #[must_use]
     pub fn log_steepness(&self, c: f64) -> f64 {
         let steepest = |table: &[Cell]| {
             let steep = |(k, cell): (usize, &Cell)| {
                 let most = self.ends(k).1;
-                cell.slope.ln() + c * cell.reference + (c + 1.0) * most.ln()
+                let terms = [cell.slope.ln(), c * cell.reference, (c + 1.0) * most.ln()];
+                let size: f64 = terms.iter().filter(|term| term.is_finite()).map(|term| term.abs()).sum();
+                terms.iter().sum::<f64>() + 4.0 * UNIT_ROUNDOFF * (size + c + 1.0)
             };
             table[..table.len() - 1].iter().enumerate().map(steep).fold(f64::NEG_INFINITY, f64::max)
         };

@@ -1,7 +1,7 @@
 //! Balls in bins: each record is put in one of T bins for good, and takes part whenever its bin's turn comes.
 
-use crate::participation::PatternSum;
-use crate::special::log_sum_exp;
+use crate::participation::{blend, log_sum_error, square_error, PatternSum};
+use crate::special::{log_sum_exp, Approximation, UNIT_ROUNDOFF};
 
 /// The law of the bin: one weight for each of T bins (equal for the sampler itself, free for a proposal).
 #[derive(Debug, Clone, PartialEq)]
@@ -31,10 +31,16 @@ impl Bins {
 }
 
 impl PatternSum for Bins {
-    fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> f64 {
-        let terms = (0..self.squares.len()).map(|t| {
-            power * self.log_weights[t] + (1.0 - power) * proposal.log_weights[t] + exponent * self.squares[t]
-        });
-        log_sum_exp(terms)
+    /// A term may be off by its weight's error, by that of the squared norm, and by a rounding of each and of their sum.
+    fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> Approximation {
+        let bins = self.squares.len();
+        let weights: Vec<_> = (0..bins).map(|t| blend(power, self.log_weights[t], proposal.log_weights[t])).collect();
+        let value = log_sum_exp((0..bins).map(|t| weights[t].value + exponent * self.squares[t]));
+        let term = |t: usize| {
+            let norm = (exponent * self.squares[t]).abs();
+            weights[t].error + norm * square_error(bins) + 4.0 * UNIT_ROUNDOFF * (weights[t].value.abs() + norm)
+        };
+        let worst = (0..bins).filter(|&t| weights[t].value > f64::NEG_INFINITY).map(term).fold(0.0, f64::max);
+        Approximation { value, error: (worst + log_sum_error(bins, value)) * (1.0 + 1e-9) }
     }
 }

@@ -6,6 +6,8 @@
 //! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`separated`] has the largest sums over
 //! rounds that are kept apart, [`counts`] how many of the other records join, for batches that are truncated.
 
+use crate::special::{Approximation, UNIT_ROUNDOFF};
+
 pub mod bins;
 pub mod counts;
 pub mod renewal;
@@ -16,6 +18,45 @@ pub mod separated;
 ///
 /// These are the sums that Hölder's inequality leaves of a bound on likelihood ratios; see [`crate::montecarlo::proposal`].
 pub trait PatternSum {
-    /// The sum for a proposal of the same family.
-    fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> f64;
+    /// The sum for a proposal of the same family, and how far it may be off; the squared norms may be so by [`square_error`] of the
+    /// largest.
+    fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> Approximation;
+}
+
+/// The relative error of squared norms that are sums over the rounds, each term rounded a few times.
+#[must_use]
+pub fn square_error(rounds: usize) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // far below 2^53
+    let rounds = rounds as f64;
+    16.0 * (rounds + 1.0) * UNIT_ROUNDOFF
+}
+
+/// power·own + (1 − power)·other, the logarithm of a blended weight: −∞ for a pattern that the law itself cannot have.
+///
+/// The error: each logarithm may be off by 4u of its size, the power by 4u, 1 − power by as much and a rounding more, and the sum adds
+/// three roundings.
+#[must_use]
+fn blend(power: f64, own: f64, other: f64) -> Approximation {
+    if own == f64::NEG_INFINITY {
+        return Approximation { value: own, error: 0.0 };
+    }
+    #[allow(clippy::float_cmp)] // given as that very number
+    if power == 1.0 {
+        return Approximation { value: own, error: 4.0 * UNIT_ROUNDOFF * own.abs() };
+    }
+    let value = power * own + (1.0 - power) * other;
+    // Of what the proposal leaves out, the weight is exactly 0 or beyond all bounds.
+    let size = if value.is_finite() { (power.abs() + (1.0 - power).abs()) * (own.abs() + other.abs()) } else { 0.0 };
+    Approximation { value, error: 16.0 * UNIT_ROUNDOFF * size }
+}
+
+/// How far the logarithm of a sum of so many exponentials may be off, given its terms.
+///
+/// A term's distance d ≤ 0 to the largest is rounded by u|d|, which moves e^d by at most u/e; e^d, their sum and its logarithm add 2u,
+/// (terms − 1)u and 2u of their size, and the largest is added with a rounding: at most u(4·terms + 4 + |result|).
+#[must_use]
+fn log_sum_error(terms: usize, result: f64) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // far below 2^53
+    let terms = terms as f64;
+    UNIT_ROUNDOFF * (4.0 * terms + 4.0 + result.abs())
 }

@@ -3,8 +3,8 @@
 
 use crate::error::{Error, Result};
 use crate::pair::weights::binomial;
-use crate::participation::PatternSum;
-use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
+use crate::participation::{blend, log_sum_error, square_error, PatternSum};
+use crate::special::{log_sum_exp, Approximation, UNIT_ROUNDOFF};
 
 /// The renewal law of one record's participations (Dong & Ganesh 2026, Algorithms 1 and 2).
 ///
@@ -184,32 +184,60 @@ fn counts(records: u32, probability: f64) -> Result<(Vec<f64>, f64)> {
 }
 
 impl PatternSum for Renewal {
-    /// By the recursion of the law itself: f_i = w₀ f_{i+1} + φ_i f_{i+b} (with phases w₀ f_{i+b}), f_i = 1 beyond the last round, in
-    /// logarithms.
-    fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> f64 {
-        #[allow(clippy::float_cmp)] // given as that very number
-        let blend = |own: f64, other: f64| match (own == f64::NEG_INFINITY, power == 1.0) {
-            // A pattern that neither law can have adds nothing, whatever the power.
-            (true, _) => f64::NEG_INFINITY,
-            (false, true) => own,
-            (false, false) => power * own + (1.0 - power) * other,
-        };
+    fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> Approximation {
+        let largest = self.squares.iter().copied().fold(0.0, f64::max);
+        self.log_sum_within(proposal, power, exponent, square_error(self.iterations()) * largest)
+    }
+}
+
+impl Renewal {
+    /// [`PatternSum::log_sum`] where a squared norm may be off by so much, by the recursion of the law itself: f_i = w₀ f_{i+1} + φ_i
+    /// f_{i+b} (with phases w₀ f_{i+b}), f_i = 1 beyond the last round, in logarithms.
+    ///
+    /// **Error.** The logarithm of a sum is off by no more than the worst of its terms, and by [`log_sum_error`]. So a pattern that passes
+    /// n steps and at most m = ⌈n/b⌉ participations collects n times the errors of a step (of w₀, of the sum, and 4u of the terms, which
+    /// are at most |weight| + |exponent·j²s_i| + M, M the largest |ln f_i|) and m times those of a participation: of its weight (and
+    /// of how many of a user's records are drawn), and of its squared norm.
+    #[must_use]
+    pub fn log_sum_within(&self, proposal: &Self, power: f64, exponent: f64, square_error: f64) -> Approximation {
         let (n, b) = (self.iterations(), self.min_separation);
-        let stay = blend((-self.sampling_probability).ln_1p(), (-proposal.sampling_probability).ln_1p());
+        let stay = blend(power, (-self.sampling_probability).ln_1p(), (-proposal.sampling_probability).ln_1p());
         let (own, other) = (self.sampling_probability.ln(), proposal.sampling_probability.ln());
         // The weight of taking part j times, and j².
-        let join: Vec<(f64, f64)> = (1u32..)
+        let join: Vec<(Approximation, f64)> = (1u32..)
             .zip(self.log_counts.iter().zip(&proposal.log_counts))
-            .map(|(j, (mine, theirs))| (blend(own + mine, other + theirs), f64::from(j) * f64::from(j)))
+            .map(|(j, (mine, theirs))| (blend(power, own + mine, other + theirs), f64::from(j) * f64::from(j)))
             .collect();
         let mut sums = vec![0.0; n + b + 1];
+        let (mut largest, mut widest) = (0.0_f64, 0.0_f64);
         for i in (0..n).rev() {
             let after = sums[i + b];
-            let joining = join.iter().map(|(log, square)| log + exponent * square * self.squares[i] + after);
-            sums[i] = log_sum_exp(std::iter::once(stay + sums[i + self.waiting()]).chain(joining));
+            let norm = exponent * self.squares[i];
+            let joining = join.iter().map(|(log, square)| log.value + norm * square + after);
+            sums[i] = log_sum_exp(std::iter::once(stay.value + sums[i + self.waiting()]).chain(joining));
+            largest = largest.max(sums[i].abs());
+            widest = widest.max(norm.abs());
         }
-        let start = self.log_start();
-        let other = proposal.log_start();
-        log_sum_exp((0..start.len()).map(|i| blend(start[i], other[i]) + sums[i]))
+        let (start, other) = (self.log_start(), proposal.log_start());
+        let starts: Vec<_> = start.iter().zip(&other).map(|(mine, theirs)| blend(power, *mine, *theirs)).collect();
+        let value = log_sum_exp(starts.iter().zip(&sums).map(|(start, sum)| start.value + sum));
+
+        // What a pattern cannot have is exactly so.
+        let possible = |weight: &Approximation| weight.value > f64::NEG_INFINITY;
+        let size = |weight: &Approximation| if possible(weight) { weight.value.abs() } else { 0.0 };
+        let squares = join.last().map_or(1.0, |(_, square)| *square);
+        let heaviest = join.iter().map(|(log, _)| size(log)).fold(size(&stay), f64::max);
+        let terms = heaviest + widest * squares + largest;
+        let step = stay.error + log_sum_error(join.len() + 1, largest) + 4.0 * UNIT_ROUNDOFF * terms;
+        let counts = power.abs() * self.counts_error + (1.0 - power).abs() * proposal.counts_error;
+        let participation = join.iter().map(|(log, _)| log.error).fold(0.0, f64::max)
+            + counts
+            + (exponent.abs() * square_error + 4.0 * UNIT_ROUNDOFF * widest) * squares;
+        let first = starts.iter().map(|start| start.error + 4.0 * UNIT_ROUNDOFF * size(start)).fold(0.0, f64::max)
+            + 4.0 * UNIT_ROUNDOFF * largest
+            + log_sum_error(starts.len(), value);
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let (steps, most) = (n as f64, self.most_participations() as f64);
+        Approximation { value, error: (steps * step + most * participation + first) * (1.0 + 1e-9) }
     }
 }
