@@ -1,9 +1,24 @@
 //! The lower convex hull of several bounds on one profile.
 //!
 //! Where several upper bounds on a profile hold, so does their minimum; and since the profile itself is convex in α = e^ε, so does
-//! every chord of the minimum. The hull is the minimum, with chords over the stretches where it is not convex. Where these
-//! begin and end is found by sampling: that decides how near to convex and how tight the result is, never whether it is an
-//! upper bound.
+//! every chord of the minimum. The hull is one of the bounds at a time, with chords over the stretches where the minimum is not
+//! convex or changes from one to another. Where these begin and end is found by sampling: that decides how near to the least
+//! hull the result is, never whether it is an upper bound.
+//!
+//! **It is convex**, so that its slopes are those of supporting lines. Where a chord is next to a piece q, the last stretch of that piece,
+//! between two samples at α₁ < α₂, is a chord too: a *short* one. Every chord is steeper than the next by more than the errors of their
+//! ends leave open ([`steeper`]); two of which that cannot be told become one. What is left to see is the step between a piece and its
+//! short chord. Say the piece is on the left; the ends v_i are above q(α_i) by at most 2e_i, and w = α₂ − α₁.
+//!
+//! * A line below q that misses q(α) by at most 2e, α < α₁, falls from there to q(α₂) or below. So it is as steep as q is from α to α₂, up
+//!   to 2e/(α₂ − α), and that is as steep as the short chord up to 2(e₁ + e₂)/w. The first is added to the error of the piece's slopes, the
+//!   second is less than what the chords behind α₂ are less steep by: the line stays below all of these.
+//! * The short chord, lowered by 2(e₁ + e₂) and less steep by 2(e₁ + e₂)/w, is below q left of α₁, since q is convex there.
+//! * A line from beyond α₂ is at most v₂ there and less steep than the short chord by 2(e₁ + e₂)/w or more; so it is at most v₁ − 2(e₁ + e₂)
+//!   at α₁, and below q from there on.
+//!
+//! With the piece on the right it is the same, mirrored. Left of all samples stands the 1 that every profile is at α = 0, right of them what
+//! the last one is: a chord to there, or a level line, where there is no other neighbour.
 
 use std::sync::Arc;
 
@@ -14,9 +29,6 @@ use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 const SMALLEST: f64 = 1e-3;
 const PER_OCTAVE: f64 = 8.0;
 const REFINEMENTS: usize = 16;
-/// By how much, relatively, the slope of a piece may miss that of a supporting line of the hull, because the ends of chords are
-/// found by sampling. Not proven: a supporting line serves the lower account of a composition of bounds, never the guarantee.
-const UNCERTAIN: f64 = 1e-8;
 /// Beyond the ε at which δ falls below this, on either side, nothing is looked at.
 const NOTHING: f64 = 1e-290;
 
@@ -24,15 +36,17 @@ const NOTHING: f64 = 1e-290;
 #[derive(Debug, Clone)]
 pub struct Hull {
     pieces: Vec<Arc<dyn Profile>>,
-    /// Sorted; they do not overlap.
-    chords: Vec<Chord>,
+    /// From left to right, without gaps.
+    parts: Vec<Part>,
 }
 
-/// A chord between two values of the minimum, each taken at the upper end of its error.
+/// What the hull is up to some ε.
 #[derive(Debug, Clone, Copy)]
-struct Chord {
-    left: Sample,
-    right: Sample,
+enum Part {
+    /// One of the pieces, up to `end`; the chords next to it reach from `left` on its one side, and to `right` on the other.
+    Piece { piece: usize, end: f64, left: f64, right: f64 },
+    /// A chord between two values of the minimum, each taken at the upper end of its error.
+    Chord { left: Sample, right: Sample },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +61,7 @@ impl Hull {
     /// The hull of these upper bounds on one profile.
     #[must_use]
     pub fn new(pieces: Vec<Arc<dyn Profile>>) -> Self {
-        let mut hull = Self { pieces, chords: Vec::new() };
+        let mut hull = Self { pieces, parts: Vec::new() };
         let side = |sign: f64| {
             let end = hull.end(sign).abs();
             (0..)
@@ -76,12 +90,7 @@ impl Hull {
             samples.extend(finer.into_iter().map(|epsilon| hull.sample(epsilon)));
             samples.sort_by(|a, b| a.epsilon.total_cmp(&b.epsilon));
         }
-        let kept = vertices(&samples);
-        hull.chords = kept
-            .windows(2)
-            .filter(|cell| spans(&samples, cell))
-            .map(|cell| Chord { left: samples[cell[0]], right: samples[cell[1]] })
-            .collect();
+        hull.parts = parts(&samples);
         hull
     }
 
@@ -129,6 +138,12 @@ impl Hull {
     }
 }
 
+/// Without pieces nothing is known.
+fn unknown(epsilon: f64) -> ProfilePoint {
+    ProfilePoint { delta: f64::NAN, delta_error: 0.0, slope: 0.0, slope_error: 0.0, threshold: f64::NAN }
+        .or_trivial(epsilon)
+}
+
 /// Whether a chord belongs between two neighbouring vertices: there are samples above it, or the minimum changes its piece.
 fn spans(samples: &[Sample], cell: &[usize]) -> bool {
     cell[1] > cell[0] + 1 || samples[cell[0]].piece != samples[cell[1]].piece
@@ -154,32 +169,211 @@ fn vertices(samples: &[Sample]) -> Vec<usize> {
     kept
 }
 
+/// The parts of the hull of these samples: chords where they are needed, with a short one on each side, and pieces in between.
+fn parts(samples: &[Sample]) -> Vec<Part> {
+    let (Some(&first), Some(&last)) = (samples.first(), samples.last()) else { return Vec::new() };
+    let kept = vertices(samples);
+    // With the ends, the k-th sample is at k + 1.
+    let mut chords: Vec<(usize, usize)> =
+        kept.windows(2).filter(|cell| spans(samples, cell)).map(|cell| (cell[0] + 1, cell[1] + 1)).collect();
+    let mut all = vec![Sample { epsilon: f64::NEG_INFINITY, value: 1.0, error: 0.0, piece: first.piece }];
+    all.extend_from_slice(samples);
+    all.push(Sample { epsilon: f64::INFINITY, ..last });
+    // Cells that a chord spans at first are never short, nor are those that it comes to span.
+    let mut spanned = vec![false; all.len()];
+    for &(from, to) in &chords {
+        spanned[from..to].fill(true);
+    }
+    let end = all.len() - 1;
+    loop {
+        let mut full: Vec<(usize, usize)> = Vec::with_capacity(3 * chords.len());
+        for (k, &(from, to)) in chords.iter().enumerate() {
+            let long = to > from + 1 || spanned[from];
+            if long && from > 0 && full.last().is_none_or(|before| before.1 < from) {
+                full.push((from - 1, from));
+            }
+            full.push((from, to));
+            if long && to < end && chords.get(k + 1).is_none_or(|next| next.0 > to) {
+                full.push((to, to + 1));
+            }
+        }
+        let meets = |pair: &[(usize, usize)]| pair[0].1 == pair[1].0;
+        let open = full.windows(2).position(|pair| meets(pair) && !steeper(&all, pair[0], pair[1]));
+        let Some(open) = open else {
+            return laid_out(&all, &full);
+        };
+        let (from, to) = (full[open].0, full[open + 1].1);
+        spanned[from..to].fill(true);
+        full.splice(open..=open + 1, [(from, to)]);
+        chords = full;
+    }
+}
+
+/// The parts of these chords and of what is between them.
+fn laid_out(samples: &[Sample], chords: &[(usize, usize)]) -> Vec<Part> {
+    let end = samples.len() - 1;
+    let mut parts = Vec::with_capacity(2 * chords.len() + 1);
+    let (mut at, mut left) = (0, f64::NEG_INFINITY);
+    let piece = |from: usize, to: usize, left, right| Part::Piece {
+        // A piece has all samples from its start to its end, but for the ends of everything, which have their neighbours'.
+        piece: samples[if from == 0 { to } else { from }].piece,
+        end: samples[to].epsilon,
+        left,
+        right,
+    };
+    for &(from, to) in chords {
+        if from > at {
+            parts.push(piece(at, from, left, samples[to].epsilon));
+        }
+        parts.push(Part::Chord { left: samples[from], right: samples[to] });
+        (at, left) = (to, samples[from].epsilon);
+    }
+    if at < end {
+        parts.push(piece(at, end, left, f64::INFINITY));
+    }
+    parts
+}
+
+/// The chord between two samples, of which the left may be at α = 0 and the right at infinity, there with the left one's value.
+fn chord(epsilon: f64, left: &Sample, right: &Sample) -> ProfilePoint {
+    // Widths in α relative to the right end; the difference of two ε is as good as its rounding, since x e^{−x} ≤ 1/e.
+    let (whole, rest) = (-(left.epsilon - right.epsilon).exp_m1(), -(epsilon - right.epsilon).exp_m1());
+    let drop = left.value - right.value;
+    let delta = right.value + drop * (rest / whole);
+    let ends = 2.0 * (left.error + right.error);
+    // α relative to the right end; 0 for a level line.
+    let distance = (right.epsilon - epsilon).min(1e4);
+    let position = (-distance).exp() / whole;
+    let rounding = 16.0 * UNIT_ROUNDOFF;
+    ProfilePoint {
+        delta: delta.max(0.0),
+        delta_error: rounding * left.value + ends + UNDERFLOW,
+        slope: (drop * position).max(0.0),
+        slope_error: (rounding * (1.0 + distance) * drop.abs() + ends) * position + UNDERFLOW,
+        threshold: f64::NAN,
+    }
+}
+
+/// Whether the first of two chords that meet is steeper than the second by more than twice the errors of their ends.
+fn steeper(samples: &[Sample], first: (usize, usize), second: (usize, usize)) -> bool {
+    let (before, middle, after) = (samples[first.0], samples[first.1], samples[second.1]);
+    // Widths in α relative to the middle.
+    let widths = (-(before.epsilon - middle.epsilon).exp_m1(), (after.epsilon - middle.epsilon).exp_m1());
+    let slopes = ((before.value - middle.value) / widths.0, (middle.value - after.value) / widths.1);
+    let margins = 2.0 * ((before.error + middle.error) / widths.0 + (middle.error + after.error) / widths.1);
+    slopes.0 - slopes.1 >= margins * (1.0 + 1e-9) + 16.0 * UNIT_ROUNDOFF * (slopes.0.abs() + slopes.1.abs())
+}
+
 impl Profile for Hull {
     fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
-        let next = self.chords.partition_point(|chord| chord.right.epsilon <= epsilon);
-        match self.chords.get(next) {
-            Some(Chord { left, right }) if left.epsilon < epsilon => {
-                let across = (right.epsilon - left.epsilon).exp_m1();
-                let (drop, along) = (left.value - right.value, (epsilon - left.epsilon).exp_m1());
-                let delta = left.value - drop * (along / across);
-                let steepness = (epsilon - left.epsilon).exp() / across;
-                let slope = drop * steepness;
-                let rounding = 16.0 * UNIT_ROUNDOFF * (1.0 + right.epsilon.abs().max(left.epsilon.abs()));
-                ProfilePoint {
-                    delta: delta.max(0.0),
-                    delta_error: rounding * left.value + UNDERFLOW,
-                    slope: slope.max(0.0),
-                    slope_error: (rounding + UNCERTAIN) * slope.abs()
-                        + (left.error + right.error) * steepness
-                        + UNDERFLOW,
-                    threshold: f64::NAN,
+        let next = self.parts.partition_point(|part| match part {
+            Part::Piece { end, .. } => *end <= epsilon,
+            Part::Chord { right, .. } => right.epsilon <= epsilon,
+        });
+        match self.parts.get(next).or(self.parts.last()) {
+            Some(Part::Chord { left, right }) => chord(epsilon, left, right),
+            // There is no other.
+            Some(Part::Piece { piece, left, right, .. }) if left.is_infinite() && right.is_infinite() => {
+                self.pieces[*piece].at_within(epsilon, bracket)
+            }
+            Some(Part::Piece { piece, left, right, .. }) => {
+                let point = self.pieces[*piece].at(epsilon).or_trivial(epsilon);
+                let beside = |width: f64| 2.0 * point.delta_error / width * (1.0 + 1e-9);
+                let open = beside((right - epsilon).exp_m1())
+                    + if left.is_finite() { beside(-(left - epsilon).exp_m1()) } else { 0.0 };
+                // A threshold of one piece says nothing about the others'.
+                ProfilePoint { slope_error: point.slope_error + open, threshold: f64::NAN, ..point }
+            }
+            None => unknown(epsilon),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hull, Part};
+    use crate::pair::discrete::DiscretePair;
+    use crate::pair::laplace::Laplace;
+    use crate::pair::mixture::MixturePair as Mixture;
+    use crate::pair::Profile;
+    use std::sync::Arc;
+
+    /// Randomised response: two outcomes.
+    fn response(epsilon: f64) -> Arc<dyn Profile> {
+        let truth = 1.0 / (1.0 + (-epsilon).exp());
+        Arc::new(DiscretePair::new(vec![(truth, 1.0 - truth), (1.0 - truth, truth)]).unwrap())
+    }
+
+    /// Pieces without corners, which cross each other.
+    fn smooth() -> Vec<Vec<Arc<dyn Profile>>> {
+        let gaussian = |sigma: f64| -> Arc<dyn Profile> { Arc::new(Mixture::gaussian(1.0, sigma).unwrap()) };
+        let sampled =
+            |p: f64, sigma: f64| -> Arc<dyn Profile> { Arc::new(Mixture::poisson(1, p, sigma, false).unwrap()) };
+        vec![
+            vec![gaussian(1.0), sampled(0.1, 0.4)],
+            vec![gaussian(2.0), sampled(0.3, 0.7), sampled(0.01, 0.25)],
+            vec![gaussian(3.0), gaussian(3.0), sampled(1e-4, 0.2)],
+        ]
+    }
+
+    fn pieces() -> Vec<Vec<Arc<dyn Profile>>> {
+        let laplace = |scale: f64| -> Arc<dyn Profile> { Arc::new(Laplace::new(1.0, scale).unwrap()) };
+        let leaking: Arc<dyn Profile> =
+            Arc::new(DiscretePair::new(vec![(1e-3, 0.0), (0.6, 0.4), (0.399, 0.6)]).unwrap());
+        vec![
+            vec![laplace(0.5)],
+            vec![laplace(0.5), response(1.2)],
+            vec![response(0.4), laplace(0.25), leaking.clone()],
+            vec![response(3.0), leaking, response(0.01), laplace(1.0)],
+            // The same twice: rounding alone tells them apart.
+            vec![laplace(0.7), laplace(0.7)],
+        ]
+    }
+
+    /// A grid, and points beside whatever ends there.
+    fn losses(hull: &Hull) -> Vec<f64> {
+        let mut found: Vec<f64> = (-700..700).map(|k| 0.0171 * f64::from(k)).collect();
+        for part in &hull.parts {
+            let end = match part {
+                Part::Piece { end, .. } => *end,
+                Part::Chord { right, .. } => right.epsilon,
+            };
+            for apart in [1e-3, 1e-5, 1e-7, 1e-9, 1e-12, 0.0] {
+                found.extend([end - apart, end + apart].into_iter().filter(|epsilon| epsilon.is_finite()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn lines_support_the_hull_everywhere() {
+        for pieces in pieces().into_iter().chain(smooth()) {
+            let hull = Hull::new(pieces);
+            let points: Vec<_> = losses(&hull).into_iter().map(|epsilon| (epsilon, hull.at(epsilon))).collect();
+            for (epsilon, point) in &points {
+                for (other, found) in &points {
+                    let width = (other - epsilon).exp_m1();
+                    let slope = point.slope + point.slope_error * width.signum();
+                    let line = point.delta - point.delta_error - slope * width;
+                    // The test's own rounding.
+                    let rounding = 1e-15 * (1.0 + (slope * width).abs());
+                    assert!(
+                        found.delta + found.delta_error + rounding >= line,
+                        "{epsilon} {other} {point:?} {found:?}"
+                    );
                 }
             }
-            _ if self.pieces.len() == 1 => self.pieces[0].at_within(epsilon, bracket),
-            _ => {
-                let point = self.least(epsilon).1;
-                // A threshold of one piece says nothing about the others'.
-                ProfilePoint { slope_error: point.slope_error + UNCERTAIN * point.slope, threshold: f64::NAN, ..point }
+        }
+    }
+
+    #[test]
+    fn the_hull_is_near_the_least_of_its_pieces_or_below() {
+        for pieces in smooth() {
+            let hull = Hull::new(pieces.clone());
+            for epsilon in losses(&hull) {
+                let least = pieces.iter().map(|piece| piece.at(epsilon)).map(|p| p.delta + p.delta_error);
+                let least = least.fold(f64::INFINITY, f64::min);
+                assert!(hull.at(epsilon).delta <= least * (1.0 + 1e-6), "{epsilon} {} {least}", hull.at(epsilon).delta);
             }
         }
     }
