@@ -573,10 +573,10 @@ def test_caps_are_attained_by_a_single_pattern(direction: str, stretch: float) -
     assert values.max() == pytest.approx(cap, rel=1e-6)
 
 
-def holder(n: int, laws: tuple[float, float], c: float, stretch: float, epsilon: float, direction: str) -> Any:
+def holder(direction: str, n: int, laws: tuple[float, float], c: float, at: tuple[float, float]) -> Any:
     """The bound of Hölder's inequality for n independent rounds, from the product formula with 60 digits."""
     with mp.workdps(60):
-        p, v, s, k, e = (mp.mpf(value) for value in (*laws, c * c, stretch, epsilon))
+        p, v, s, k, e = (mp.mpf(value) for value in (*laws, c * c, *at))
 
         def total(power: Any, exponent: Any) -> Any:
             idle, joined = (a**power * b ** (1 - power) for a, b in ((1 - p, 1 - v), (p, v)))
@@ -602,7 +602,7 @@ def test_caps_of_many_runs_are_not_lost_to_rounding(direction: str, seed: int) -
     p, c = 10.0 ** rng.uniform(-5.0, -1.0), 10.0 ** rng.uniform(-4.5, -2.0)
     v, stretch = p * 10.0 ** rng.uniform(-0.05, 0.05), rng.uniform(1.5, 13.0) * (-1.0 if direction == "add" else 1.0)
     core = _core.Sampled.together([(_core.Sampled.renewal([c], n, 1, p, False), runs)])
-    cap, truth = core.bounds(direction, [v], stretch, 2.0)[0], holder(n * runs, (p, v), c, stretch, 2.0, direction)
+    cap, truth = core.bounds(direction, [v], stretch, 2.0)[0], holder(direction, n * runs, (p, v), c, (stretch, 2.0))
     assert cap >= truth
     # Where a run may be off by 1e-10 and a hundred million of them are raised to the 12th power, much is given away.
     assert cap <= truth * mp.exp(1e-12 * n * runs * abs(stretch)) * (1 + 1e-9) or cap == np.inf

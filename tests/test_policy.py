@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import oracle
 import pytest
@@ -95,6 +96,54 @@ def test_refusals_are_located() -> None:
     body["privacy"]["group_size"] = 11
     with pytest.raises(pyaccount.DocumentError, match="more records than the data set"):
         pyaccount.compile(body)
+
+
+@pytest.mark.parametrize("rate", ["sampling_probability", "participation_rate"])
+def test_the_group_lemma_keeps_the_batch_in_smaller_data_sets(rate: str) -> None:
+    """However the batch is given, its size is what does not change from one neighbour to the next."""
+    body: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "lemma",
+        "privacy": {"adjacency": "add-remove", "group_size": 5, "epsilon": "solve", "delta": 0.1},
+        "training": {"dataset_size": 10, "expected_batch_size": 5, "iterations": 1},
+        "sampler": {"kind": "fixed-size"},
+        "noise": {"multiplier": 10},
+    }
+    by_size = pyaccount.certify(body).data.group_lemma
+    body["training"] = {"dataset_size": 10, rate: 0.5, "iterations": 1}
+    by_rate = pyaccount.certify(body).data.group_lemma
+    assert by_size is not None
+    assert by_rate is not None
+    assert by_rate.epsilon == by_size.epsilon
+    # In a data set of 7, where that chain ends, this rate would give no whole batch.
+    body["privacy"]["group_size"] = 4
+    assert pyaccount.certify(body).holds
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"privacy": {"delta": 0.1}, "training": {"sampling_probability": 0.01}, "noise": {"multiplier": 10}},
+        {"privacy": {"epsilon": 1, "delta": 1e-5}, "training": {"sampling_probability": 1e-9}},
+        {"privacy": {"adjacency": "zero-out", "delta": 1e-5}, "training": {"sampling_probability": 1e-12}},
+        {"privacy": {"adjacency": "replace-one", "delta": 0.01}, "noise": {"multiplier": 1e5}},
+    ],
+)
+def test_the_group_lemma_may_give_zero(changes: dict[str, dict[str, Any]]) -> None:
+    body: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "groups",
+        "privacy": {"adjacency": "add-remove", "group_size": 3, "epsilon": "solve"},
+        "training": {"sampling_probability": 1e-6, "iterations": 1},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": 1},
+    }
+    for section, values in changes.items():
+        body[section] |= values
+    certificate = pyaccount.certify(body)
+    assert certificate.data.group_lemma is not None
+    assert certificate.data.group_lemma.epsilon == 0.0
+    assert certificate.holds
 
 
 def test_the_group_lemma_is_valid_and_worse() -> None:

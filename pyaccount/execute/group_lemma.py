@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import FIXED_DRAWS
-from pyaccount.execute.engine import Engine, Question
+from pyaccount.document import FIXED_DRAWS, batch_size
+from pyaccount.document.rates import RATE_FIELDS
+from pyaccount.execute.engine import RESOLVED, Engine, Question
 from pyaccount.plan.common import whole
 from pyaccount.plan.plan import compile_document
 
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 
 #: Intervals this wide are good enough for a contrast; the upper end is a bound all the same.
 TOLERANCE = 0.1
-#: Below this δ the core resolves nothing.
-SMALLEST_DELTA = 1e-280
+#: How near, relatively, the bisection comes, and below which ε it goes no further.
+NEAR, SMALLEST = 5e-3, 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +39,52 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
 
     Any ε with δ₁(ε)·(e^{kε} − 1)/(e^ε − 1) ≤ δ will do; a small one is looked for by bisection.
     """
-    group = whole(document.privacy.group_size)
-    single = document.with_value(("privacy", "group_size"), 1)
-    if document.privacy.adjacency == "add-remove":
-        # The chain of neighbours passes through smaller data sets, where a fixed batch is a larger share.
-        for body in document.bodies:
-            if isinstance(body.sampler, FIXED_DRAWS) and body.training.dataset_size is not None:
-                path = (*body.path, "training", "dataset_size")
-                single = single.with_value(path, body.training.dataset_size - group + 1)
-    bounds = compile_document(single).bounds()
+    group, least = whole(document.privacy.group_size), RESOLVED[0]
+    bounds = compile_document(_single(document, group)).bounds()
 
     def excess(epsilon: float) -> float:
         found = engine.ask(bounds, Question(epsilon, None, TOLERANCE)).upper
-        if found <= SMALLEST_DELTA:
-            return -math.inf if math.log(SMALLEST_DELTA) + _log_factor(epsilon, group) <= math.log(delta) else math.nan
-        return math.log(found) + _log_factor(epsilon, group) - math.log(delta)
+        terms = (math.log(max(found, least)), _log_factor(epsilon, group), -math.log(delta))
+        # Each term is off by a few units in the last place of what it is made of, and ε by one more where kε is rounded up.
+        rounding = 16.0 * sys.float_info.epsilon * (sum(map(abs, terms)) + group * epsilon + 1.0)
+        over = math.fsum(terms) + rounding
+        if found <= least:
+            return -math.inf if over <= 0.0 else math.nan
+        return over
 
+    if excess(0.0) <= 0.0:
+        return GroupLemma(delta, 0.0, 0.0)
     low, high = 0.0, max(1e-3, engine.ask(bounds, Question(None, delta, TOLERANCE)).upper)
     while (value := excess(high)) > 0.0:
         low, high = high, 1.3 * high
     if math.isnan(value):
         return GroupLemma(delta, None, None)
-    while high - low > 5e-3 * high:
+    while high - low > NEAR * high and high > SMALLEST:
         middle = 0.5 * (low + high)
         if excess(middle) <= 0.0:
             high = middle
         else:
             low = middle
-    # Rounding of the logarithms is far below the tolerance; the last digits of kε are moved up all the same.
-    return GroupLemma(delta, group * high * (1.0 + 1e-12), high)
+    return GroupLemma(delta, math.nextafter(group * high, math.inf), high)
+
+
+def _single(document: Document, group: int) -> Document:
+    """The document for one record, in the data set of the chain from one neighbour to the other where its ε is largest."""
+    single = document.with_value(("privacy", "group_size"), 1)
+    if document.privacy.adjacency != "add-remove":
+        return single
+    # The chain passes through smaller data sets, where a batch of the same size is a larger share.
+    for body in document.bodies:
+        if isinstance(body.sampler, FIXED_DRAWS) and body.training.dataset_size is not None:
+            sizes = {"dataset_size": body.training.dataset_size - group + 1, "expected_batch_size": batch_size(body)}
+            # A rate would give another batch.
+            stated = body.training.model_dump(exclude_none=True, exclude=set(RATE_FIELDS))
+            single = single.with_value((*body.path, "training"), stated | sizes)
+    return single
 
 
 def _log_factor(epsilon: float, group: int) -> float:
     """ln Σ_{i<k} e^{iε}."""
     if epsilon <= 0.0:
         return math.log(group)
-    return (group - 1) * epsilon + math.log1p(-math.exp(-group * epsilon)) - math.log1p(-math.exp(-epsilon))
+    return (group - 1) * epsilon + math.log(-math.expm1(-group * epsilon)) - math.log(-math.expm1(-epsilon))
