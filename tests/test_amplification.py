@@ -104,6 +104,20 @@ def test_the_bootstrap_table() -> None:
             assert effect.amplified_delta == pytest.approx(delta, abs=5.5e-5)
 
 
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 0.3, 0.999, 1.0, 1.7, 12.0, 300.0])
+@pytest.mark.parametrize("share", [1, 250, 999])
+def test_amplified_epsilon_is_rounded_up_and_no_farther(share: int, epsilon: float) -> None:
+    """ε′ = ln(1 + η(e^ε − 1)), to a few units in the last place of ε."""
+    base = {"kind": "gaussian", "multiplier": 1.0, "epsilon": epsilon}
+    sampling = {"dataset_size": 1000, "expected_batch_size": share}
+    found = pyaccount.amplify(document(base, WOR, **sampling))
+    (effect,) = found.effects
+    with mp.workdps(60):
+        assert mp.mpf(share) / 1000 <= found.eta <= mp.mpf(share) / 1000 * (1 + mp.mpf(10) ** -12)
+        truth = mp.log1p(mp.mpf(found.eta) * mp.expm1(mp.mpf(epsilon)))
+        assert truth <= effect.amplified_epsilon <= truth * (1 + mp.mpf(2) ** -48) + epsilon * mp.mpf(2) ** -48
+
+
 def test_closed_forms_in_high_precision() -> None:
     """With replacement: η = 1 − (1 − 1/N)^m, δ′ = Σ_j Bin(j) G_j; all rounded up."""
     with mp.workdps(40):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy import linalg, optimize  # type: ignore[import-untyped]
 
 import pyaccount
+from pyaccount.certificate.text import print_certificate
 from pyaccount.errors import DocumentError
 from pyaccount.plan.strategy import strategy
 from pyaccount.strategies import (
@@ -175,6 +178,26 @@ def test_the_same_matrix_listed_gives_the_same_certificate(kind: dict[str, Any])
         )
         assert first.guarantee == second.guarantee
         assert first.utility == second.utility
+
+
+@pytest.mark.parametrize(
+    "given", [{"bands": 4}, {"inverse_coefficients": inverse_square_root(4).tolist()}], ids=["bands", "coefficients"]
+)
+def test_certificates_count_the_bands_of_the_inverse(given: dict[str, Any]) -> None:
+    certificate = pyaccount.certify(
+        document(
+            matrix={"kind": "banded-inverse", **given},
+            sampler={"kind": "none"},
+            privacy={"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+        )
+    )
+    matrix = certificate.data.phases[0].matrix
+    assert (matrix.bands, matrix.inverse_bands) == (96, 4)
+    printed = io.StringIO()
+    print_certificate(Console(file=printed, width=200), certificate)
+    for text in (printed.getvalue(), certificate.to_markdown()):
+        assert "4 bands of the inverse" in text
+        assert "96 bands" not in text
 
 
 def test_the_modes_of_a_full_matrix_are_its_sums_of_columns() -> None:

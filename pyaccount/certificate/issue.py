@@ -23,6 +23,7 @@ from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document import (
     BallsInBins,
+    BandedInverse,
     Deterministic,
     Laplace,
     MustOW,
@@ -188,6 +189,7 @@ def _phase(document: Document, body: Body) -> Phase:
         matrix=MatrixRecord(
             kind=body.matrix.kind if isinstance(body.matrix.kind, str) else "choose",
             bands=matrix.bands,
+            inverse_bands=body.matrix.inverse_bands if isinstance(body.matrix, BandedInverse) else None,
             column_norm=matrix.column_norm,
             buffers=None
             if matrix.buffers is None

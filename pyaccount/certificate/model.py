@@ -100,6 +100,9 @@ class MatrixRecord(Record):
 
     kind: str = Field(description="The kind of matrix, as in the document.")
     bands: int | None = Field(description="Non-zero diagonals.")
+    inverse_bands: int | None = Field(
+        default=None, description="Non-zero diagonals of the inverse, for the kind of matrix that is given by these."
+    )
     column_norm: Finite = Field(description="The largest norm of a column, to which σ refers times the clip norm.")
     buffers: BufferRecord | None = Field(default=None, description="Of a BLT, before the matrix is normalised.")
     sha256: str | None = Field(description="Of the entries, row by row as doubles, for a matrix from a file.")

@@ -56,8 +56,9 @@ def considered(plan: Plan) -> list[ConsideredRecord]:
 
 
 def budget_lines(answer: DirectedAnswer, label: Literal["remove", "add", "both"]) -> list[BudgetLine]:
-    """The error budget of a composition in one direction."""
+    """The error budget of a composition in one direction. Each of the core's sources has its words."""
+    budget = answer.upper_account.budget
     return [
-        BudgetLine(source=text, direction=label, contribution=max(0.0, answer.upper_account.budget[key]))
-        for key, text in SOURCES.items()
+        BudgetLine(source=SOURCES[key], direction=label, contribution=max(0.0, budget[key]))
+        for key in sorted(budget, key=list(SOURCES).index)
     ]

@@ -130,6 +130,8 @@ def _contrast(table: Table, data: CertificateModel, label: str, contrast: Contra
 
 
 def _width(matrix: MatrixRecord) -> str:
+    if matrix.inverse_bands is not None:
+        return f"{matrix.inverse_bands} bands of the inverse"
     return f"{matrix.bands} bands" if matrix.buffers is None else f"{len(matrix.buffers.scales)} buffers"
 
 

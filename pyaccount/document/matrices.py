@@ -74,6 +74,11 @@ class BandedInverse(Section):
     ] = Field(default=None, description="Or the first column of the inverse, from the diagonal down.")
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 
+    @property
+    def inverse_bands(self) -> int:
+        """The number of diagonals of the inverse, however it is given."""
+        return len(self.inverse_coefficients) if self.inverse_coefficients is not None else self.bands or 0
+
 
 class BLT(Section):
     """Buffered linear Toeplitz: c_0 = 1, c_i = Σ_j ω_j θ_j^{i−1}, so that training keeps a few running sums.

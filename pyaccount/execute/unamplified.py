@@ -19,7 +19,7 @@ from pyaccount.plan.common import number, rounds, whole
 from pyaccount.plan.deterministic import participations
 from pyaccount.plan.laplace import laplace
 from pyaccount.plan.reduction import DirectedBounds, combine, gaussian, tight
-from pyaccount.plan.strategy import SLACK, strategy
+from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -68,9 +68,11 @@ def _worst(document: Document, body: Body) -> tuple[float, int]:
         b = separation(body) or 1
         # All records of a user at once, whenever any may be drawn.
         records = sampler.records_per_user if isinstance(sampler, UserBMinSep) else 1
-        worst = strategy(document, body).sensitivity(b, whole(body.training.iterations))[0]
-        return records * worst * (1.0 + SLACK), body.count
+        built = strategy(document, body)
+        worst = built.sensitivity(b, whole(body.training.iterations))[0]
+        return records * worst * (1.0 + built.slack), body.count
     if isinstance(body.matrix, Identity):
         return 1.0, body.count * participations(body) if sampler.kind == "none" else rounds(body)
     apart = (sampler.min_separation or 1) if sampler.kind == "none" else 1
-    return strategy(document, body).sensitivity(apart, participations(body))[0] * (1.0 + SLACK), body.count
+    built = strategy(document, body)
+    return built.sensitivity(apart, participations(body))[0] * (1.0 + built.slack), body.count

@@ -26,7 +26,7 @@ from pyaccount.plan.common import (
 )
 from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
 from pyaccount.plan.sampled import group_refusals, matrix_text
-from pyaccount.plan.strategy import SLACK, strategy
+from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -100,8 +100,8 @@ def _bounds(document: Document, body: Body) -> DirectedBounds:
     full = math.sqrt(math.fsum(c * c for c in built.coefficients))
     cut = math.sqrt(math.fsum(c * c for c in built.coefficients[:reach]))
     norms = {full: turns} if reach == len(built.coefficients) else {full: turns - 1, cut: 1}
-    # The norm of a single coefficient of 1 is no sum; others are known to SLACK.
-    slack = 0.0 if built.coefficients == (1.0,) else SLACK
+    # The norm of a single coefficient of 1 is no sum; others are known to the strategy's slack.
+    slack = 0.0 if built.coefficients == (1.0,) else built.slack
     directed: DirectedBounds = {}
     for direction in DIRECTIONS:
         reverse = direction == "add" and not two_sided

@@ -8,7 +8,7 @@ from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, number, shown, whole
 from pyaccount.plan.reduction import DirectedBounds, Reduction, enclosed, gaussian, tight
 from pyaccount.plan.sampled import matrix_text
-from pyaccount.plan.strategy import SLACK, strategy
+from pyaccount.plan.strategy import strategy
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
@@ -64,13 +64,15 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
         raise DocumentError([document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS)])
     factor = 2 if privacy.adjacency == "replace-one" else 1
     m = participations(body)
-    above, below = strategy(document, body).sensitivity(separation_of(body), m)
+    built = strategy(document, body)
+    above, below = built.sensitivity(separation_of(body), m)
     attained = above == below
     k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
 
     def bounds() -> DirectedBounds:
         group, noise = factor * whole(privacy.group_size), number(body.noise.multiplier)
-        upper, lower = gaussian(group * above * (1.0 + SLACK), noise), gaussian(group * below * (1.0 - SLACK), noise)
+        upper = gaussian(group * above * (1.0 + built.slack), noise)
+        lower = gaussian(group * below * (1.0 - built.slack), noise)
         return enclosed((upper, upper), (lower, lower), body.count)
 
     return Reduction(

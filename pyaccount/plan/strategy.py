@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document, Matrix
     from pyaccount.strategies import PrefixSumError
 
-#: Norms are known to better than this, relatively: their sums have non-negative terms, at most 10⁶ in a row, each
-#: rounded once or twice. Whoever bounds with a norm moves it by this to the safe side.
-SLACK = 1e-9
+#: The unit roundoff of double precision.
+_UNIT = 2.0**-53
 
 
 # Equal only to itself: the same matrix is built once and kept, and a dense one has no hash.
@@ -68,6 +67,16 @@ class Strategy:
         assert self.dense is not None
         return int(bands_of(self.dense))
 
+    @property
+    def slack(self) -> float:
+        """Norms are known to better than this, relatively; whoever bounds with one moves it by this to the safe side.
+
+        All entries are non-negative, so a sum of m terms, added in any order, is off by at most (m − 1)u of itself, and by
+        another u where they are products (Higham 2002, Section 4.2). A norm is the root of a sum of at most n terms, each a
+        square or a cross product of sums of at most n entries, or a sum of n products: it is off by at most (3n + 8)u/2.
+        """
+        return max(1e-9, 4.0 * (self.iterations + 16.0) * _UNIT)
+
     def sensitivity(self, min_separation: int, participations: int) -> tuple[float, float]:
         """The largest ‖Σ_i C e_i‖ over so many rounds at least `min_separation` apart, from above and from below.
 
@@ -75,7 +84,7 @@ class Strategy:
         Toeplitz matrices that do not increase down the first column (Kalinin & Lampert 2024, Theorem 2), for Toeplitz
         bands within the separation (columns are orthogonal, the first ones the longest) and for every round at once.
         Otherwise the upper end charges each cross product of two columns to both of them. Both are rounded (see
-        `SLACK`).
+        `slack`).
         """
         most = min(participations, -(-self.iterations // min_separation))
         if self.coefficients is not None:
@@ -101,7 +110,7 @@ class Strategy:
                 modes[t] = self.dense[:, t::bins].sum(axis=1)
         gram = modes @ modes.T
         gram = 0.5 * (gram + gram.T)
-        return gram.ravel().tolist(), float(np.sqrt(gram.diagonal().max()) * (1.0 + SLACK))
+        return gram.ravel().tolist(), float(np.sqrt(gram.diagonal().max()) * (1.0 + self.slack))
 
 
 def _toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: int) -> tuple[float, float]:

@@ -25,7 +25,6 @@ from pyaccount.errors import DocumentError
 from pyaccount.plan import poisson, sampled
 from pyaccount.plan.common import SECRET, number, rounds
 from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, enclosed
-from pyaccount.plan.strategy import SLACK
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -42,6 +41,9 @@ SOURCE = (
     "Dong & Ganesh 2026 (arXiv:2602.09338), Appendix D; Ganesh 2025 (arXiv:2508.15089); ±1 by their Lemma D.1, and joint "
     "convexity over the other records' draws"
 )
+
+#: More than the few roundings of a product and a quotient.
+ROUNDING = 1e-12
 
 
 def refuse(document: Document, body: Body) -> None:
@@ -119,7 +121,7 @@ def _poisson(document: Document, body: Body) -> Reduction:
         ]
         # A record that is drawn survives for certain if r < B, and else with probability B/(r + 1) ≥ B/N.
         records = body.training.dataset_size
-        least = p * max(1.0 - sampled.upper_tail(records - 1, p, limit), limit / records) * (1.0 - SLACK)
+        least = p * max(1.0 - sampled.upper_tail(records - 1, p, limit), limit / records) * (1.0 - ROUNDING)
         lower = [
             Part("poisson", (1, least, sigma), (("two_sided", False), ("reverse", reverse)))
             for reverse in (False, True)

@@ -26,7 +26,7 @@ from pyaccount.plan.common import (
     whole,
 )
 from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, enclosed
-from pyaccount.plan.strategy import SLACK, strategy
+from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -123,14 +123,14 @@ def _bounds(document: Document, body: Body) -> DirectedBounds:
     sigma = number(body.noise.multiplier)
     # With others' records in the way a user waits less often than alone, so the stationary law of a user alone says nothing
     # about the start; being available at once is the worst there is.
-    charges = tuple(charge * (1.0 + SLACK) / (sigma * sigma) for charge in _charges(document, body))
+    charges = tuple(charge * (1.0 + built.slack) / (sigma * sigma) for charge in _charges(document, body))
     upper = Part("revealed", (charges, b, p, k), (("warm", False),))
     # What the first round alone tells: any of the records drawn, counted once.
     joins = 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
     drawn = joins / (1.0 + (b - 1.0) * joins) if body.sampler.start == "warm" else joins
     # Rounded to the safe side of a lower bound: fewer draws, more noise.
     corner = built.coefficients[0] if built.coefficients is not None else _corner(built)
-    drawn, first = drawn * (1.0 - SLACK), sigma / corner * (1.0 + SLACK)
+    drawn, first = drawn * (1.0 - built.slack), sigma / corner * (1.0 + built.slack)
     remove, add = (
         Part("poisson", (1, drawn, first), (("two_sided", False), ("reverse", reverse))) for reverse in (False, True)
     )

@@ -49,7 +49,7 @@ from pyaccount.certificate.words import (
 )
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, Contrast, Phase, Solved
+    from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, Phase, Solved
 
 #: What the kinds of guarantee mean.
 KINDS = {
@@ -192,16 +192,24 @@ def _phase(data: CertificateModel, phase: Phase, index: int) -> Entry:
     matrix = phase.matrix
     content: Content = ("identity: the noise of the iterations is independent",)
     if matrix.kind != "identity":
-        width: Content = () if matrix.bands is None else (", ", exact(matrix.bands, "bands", "document"), " bands")
         norm = exact(matrix.column_norm, "clip norms per clip norm", "matrix")
-        content = (matrix.kind, *width, ", largest column norm ", norm)
-        if matrix.buffers is not None:
-            content += (", ", exact(len(matrix.buffers.scales), "buffers", "document"), " buffers")
+        content = (matrix.kind, *_width(matrix), ", largest column norm ", norm)
     rows.append(Fact("matrix", content))
     if matrix.sha256 is not None:
         rows.append(Fact("matrix hash", (Literally(matrix.sha256),), ("SHA-256 of its entries",)))
     title = phase.name or ("Training" if len(data.phases) == 1 else f"Phase {index + 1}")
     return Entry(title, phase.sampler, tuple(rows))
+
+
+def _width(matrix: MatrixRecord) -> Content:
+    """How wide a matrix is, in the terms in which its kind is given."""
+    if matrix.inverse_bands is not None:
+        return ", ", exact(matrix.inverse_bands, "bands", "document"), " bands of the inverse"
+    if matrix.buffers is not None:
+        return ", ", exact(len(matrix.buffers.scales), "buffers", "document"), " buffers"
+    if matrix.bands is None:
+        return ()
+    return ", ", exact(matrix.bands, "bands", "document" if matrix.sha256 is None else "matrix"), " bands"
 
 
 def _whole(data: CertificateModel, value: int, unit: str) -> Number:

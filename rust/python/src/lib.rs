@@ -16,6 +16,7 @@ use pyaccount_core::pair::truncated::TruncatedPoisson;
 use pyaccount_core::pair::weights::binomial;
 use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::participation::renewal::Renewal;
+use pyaccount_core::pld::answer::Budget;
 use pyaccount_core::pld::{answer, curve, Answer, DeltaCurve, Query, Round};
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -179,7 +180,9 @@ struct Interval {
 
 impl From<Answer> for Interval {
     fn from(answer: Answer) -> Self {
-        let budget = answer.budget;
+        // By name, so that a new source of error cannot be forgotten.
+        let Budget { truncation, window, aliasing, transform_rounding, mass_rounding, profile_relative_error } =
+            answer.budget;
         Self {
             lower: answer.lower,
             upper: answer.upper,
@@ -189,12 +192,12 @@ impl From<Answer> for Interval {
             transform_length: answer.transform_length,
             tilt: answer.tilt,
             budget: [
-                ("truncation", budget.truncation),
-                ("window", budget.window),
-                ("aliasing", budget.aliasing),
-                ("transform_rounding", budget.transform_rounding),
-                ("mass_rounding", budget.mass_rounding),
-                ("profile_relative_error", budget.profile_relative_error),
+                ("truncation", truncation),
+                ("window", window),
+                ("aliasing", aliasing),
+                ("transform_rounding", transform_rounding),
+                ("mass_rounding", mass_rounding),
+                ("profile_relative_error", profile_relative_error),
             ]
             .into(),
         }
