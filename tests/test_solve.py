@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import oracle
@@ -10,6 +12,9 @@ import pytest
 
 import pyaccount
 from pyaccount._core import Profile, answer_all
+from pyaccount.execute.progress import silent
+
+solving = importlib.import_module("pyaccount.execute.solve")
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -29,6 +34,50 @@ def document(**changes: Any) -> dict[str, Any]:
         else:
             base[section] = value
     return base
+
+
+@dataclass
+class Told:
+    """An answer within its tolerance, or as near as the engine comes."""
+
+    within_tolerance: bool = False
+
+
+class Untold:
+    """A bound whose interval cannot be narrowed: candidates between two values get no verdict."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fails: float, holds: float) -> None:
+        self.fails, self.holds, self.asked = fails, holds, list[float]()
+        monkeypatch.setattr(solving, "decide", self.decide)
+
+    def decide(self, filled: Any, engine: Any, tolerance: float) -> Any:
+        privacy, bodies = filled.privacy, filled.bodies
+        value = bodies[0].noise.multiplier if privacy.epsilon == 2 else bodies[0].training.iterations
+        self.asked.append(value)
+        rising = self.holds < self.fails
+        below, above = value <= min(self.holds, self.fails), value >= max(self.holds, self.fails)
+        holds, fails = (below, above) if rising else (above, below)
+        excess = math.log(value / math.sqrt(self.holds * self.fails)) * (1 if rising else -1)
+        return solving.Verdict(holds, fails, excess, Told())  # type: ignore[arg-type]
+
+
+def test_noise_that_cannot_be_told_is_enclosed_from_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Untold(monkeypatch, fails=0.93, holds=1.07)
+    loaded = pyaccount.load(document(noise__multiplier="solve"))
+    found = solving.solve(loaded, None, silent)  # type: ignore[arg-type]
+    assert 1.07 <= found.value <= 1.07 * (1 + 1e-4)
+    assert found.fails_at is not None
+    assert 0.93 * (1 - 1e-4) <= found.fails_at <= 0.93
+    # Two bisections, from a bracket of a factor of a few down to 1e-4.
+    assert len(engine.asked) <= 40
+
+
+def test_rounds_that_cannot_be_told_are_enclosed_from_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Untold(monkeypatch, fails=1234, holds=1000)
+    loaded = pyaccount.load(document(privacy__epsilon=3, training__iterations="solve", accounting__tolerance=1e-6))
+    found = solving.solve(loaded, None, silent)  # type: ignore[arg-type]
+    assert (found.value, found.fails_at) == (1000, 1234)
+    assert len(engine.asked) <= 40
 
 
 def epsilon_of(p: float, sigma: float, count: int, delta: float, group: int = 1) -> tuple[float, float]:

@@ -173,10 +173,26 @@ def _smallest_noise(search: Search) -> Solution:
     width = math.log1p(search.tolerance)
     while True:
         holds, fails = min(search.held), max(search.failed)
-        gap = math.log(holds / fails)
+        left, right = _open_ends(search, fails, holds)
+        gap = max(math.log(end[1] / end[0]) for end in (left, right))
         if gap <= width or search.steps >= MOST_STEPS - 1:
             return search.solution(holds, fails)
-        search.try_value(_between(search, fails, holds, width), _needed(gap, search.tolerance))
+        if left == right:
+            candidate = _between(search, fails, holds, width)
+        else:
+            widest = max((left, right), key=lambda end: end[1] / end[0])
+            candidate = math.sqrt(widest[0] * widest[1])
+        search.try_value(candidate, _needed(gap, search.tolerance))
+
+
+def _open_ends(search: Search, low: float, high: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where a verdict is still to be had inside a bracket: all of it, twice; or beside the candidates that are undecided.
+
+    These lie between where the lower end of the bound's interval exceeds the target and where the upper end meets it, and so does
+    all between them.
+    """
+    inside = [value for value in search.undecided if low < value < high]
+    return ((low, min(inside)), (max(inside), high)) if inside else ((low, high), (low, high))
 
 
 def _stride(verdict: Verdict) -> float:
@@ -204,14 +220,7 @@ def _between(search: Search, fails: float, holds: float, width: float) -> float:
         root += towards * 0.3 * width
     elif to_fails > 0.6 * width:
         root -= towards * 0.3 * width
-    # An undecided candidate is not tried again: step aside.
-    candidate = math.exp(root)
-    while candidate in search.undecided:
-        root += towards * 0.2 * width
-        candidate = math.exp(root)
-    if not low < root < high:
-        candidate = math.exp(0.5 * (low + high))
-    return candidate
+    return math.exp(root if low < root < high else 0.5 * (low + high))
 
 
 def _largest_whole(search: Search, most: int, unit: str) -> Solution:
@@ -233,16 +242,13 @@ def _largest_whole(search: Search, most: int, unit: str) -> Solution:
         search.try_value(value, ROUGH)
     while True:
         holds, fails = int(max(search.held)), int(min(search.failed))
-        inside = [v for v in search.undecided if holds < v < fails]
-        gap = fails - holds
-        close = gap <= max(1.0, search.tolerance * holds)
-        if close or len(inside) >= gap - 1 or search.steps >= MOST_STEPS - 1:
+        left, right = _open_ends(search, holds, fails)
+        widest = max((left, right), key=lambda end: end[1] - end[0])
+        if widest[1] - widest[0] <= max(1.0, search.tolerance * holds) or search.steps >= MOST_STEPS - 1:
             return search.solution(holds, fails)
-        relative = math.log(fails / holds)
-        candidate = round(_between(search, fails, holds, max(search.tolerance, 1.0 / holds)))
-        candidate = min(max(candidate, holds + 1), fails - 1)
-        while candidate in search.undecided:
-            candidate -= 1
-            if candidate <= holds:
-                candidate = next(v for v in range(holds + 1, fails) if v not in search.undecided)
-        search.try_value(candidate, _needed(relative, max(search.tolerance, 0.1 / holds)))
+        if left == right:
+            candidate = round(_between(search, fails, holds, max(search.tolerance, 1.0 / holds)))
+            candidate = min(max(candidate, holds + 1), fails - 1)
+        else:
+            candidate = round(0.5 * sum(widest))
+        search.try_value(candidate, _needed(math.log(widest[1] / widest[0]), max(search.tolerance, 0.1 / holds)))

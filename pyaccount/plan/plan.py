@@ -6,7 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BandedInverse, BMinSep, CyclicPoisson, Dense, Identity, separation, truncation
+from pyaccount.document import (
+    BandedInverse,
+    BMinSep,
+    CyclicPoisson,
+    Dense,
+    Identity,
+    participation_rate,
+    separation,
+    truncation,
+)
 from pyaccount.errors import DocumentError, path_text
 from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, truncated, users
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
@@ -49,6 +58,14 @@ class Estimate:
     evaluations: int
     transform_length: int
     seconds: float
+
+
+def _rate(body: Body) -> float:
+    """How often a record takes part, roughly: 1 where that is still to be found, or no one rate."""
+    try:
+        return participation_rate(body)
+    except ValueError:
+        return 1.0
 
 
 def _duration(seconds: float) -> str:
@@ -155,7 +172,10 @@ class Plan:
         )
 
     def estimate(self) -> Estimate:
-        """The cost, from how the engine scales: evaluations with tolerance^(−1/2), transforms with √(rounds/tolerance)."""
+        """The cost, from how the engine scales: evaluations with tolerance^(−1/2), transforms with √(rounds/tolerance).
+
+        A record that is seldom drawn loses about its rate in most rounds, and the lattice must resolve that.
+        """
         blank = self.document.blank
         searching = blank is not None and blank[-1] not in ("epsilon", "delta")
         profile = self.document.accounting.profile
@@ -169,7 +189,8 @@ class Plan:
             body.count * (1000 if body.training.iterations == "solve" else body.training.iterations)
             for body in self.document.bodies
         )
-        length = 2 ** min(22, max(6, round(math.log2(15 * math.sqrt(iterations / tolerance)))))
+        points = max(15 * math.sqrt(iterations / tolerance), *(50 / _rate(body) for body in self.document.bodies))
+        length = 2 ** min(22, max(6, round(math.log2(points))))
         seconds = questions * (evaluations * (components + 2) * 0.5e-6 + length * 0.1e-6)
         return Estimate(questions, round(evaluations), length, seconds)
 
