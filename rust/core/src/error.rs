@@ -24,6 +24,14 @@ pub enum Error {
     /// The run passed the deadline it was given.
     #[error("the time limit was reached")]
     TimeLimit,
+    /// The machine does not give what the run needs.
+    #[error("the machine refused {what}: {cause}")]
+    Machine {
+        /// What was asked of it.
+        what: &'static str,
+        /// What it said.
+        cause: String,
+    },
     /// No bound could be established although the arguments are in their domain.
     #[error("no bound could be established: {reason}")]
     Numerics {

@@ -47,7 +47,7 @@ impl Run {
 /// The pool with `threads` workers (0: one for each core), built at first use and kept.
 ///
 /// # Errors
-/// [`Error::Numerics`] when the operating system refuses the threads.
+/// [`Error::Machine`] when the operating system refuses the threads.
 pub fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
     static POOLS: OnceLock<Mutex<BTreeMap<usize, Arc<rayon::ThreadPool>>>> = OnceLock::new();
     let mut pools = POOLS.get_or_init(Mutex::default).lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -58,7 +58,7 @@ pub fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
         .num_threads(threads)
         .thread_name(|i| format!("pyaccount-{i}"))
         .build()
-        .map_err(|_| Error::Numerics { reason: "the operating system refused to start the worker threads" })?;
+        .map_err(|error| Error::Machine { what: "to start the worker threads", cause: error.to_string() })?;
     let pool = Arc::new(pool);
     pools.insert(threads, Arc::clone(&pool));
     Ok(pool)

@@ -15,7 +15,7 @@ pub fn raise(error: Error) -> PyErr {
     match error {
         Error::Domain { .. } => DomainError::new_err(message),
         Error::Cancelled => PyKeyboardInterrupt::new_err(message),
-        Error::TimeLimit => LimitError::new_err(message),
+        Error::TimeLimit | Error::Machine { .. } => LimitError::new_err(message),
         Error::Numerics { .. } => NumericsError::new_err(message),
     }
 }
