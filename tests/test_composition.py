@@ -161,6 +161,18 @@ def test_many_rounds(count: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("p", "sigma", "count", "delta"),
+    [(1.024e-5, 0.3687, 100_000, 1e-9), (2e-5, 0.309, 50_000, 1e-5), (5e-6, 0.38, 200_000, 1e-9)],
+)
+def test_rare_sampling_is_resolved(p: float, sigma: float, count: int, delta: float) -> None:
+    """Losses are about p in most rounds and some nats in a few: the lattice must be finer than p, the window hold the few."""
+    profile = Profile.poisson(1, p, sigma, two_sided=False, reverse=False)
+    (found,) = answer_all([([(profile, count)], None, delta, 1e-3)])
+    assert found.within_tolerance
+    assert 1.0 < found.lower <= found.upper <= found.lower * (1 + 1e-3)
+
+
 def test_count_is_repetition() -> None:
     """`count` rounds at once, and the same rounds in pieces, give overlapping intervals of the same quantity."""
     profile = poisson(0.02, 0.9)

@@ -55,6 +55,9 @@ pub struct Grid {
     pub limited: bool,
 }
 
+/// Relative errors in δ that are allowed one after the other while no transform is long enough.
+const COARSE_SLACKS: [f64; 3] = [1e-5, 1e-4, 1e-3];
+
 struct Candidate {
     tilt: f64,
     start: f64,
@@ -66,10 +69,43 @@ struct Candidate {
 #[must_use]
 pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
     let read_from = (goal.epsilon - goal.margin).max(0.0);
-    let log_slack = goal.slack.ln();
+    // Transforms have power-of-two lengths: use all of the one that is needed.
+    #[allow(clippy::cast_precision_loss)] // a transform length
+    let longest = goal.longest as f64;
+    let width_of = |one: &Candidate| (1.02 * one.width).max(58.0 * goal.finest);
+    let needed_by = |one: &Candidate| (width_of(one) / goal.spacing.max(goal.finest)).max(64.0);
+    let mut best = candidate(groups, saddle, goal, read_from, goal.slack);
+    // Where no transform is long enough, a lattice that is too coarse costs more than a window that lets more through.
+    for slack in COARSE_SLACKS.into_iter().filter(|slack| *slack > goal.slack) {
+        if needed_by(&best) <= longest {
+            break;
+        }
+        let other = candidate(groups, saddle, goal, read_from, slack);
+        if other.width < best.width {
+            best = other;
+        }
+    }
+    let (width, needed) = (width_of(&best), needed_by(&best));
+    let length = needed.log2().ceil().exp2().min(longest);
+    let spacing = exact_spacing((width / (length - 6.0)).max(goal.finest));
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 64 and `longest`; positions below 2^41
+    Grid {
+        tilt: best.tilt,
+        spacing,
+        first: (best.start / spacing).floor() as i64 - 2,
+        length: length as usize,
+        read_from,
+        theta: best.theta,
+        limited: needed > longest,
+    }
+}
+
+/// The shortest window for `goal` with this relative error in δ from the window and from the rounding.
+fn candidate(groups: &Groups, saddle: f64, goal: &Goal, read_from: f64, slack: f64) -> Candidate {
+    let log_slack = slack.ln();
     let untilted = groups.at(0.0);
     let (top, theta_top) = groups.reach(0.0, &untilted, 1.0, goal.log_delta + log_slack);
-    let best = [1.0, 0.7, 0.45]
+    [1.0, 0.7, 0.45]
         .iter()
         .filter_map(|share| {
             let tilt = share * saddle;
@@ -90,22 +126,5 @@ pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
             Some(Candidate { tilt, start, width, theta: [theta_top, theta_above, theta_below] })
         })
         .min_by(|a, b| a.width.total_cmp(&b.width))
-        .unwrap_or(Candidate { tilt: saddle, start: 0.0, width: 1.0, theta: [1.0; 3] });
-    // Transforms have power-of-two lengths: use all of the one that is needed.
-    #[allow(clippy::cast_precision_loss)] // a transform length
-    let longest = goal.longest as f64;
-    let width = (1.02 * best.width).max(58.0 * goal.finest);
-    let needed = (width / goal.spacing.max(goal.finest)).max(64.0);
-    let length = needed.log2().ceil().exp2().min(longest);
-    let spacing = exact_spacing((width / (length - 6.0)).max(goal.finest));
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 64 and `longest`; positions below 2^41
-    Grid {
-        tilt: best.tilt,
-        spacing,
-        first: (best.start / spacing).floor() as i64 - 2,
-        length: length as usize,
-        read_from,
-        theta: best.theta,
-        limited: needed > longest,
-    }
+        .unwrap_or(Candidate { tilt: saddle, start: 0.0, width: 1.0, theta: [1.0; 3] })
 }
