@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
@@ -15,8 +15,6 @@ from pyaccount.plan.reduction import DirectedBounds
 
 if TYPE_CHECKING:
     from pyaccount.plan.reduction import Part, Rounds
-
-Side = Literal["upper", "lower"]
 
 #: The δ at which ε is asked: nothing below is resolved, and close to 1 there is nothing to resolve.
 RESOLVED = (1e-280, 1.0 - 1e-9)
