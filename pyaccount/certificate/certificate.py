@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
-from pyaccount.certificate.rounding import up
 from pyaccount.errors import DomainError
 from pyaccount.files import write_atomically
+from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.meaning import Meaning

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.certificate.meaning import meaning
-from pyaccount.certificate.rounding import down, plain, up
 from pyaccount.certificate.text_evidence import evidence, items, number_columns, row
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
@@ -23,6 +22,7 @@ from pyaccount.certificate.words import (
     symbol,
     too_little,
 )
+from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
