@@ -22,6 +22,7 @@ from pyaccount.certificate.words import (
     symbol,
     too_little,
 )
+from pyaccount.document.ranges import SMALLEST_DELTA, spelled
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _rate(phase: Phase) -> str:
 
 
 def _bound(value: float | None) -> str:
-    return "∞ (needs a δ below 1e-280 for one record)" if value is None else up(value)
+    return f"∞ (needs a δ below {spelled(SMALLEST_DELTA)} for one record)" if value is None else up(value)
 
 
 def _profile(data: CertificateModel) -> Table:

@@ -18,6 +18,7 @@ from pyaccount.document import (
 )
 from pyaccount.errors import DocumentError, path_text
 from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, truncated, users
+from pyaccount.plan.profile import PROFILE_SHARES
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.strategy import strategy
@@ -179,7 +180,9 @@ class Plan:
         blank = self.document.blank
         searching = blank is not None and blank[-1] not in ("epsilon", "delta")
         profile = self.document.accounting.profile
-        questions = 2 + 2 * (len(profile) if profile is not None else 14) + (2 * SEARCH_STEPS if searching else 0)
+        questions = (
+            2 + 2 * (len(PROFILE_SHARES if profile is None else profile)) + (2 * SEARCH_STEPS if searching else 0)
+        )
         if self.closed_form:
             return Estimate(questions, questions, 0, 1e-3)
         tolerance = self.tolerance

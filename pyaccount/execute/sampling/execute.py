@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document import UNBANDED, BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
-from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question, default_profile
+from pyaccount.execute.engine import NOISE_RANGE, RESOLVED, Answer, Engine, Question
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.others import Others, ignored, others
 from pyaccount.execute.sampling.pilot import Claim, Estimate, Pilot, plain
@@ -27,6 +27,7 @@ from pyaccount.execute.sampling.verify import (
 from pyaccount.execute.sampling.walk import ROOT, SECOND, STARTS, Walked, ladder, root, walk
 from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
 from pyaccount.plan.plan import compile_document
+from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +51,6 @@ PROFILE_SHARDS = (64, 512)
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 #: A direction whose δ is so much smaller than another's decides nothing.
 NEGLIGIBLE = 1e-3
-#: Noise multipliers outside this range are not searched.
-NOISE_RANGE = (1e-2, 1e6)
 
 #: Relative widths of what holds without samples: where it is one Gaussian mechanism, and where it is composed.
 FINENESS, COMPOSED_FINENESS = 1e-6, 1e-3
