@@ -116,7 +116,9 @@ def _amplify(document: Amplification, *, output: str | None, form: str | None, p
     "--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads of the pilot; 0: one for each core."
 )
 def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int) -> int:
-    """Show how DOC would be analysed: each theorem, the engine, the cost. Nothing is computed, unless --estimate asks.
+    """Show how DOC would be analysed: each theorem, the engine, the cost.
+
+    Matrices and sensitivities are computed; ε, δ and σ are not, and are estimated only if --estimate asks.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""The plan: how a document will be analysed, theorem by theorem, before anything is computed."""
+"""The plan: how a document will be analysed, theorem by theorem, before any ε or δ is computed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A document with its reductions. `run` executes it; nothing has been computed before."""
+    """A document with its reductions. `run` executes it; no ε, δ or blank has been computed before."""
 
     document: Document
     reductions: tuple[Reduction, ...]
@@ -267,7 +267,10 @@ def _compile_one(document: Document) -> Plan:
         raise DocumentError(problems)
     plan = Plan(document, tuple(_reducer(document, body)(document, body) for body in document.bodies))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
-        message = "only b-min-sep, balls-in-bins, Poisson and random cyclic-poisson sampling of one record are judged by sampling"
+        message = (
+            "only b-min-sep, balls-in-bins, Poisson and random cyclic-poisson sampling of one record, and user-b-min-sep "
+            "sampling of users that share no records, are judged by sampling"
+        )
         raise DocumentError(
             [document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")]
         )
