@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.directions import DIRECTIONS
+from pyaccount.directions import DIRECTIONS, sampled_directions
 from pyaccount.document import UNBANDED, BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, RESOLVED, Answer, Engine, Question
@@ -32,10 +32,11 @@ from pyaccount.plan.profile import default_profile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyaccount.directions import SampledDirection
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.plan.plan import Plan
-    from pyaccount.plan.sampled import Direction, SampledMechanism
+    from pyaccount.plan.sampled import SampledMechanism
 
 #: The probability of accepting a false claim, as a share of δ.
 FAILURE_SHARE = 0.01
@@ -117,12 +118,12 @@ class Session:
     claim: float = 0.0
     starts: int = 1
     fixed: FixedSample | None = None
-    estimates: dict[Direction, Estimate] = field(default_factory=dict)
+    estimates: dict[SampledDirection, Estimate] = field(default_factory=dict)
     #: Where the composed phases' curve ends, and the last curve with the rounds that it is of.
     end: float | None = None
     composed: dict[object, Others] = field(default_factory=dict)
     #: What the profile was read off: the curve's other points are in it too.
-    histograms: dict[Direction, list[Histogram]] = field(default_factory=dict)
+    histograms: dict[SampledDirection, list[Histogram]] = field(default_factory=dict)
 
     def mechanism(self, document: Document) -> SampledMechanism:
         """The mechanism of a document without a blank in its noise: its sampled phases, and the curve of the others."""
@@ -141,9 +142,7 @@ class Session:
         key = tuple((direction, bounds[direction].upper, bounds[direction].lower) for direction in DIRECTIONS)
         if key not in self.composed:
             privacy = document.privacy
-            directions: tuple[Direction, ...] = (
-                ("replace",) if privacy.adjacency == "replace-one" else ("remove", "add")
-            )
+            directions = sampled_directions(privacy.adjacency)
             if self.end is None:
                 # Once for all candidates, so that they differ in nothing but the candidate.
                 epsilon = None if privacy.epsilon == "solve" else privacy.epsilon
@@ -187,7 +186,9 @@ class Session:
         self.fixed, self.starts = plan, 1
         self.claim, self.log_target = plan.bar, -math.log(plan.failure_probability)
 
-    def estimate(self, mechanism: SampledMechanism, epsilon: float, *, shards: int = 16) -> dict[Direction, Estimate]:
+    def estimate(
+        self, mechanism: SampledMechanism, epsilon: float, *, shards: int = 16
+    ) -> dict[SampledDirection, Estimate]:
         """The pilot's estimates in every direction, with less effort in one whose δ is far below another's."""
         self.estimates, largest = {}, 0.0
         for direction in mechanism.directions:
@@ -549,10 +550,10 @@ def profile_shards(accepted: int) -> int:
 
 
 def _histograms(
-    session: Session, mechanism: SampledMechanism, epsilon: float, tested: dict[Direction, Proposal], shards: int
-) -> dict[Direction, list[Histogram]]:
+    session: Session, mechanism: SampledMechanism, epsilon: float, tested: dict[SampledDirection, Proposal], shards: int
+) -> dict[SampledDirection, list[Histogram]]:
     """Loss histograms of every direction: from plain samples, from the pilot's proposal at ε, and from the last test's."""
-    found: dict[Direction, list[Histogram]] = {}
+    found: dict[SampledDirection, list[Histogram]] = {}
     for direction in mechanism.directions:
         proposals = {plain(mechanism, direction), session.estimates[direction].proposal}
         if direction in tested:
@@ -576,7 +577,7 @@ def curve_of(document: Document, epsilon: float, seed: int, failure_probability:
 def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     session: Session,
     mechanism: SampledMechanism,
-    direction: Direction,
+    direction: SampledDirection,
     epsilon: float,
     delta: float,
     proposal: Proposal,
