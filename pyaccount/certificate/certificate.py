@@ -71,7 +71,7 @@ class Profile:
 
     @cached_property
     def _curve(self) -> Curve:
-        from pyaccount.execute.sampling.execute import curve_of  # noqa: PLC0415
+        from pyaccount.execute.sampling.evidence import curve_of  # noqa: PLC0415
 
         sampling = self._data.evidence.sampling
         assert sampling is not None

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling.execute import FAILURE_SHARE, open_session, pilot_noise
+from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.pilot import Claim, choose_betting
+from pyaccount.execute.sampling.session import FAILURE_SHARE, open_session
 from pyaccount.execute.sampling.shards import shown
 
 if TYPE_CHECKING:
