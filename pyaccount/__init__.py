@@ -115,8 +115,9 @@ def load(source: Source | Document, *, overrides: Sequence[str | tuple[str, obje
 
 
 def compile(source: Source | Document) -> Plan:
-    """Plan the analysis of a document: which theorem applies to each part. Nothing is computed.
+    """Plan the analysis of a document: which theorem applies to each part.
 
+    Matrices and sensitivities are computed; ε, δ and the blank are not.
     Raises `DocumentError` for what no theorem covers.
     """
     from pyaccount.plan import compile_document

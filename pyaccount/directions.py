@@ -9,3 +9,11 @@ from typing import Literal
 
 Direction = Literal["remove", "add"]
 DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")
+
+#: What samples are drawn for. The two directions of a replacement mirror each other, so that one curve is both of theirs.
+SampledDirection = Literal["remove", "add", "replace"]
+
+
+def sampled_directions(adjacency: str) -> tuple[SampledDirection, ...]:
+    """The curves that samples must bound for a guarantee under this adjacency."""
+    return ("replace",) if adjacency == "replace-one" else DIRECTIONS

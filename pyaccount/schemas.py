@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+#: What every schema is written in.
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -21,7 +22,7 @@ def mechanism_schema() -> dict[str, Any]:
     """The schema of mechanism documents, version 1."""
     from pyaccount.document.schema import mechanism_schema as generate  # noqa: PLC0415
 
-    return generate()
+    return _headed("mechanism", generate())
 
 
 def certificate_schema() -> dict[str, Any]:
@@ -35,7 +36,7 @@ def amplification_schema() -> dict[str, Any]:
     """The schema of documents of kind amplification, version 1."""
     from pyaccount.document.schema import amplification_schema as generate  # noqa: PLC0415
 
-    return generate()
+    return _headed("amplification", generate())
 
 
 def amplification_certificate_schema() -> dict[str, Any]:
@@ -49,7 +50,7 @@ def policy_schema() -> dict[str, Any]:
     """The schema of policies, version 1."""
     from pyaccount.document.schema import policy_schema as generate  # noqa: PLC0415
 
-    return generate()
+    return _headed("policy", generate())
 
 
 def comparison_schema() -> dict[str, Any]:
@@ -88,12 +89,17 @@ def _data(shape: type[object], name: str, title: str) -> dict[str, Any]:
     for part in (schema, *schema.get("$defs", {}).values()):
         part["additionalProperties"] = False
         part["required"] = list(part["properties"])
-    return {"$schema": DRAFT, "$id": f"{name}.v1.schema.json", **schema, "title": f"pyaccount {title}, version 1"}
+    return _headed(name, {**schema, "title": f"pyaccount {title}, version 1"})
 
 
 def _written(model: type[BaseModel], name: str, title: str) -> dict[str, Any]:
     schema = model.model_json_schema(mode="serialization")
-    return {"$schema": DRAFT, "$id": f"{name}.v1.schema.json", **schema, "title": f"pyaccount {title}, version 1"}
+    return _headed(name, {**schema, "title": f"pyaccount {title}, version 1"})
+
+
+def _headed(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its draft and its identity, which is a name and no address: nothing is fetched."""
+    return {"$schema": DRAFT, "$id": f"urn:pyaccount:schema:{name}:v1", **schema}
 
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {

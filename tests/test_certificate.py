@@ -15,8 +15,8 @@ from test_solve import document
 import pyaccount
 from pyaccount import _core
 from pyaccount.certificate.numbers import SOURCES
-from pyaccount.certificate.rounding import down, up
 from pyaccount.files import write_atomically
+from pyaccount.rounding import down, up
 
 ROOT = Path(__file__).parents[1]
 

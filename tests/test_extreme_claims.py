@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mpmath as mp
@@ -11,6 +12,9 @@ from test_solve import document
 
 import pyaccount
 from pyaccount.cli.common import show
+from pyaccount.document.ranges import SMALLEST_DELTA, spelled
+from pyaccount.errors import DomainError
+from pyaccount.execute import Engine, Question
 
 
 def one_step(sigma: float, **changes: Any) -> dict[str, Any]:
@@ -79,3 +83,16 @@ def test_a_claim_at_epsilon_zero_that_does_not_hold_is_told_so(sigma: float) -> 
     refuted = certificate.statement.partition("no δ below ")[2].partition(" holds at ε = 0;")[0]
     assert 0.5 < float(refuted) <= exact
     assert "is not (0, 0.5)-differentially private" in certificate.statement
+
+
+def test_the_core_refuses_what_is_below_the_smallest_delta_and_answers_there() -> None:
+    """The limit stands in the core too, which cannot import it."""
+    bounds = pyaccount.compile(one_step(1.0, privacy__epsilon=1.0)).bounds()
+    answer = Engine().ask(bounds, Question(None, SMALLEST_DELTA, 1e-3))
+    assert answer.lower <= exact_epsilon(1.0, SMALLEST_DELTA) <= answer.upper
+    below = math.nextafter(SMALLEST_DELTA, 0.0)
+    with pytest.raises(DomainError, match=f"at least {spelled(SMALLEST_DELTA)} "):
+        Engine().ask(bounds, Question(None, below, 1e-3))
+    profile = pyaccount.certify(one_step(1.0, privacy__epsilon=1.0)).profile
+    with pytest.raises(DomainError, match=f"at least {spelled(SMALLEST_DELTA)} "):
+        profile.epsilon(below)

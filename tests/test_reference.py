@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyaccount import cli, reference, schemas
+from pyaccount import cli, errors, reference, schemas
 from pyaccount.errors import SLUGS
 
 ROOT = Path(__file__).parents[1]
@@ -71,3 +71,13 @@ def test_every_command_option_and_slug_is_named() -> None:
     errors = (FOLDER / "errors.md").read_text(encoding="utf-8")
     for slug, meaning in SLUGS.items():
         assert f"| `{slug}` | {meaning} |" in errors
+
+
+def test_every_exception_stands_beside_its_exit_code() -> None:
+    """Found by their names in the module, not by their base class."""
+    named = {name: error for name, error in vars(errors).items() if name.endswith("Error") and name != "PyaccountError"}
+    assert "StateError" in named
+    page = (FOLDER / "errors.md").read_text(encoding="utf-8")
+    for name, error in named.items():
+        assert f"\n| `{name}` | {error.exit_code} |" in page
+        assert re.search(rf"\n\| {error.exit_code} \|.*`{name}`", page)

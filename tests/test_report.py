@@ -29,8 +29,8 @@ from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.certificate.report.page import DIRECTIONS, Figure, Number, Page, Table
 from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis, svg
 from pyaccount.certificate.report.written import yaml_text
-from pyaccount.certificate.rounding import up
 from pyaccount.certificate.text import print_certificate
+from pyaccount.rounding import up
 
 ROOT = Path(__file__).parents[1]
 

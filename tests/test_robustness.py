@@ -31,15 +31,11 @@ COUNT = int(os.environ.get("PYACCOUNT_FUZZ", "240"))
 SEEDS = range(8)
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 POLICY = ROOT / "examples" / "policy.yaml"
-#: Far more than any of these takes on an idle machine.
-HANG = 20.0
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Run a command; it must end soon, with a promised exit code and, if not 0 or 1, a message."""
-    began = time.monotonic()
+    """Run a command; it must end with a promised exit code and, if not 0 or 1, a message."""
     code = cli.run(list(arguments))
-    assert time.monotonic() - began < HANG, arguments
     captured = capsys.readouterr()
     assert code in (0, 1, 2, 3), arguments
     assert code < 2 or captured.err.strip(), arguments

@@ -16,9 +16,10 @@ import pyaccount
 from pyaccount import _core, cli
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import verify as verifying
-from pyaccount.execute.sampling.execute import curve_of, open_session
+from pyaccount.execute.sampling.evidence import curve_of
 from pyaccount.execute.sampling.pilot import Betting, Claim, Estimate, Pilot, choose_betting, plain, stretched
 from pyaccount.execute.sampling.profile import draw
+from pyaccount.execute.sampling.session import open_session
 from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table
 from pyaccount.execute.sampling.verify import divergence, plan_fixed_sample
 from pyaccount.execute.sampling.walk import root

@@ -22,7 +22,10 @@ def test_committed_schemas_are_current(name: str, tmp_path: Path) -> None:
     file = f"{name}.v1.schema.json"
     committed = (ROOT / "schemas" / file).read_text(encoding="utf-8")
     assert committed == (tmp_path / file).read_text(encoding="utf-8"), "run `make schemas`"
-    Draft202012Validator.check_schema(json.loads(committed))
+    schema = json.loads(committed)
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+    assert schema["$id"] == f"urn:pyaccount:schema:{name}:v1"
 
 
 def test_nothing_else_lies_among_the_schemas() -> None:

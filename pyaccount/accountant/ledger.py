@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyaccount.document import VERSION, Deterministic, Document, load
+from pyaccount.document import SOLVE, VERSION, Deterministic, Document, load
 from pyaccount.document.foreign import plain_value
+from pyaccount.document.phases import append, lasting, without_length
 from pyaccount.document.ranges import ITERATIONS, NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError, Problem, StateError
 from pyaccount.plan import compile_document
@@ -60,8 +61,7 @@ class Ledger:
 
     def lasting(self, rounds: int) -> Ledger:
         """The ledger with so many rounds in its last phase."""
-        last = self.phases[-1]
-        return Ledger(self.head, (*self.phases[:-1], {**last, "training": {**last["training"], "iterations": rounds}}))
+        return Ledger(self.head, (*self.phases[:-1], lasting(self.phases[-1], rounds)))
 
     def plus(self, count: int, arguments: Mapping[str, Any] | None = None) -> Ledger:
         """The ledger with `count` more rounds of the kind that `arguments` describe, or like the last ones.
@@ -70,18 +70,17 @@ class Ledger:
         """
         said = None if arguments is None else _said(arguments)
         if arguments is None:
-            body, last = _kind_of(self.phases[-1]), self.last
+            body, last = without_length(self.phases[-1]), self.last
         elif self.last is not None and self.last[0] == said:
             body, last = self.last[1], self.last
         else:
             body = self._body(arguments)
             last = None if said is None else (said, body)
         phases = list(self.phases)
-        before = 0
-        if phases and _kind_of(phases[-1]) == body:
-            before = phases.pop()["training"]["iterations"]
-        _within(before + count, ITERATIONS, ("training", "iterations"), "rounds of one kind in a row")
-        phases.append({**body, "training": {**body["training"], "iterations": before + count}})
+        append(phases, lasting(body, count))
+        _within(
+            phases[-1]["training"]["iterations"], ITERATIONS, ("training", "iterations"), "rounds of one kind in a row"
+        )
         _within(len(phases), PHASES, ("phases",), "kinds of rounds one after the other")
         return Ledger(self.head, tuple(phases), last)
 
@@ -129,7 +128,7 @@ def body_of(document: Document) -> dict[str, Any]:
         raise DocumentError([document.problem("no-valid-bound", ("sampler",), message, allowed="none without limits")])
     compile_document(document)
     written = document.to_mapping()
-    return _kind_of({key: written[key] for key in ("training", "sampler", "noise") if key in written})
+    return without_length({key: written[key] for key in ("training", "sampler", "noise") if key in written})
 
 
 def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
@@ -142,7 +141,9 @@ def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
             read = body_of(rounds)
         except DocumentError as error:
             raise StateError(f"{source}: document.phases[{index}]: {error}") from error
-        if {**read, "training": {**read["training"], "iterations": rounds.bodies[0].training.iterations}} != phase:
+        length = rounds.bodies[0].training.iterations
+        assert length != SOLVE  # `body_of` refuses blanks
+        if lasting(read, length) != phase:
             raise StateError(f"{source}: document.phases[{index}]: this is not how a ledger writes its rounds")
     return Ledger(head, tuple(copy.deepcopy(phases)))
 
@@ -157,7 +158,7 @@ def extends(later: Sequence[Mapping[str, Any]], earlier: Sequence[object]) -> bo
     phase = later[len(before)]
     match last:
         case {"training": {"iterations": int(rounds)}} if rounds <= phase["training"]["iterations"]:
-            return last == {**phase, "training": {**phase["training"], "iterations": rounds}}
+            return last == lasting(phase, rounds)
     return False
 
 
@@ -180,11 +181,6 @@ def _plain(value: object) -> object:
     if type(plain) in (bool, int, float, str, list):
         return plain
     raise TypeError(f"no plain data: {type(value).__name__}")
-
-
-def _kind_of(phase: Mapping[str, Any]) -> dict[str, Any]:
-    training = {key: value for key, value in phase["training"].items() if key != "iterations"}
-    return {**phase, "training": training}
 
 
 def _within(value: int, allowed: Any, path: tuple[str, ...], what: str) -> None:

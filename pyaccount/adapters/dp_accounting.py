@@ -24,13 +24,13 @@ from pyaccount.document import (
     WithReplacement,
     batch_size,
     load,
+    participations,
     sampling_probability,
     truncation,
 )
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
 from pyaccount.errors import DocumentError, MissingExtraError, Path, shown
-from pyaccount.plan.deterministic import participations
 
 if TYPE_CHECKING:
     from pyaccount.document import Body as DocumentBody

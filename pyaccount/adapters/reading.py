@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pyaccount.document import VERSION, load
+from pyaccount.document.phases import append
 from pyaccount.document.ranges import Range
 from pyaccount.errors import DocumentError, Path, Problem, shown
 
@@ -65,17 +66,9 @@ def document(  # noqa: PLR0913 - a document's head
     """The document of bodies in order, equal neighbours as one. Raises `DocumentError` if they make none."""
     merged: list[Body] = []
     for body in bodies:
-        if merged and _without_length(merged[-1]) == _without_length(body):
-            rounds = merged.pop()["training"]["iterations"] + body["training"]["iterations"]
-            merged.append({**body, "training": {**body["training"], "iterations": rounds}})
-        else:
-            merged.append(body)
+        append(merged, body)
     privacy: dict[str, Any] = {"adjacency": adjacency, "epsilon": epsilon, "delta": delta}
     if group_size != 1:
         privacy["group_size"] = group_size
     head = {"pyaccount": VERSION, "name": name, "privacy": privacy}
     return load(head | (merged[0] if len(merged) == 1 else {"phases": merged})).to_mapping()
-
-
-def _without_length(body: Body) -> Body:
-    return {**body, "training": {key: value for key, value in body["training"].items() if key != "iterations"}}

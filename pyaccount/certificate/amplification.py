@@ -14,11 +14,11 @@ from rich.text import Text
 
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
-from pyaccount.certificate.rounding import plain, up
 from pyaccount.certificate.text_evidence import number_columns, row
 from pyaccount.files import write_atomically
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.fixed_draws import distinct_records
+from pyaccount.rounding import plain, up
 
 if TYPE_CHECKING:
     from pyaccount.document import Amplification

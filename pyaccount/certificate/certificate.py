@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
-from pyaccount.certificate.rounding import up
+from pyaccount.document.ranges import SMALLEST_DELTA, spelled
 from pyaccount.errors import DomainError
 from pyaccount.files import write_atomically
+from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.meaning import Meaning
@@ -58,9 +59,11 @@ class Profile:
         return Interval(answer.lower, min(1.0, answer.upper))
 
     def epsilon(self, delta: float, *, tolerance: float = 1e-4) -> Interval:
-        """ε at `delta` in [1e-280, 1), to a relative width of `tolerance`: the larger of both directions."""
-        if not 1e-280 <= delta < 1.0:
-            raise DomainError(f"delta = {delta!r} is outside its domain: at least 1e-280 and less than 1")
+        """ε at `delta` (in `ranges.DELTA`), to a relative width of `tolerance`: the larger of both directions."""
+        if not SMALLEST_DELTA <= delta < 1.0:
+            raise DomainError(
+                f"delta = {delta!r} is outside its domain: at least {spelled(SMALLEST_DELTA)} and less than 1"
+            )
         if self._data.evidence.sampling is not None:
             return Interval(*self._curve.epsilons(delta))
         answer = self._ask(epsilon=None, delta=delta, tolerance=tolerance)
@@ -68,7 +71,7 @@ class Profile:
 
     @cached_property
     def _curve(self) -> Curve:
-        from pyaccount.execute.sampling.execute import curve_of  # noqa: PLC0415
+        from pyaccount.execute.sampling.evidence import curve_of  # noqa: PLC0415
 
         sampling = self._data.evidence.sampling
         assert sampling is not None

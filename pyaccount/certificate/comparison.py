@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.certificate.model import NonNegative, Probability, Record
-from pyaccount.certificate.rounding import down, plain, up
+from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

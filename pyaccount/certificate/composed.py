@@ -15,9 +15,9 @@ from pyaccount.certificate.model import (
     Solved,
 )
 from pyaccount.certificate.numbers import Numbers, budget_lines, considered, ordered
-from pyaccount.certificate.rounding import plain
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text
+from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction

@@ -45,7 +45,10 @@ class Solved(Record):
 
     path: str = Field(description="Where the document said `solve`.")
     value: Finite | int = Field(description="The value found: the claim holds with it.")
-    fails_at: Finite | int | None = Field(description="A neighbouring value with which the bound fails the claim.")
+    fails_at: Finite | int | None = Field(
+        description="A value next to the one found with which the bound fails the claim. Where the blank is ε or δ, the lower "
+        "end of its interval: no value below holds, and it may lie far below the one found. Null where none is known."
+    )
 
 
 class PrivacyUnit(Record):

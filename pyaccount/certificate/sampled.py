@@ -25,7 +25,7 @@ from pyaccount.errors import path_text
 if TYPE_CHECKING:
     from pyaccount.errors import Path
     from pyaccount.execute.sampling import SampledEvidence
-    from pyaccount.execute.sampling.execute import DirectionNumbers
+    from pyaccount.execute.sampling.evidence import DirectionNumbers
     from pyaccount.execute.sampling.others import Others
     from pyaccount.execute.sampling.profile import Point
     from pyaccount.execute.sampling.verify import Test

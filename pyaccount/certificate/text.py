@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.certificate.meaning import meaning
-from pyaccount.certificate.rounding import down, plain, up
 from pyaccount.certificate.text_evidence import evidence, items, number_columns, row
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
@@ -23,6 +22,8 @@ from pyaccount.certificate.words import (
     symbol,
     too_little,
 )
+from pyaccount.document.ranges import SMALLEST_DELTA, spelled
+from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
@@ -168,7 +169,7 @@ def _rate(phase: Phase) -> str:
 
 
 def _bound(value: float | None) -> str:
-    return "∞ (needs a δ below 1e-280 for one record)" if value is None else up(value)
+    return f"∞ (needs a δ below {spelled(SMALLEST_DELTA)} for one record)" if value is None else up(value)
 
 
 def _profile(data: CertificateModel) -> Table:

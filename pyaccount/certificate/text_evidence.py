@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pyaccount.certificate.rounding import down, plain, up
 from pyaccount.certificate.words import met, seed_source
+from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel

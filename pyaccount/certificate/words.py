@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.rounding import down, plain, up
+from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, EvidenceRecord, Phase, SamplingRecord

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,17 +21,7 @@ from pyaccount.cli.common import (
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyaccount.document import Amplification
-
-Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
-
-
-def output_option(what: str) -> Callable[[Decorated], Decorated]:
-    """The option that writes the result to a file."""
-    text = f"Write the {what} as JSON to FILE, whole or not at all."
-    return click.option("-o", "--output", metavar="FILE", type=FileName(), help=text)
 
 
 @click.command(short_help="Fill a document's blank or check its claim: the certificate.")
@@ -126,7 +116,9 @@ def _amplify(document: Amplification, *, output: str | None, form: str | None, p
     "--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads of the pilot; 0: one for each core."
 )
 def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int) -> int:
-    """Show how DOC would be analysed: each theorem, the engine, the cost. Nothing is computed, unless --estimate asks.
+    """Show how DOC would be analysed: each theorem, the engine, the cost.
+
+    Matrices and sensitivities are computed; ε, δ and σ are not, and are estimated only if --estimate asks.
 
     \b
     Examples:

@@ -36,9 +36,11 @@ if TYPE_CHECKING:
         bins,
         expected_batch_size,
         participation_rate,
+        participations,
         sampling_probability,
         separation,
         truncation,
+        user_probability,
     )
     from pyaccount.document.samplers import (
         FIXED_DRAWS,
@@ -109,10 +111,12 @@ __all__ = [
     "load_policy",
     "load_written",
     "participation_rate",
+    "participations",
     "sampling_probability",
     "separation",
     "sha256_of",
     "truncation",
+    "user_probability",
 ]
 
 #: The module of each name; modules load when a name is first used, since a gate needs few of them.
@@ -125,7 +129,8 @@ _HOMES = {
     "noise": "Gaussian Laplace Noise",
     "overrides": "Override",
     "policy": "Limits Policy load_policy",
-    "rates": "bands batch_size bins expected_batch_size participation_rate sampling_probability separation truncation",
+    "rates": "bands batch_size bins expected_batch_size participation_rate participations sampling_probability separation "
+    "truncation user_probability",
     "samplers": "FIXED_DRAWS BallsInBins BMinSep CyclicPoisson Deterministic FixedSize MustOW MustWO MustWW Poisson "
     "Sampler UserBMinSep WithReplacement",
     "words": "VERSION",

@@ -13,8 +13,8 @@ from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.matrices import Identity
 from pyaccount.document.nodes import Table, plain
 from pyaccount.document.noise import Gaussian
-from pyaccount.document.rules import SAMPLING_RULES
 from pyaccount.document.samplers import REFUSED, FixedSize, MustOW, MustWO, MustWW, Poisson, WithReplacement
+from pyaccount.document.sampling_rules import SAMPLING_RULES
 from pyaccount.document.sections import Training
 from pyaccount.document.validation import validate
 from pyaccount.document.views import Body

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+from pyaccount.document.blanks import blanks, choice_at, choices
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Table, place_of, plain
 from pyaccount.document.overrides import set_at
-from pyaccount.document.rules import blanks, broken_rules, choice_at, choices
+from pyaccount.document.rules import broken_rules
 from pyaccount.document.sections import Accounting, PhasedDocument, Privacy, SingleDocument
 from pyaccount.document.validation import validate
 from pyaccount.document.views import Body, bodies_of

@@ -57,8 +57,14 @@ def spelled(number: float) -> str:
 
 
 EPSILON = Range(0, 1e6, measure="nats")
+#: The core resolves no δ below this.
+SMALLEST_DELTA = 1e-280
 DELTA = Range(
-    1e-280, 1, below=True, words="greater than 0 and less than 1 (and not below 1e-280)", measure="probability"
+    SMALLEST_DELTA,
+    1,
+    below=True,
+    words=f"greater than 0 and less than 1 (and not below {spelled(SMALLEST_DELTA)})",
+    measure="probability",
 )
 GROUP_SIZE = Range(1, 10_000, measure="records")
 DATASET_SIZE = Range(1, 10**15, measure="records")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from pyaccount.document.fields import SOLVE
 from pyaccount.document.matrices import UNBANDED, Identity, Toeplitz
 from pyaccount.document.ranges import RATE_AGREEMENT
 from pyaccount.document.samplers import (
@@ -132,6 +133,29 @@ def sampling_probability(body: Body) -> float:
         # Several statements agree to rounding; the largest is safe. One alone is not converted there and back.
         return max(stated, converted) if len(stated_rates(body)) > 1 else stated
     return rate
+
+
+def user_probability(body: Body) -> float:
+    """The probability that an available user is drawn, by at least one of the k records that it may have: 1 − (1 − p)^k."""
+    assert isinstance(body.sampler, UserBMinSep)
+    p, k = sampling_probability(body), body.sampler.records_per_user
+    return 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
+
+
+def participations(body: Body) -> int:
+    """The largest number of rounds in which one record takes part during one run: all of them unless a deterministic order
+    says otherwise. Raises `ValueError` while the number of iterations is still a blank.
+    """
+    iterations = body.training.iterations
+    if iterations == SOLVE:
+        raise ValueError("the number of iterations is still to be solved")
+    limits = [iterations]
+    if isinstance(body.sampler, Deterministic):
+        if body.sampler.max_participations is not None:
+            limits.append(body.sampler.max_participations)
+        if body.sampler.min_separation is not None:
+            limits.append(-(-iterations // body.sampler.min_separation))
+    return min(limits)
 
 
 def bins(body: Body) -> int:

@@ -186,9 +186,8 @@ class Deterministic(Section):
     )
 
 
-#: The samplers whose batches have a fixed number of draws, and those of them that draw from a subset.
+#: The samplers whose batches have a fixed number of draws.
 FIXED_DRAWS = (FixedSize, WithReplacement, MustOW, MustWO, MustWW)
-TWO_STAGES = (MustOW, MustWO, MustWW)
 
 #: Kinds that people ask for and that have no bound to offer, each with the reason and what is near it.
 REFUSED = {

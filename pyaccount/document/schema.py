@@ -1,4 +1,4 @@
-"""The JSON Schema of mechanism documents, made from the models.
+"""The JSON Schemas of documents, made from the models; `pyaccount.schemas` puts name and draft on top.
 
 An editor's YAML parser follows YAML 1.2, where `50_000` is text; so numeric fields accept text that spells a number
 too.
@@ -49,8 +49,6 @@ def mechanism_schema() -> dict[str, Any]:
         definition.pop("title", None)
     heads = [name for name in PhasedDocument.model_fields if name in SingleDocument.model_fields]
     schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:pyaccount:schema:mechanism:v{VERSION}",
         "title": f"pyaccount mechanism document, version {VERSION}",
         "description": "A mechanism whose privacy is accounted for: what is protected, how it is trained, one blank.",
         "type": "object",
@@ -71,23 +69,21 @@ def mechanism_schema() -> dict[str, Any]:
 def amplification_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a document of kind amplification."""
     description = "A mechanism that is run once on a batch: what the draw of the batch does to its privacy."
-    return _of_kind(AmplificationModel, "amplification", "amplification document", description)
+    return _of_kind(AmplificationModel, "amplification document", description)
 
 
 def policy_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a document of kind policy."""
-    return _of_kind(PolicyModel, "policy", "policy", "Limits that a certificate must keep: `pyaccount check --policy`.")
+    return _of_kind(PolicyModel, "policy", "Limits that a certificate must keep: `pyaccount check --policy`.")
 
 
-def _of_kind(model: type[Section], kind: str, title: str, description: str) -> dict[str, Any]:
+def _of_kind(model: type[Section], title: str, description: str) -> dict[str, Any]:
     schema = model.model_json_schema(schema_generator=_Generator)
     definitions = schema.pop("$defs")
     for definition in definitions.values():
         definition.pop("title", None)
     tidied: dict[str, Any] = _tidied(
         {
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$id": f"urn:pyaccount:schema:{kind}:v{VERSION}",
             **schema,
             "title": f"pyaccount {title}, version {VERSION}",
             "description": description,

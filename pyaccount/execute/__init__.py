@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, default_profile, finite
+from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.progress import Report, left, silent
 from pyaccount.execute.solve import Solution, decide, solve
 from pyaccount.execute.unamplified import unamplified_bounds
 from pyaccount.plan.plan import Plan, compile_document
+from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction

@@ -57,7 +57,8 @@ def _noise(document: Document, *, threads: int, time_limit: float | None, seed: 
     """The noise multiplier that a candidate needs, near enough to compare."""
     plan = compile_document(document)
     if plan.sampled:
-        from pyaccount.execute.sampling.execute import FAILURE_SHARE, open_session, pilot_noise  # noqa: PLC0415
+        from pyaccount.execute.sampling.calibrate import pilot_noise  # noqa: PLC0415
+        from pyaccount.execute.sampling.session import FAILURE_SHARE, open_session  # noqa: PLC0415
 
         session = open_session(plan, threads=threads, time_limit=time_limit, report=silent, seed=seed)
         assert document.privacy.delta != "solve"

@@ -6,20 +6,22 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import LimitError, NumericsError
 from pyaccount.plan.reduction import DirectedBounds
 
 if TYPE_CHECKING:
     from pyaccount.plan.reduction import Part, Rounds
 
-Side = Literal["upper", "lower"]
-
 #: The δ at which ε is asked: nothing below is resolved, and close to 1 there is nothing to resolve.
-RESOLVED = (1e-280, 1.0 - 1e-9)
+RESOLVED = (SMALLEST_DELTA, 1.0 - 1e-9)
+
+#: Noise multipliers outside this range are not searched.
+NOISE_RANGE = (1e-2, 1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +146,3 @@ def finite(answer: Answer) -> Answer:
     if not math.isfinite(answer.upper):
         raise NumericsError("the composition could not be bounded from above at this δ")
     return answer
-
-
-#: Where a profile is told, as shares of the certified ε. What an attacker can do follows from these points alone: small ε, and 0
-#: itself, limit attacks that may often be wrong, large ε those that may not.
-PROFILE_SHARES = (0.0, 0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.125, 1.25, 1.375, 1.5)
-
-
-def default_profile(epsilon: float) -> tuple[float, ...]:
-    """The ε values of a profile that the document leaves open: 0 and around the certified one, two digits each."""
-    if epsilon <= 0.0:
-        return (0.0,)
-    return tuple(float(f"{share * epsilon:.2g}") for share in PROFILE_SHARES)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.document import FIXED_DRAWS, FixedSize, MustWO, separation
-from pyaccount.document.ranges import DRAWS
+from pyaccount.document.ranges import DRAWS, GROUP_SIZE, ITERATIONS
 from pyaccount.errors import DocumentError, NumericsError, path_text
-from pyaccount.execute.engine import Answer, Engine, Question
+from pyaccount.execute.engine import NOISE_RANGE, Answer, Engine, Question
 from pyaccount.execute.progress import Report
 from pyaccount.plan.plan import compile_document
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 ROUGH = 0.02
 #: Intervals are not narrowed below this to reach a verdict.
 FINEST = 1e-7
-#: Noise multipliers outside this range are not searched.
-NOISE_RANGE = (1e-2, 1e6)
-MOST_ITERATIONS = 10**9
 #: Candidates tried before the search is given up.
 MOST_STEPS = 80
 
@@ -125,10 +122,12 @@ def solve(document: Document, engine: Engine, report: Report) -> Solution:
     if name == "multiplier":
         return _smallest_noise(search)
     if name == "iterations":
-        return _largest_whole(search, MOST_ITERATIONS, "iteration")
+        return _largest_whole(search, int(ITERATIONS.maximum), "iteration")
     if name == "group_size":
         sizes = [body.training.dataset_size for body in document.bodies if isinstance(body.sampler, FIXED_DRAWS)]
-        return _largest_whole(search, min([10_000, *(size for size in sizes if size is not None)]), "record")
+        return _largest_whole(
+            search, min([int(GROUP_SIZE.maximum), *(size for size in sizes if size is not None)]), "record"
+        )
     body = next(body for body in document.bodies if (*body.path, "training", "expected_batch_size") == search.path)
     assert body.training.dataset_size is not None  # the document's rules require it for this blank
     spare = 0

@@ -12,11 +12,11 @@ from pyaccount.document import (
     Laplace,
     UserBMinSep,
     bins,
+    participations,
     separation,
     truncation,
 )
 from pyaccount.plan.common import number, rounds, whole
-from pyaccount.plan.deterministic import participations
 from pyaccount.plan.laplace import laplace
 from pyaccount.plan.reduction import DirectedBounds, combine, gaussian, tight
 from pyaccount.plan.strategy import strategy

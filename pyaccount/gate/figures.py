@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pyaccount.directions import sampled_directions
 from pyaccount.gate.flaw import SOLVE, Flaw, at
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Flaw]:
             and (not test.stakes or test.log_capital >= test.log_target)
         )
 
-    needed = ("replace",) if data.privacy.adjacency == "replace-one" else ("remove", "add")
+    needed = sampled_directions(data.privacy.adjacency)
     missing = [side for side in needed if not any(test.direction == side and implies(test) for test in sampling.tests)]
     if missing:
         yield Flaw("evidence.sampling.tests", f"none that was accepted implies the guarantee ({', '.join(missing)})")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.issue import issue
 from pyaccount.execute import Engine
-from pyaccount.execute.engine import default_profile
 from pyaccount.execute.progress import left
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms
 from pyaccount.gate.anew import Composed, Sampled
 from pyaccount.plan import compile_document
+from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel

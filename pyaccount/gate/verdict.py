@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from pyaccount.certificate.rounding import plain, up
 from pyaccount.errors import shown
+from pyaccount.rounding import plain, up
 
 #: What a limit or a certificate says: a number, a word, or several.
 Value = float | int | bool | str | tuple[str, ...] | None

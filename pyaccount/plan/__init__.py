@@ -1,7 +1,9 @@
 """Document in, plan out: which theorem turns each part of a document into rounds the core can compose.
 
-One file for each sampler; `reduction` holds what they produce, `plan` puts them together. All policy lives here: which
-theorem applies, what is refused and why. Nothing is computed here: `execute` runs a plan, `certificate` states the result.
+One file for each analysis, which may be that of several samplers; `reduction` holds what they produce, `strategy` the matrix
+that they share, `plan` puts them together. All policy lives here: which theorem applies, what is refused and why. Matrices,
+sensitivities and the parameters of a round are computed here; of ε and δ only those of one draw, closed forms (`amplification`).
+`execute` runs a plan, `certificate` states the result.
 """
 
 from pyaccount.directions import DIRECTIONS, Direction

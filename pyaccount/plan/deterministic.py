@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.document import participations
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, number, shown, whole
 from pyaccount.plan.reduction import DirectedBounds, Reduction, enclosed, gaussian, tight
@@ -13,18 +14,6 @@ from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
-
-
-def participations(body: Body) -> int:
-    """The largest number of rounds in which one record takes part during one run of this body."""
-    iterations = whole(body.training.iterations)
-    limits = [iterations]
-    if body.sampler.kind == "none":
-        if body.sampler.max_participations is not None:
-            limits.append(body.sampler.max_participations)
-        if body.sampler.min_separation is not None:
-            limits.append(-(-iterations // body.sampler.min_separation))
-    return min(limits)
 
 
 def reduce(document: Document, body: Body) -> Reduction:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.document import participations
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import neighbours, number, shown, whole
-from pyaccount.plan.deterministic import order_assumptions, participations
+from pyaccount.plan.deterministic import order_assumptions
 from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, tight
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The plan: how a document will be analysed, theorem by theorem, before anything is computed."""
+"""The plan: how a document will be analysed, theorem by theorem, before any ε or δ is computed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pyaccount.document import (
 )
 from pyaccount.errors import DocumentError, path_text
 from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, truncated, users
+from pyaccount.plan.profile import PROFILE_SHARES
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.strategy import strategy
@@ -88,7 +89,7 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A document with its reductions. `run` executes it; nothing has been computed before."""
+    """A document with its reductions. `run` executes it; no ε, δ or blank has been computed before."""
 
     document: Document
     reductions: tuple[Reduction, ...]
@@ -179,7 +180,9 @@ class Plan:
         blank = self.document.blank
         searching = blank is not None and blank[-1] not in ("epsilon", "delta")
         profile = self.document.accounting.profile
-        questions = 2 + 2 * (len(profile) if profile is not None else 14) + (2 * SEARCH_STEPS if searching else 0)
+        questions = (
+            2 + 2 * (len(PROFILE_SHARES if profile is None else profile)) + (2 * SEARCH_STEPS if searching else 0)
+        )
         if self.closed_form:
             return Estimate(questions, questions, 0, 1e-3)
         tolerance = self.tolerance
@@ -264,7 +267,10 @@ def _compile_one(document: Document) -> Plan:
         raise DocumentError(problems)
     plan = Plan(document, tuple(_reducer(document, body)(document, body) for body in document.bodies))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
-        message = "only b-min-sep, balls-in-bins, Poisson and random cyclic-poisson sampling of one record are judged by sampling"
+        message = (
+            "only b-min-sep, balls-in-bins, Poisson and random cyclic-poisson sampling of one record, and user-b-min-sep "
+            "sampling of users that share no records, are judged by sampling"
+        )
         raise DocumentError(
             [document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")]
         )

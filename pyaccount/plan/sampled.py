@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pyaccount import _core
+from pyaccount.directions import SampledDirection, sampled_directions
 from pyaccount.document import (
     BLT,
     UNBANDED,
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
     from pyaccount.plan.strategy import Strategy
 
-Direction = Literal["remove", "add", "replace"]
-
 #: Nanoseconds for a sample and a step on one core, and for a pair of bins: what the kernel takes on a machine of 2024.
 STEP_COST, BINS_COST = 6.0, 0.3
 #: And for each further record of a user.
@@ -71,7 +70,7 @@ class SampledMechanism:
     """A mechanism to be sampled: the core's handle, the hockey sticks that matter, and what a sample costs."""
 
     core: _core.Sampled
-    directions: tuple[Direction, ...]
+    directions: tuple[SampledDirection, ...]
     #: Rounds of the recursion, or bins.
     steps: int
     #: Rough nanoseconds for one sample on one core.
@@ -85,14 +84,14 @@ class SampledMechanism:
     #: Those of further mechanisms that are sampled together with the first.
     others: tuple[float, ...] = ()
     #: What is composed with the sampled mechanisms, as samples of each direction see it; empty if nothing is.
-    curves: Mapping[Direction, _core.ComposedCurve] = field(default_factory=dict)
+    curves: Mapping[SampledDirection, _core.ComposedCurve] = field(default_factory=dict)
 
     @property
     def plain_parameters(self) -> tuple[float, ...]:
         """The parameters of plain sampling, one for each mechanism."""
         return (self.plain_parameter, *self.others)
 
-    def floor(self, direction: Direction) -> float:
+    def floor(self, direction: SampledDirection) -> float:
         """What the curve leaves to be added to the mean of samples, a constant."""
         return self.curves[direction].floor if direction in self.curves else 0.0
 
@@ -138,7 +137,7 @@ def reduce(document: Document, body: Body) -> Reduction:
         sampling = users_text(body)
     else:
         b, p = separation(body) or 1, sampling_probability(body)
-        start = "stationary" if getattr(body.sampler, "start", "cold") == "warm" else "available at once"
+        start, at_first = START[getattr(body.sampler, "start", "cold")]
         law = (
             f"x = a renewal process: while available, joins with probability {p!r}, then sits out {b - 1} rounds; "
             f"{start} at first"
@@ -146,12 +145,7 @@ def reduce(document: Document, body: Body) -> Reduction:
         source = "Dong & Ganesh 2026 (arXiv:2602.09338), Sections 4 and 5; attained by gradients 1"
         sampling = (
             f"Every record joins each iteration in which it is available with probability {p!r}, independently of the "
-            f"others, and is unavailable for the next {b - 1} iterations after joining; "
-            + (
-                "at the start each is unavailable for a random number of iterations, drawn from the stationary law."
-                if start == "stationary"
-                else "at the start all are available."
-            )
+            f"others, and is unavailable for the next {b - 1} iterations after joining; {at_first}."
         )
     remark = None if in_bins or not isinstance(body.matrix, UNBANDED) else _enclosed(document, body)
     return Reduction(
@@ -262,9 +256,7 @@ def upper_tail(records: int, rate: float, count: int) -> float:
 def _untruncated(document: Document, body: Body) -> SampledMechanism:
     sigma = number(body.noise.multiplier)
     built = strategy(document, body)
-    directions: tuple[Direction, ...] = (
-        ("replace",) if document.privacy.adjacency == "replace-one" else ("remove", "add")
-    )
+    directions = sampled_directions(document.privacy.adjacency)
     if isinstance(body.sampler, BallsInBins):
         count = bins(body)
         gram, _ = built.bin_gram(count)
@@ -289,7 +281,9 @@ def _untruncated(document: Document, body: Body) -> SampledMechanism:
     return SampledMechanism(core, directions, built.iterations, STEP_COST * built.iterations, p)
 
 
-def _overlapping(document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]) -> SampledMechanism:
+def _overlapping(
+    document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+) -> SampledMechanism:
     """b-min-sep sampling with columns that may be longer than the separation."""
     assert isinstance(body.sampler, BMinSep | UserBMinSep)
     matrix_columns, steps = columns(document, body), whole(body.training.iterations)

@@ -25,6 +25,7 @@ from pyaccount.document import (
     bins,
     sampling_probability,
     separation,
+    user_probability,
 )
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import whole
@@ -201,9 +202,7 @@ def _usual_pattern(body: Body, n: int) -> tuple[int, int]:
     if isinstance(sampler, BallsInBins):
         apart = bins(body)
     else:
-        p = sampling_probability(body)
-        if isinstance(sampler, UserBMinSep):
-            p = -math.expm1(sampler.records_per_user * math.log1p(-p)) if p < 1.0 else 1.0
+        p = user_probability(body) if isinstance(sampler, UserBMinSep) else sampling_probability(body)
         apart = min(n, round((separation(body) or 1) - 1 + 1.0 / p))
     return apart, -(-n // apart)
 

@@ -8,12 +8,11 @@ squared norm and what the column shares with others; where the charges differ th
 
 from __future__ import annotations
 
-import math
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import UNBANDED, UserBMinSep, sampling_probability, separation
+from pyaccount.document import UNBANDED, UserBMinSep, sampling_probability, separation, user_probability
 from pyaccount.errors import DocumentError
 from pyaccount.plan import sampled
 from pyaccount.plan.common import (
@@ -126,7 +125,7 @@ def _bounds(document: Document, body: Body) -> DirectedBounds:
     charges = tuple(charge * (1.0 + built.slack) / (sigma * sigma) for charge in _charges(document, body))
     upper = Part("revealed", (charges, b, p, k), (("warm", False),))
     # What the first round alone tells: any of the records drawn, counted once.
-    joins = 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
+    joins = user_probability(body)
     drawn = joins / (1.0 + (b - 1.0) * joins) if body.sampler.start == "warm" else joins
     # Rounded to the safe side of a lower bound: fewer draws, more noise.
     corner = built.coefficients[0] if built.coefficients is not None else _corner(built)

@@ -36,7 +36,8 @@ def inverse_square_root(bands: int) -> Vector:
 
     d_0 = 1, d_j = d_{j−1}·(2j − 3)/(2j) for 0 < j < bands: 1, −1/2, −1/8, −1/16, …; all but the first are negative.
 
-    Takes bands ≥ 1. The relative error of d_j is at most about 3j·1.1e−16. Raises ValueError if bands < 1.
+    Takes bands ≥ 1. The relative error of d_j is at most about 3j·1.1e−16. Raises ValueError if bands < 1. Source: the banded
+    inverse square root of Kalinin, McKenna, Upadhyay & Lampert 2025 (arXiv:2505.12128).
     """
     if bands < 1:
         raise ValueError(f"an inverse needs at least 1 band, got {bands}")
@@ -50,7 +51,8 @@ def banded_inverse(coefficients: Sequence[float], iterations: int) -> Vector:
     Takes finite coefficients with d_0 > 0; gives n = iterations of the inverse series, in O(n·bands). Where no later
     coefficient is positive the sums have terms of one sign: relative error near n·1e−16. Otherwise terms cancel, and the series
     is computed in fixed point, see `_fixed_point`. Raises ValueError if d_0 ≤ 0, if an entry of C is negative or not finite (the
-    analysis here is of matrices that are not negative), or if terms cancel and n·bands is above `MOST_PRODUCTS`.
+    analysis here is of matrices that are not negative), or if terms cancel and n·bands is above `MOST_PRODUCTS`. Source of the
+    matrices: Kalinin, McKenna, Upadhyay & Lampert 2025 (arXiv:2505.12128); the arithmetic is our own.
     """
     d = np.asarray(coefficients, dtype=np.float64)
     if d.size == 0 or not (np.isfinite(d).all() and d[0] > 0.0):
@@ -115,7 +117,8 @@ def optimal_blt(
     ln(1 − θ).
 
     Takes 1 ≤ buffers ≤ `MOST_BUFFERS`. Every result is a valid strategy; that no other is better is observed for few buffers,
-    not proven. Deterministic. Time O(n²) a step. Raises ValueError if the arguments are out of range.
+    not proven. Deterministic. Time O(n²) a step. Raises ValueError if the arguments are out of range. Source of the objective:
+    McMahan, Xu & Zhang 2024 (arXiv:2408.08868), BLTs for several participations; starts and bounds of the search are our own.
     """
     if not 1 <= buffers <= MOST_BUFFERS or iterations < 1:
         raise ValueError(

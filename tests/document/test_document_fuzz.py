@@ -1,10 +1,9 @@
-"""Seeded mutations of documents: each gives a document or a `DocumentError`, soon, and never anything else."""
+"""Seeded mutations of documents: each gives a document or a `DocumentError`, and never anything else."""
 
 import contextlib
 import copy
 import json
 import random
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -77,13 +76,11 @@ def garble(text: str, rng: random.Random) -> str:
 
 
 def outcome(source: Any, overrides: Sequence[str] = ()) -> Document | DocumentError:
-    started = time.perf_counter()
     result: Document | DocumentError
     try:
         result = load(source, overrides=overrides)
     except DocumentError as error:
         result = error
-    assert time.perf_counter() - started < 5, "milliseconds on an idle machine"
     if isinstance(result, DocumentError):
         assert result.problems
         assert result.to_json()

@@ -10,9 +10,9 @@ from pyaccount.certificate.gaussian import chord, hull
 from pyaccount.certificate.meaning import lower_points, upper_points
 from pyaccount.certificate.report.page import Figure
 from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis
-from pyaccount.certificate.rounding import up
 from pyaccount.certificate.tradeoff import OVERFLOW
 from pyaccount.directions import DIRECTIONS
+from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

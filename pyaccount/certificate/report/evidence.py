@@ -21,8 +21,8 @@ from pyaccount.certificate.report.page import (
     safe,
     said,
 )
-from pyaccount.certificate.rounding import up
 from pyaccount.certificate.words import met, seed_source
+from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate

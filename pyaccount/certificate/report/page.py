@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pyaccount.certificate.report.plot import Plot
-from pyaccount.certificate.rounding import down, nearest, plain, up
+from pyaccount.rounding import down, nearest, plain, up
 
 Direction = Literal["at most", "at least", "estimate", "exact", "chosen"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from pyaccount.certificate.rounding import plain
+from pyaccount.rounding import plain
 
 
 class _Dumper(yaml.SafeDumper):

@@ -12,26 +12,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling.execute import (
-    FAILURE_SHARE,
-    FAR_DELTA_DISTANCES,
-    Kind,
-    SampledEvidence,
-    evidence_of,
-    open_session,
-    profile_shards,
-)
+from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
+from pyaccount.execute.sampling.evidence import Kind, SampledEvidence, evidence_of, profile_shards
 from pyaccount.execute.sampling.profile import curve, larger
+from pyaccount.execute.sampling.session import FAILURE_SHARE, open_session
 from pyaccount.execute.sampling.verify import plan_fixed_sample
 from pyaccount.execute.sampling.walk import STARTS, Walked
 
 if TYPE_CHECKING:
+    from pyaccount.directions import SampledDirection
     from pyaccount.execute.progress import Report
-    from pyaccount.execute.sampling.execute import Session
     from pyaccount.execute.sampling.profile import Point
+    from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.verify import Test
     from pyaccount.plan.plan import Plan
-    from pyaccount.plan.sampled import Direction
 
     Side = Literal["remove", "add"]
 
@@ -103,7 +97,7 @@ class Again:
             best = max(best, (least.value, least.standard_error))
         return best
 
-    def _sides(self, direction: Side | None) -> list[Direction]:
+    def _sides(self, direction: Side | None) -> list[SampledDirection]:
         return [side for side in self.session.histograms if direction is None or side in (direction, "replace")]
 
 

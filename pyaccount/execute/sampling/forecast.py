@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling.execute import FAILURE_SHARE, open_session, pilot_noise
+from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.pilot import Claim, choose_betting
+from pyaccount.execute.sampling.session import FAILURE_SHARE, open_session
 from pyaccount.execute.sampling.shards import shown
 
 if TYPE_CHECKING:
+    from pyaccount.directions import SampledDirection
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.pilot import Estimate
     from pyaccount.plan.plan import Plan
-    from pyaccount.plan.sampled import Direction
 
 #: Relative standard error at which the estimate is good enough, and shards after which it is taken as it is.
 ENOUGH, MOST_SHARDS = 0.05, 512
@@ -29,7 +30,7 @@ class Forecast:
 
     epsilon: float
     noise_multiplier: float | None
-    estimates: dict[Direction, Estimate]
+    estimates: dict[SampledDirection, Estimate]
     costs: tuple[str, ...]
 
 

@@ -24,9 +24,8 @@ from pyaccount.plan.reduction import reversed_rounds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.directions import Direction as Composed
+    from pyaccount.directions import Direction, SampledDirection
     from pyaccount.plan.reduction import DirectedBounds, Rounds
-    from pyaccount.plan.sampled import Direction
 
 #: Nodes on each side of 0.
 NODES = 1024
@@ -47,7 +46,7 @@ Pair = tuple[float, float]
 class Others:
     """The curve in each direction that is sampled, and how it was reached."""
 
-    curves: dict[Direction, _core.ComposedCurve]
+    curves: dict[SampledDirection, _core.ComposedCurve]
     reach: float
     spacing: float
     compositions: int
@@ -78,7 +77,7 @@ def ignored(engine: Engine, bounds: DirectedBounds, *, epsilon: float | None, de
     return min(max(UNKNOWN_SHARE * alone, LEAST_IGNORED), IGNORED_SHARE)
 
 
-def others(engine: Engine, bounds: DirectedBounds, directions: tuple[Direction, ...], end: float) -> Others:
+def others(engine: Engine, bounds: DirectedBounds, directions: tuple[SampledDirection, ...], end: float) -> Others:
     """The curves of the composed phases, out to where their δ is `end`."""
     reach = finite(engine.ask(bounds, Question(None, end, 0.1))).upper
     spacing = _rounded(min(max(reach, REACH[0]), REACH[1]) / NODES)
@@ -94,12 +93,12 @@ def others(engine: Engine, bounds: DirectedBounds, directions: tuple[Direction, 
     def points(rounds: tuple[Rounds, ...]) -> list[Pair]:
         return found[wanted[rounds]][0]
 
-    def above(direction: Composed) -> list[float]:
-        other: Composed = "add" if direction == "remove" else "remove"
+    def above(direction: Direction) -> list[float]:
+        other: Direction = "add" if direction == "remove" else "remove"
         right, left = points(bounds[direction].upper), points(bounds[other].upper)
         return [most for _, most in _joined(epsilons, right, lambda k: _reflected(epsilons[k], left[k]))]
 
-    def below(direction: Composed) -> list[Pair]:
+    def below(direction: Direction) -> list[Pair]:
         rounds = bounds[direction].lower
         right, reversal = points(rounds), reversed_rounds(rounds)
         if reversal is not None:
@@ -108,7 +107,7 @@ def others(engine: Engine, bounds: DirectedBounds, directions: tuple[Direction, 
         # All that is known of a convex function with D(e^−∞) = 1 that lies above 1 − α: the chord to its value at α = 1.
         return _joined(epsilons, right, lambda k: _reflected(epsilons[k], (0.0, right[0][1])))
 
-    def curve(direction: Direction) -> _core.ComposedCurve:
+    def curve(direction: SampledDirection) -> _core.ComposedCurve:
         if direction == "replace":
             # Of a record and its replacement either may be called the first; the sampled pair is the same both ways.
             most = [max(pair) for pair in zip(above("remove"), above("add"), strict=True)]

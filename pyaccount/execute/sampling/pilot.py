@@ -17,7 +17,8 @@ from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table, W
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.plan.sampled import Direction, SampledMechanism
+    from pyaccount.directions import SampledDirection
+    from pyaccount.plan.sampled import SampledMechanism
 
 #: Shards for each proposal that is tried, and for the estimate with the one chosen.
 TRIAL, ESTIMATE = 2, 16
@@ -58,12 +59,12 @@ class Estimate:
         return 0.0 if self.square <= 0.0 else self.samples * self.sampled * self.sampled / self.square
 
 
-def excess_of(direction: Direction, proposal: Proposal) -> float:
+def excess_of(direction: SampledDirection, proposal: Proposal) -> float:
     """How far a proposal's means are stretched beyond plain sampling."""
     return -proposal.stretch if direction == "add" else proposal.stretch - 1.0
 
 
-def stretched(mechanism: SampledMechanism, direction: Direction, excess: float, odds: float) -> Proposal:
+def stretched(mechanism: SampledMechanism, direction: SampledDirection, excess: float, odds: float) -> Proposal:
     """The proposal with this excess and the odds of taking part multiplied by `odds`."""
     stretch = -excess if direction == "add" else 1.0 + excess
     return proposed([_likelier(p, odds) for p in mechanism.plain_parameters], stretch)
@@ -89,7 +90,7 @@ def _has_odds(mechanism: SampledMechanism) -> bool:
     return any(p > 0.0 for p in mechanism.plain_parameters)
 
 
-def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:
+def plain(mechanism: SampledMechanism, direction: SampledDirection) -> Proposal:
     """Plain sampling."""
     return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
 
@@ -110,10 +111,10 @@ class Pilot:
 
     def __init__(self, sampler: Sampler) -> None:
         self.sampler = sampler
-        self._last: dict[Direction, tuple[float, float]] = {}
+        self._last: dict[SampledDirection, tuple[float, float]] = {}
 
     def measure(
-        self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal, shards: int
+        self, mechanism: SampledMechanism, direction: SampledDirection, epsilon: float, proposal: Proposal, shards: int
     ) -> Estimate:
         """The sample mean with this proposal."""
         sums, _ = self.sampler.run(
@@ -131,7 +132,7 @@ class Pilot:
     def estimate(
         self,
         mechanism: SampledMechanism,
-        direction: Direction,
+        direction: SampledDirection,
         epsilon: float,
         *,
         shards: int = ESTIMATE,
@@ -150,7 +151,7 @@ class Pilot:
         return estimate
 
     def _search(
-        self, mechanism: SampledMechanism, direction: Direction, epsilon: float, first: int, negligible: float
+        self, mechanism: SampledMechanism, direction: SampledDirection, epsilon: float, first: int, negligible: float
     ) -> tuple[float, float]:
         """Climb the effective number of samples over (excess, odds), from where the last search ended or from a coarse grid."""
         tried: dict[tuple[float, float], Estimate] = {}
@@ -216,7 +217,7 @@ class Betting:
     expected_samples: float
 
 
-def choose_betting(pilot: Pilot, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+def choose_betting(pilot: Pilot, claim: Claim, direction: SampledDirection, estimate: Estimate) -> Betting | None:
     """The proposal and stakes with the least expected cost to reach capital e^`log_target`; None if the claim looks false.
 
     Proposals between plain sampling and the pilot's best are compared: farther out the samples vary less, but what one
@@ -255,7 +256,7 @@ def choose_betting(pilot: Pilot, claim: Claim, direction: Direction, estimate: E
     return min(found, key=lambda betting: betting.expected_samples)
 
 
-def _plain_betting(claim: Claim, direction: Direction, mean: float) -> Betting:
+def _plain_betting(claim: Claim, direction: SampledDirection, mean: float) -> Betting:
     """Plain samples, without looking at any."""
     return _blind_betting(claim, plain(claim.mechanism, direction), 1.0, mean)
 
@@ -285,7 +286,7 @@ def _blind_betting(claim: Claim, proposal: Proposal, cap: float, mean: float) ->
 
 
 def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
-    pilot: Pilot, claim: Claim, direction: Direction, estimate: Estimate, cap: float, proposal: Proposal
+    pilot: Pilot, claim: Claim, direction: SampledDirection, estimate: Estimate, cap: float, proposal: Proposal
 ) -> Betting:
     threshold = claim.delta
     largest = 1.0 / (cap - threshold)

@@ -21,7 +21,8 @@ from pyaccount.execute.sampling.verify import divergence
 
 if TYPE_CHECKING:
     from pyaccount import _core
-    from pyaccount.plan.sampled import Direction, SampledMechanism
+    from pyaccount.directions import SampledDirection
+    from pyaccount.plan.sampled import SampledMechanism
 
 #: Bounds that share one q: two formulas for each histogram.
 FORMULAS = 2
@@ -48,7 +49,7 @@ class Histogram:
     """A loss histogram with what is proven about its samples."""
 
     mechanism: SampledMechanism
-    direction: Direction
+    direction: SampledDirection
     proposal: Proposal
     losses: _core.LossHistogram
     #: Losses of other samples, for lower ends, where the pair is not attained.
@@ -120,7 +121,7 @@ def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:
 def draw(  # noqa: PLR0913, PLR0917 - what is drawn, and how much
     sampler: Sampler,
     mechanism: SampledMechanism,
-    direction: Direction,
+    direction: SampledDirection,
     proposal: Proposal,
     epsilon: float,
     shards: int,
@@ -161,7 +162,7 @@ class Curve:
     """The profile of a mechanism: the larger of its directions, each from its histograms."""
 
     sampler: Sampler
-    histograms: dict[Direction, list[Histogram]]
+    histograms: dict[SampledDirection, list[Histogram]]
     #: The ε around which samples were drawn.
     centre: float
     failure_probability: float

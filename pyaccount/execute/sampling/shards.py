@@ -13,8 +13,9 @@ from pyaccount.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyaccount.directions import SampledDirection
     from pyaccount.execute.progress import Report
-    from pyaccount.plan.sampled import Direction, SampledMechanism
+    from pyaccount.plan.sampled import SampledMechanism
 
 #: What samples are drawn for. No two uses share a stream, so what one use chose cannot depend on another's samples.
 PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4}
@@ -113,7 +114,9 @@ class Sampler:
         words = f"{self._stage}: {shown(self.samples)} samples, {shown(rate)}/s{left}"
         self.report(words, int(1000 * min(done, 1.0)), 1000)
 
-    def limits(self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float) -> Limits:
+    def limits(
+        self, mechanism: SampledMechanism, direction: SampledDirection, proposal: Proposal, epsilon: float
+    ) -> Limits:
         """What is proven about samples from a proposal."""
         curve = mechanism.curves.get(direction)
         cap, generator, rounding = mechanism.core.bounds(
@@ -126,7 +129,7 @@ class Sampler:
     def run(  # noqa: PLR0913 - the coordinates of a stream
         self,
         mechanism: SampledMechanism,
-        direction: Direction,
+        direction: SampledDirection,
         proposal: Proposal,
         tables: Sequence[Table],
         *,

@@ -19,7 +19,8 @@ from pyaccount.execute.sampling.shards import SHARD, WAVE, Limits, Proposal, Sam
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.plan.sampled import Direction, SampledMechanism
+    from pyaccount.directions import SampledDirection
+    from pyaccount.plan.sampled import SampledMechanism
 
 #: A test is given up after this many times the samples it was expected to take.
 PATIENCE = 5.0
@@ -35,7 +36,7 @@ LOWER_SHARES = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.94, 0.97)
 class Test:
     """One test in one direction, as run."""
 
-    direction: Direction
+    direction: SampledDirection
     noise_multiplier: float
     epsilon: float
     threshold: float
@@ -75,7 +76,9 @@ class Capital:
         return self.highest >= log_target + self._slack
 
 
-def verify(sampler: Sampler, pilot: Pilot, claim: Claim, estimates: dict[Direction, Estimate]) -> tuple[Test, ...]:
+def verify(
+    sampler: Sampler, pilot: Pilot, claim: Claim, estimates: dict[SampledDirection, Estimate]
+) -> tuple[Test, ...]:
     """Test a claim in every direction, the likeliest to fail first; stops at the first rejection."""
     order = sorted(claim.mechanism.directions, key=lambda direction: -estimates[direction].value)
     tests: list[Test] = []
@@ -94,7 +97,13 @@ def verify(sampler: Sampler, pilot: Pilot, claim: Claim, estimates: dict[Directi
 
 
 def _without_samples(  # noqa: PLR0913 - the parts of a test
-    claim: Claim, direction: Direction, proposal: Proposal, limits: Limits, estimate: Estimate | None, *, accepted: bool
+    claim: Claim,
+    direction: SampledDirection,
+    proposal: Proposal,
+    limits: Limits,
+    estimate: Estimate | None,
+    *,
+    accepted: bool,
 ) -> Test:
     """A claim decided by what is known already."""
     return Test(
@@ -114,7 +123,7 @@ def _without_samples(  # noqa: PLR0913 - the parts of a test
     )
 
 
-def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
+def _bet(sampler: Sampler, claim: Claim, direction: SampledDirection, betting: Betting) -> Test:
     """Wager until the capital reaches its target, or the patience ends."""
     candidate, proposal = sampler.fresh(), betting.proposal
     limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)

@@ -1,0 +1,80 @@
+"""What a document leaves open: its blank, its `choose:` lists, and the rules about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyaccount.document.fields import BLANKS, SOLVE, Choose
+from pyaccount.document.rates import RATE_FIELDS, number
+from pyaccount.document.samplers import BallsInBins, Deterministic
+from pyaccount.document.views import Body
+from pyaccount.errors import Path, Problem, path_text
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+
+
+def blanks(document: Document) -> list[Path]:
+    """The paths of the document's blanks, in the order of the text."""
+    privacy = [path for path in BLANKS if path[0] == "privacy"]
+    found: list[Path] = [path for path in privacy if getattr(document.privacy, path[1]) == SOLVE]
+    for body in document.bodies:
+        for section, field in BLANKS:
+            if section != "privacy" and getattr(getattr(body, section), field, None) == SOLVE:
+                found.append(body.at(section, field))
+    return sorted(found, key=document.position)
+
+
+def one_blank(document: Document) -> Iterator[Problem]:
+    """A document has one blank, or none."""
+    found = blanks(document)
+    for extra in found[1:]:
+        others = " and ".join(path_text(path) for path in found if path != extra)
+        verb = "is" if len(found) == 2 else "are"
+        message = f"a document has at most one blank, and {others} {verb} solve too"
+        yield document.problem("several-blanks", extra, message, allowed="a number")
+
+
+def blank_batch_is_free(document: Document, body: Body) -> Iterator[Problem]:
+    """An expected batch size can be solved for if nothing else fixes it and there is sampling."""
+    if body.training.expected_batch_size != SOLVE:
+        return
+    if isinstance(body.sampler, Deterministic):
+        message = "a deterministic order has no batch size to solve for: the guarantee does not depend on it"
+        yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
+        return
+    fixed = [body.at("training", field) for field in RATE_FIELDS if number(getattr(body.training, field)) is not None]
+    if isinstance(body.sampler, BallsInBins) and number(body.sampler.bins) is not None:
+        fixed.append(body.at("sampler", "bins"))
+    for path in fixed:
+        message = "expected_batch_size is to be solved, which this would fix: leave this out"
+        yield document.problem("contradiction", path, message)
+
+
+def choices(document: Document) -> Iterator[Path]:
+    """The paths of the document's `choose:` lists."""
+    for body in document.bodies:
+        for field in ("kind", "bands"):
+            if isinstance(getattr(body.matrix, field, None), Choose):
+                yield body.at("matrix", field)
+
+
+def choice_at(document: Document, path: Path) -> tuple[int | float | str, ...]:
+    """The alternatives at a path of `choices`."""
+    body = next(body for body in document.bodies if path[: len(body.path)] == body.path)
+    chosen: Choose = getattr(body.matrix, str(path[-1]))
+    return chosen.choose
+
+
+def choices_compare_noise(document: Document) -> Iterator[Problem]:
+    """A choice is made by the error at the target, so the noise is what is solved for."""
+    for path in choices(document):
+        if len(document.bodies) > 1:
+            message = "choose: is for documents with one body: in phases give the value itself"
+            yield document.problem("contradiction", path, message)
+        elif number(getattr(document.bodies[0].noise, "multiplier", None)) is not None:
+            message = (
+                "choose: takes the matrix with the smallest error at the target, so noise.multiplier must be solve"
+            )
+            yield document.problem("contradiction", path, message)

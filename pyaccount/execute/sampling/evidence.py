@@ -1,0 +1,253 @@
+"""What a certificate of a sampled mechanism states: lower ends, curves and contrast around a result, from new samples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyaccount.execute.engine import RESOLVED, Answer, Question
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.others import Others
+from pyaccount.execute.sampling.pilot import plain
+from pyaccount.execute.sampling.profile import Curve, Histogram, Point, curve, draw, larger
+from pyaccount.execute.sampling.session import FINENESS, open_session
+from pyaccount.execute.sampling.shards import SHARD, Proposal, Table, Wager
+from pyaccount.execute.sampling.verify import Capital, FixedSample, Test, lower_wagers
+from pyaccount.execute.unamplified import unamplified_bounds
+from pyaccount.plan.plan import compile_document
+from pyaccount.plan.profile import default_profile
+
+if TYPE_CHECKING:
+    from pyaccount.directions import SampledDirection
+    from pyaccount.document import Document
+    from pyaccount.execute.sampling.session import Session
+    from pyaccount.execute.sampling.walk import Walked
+    from pyaccount.plan.sampled import SampledMechanism
+
+#: Shards for the curves, and for the lower ends.
+PROFILE_SHARDS = (64, 512)
+#: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
+LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
+
+Kind = Literal["deterministic", "verified", "confidence"]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionNumbers:
+    """One direction: what holds there, from above and from below, and its curve."""
+
+    epsilon: float
+    epsilon_lower: float
+    delta: float
+    delta_lower: float
+    profile: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledEvidence:
+    """Everything that a certificate of a sampled mechanism states, as computed."""
+
+    document: Document
+    holds: bool
+    kind: Kind
+    epsilon: float
+    epsilon_lower: float
+    delta: float
+    delta_lower: float
+    #: Of the statement as it stands: 0 where it is folded into δ.
+    failure_probability: float
+    #: The probability at which each test, and each lower end and point of the curve, may be wrong.
+    test_probability: float
+    #: Of all tests that could have certified: what is folded into δ, or stated beside the guarantee.
+    total_probability: float
+    #: Of each lower end, and of each bound of each point of a curve; the guarantee's own, not a direction's.
+    pointwise_probability: float
+    solved: float | None
+    directions: dict[Literal["remove", "add"], DirectionNumbers]
+    profile: tuple[Point, ...]
+    tests: tuple[Test, ...]
+    fixed_sample: FixedSample | None
+    seed: int
+    samples: int
+    within_tolerance: bool
+    unamplified: Answer
+    #: What certifies where no test does: the sampled phases' participations revealed, the others as they are analysed.
+    fallback: Answer
+    #: The curve of the phases that are composed with the sampled ones.
+    others: Others | None
+
+
+def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
+    session: Session,
+    document: Document,
+    walked: Walked,
+    kind: Kind,
+    epsilon: float,
+    delta: float,
+    *,
+    holds: bool,
+    solved: float | None,
+    within: bool,
+    shards: int | None = None,
+) -> SampledEvidence:
+    """Lower ends, curves and contrast for a result; `shards` draws so many for them, instead of a share of the tests'."""
+    sampler, mechanism = session.sampler, session.mechanism(document)
+    q = math.exp(-session.log_target)
+    # At the very σ and ε of the result.
+    estimates = session.estimate(mechanism, epsilon)
+    drawn = profile_shards(sum(test.samples for test in walked.tests if test.accepted)) if shards is None else shards
+    # The guarantee's bounds are the larger of two directions': either may be the one that fails.
+    share = q / len(mechanism.directions)
+    sampler.stage("lower ends")
+    # The last accepted test's proposal has a small cap, and with it a small error of the generator; the pilot's own varies less.
+    tested = {test.direction: test.proposal for test in walked.tests if test.stakes}
+    lower = {
+        direction: _lower_ends(
+            session,
+            mechanism.lower or mechanism,
+            direction,
+            epsilon,
+            delta,
+            tested.get(direction, estimates[direction].proposal),
+            share,
+            drawn,
+        )
+        for direction in mechanism.directions
+    }
+    epsilons = document.accounting.profile
+    if epsilons is None:
+        epsilons = default_profile(epsilon)
+    sampler.stage("profile")
+    if epsilons or shards is not None:
+        session.histograms = _histograms(session, mechanism, epsilon, tested, drawn)
+    curves = {
+        direction: tuple(curve(sampler, session.histograms[direction], epsilons, share)) if epsilons else ()
+        for direction in mechanism.directions
+    }
+    numbers = {
+        direction: DirectionNumbers(epsilon, lower[direction][0], delta, lower[direction][1], curves[direction])
+        for direction in mechanism.directions
+    }
+    directions: dict[Literal["remove", "add"], DirectionNumbers] = {
+        "remove": numbers.get("remove", numbers.get("replace")),  # type: ignore[dict-item]
+        "add": numbers.get("add", numbers.get("replace")),  # type: ignore[dict-item]
+    }
+    pairs = zip(directions["remove"].profile, directions["add"].profile, strict=True)
+    profile = tuple(larger(pair) for pair in pairs)
+    contrast_delta = min(max(delta, RESOLVED[0]), RESOLVED[1])
+    contrast = session.engine.ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
+    fallback = session.unsampled(document, delta=contrast_delta) if session.plan.mixed else contrast
+    return SampledEvidence(
+        document=document,
+        holds=holds,
+        kind=kind,
+        epsilon=epsilon,
+        epsilon_lower=max(number.epsilon_lower for number in directions.values()),
+        delta=delta,
+        delta_lower=max(number.delta_lower for number in directions.values()),
+        failure_probability=session.starts * q if kind == "confidence" else 0.0,
+        test_probability=q,
+        total_probability=session.starts * q,
+        pointwise_probability=q,
+        solved=solved,
+        directions=directions,
+        profile=profile,
+        tests=walked.tests,
+        fixed_sample=session.fixed,
+        seed=sampler.seed,
+        samples=sampler.samples,
+        within_tolerance=within,
+        unamplified=contrast,
+        fallback=fallback,
+        others=session.others(compile_document(document), document),
+    )
+
+
+def profile_shards(accepted: int) -> int:
+    """Shards for the lower ends and the curves beside accepted tests of so many samples."""
+    return min(max(accepted // SHARD // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
+
+
+def _histograms(
+    session: Session, mechanism: SampledMechanism, epsilon: float, tested: dict[SampledDirection, Proposal], shards: int
+) -> dict[SampledDirection, list[Histogram]]:
+    """Loss histograms of every direction: from plain samples, from the pilot's proposal at ε, and from the last test's."""
+    found: dict[SampledDirection, list[Histogram]] = {}
+    for direction in mechanism.directions:
+        proposals = {plain(mechanism, direction), session.estimates[direction].proposal}
+        if direction in tested:
+            proposals.add(tested[direction])
+        ordered = sorted(proposals, key=lambda proposal: (proposal.stretch, proposal.parameter))
+        found[direction] = [
+            draw(session.sampler, mechanism, direction, proposal, epsilon, shards) for proposal in ordered
+        ]
+    return found
+
+
+def curve_of(document: Document, epsilon: float, seed: int, failure_probability: float) -> Curve:
+    """The profile of a mechanism without blanks, from new samples around ε."""
+    session = open_session(compile_document(document), threads=0, time_limit=None, report=silent, seed=seed)
+    mechanism = session.mechanism(document)
+    session.estimate(mechanism, epsilon)
+    histograms = _histograms(session, mechanism, epsilon, {}, PROFILE_SHARDS[0])
+    return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions))
+
+
+def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
+    session: Session,
+    mechanism: SampledMechanism,
+    direction: SampledDirection,
+    epsilon: float,
+    delta: float,
+    proposal: Proposal,
+    q: float,
+    shards: int,
+) -> tuple[float, float]:
+    """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q, by wagers against smaller values."""
+    sampler = session.sampler
+    epsilons = [epsilon * (1.0 - distance) for distance in LOWER_DISTANCES]
+    points = [epsilon, *epsilons]
+    first, _ = sampler.run(
+        mechanism,
+        direction,
+        proposal,
+        [Table(point, math.inf) for point in points],
+        purpose="pilot",
+        candidate=sampler.fresh(),
+        count=8,
+    )
+    tables = []
+    for k, point in enumerate(points):
+        mean = sum(shard[k].value for shard in first) / (8 * SHARD)
+        square = sum(shard[k].square for shard in first) / (8 * SHARD)
+        generator = sampler.limits(mechanism, direction, proposal, point).generator
+        wagers = lower_wagers(mean, square, delta)
+        if k > 0:
+            target = delta + generator
+            wagers = (
+                (Wager(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
+            )
+        tables.append(Table(point, math.inf, wagers))
+    capitals = [[Capital(1) for _ in table.wagers] for table in tables]
+    candidate = sampler.fresh()
+    sums, _ = sampler.run(
+        mechanism, direction, proposal, tables, purpose="confidence", candidate=candidate, count=shards
+    )
+    for shard in sums:
+        for table, group in zip(shard, capitals, strict=True):
+            for growth, capital in zip(table.log_capital, group, strict=True):
+                capital.add((growth,))
+    log_target = math.log(1.0 / q)
+    delta_lower = 0.0
+    generator = sampler.limits(mechanism, direction, proposal, epsilon).generator
+    for wager, capital in zip(tables[0].wagers, capitals[0], strict=True):
+        if not capital.reached(log_target):
+            break
+        delta_lower = max(0.0, wager.threshold - generator)
+    epsilon_lower = 0.0
+    for point, group in zip(epsilons, capitals[1:], strict=True):
+        if not group or not group[0].reached(log_target):
+            break
+        epsilon_lower = point
+    return epsilon_lower, delta_lower
