@@ -217,7 +217,7 @@ class Accountant:
         """Write the state to a file, which appears whole or not at all.
 
         Raises `StateError`, and writes nothing, if the file there is the state of this run with rounds that are not counted
-        here: they would be forgotten. Any other file is replaced.
+        here: they would be forgotten; and if it is no state at all. The state of another run is replaced, and an empty file.
         """
         from pyaccount.files import write_atomically  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from pyaccount.cli.common import FAILS, FORMS, HOLDS, WRONG, check_writable, progress, show, written
+from pyaccount.cli.common import FAILS, FORMS, HOLDS, STDOUT, WRONG, check_output, progress, show, written
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
 
 
@@ -18,7 +18,7 @@ from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certific
     "--output",
     metavar="FILE",
     type=FileName(),
-    help="Write the report to FILE, whole or not at all, instead of stdout.",
+    help="Write the report to FILE, whole or not at all, instead of stdout, which - stands for.",
 )
 @click.option(
     "--format", "form", type=click.Choice(FORMS), help="What to write [default: by FILE's ending; html without one]."
@@ -37,8 +37,8 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
     from pyaccount.certificate.report import read  # noqa: PLC0415
     from pyaccount.files import write_atomically  # noqa: PLC0415
 
-    if output is not None:
-        check_writable("--output", Path(output))
+    output = None if output == STDOUT else output
+    check_output(output, [certificate])
     endings = {
         ".html": "html",
         ".htm": "html",

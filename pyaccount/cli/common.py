@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
     from rich.console import Console
@@ -30,6 +31,9 @@ EXIT_CODES = {
     STOPPED: "A limit of time or memory stopped it, or a number could not be bounded; nothing was certified.",
     INTERRUPTED: "Interrupted; nothing was written.",
 }
+
+#: The name by which `--output` means stdout.
+STDOUT = "-"
 
 #: What a certificate can be printed as.
 FORMS = ["text", "markdown", "json", "html"]
@@ -97,11 +101,51 @@ def console(*, wide: bool = False) -> Console:
     return Console() if sys.stdout.isatty() else Console(width=180 if wide else 110)
 
 
-def check_writable(option: str, path: Path) -> None:
-    """Find out before the work, not after it, that the result has nowhere to go."""
+def check_writable(option: str, path: Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Find out before the work, not after it, that the result has nowhere to go, or would take an input's place."""
+    from pyaccount.files import is_no_file  # noqa: PLC0415
+
     if path.is_dir():
         raise click.UsageError(f"{option} {path}: is a folder")
-    if not path.parent.is_dir():
-        raise click.UsageError(f"{option} {path}: the folder {path.parent} does not exist")
-    if not os.access(path.parent, os.W_OK):
-        raise click.UsageError(f"{option} {path}: the folder {path.parent} may not be written to")
+    check_apart(option, path, inputs)
+    if is_no_file(path):
+        if not os.access(path, os.W_OK):
+            raise click.UsageError(f"{option} {path}: may not be written to")
+        return
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+    if not folder.is_dir():
+        raise click.UsageError(f"{option} {path}: the folder {folder} does not exist")
+    if not os.access(folder, os.W_OK):
+        raise click.UsageError(f"{option} {path}: the folder {folder} may not be written to")
+
+
+def check_apart(option: str, path: Path, inputs: Iterable[str | Path]) -> None:
+    """Refuse a file to be written that is also read: whoever names one twice means another."""
+    for file in inputs:
+        try:
+            same = path.samefile(file)
+        except (OSError, ValueError):
+            # One of them is not there, which is for others to say.
+            continue
+        if same:
+            raise click.UsageError(
+                f"{option} {path}: is the input {file}, which would be overwritten; give another name"
+            )
+
+
+def matrix_files(document: Document) -> list[Path]:
+    """The files that a document names, as they are looked for."""
+    folder = Path(document.file).parent if document.file is not None else Path()
+    named = (getattr(body.matrix, "file", None) for body in document.bodies)
+    return [folder / file for file in named if isinstance(file, str)]
+
+
+def check_output(
+    output: str | None, inputs: Iterable[str], form: str | None = None, *, only: str | None = None
+) -> None:
+    """Check `--output` before the work; `-` is stdout, where nothing else but the form that is written there fits."""
+    if output == STDOUT:
+        if form not in (None, only):
+            raise click.UsageError(f"--output {STDOUT} writes {only} to stdout, where --format {form} would follow it")
+    elif output is not None:
+        check_writable("--output", Path(output), inputs)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, INTERRUPTED, check_writable
+from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, check_writable
 from pyaccount.cli.completion import AnswerWord, FileName
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
           --batch-size 500 --iterations 2000 --epsilon 8
       pyaccount init - --yes --sampling-probability 0.01 --iterations 2000 --noise-multiplier 1
     """
-    target = None if file == "-" else Path(file)
+    target = None if file == STDOUT else Path(file)
     if target is not None:
         check_writable("FILE", target)
         if not force and (target.exists() or target.is_symlink()):
