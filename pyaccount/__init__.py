@@ -197,6 +197,8 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
 ) -> Verification:
     """Recompute a certificate (a file, or one in memory) from the document inside it, and compare every field.
 
+    What it gives is true if the certificate agrees.
+
     `folder` is where files lie that the document names, if not beside the certificate. With `same_version` a certificate that
     names another version does not agree. With a `seed`, or `new` for one drawn now, a sampled certificate is held against samples
     that it was not made from. Raises `CertificateError` for what is none, and otherwise as `certify`.
@@ -228,6 +230,8 @@ def check(
     **limits: object,
 ) -> Verdict:
     """Hold certificates against a policy, or against limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
+
+    The verdict is true if every certificate passes, as in `if not check(…): raise SystemExit(1)`.
 
     Raises `DocumentError` if the policy or a limit is wrong, `CertificateError` if there are no certificates; a file that is
     none is part of the verdict.

@@ -426,4 +426,13 @@ def test_certificates_in_memory() -> None:
     assert math.isclose(certificate.epsilon, golden("deterministic")["guarantee"]["epsilon"], rel_tol=0)
 
 
+def test_a_verdict_is_as_true_as_what_it_says(tmp_path: Path) -> None:
+    certificate = pyaccount.Certificate.load(RUNS["deterministic"])
+    assert pyaccount.check(certificate, max_epsilon=2, max_delta=1e-6)
+    assert not pyaccount.check(certificate, max_epsilon=1e-3, max_delta=1e-6)
+    assert not pyaccount.check(certificate, ROOT / "nowhere.json")
+    assert pyaccount.verify(certificate)
+    assert not pyaccount.verify(save(tmp_path, changed(golden("deterministic"), holds=False)))
+
+
 _MAPPING = {"pyaccount": 1, "kind": "policy", "name": "m"}

@@ -105,6 +105,14 @@ def test_the_commands_of_the_page_run(project: Path) -> None:
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
 
+def test_the_python_of_the_page_runs(project: Path) -> None:
+    page = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    for expected, text in ((0, script), (1, script.replace("max_epsilon=8", "max_epsilon=1"))):
+        done = subprocess.run([sys.executable, "-c", text], cwd=project, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (expected, "")
+
+
 def test_the_page_names_every_limit() -> None:
     page = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
     for limit in pyaccount.document.Limits.model_fields:  # type: ignore[attr-defined]

@@ -73,6 +73,10 @@ class Verdict:
     policy: PolicyUsed | None
     certificates: tuple[Judged, ...]
 
+    def __bool__(self) -> bool:
+        """Whether every certificate passes: `if not pyaccount.check(…)` must not let through what fails."""
+        return self.passes
+
     @property
     def readable(self) -> bool:
         """Whether every file held a certificate."""
