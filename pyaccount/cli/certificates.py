@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from pyaccount.cli.common import FAILS, FORMS, HOLDS, STDOUT, WRONG, check_output, progress, show, written
+from pyaccount.cli.common import FAILS, FORMS, HOLDS, STDOUT, WRONG, check_output, printing, progress, show, written
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
 
 
@@ -114,10 +114,11 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
     for judged in verdict.certificates:
         if judged.error is not None:
             click.echo(judged.error, err=True)
-    if form == "json":
-        click.echo(verdict.to_json(), nl=False)
-    elif not (quiet and verdict.passes):
-        click.echo(verdict.to_text(), nl=False)
+    with printing():
+        if form == "json":
+            click.echo(verdict.to_json(), nl=False)
+        elif not (quiet and verdict.passes):
+            click.echo(verdict.to_text(), nl=False)
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
@@ -154,7 +155,7 @@ def verify(
 
     \b
     Exit codes: 0 agrees, 1 does not, 2 cannot be read,
-    3 stopped by a limit of time or memory, 130 interrupted.
+    3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
     """
     from pyaccount.document.numerals import parse_duration, parse_number  # noqa: PLC0415
     from pyaccount.gate.verify import verify as recompute  # noqa: PLC0415
@@ -175,8 +176,9 @@ def verify(
             same_version=same_version,
             seed=seed,
         )
-    if form == "json":
-        click.echo(verification.to_json(), nl=False)
-    elif not (quiet and verification.agrees):
-        click.echo(verification.to_text(), nl=False)
+    with printing():
+        if form == "json":
+            click.echo(verification.to_json(), nl=False)
+        elif not (quiet and verification.agrees):
+            click.echo(verification.to_text(), nl=False)
     return HOLDS if verification.agrees else FAILS

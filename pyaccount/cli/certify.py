@@ -19,6 +19,7 @@ from pyaccount.cli.common import (
     check_writable,
     console,
     matrix_files,
+    printing,
     progress,
     show,
     tell_notes,
@@ -120,13 +121,13 @@ def _hand_over(
     certificate: Certificate | AmplificationCertificate, output: str | None, form: str | None, *, quiet: bool
 ) -> None:
     """Write a certificate to where it was asked for, and print it."""
-    if output == STDOUT:
-        show(certificate, "json")
-        return
-    if output is not None:
+    if output is not None and output != STDOUT:
         certificate.save(output)
-    if form is not None or not quiet:
-        show(certificate, form or "text")
+    with printing():
+        if output == STDOUT:
+            show(certificate, "json")
+        elif form is not None or not quiet:
+            show(certificate, form or "text")
 
 
 @click.command(short_help="Which theorem applies to each part of a document, and the cost.")
@@ -207,10 +208,11 @@ def compare(
         comparison = compute(plans, threads=threads, report=report)
     if output not in (None, STDOUT):
         write_atomically(Path(output), comparison.to_json())
-    if form == "json" or output == STDOUT:
-        click.echo(comparison.to_json(), nl=False)
-    elif form == "markdown":
-        click.echo(comparison.to_markdown(), nl=False)
-    else:
-        print_comparison(console(wide=True), comparison)
+    with printing():
+        if form == "json" or output == STDOUT:
+            click.echo(comparison.to_json(), nl=False)
+        elif form == "markdown":
+            click.echo(comparison.to_markdown(), nl=False)
+        else:
+            print_comparison(console(wide=True), comparison)
     return HOLDS if all(row.holds for row in comparison.rows) else FAILS

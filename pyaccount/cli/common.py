@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from rich.console import Console
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
 
-HOLDS, FAILS, WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
+HOLDS, FAILS, WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 #: Every exit code, for people.
 EXIT_CODES = {
@@ -29,6 +29,7 @@ EXIT_CODES = {
     FAILS: "The claim does not hold, a limit is not kept, or the certificate does not agree with what was recomputed.",
     WRONG: "The document, the certificate or the command line is wrong; nothing was computed.",
     STOPPED: "A limit of time or memory stopped it, or a number could not be bounded; nothing was certified.",
+    BUG: "A bug of pyaccount: it says nothing about the document or the certificate. Please report the traceback.",
     INTERRUPTED: "Interrupted; nothing was written.",
 }
 
@@ -37,6 +38,30 @@ STDOUT = "-"
 
 #: What a certificate can be printed as.
 FORMS = ["text", "markdown", "json", "html"]
+
+
+def is_broken_pipe(error: BaseException) -> bool:
+    """Whether an error says that the reader of stdout has gone; click and rich make an exit with code 1 of that."""
+    return isinstance(error if not isinstance(error, SystemExit) else error.__context__, BrokenPipeError)
+
+
+def write_nowhere() -> None:
+    """Let nothing more be written to stdout, neither now nor by the interpreter at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Print a result whose exit code is known: a reader of stdout that has had enough does not change it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as error:
+        if not is_broken_pipe(error):
+            raise
+        write_nowhere()
 
 
 def show(certificate: Certificate | AmplificationCertificate, form: str) -> None:
