@@ -7,7 +7,7 @@ out. See the README for the document language.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -129,15 +129,19 @@ def certify(
     *,
     overrides: Sequence[str | tuple[str, object]] = (),
     threads: int = 0,
-    time_limit: float | None = None,
+    time_limit: float | str | None = None,
     progress: bool = False,
 ) -> Certificate:
     """Certify a document: load, compile, run.
 
-    `threads` 0 means one for each core and never changes the answer; `time_limit` is in seconds and overrides the
-    document's; `progress` shows a bar on standard error when that is a terminal. Raises `DocumentError`, `LimitError`,
-    `NumericsError`; Ctrl-C raises `KeyboardInterrupt`; there is no partial certificate.
+    `threads` 0 means one for each core and never changes the answer; `time_limit` is in seconds, or spelled as in a document
+    (`10 min`), and overrides the document's; `progress` shows a bar on standard error when that is a terminal. Raises
+    `DocumentError`, `DomainError`, `LimitError`, `NumericsError`; Ctrl-C raises `KeyboardInterrupt`; there is no partial
+    certificate.
     """
+    from pyaccount.arguments import seconds_of, threads_of
+
+    threads, time_limit = threads_of(threads), seconds_of(time_limit)
     plan = compile(load(source, overrides=overrides))
     if not progress:
         return plan.run(threads=threads, time_limit=time_limit)
@@ -173,9 +177,19 @@ def compare(
     threads: int = 0,
     progress: bool = False,
 ) -> Comparison:
-    """Certify several documents and lay the results side by side. Raises as `certify`, before the work where it can."""
-    from pyaccount.certificate.comparison import compare as compute
+    """Certify several documents and lay the results side by side.
 
+    Raises `TypeError` for one document where a list of them belongs, and otherwise as `certify`, before the work where it can.
+    """
+    from pyaccount.arguments import threads_of
+    from pyaccount.certificate.comparison import compare as compute
+    from pyaccount.errors import DomainError
+
+    if isinstance(sources, str | bytes | os.PathLike | Mapping) or not isinstance(sources, Iterable):
+        raise TypeError(f"sources is a list of documents, not one {type(sources).__name__}: compare([document, …])")
+    sources, threads = list(sources), threads_of(threads)
+    if not sources:
+        raise DomainError("sources is a list of documents, of at least one: there is nothing to compare")
     plans = [compile(load(source, overrides=overrides)) for source in sources]
     if not progress:
         return compute(plans, threads=threads)
@@ -189,7 +203,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     certificate: str | os.PathLike[str] | Certificate,
     *,
     threads: int = 0,
-    time_limit: float | None = None,
+    time_limit: float | str | None = None,
     folder: str | os.PathLike[str] | None = None,
     same_version: bool = False,
     seed: int | Literal["new"] | None = None,

@@ -31,11 +31,17 @@ def check(
     """The verdict on certificates: files, or certificates in memory. What cannot be read is part of the verdict.
 
     `policy` is a policy's file or mapping; `limits` are its fields given one by one, and hold besides. `places`
-    says what messages call the origin of a limit. Raises `DocumentError` if the policy or a limit is wrong, and
-    `CertificateError` if there is no certificate: a pattern that matches nothing shall not open the gate.
+    says what messages call the origin of a limit. Raises `TypeError` for what can be no certificate, `DocumentError` if the
+    policy or a limit is wrong, and `CertificateError` if there is no certificate: a pattern that matches nothing shall not
+    open the gate.
     """
     if not sources:
         raise CertificateError("no certificate was given, so there is nothing that could pass")
+    for source in sources:
+        if not isinstance(source, str | os.PathLike) and not hasattr(source, "to_json"):
+            several = ": give each by itself, as in check(*paths)" if isinstance(source, list | tuple | set) else ""
+            kind = type(source).__name__
+            raise TypeError(f"a certificate is the path of a JSON file or a Certificate, not {kind}{several}")
     asked, used = [], None
     if policy is not None:
         loaded = load_policy(policy)
