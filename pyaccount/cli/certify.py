@@ -99,6 +99,8 @@ def certify(
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), matrix_files(loaded))
     plan = compile_document(loaded)
+    if not quiet:
+        tell_notes(loaded)
     with progress(quiet=quiet) as report:
         certificate = plan.run(threads=threads, report=report)
     _hand_over(certificate, output, form, quiet=quiet)
@@ -199,6 +201,7 @@ def compare(
             if output not in (None, STDOUT):
                 check_apart("--output", Path(output), matrix_files(loaded))
             plans.append(compile_document(loaded))
+            tell_notes(loaded)
         except DocumentError as error:
             click.echo(str(error), err=True)
             wrong = True

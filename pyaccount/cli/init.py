@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, check_writable
+from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, check_writable, tell_notes
 from pyaccount.cli.completion import AnswerWord, FileName
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
         return INTERRUPTED
     if target is None:
         click.echo(text, nl=False)
+        _tell_notes(text, None)
         return HOLDS
     from pyaccount.files import write_atomically  # noqa: PLC0415
 
@@ -95,10 +96,22 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
         write_atomically(target, text, overwrite=force)
     except FileExistsError as error:
         raise click.UsageError(f"{file} exists already; --force overwrites it, or give another name") from error
+    _tell_notes(text, file)
     click.echo(f"{file}: written and valid. Next:", err=True)
     click.echo(f"  pyaccount plan {_quoted(file)}       # how it will be analysed, and at what cost", err=True)
     click.echo(f"  pyaccount certify {_quoted(file)}    # the certificate", err=True)
     return HOLDS
+
+
+def _tell_notes(text: str, file: str | None) -> None:
+    """The notes on a document that was just drafted."""
+    from pyaccount.document import Document  # noqa: PLC0415
+    from pyaccount.document.nodes import Table  # noqa: PLC0415
+    from pyaccount.document.reader import read  # noqa: PLC0415
+
+    root, problems = read(text, file)
+    assert isinstance(root, Table)
+    tell_notes(Document(root, file, problems))
 
 
 def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:

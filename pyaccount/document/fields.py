@@ -138,7 +138,11 @@ class Number(FieldReader):
             return None
         if self.blank and value.strip().lower() in _SOLVED:
             return SOLVE
-        return numerals.meant(value)
+        suggested = numerals.meant(value)
+        # A share is no number of records: what would be refused as well helps nobody.
+        number = None if suggested is None else numerals.parse_number(suggested.partition(" #")[0])
+        fits = number is not None and number in self.range and not (self.whole and not float(number).is_integer())
+        return suggested if fits else None
 
     @property
     def allowed(self) -> str:
