@@ -241,15 +241,18 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
 def check(
     *certificates: str | os.PathLike[str] | Certificate,
     policy: Source | None = None,
+    document: Source | Document | Sequence[Source | Document] | None = None,
     **limits: object,
 ) -> Verdict:
     """Hold certificates against a policy, or against limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
 
-    The verdict is true if every certificate passes, as in `if not check(…): raise SystemExit(1)`.
+    With a `document`, or a list of them, each certificate must be about it, or about one of them. The verdict is true if
+    every certificate passes, as in `if not check(…): raise SystemExit(1)`.
 
-    Raises `DocumentError` if the policy or a limit is wrong, `CertificateError` if there are no certificates; a file that is
-    none is part of the verdict.
+    Raises `DocumentError` if the policy, a document or a limit is wrong, `CertificateError` if there are no certificates; a
+    file that is none is part of the verdict.
     """
     from pyaccount.gate.check import check as judge
 
-    return judge(certificates, policy=policy, limits=limits)
+    documents: Any = [document] if not isinstance(document, list | tuple) else document
+    return judge(certificates, policy=policy, documents=None if document is None else documents, limits=limits)

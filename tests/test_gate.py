@@ -406,7 +406,9 @@ def test_a_hostile_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
 def test_check_loads_no_numerics() -> None:
     script = (
         "import sys; from pyaccount import cli; "
-        f"assert cli.run(['check', {str(RUNS['deterministic'])!r}, '--policy', {str(POLICY)!r}]) in (0, 1); "
+        f"document = {str(ROOT / 'examples' / 'cifar10-dp-sgd.yaml')!r}; "
+        f"options = ['--policy', {str(POLICY)!r}, '--document', document]; "
+        f"assert cli.run(['check', {str(RUNS['deterministic'])!r}, *options]) in (0, 1); "
         "loaded = {'numpy', 'scipy', 'pyaccount._core', 'rich', 'pyaccount.plan'} & set(sys.modules); "
         "assert not loaded, loaded"
     )
@@ -424,6 +426,37 @@ def test_certificates_in_memory() -> None:
     assert pyaccount.check(certificate, max_epsilon=2, max_delta=1e-6).passes
     assert not pyaccount.check(certificate, policy={**_MAPPING, "limits": {"max_epsilon": 1}}).passes
     assert math.isclose(certificate.epsilon, golden("deterministic")["guarantee"]["epsilon"], rel_tol=0)
+
+
+def test_a_certificate_is_about_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate = golden("deterministic")
+    right, wrong = tmp_path / "right.yaml", tmp_path / "wrong.yaml"
+    right.write_text(json.dumps(certificate["document"]), encoding="utf-8")
+    wrong.write_text(json.dumps(changed(certificate["document"], name="another")), encoding="utf-8")
+    file = str(save(tmp_path, certificate))
+    assert pyaccount.load(right).sha256 == certificate["document_sha256"]
+    cases: list[tuple[list[str], int]] = [
+        ([str(right)], 0),
+        ([str(wrong)], 1),
+        ([str(wrong), str(right)], 0),
+        ([str(tmp_path / "absent.yaml")], 2),
+        ([""], 2),
+        ([file], 2),
+        ([str(POLICY)], 2),
+    ]
+    for documents, code in cases:
+        options = [word for document in documents for word in ("--document", document)]
+        assert run(capsys, "check", file, *options)[0] == code, documents
+    code, out, _ = run(capsys, "check", file, "--document", str(wrong), "--format", "json")
+    (rule,) = [rule for rule in json.loads(out)["certificates"][0]["rules"] if rule["rule"] == "document"]
+    assert (rule["passes"], rule["origin"], rule["limit"]) == (False, "command line", [str(wrong)])
+    assert rule["value"] == certificate["document_sha256"]
+    assert pyaccount.load(wrong).sha256 in rule["remark"]
+    assert pyaccount.check(file, document=certificate["document"])
+    assert pyaccount.check(file, document=[wrong, pyaccount.load(right)])
+    assert not pyaccount.check(file, document=wrong)
+    with pytest.raises(pyaccount.DomainError, match="document is a document, or a list of at least one"):
+        pyaccount.check(file, document=[])
 
 
 def test_a_verdict_is_as_true_as_what_it_says(tmp_path: Path) -> None:

@@ -65,6 +65,14 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 @click.command(short_help="Hold certificates against limits: a gate for deployment.")
 @click.argument("certificates", metavar="CERT...", nargs=-1, required=True, type=FileName())
 @click.option("--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy.")
+@click.option(
+    "--document",
+    "documents",
+    metavar="DOC",
+    multiple=True,
+    type=FileName(),
+    help="The document that it must be about; repeat to accept several.",
+)
 @click.option("--max-epsilon", metavar="E", help="ε at most; with --max-delta at a δ within that limit.")
 @click.option("--max-delta", metavar="D", help="δ at most.")
 @click.option(
@@ -88,7 +96,14 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 @click.option("--document-sha256", metavar="HASH", multiple=True, help="The accepted document; repeat for several.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
 @click.option("--quiet", is_flag=True, help="No text about what passes.")
-def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: bool, **limits: object) -> int:
+def check(
+    certificates: tuple[str, ...],
+    policy: str | None,
+    documents: tuple[str, ...],
+    form: str,
+    quiet: bool,
+    **limits: object,
+) -> int:
     """Hold each CERT against limits: the gate for continuous integration and deployment.
 
     What a certificate says must fit together, its claim must hold, and it must keep every limit of the policy and of the
@@ -98,6 +113,7 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
     Examples:
       pyaccount check training.cert.json --max-epsilon 8 --max-delta 1e-5 --adjacency add-remove
       pyaccount check certificates/*.json --policy policy.yaml --max-age 90d --format json
+      pyaccount check training.cert.json --document training.yaml --policy policy.yaml
 
     \b
     Exit codes: 0 passes, 1 a limit or the claim fails, 2 a file or a limit is wrong.
@@ -110,7 +126,7 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
         name: f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, tuple) else value}"
         for name, value in given.items()
     }
-    verdict = judge(certificates, policy=policy, limits=given, places=places)
+    verdict = judge(certificates, policy=policy, documents=documents or None, limits=given, places=places)
     for judged in verdict.certificates:
         if judged.error is not None:
             click.echo(judged.error, err=True)
