@@ -167,6 +167,12 @@ SMALLER = 0.9 * golden("deterministic")["guarantee"]["epsilon"]
         ("deterministic", {"solved__value": 0.5}, "solved.value"),
         ("deterministic", {"solved__path": "privacy.epsilon"}, "solved.path"),
         ("deterministic", {"phases__0__iterations": 300}, "phases[0].iterations"),
+        ("deterministic", {"phases__0__sampling_probability": 0.02}, "phases[0].sampling_probability"),
+        ("deterministic", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
+        ("deterministic", {"phases__0__sampling_probability": None}, "phases[0].sampling_probability"),
+        ("group-of-phases", {"phases__1__sampling_probability": 0.02}, "phases[1].sampling_probability"),
+        ("group-of-phases", {"phases__1__expected_batch_size": 20.0}, "phases[1].expected_batch_size"),
+        ("confidence", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
         ("deterministic", {"phases__0__sampler": "none"}, "phases[0].sampler"),
         ("deterministic", {"phases": []}, "phases"),
         ("deterministic", {"privacy__adjacency": "zero-out"}, "privacy.adjacency"),
@@ -457,6 +463,31 @@ def test_a_certificate_is_about_a_document(tmp_path: Path, capsys: pytest.Captur
     assert not pyaccount.check(file, document=wrong)
     with pytest.raises(pyaccount.DomainError, match="document is a document, or a list of at least one"):
         pyaccount.check(file, document=[])
+
+
+@pytest.mark.parametrize(
+    ("sampler", "training"),
+    [
+        ("poisson", {"dataset_size": 7, "expected_batch_size": 3}),
+        ("poisson", {"dataset_size": 30, "expected_batch_size": 1, "sampling_probability": 0.03333333333333333}),
+        ("poisson", {"dataset_size": "50_000", "participation_rate": 0.013}),
+        ("poisson", {"dataset_size": 49_999, "expected_batch_size": "solve"}),
+        ("fixed-size", {"dataset_size": 30, "sampling_probability": 0.0333333333333}),
+        ("fixed-size", {"dataset_size": 70, "expected_batch_size": 3}),
+        ("with-replacement", {"dataset_size": 70, "expected_batch_size": 3}),
+    ],
+)
+def test_certificates_do_not_contradict_their_rates(sampler: str, training: dict[str, Any]) -> None:
+    solved = training.get("expected_batch_size") == "solve"
+    document = {
+        "pyaccount": 1,
+        "name": "rates",
+        "privacy": {"adjacency": "zero-out", "epsilon": 0.05 if solved else "solve", "delta": 1e-6},
+        "training": {**training, "iterations": 20},
+        "sampler": {"kind": sampler},
+        "noise": {"multiplier": 3},
+    }
+    assert pyaccount.check(pyaccount.certify(document), document=document)
 
 
 def test_a_verdict_is_as_true_as_what_it_says(tmp_path: Path) -> None:
