@@ -31,11 +31,12 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
       pyaccount report training.cert.json -o training.html
       pyaccount report training.cert.json --format markdown >> MODEL_CARD.md
 
-    Nothing is computed anew and nothing is checked: the report says what CERT says. Whether the claim holds is part of the
-    report, not of the exit code.
+    Nothing is computed anew: the report says what CERT says, and shows first if that contradicts itself. Whether the claim
+    holds is part of the report, not of the exit code.
     """
-    from pyaccount.certificate.report import read  # noqa: PLC0415
     from pyaccount.files import write_atomically  # noqa: PLC0415
+    from pyaccount.gate.consistency import flaws_of  # noqa: PLC0415
+    from pyaccount.gate.reading import read  # noqa: PLC0415
 
     output = None if output == STDOUT else output
     check_output(output, [certificate])
@@ -54,11 +55,14 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
                 f"--output {output}: the name must end in {', '.join(endings)}, or --format say the form"
             )
     form = form or "html"
-    found = read(Path(certificate))
+    found = read(certificate).any()
+    flaws = [f"{flaw.path}: {flaw.message}" for flaw in flaws_of(found)]
+    for flaw in flaws:
+        click.echo(f"{certificate}: contradicts itself: {flaw}", err=True)
     if output is None:
-        show(found, form)
+        show(found, form, flaws)
     else:
-        write_atomically(Path(output), written(found, form))
+        write_atomically(Path(output), written(found, form, flaws))
     return HOLDS
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from rich.console import Console
@@ -64,20 +64,24 @@ def printing() -> Iterator[None]:
         write_nowhere()
 
 
-def show(certificate: Certificate | AmplificationCertificate, form: str) -> None:
+def show(certificate: Certificate | AmplificationCertificate, form: str, flaws: Sequence[str] = ()) -> None:
     """Print a certificate on stdout."""
     if form == "text":
         _print(console(), certificate)
     else:
-        click.echo(written(certificate, form), nl=False)
+        click.echo(written(certificate, form, flaws), nl=False)
 
 
-def written(certificate: Certificate | AmplificationCertificate, form: str) -> str:
-    """A certificate in one of `FORMS`."""
+def written(certificate: Certificate | AmplificationCertificate, form: str, flaws: Sequence[str] = ()) -> str:
+    """A certificate in one of `FORMS`; a report shows the flaws that were found in it."""
     if form == "html":
-        return certificate.to_html()
+        from pyaccount.certificate.report import to_html  # noqa: PLC0415
+
+        return to_html(certificate, flaws)
     if form == "markdown":
-        return certificate.to_markdown()
+        from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
+
+        return to_markdown(certificate, flaws)
     if form == "json":
         return certificate.to_json()
     import io  # noqa: PLC0415

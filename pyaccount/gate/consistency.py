@@ -17,6 +17,8 @@ from pyaccount.gate.figures import bounds, evidence
 from pyaccount.gate.flaw import SOLVE, Flaw, at, is_number
 
 if TYPE_CHECKING:
+    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.certificate import Certificate
     from pyaccount.certificate.model import CertificateModel, Phase
 
 
@@ -35,6 +37,15 @@ def flaws(data: CertificateModel) -> list[Flaw]:
         *evidence(data),
         *created_flaws(data.created),
     ]
+    return [Flaw(flaw.path, _printable(flaw.message)) for flaw in found]
+
+
+def flaws_of(certificate: Certificate | AmplificationCertificate) -> list[Flaw]:
+    """The flaws of a certificate of whichever kind."""
+    data = getattr(certificate, "data", None)
+    if data is not None:
+        return flaws(data)
+    found = [*hash_flaws(certificate.document, certificate.document_sha256), *created_flaws(certificate.created)]  # type: ignore[union-attr]
     return [Flaw(flaw.path, _printable(flaw.message)) for flaw in found]
 
 
