@@ -318,3 +318,11 @@ def test_a_failed_claim_that_agrees_is_said_to_fail() -> None:
 
 def test_certificates_in_memory_and_progress() -> None:
     assert pyaccount.verify(Certificate.load(RUNS["deterministic"]), progress=True).agrees
+
+
+def test_a_field_that_contradicts_the_certificate_is_not_said_to_agree(tmp_path: Path) -> None:
+    found = pyaccount.verify(save(tmp_path, changed(golden("deterministic"), statement="All is well.")))
+    assert not found
+    assert [flaw.path for flaw in found.flaws] == ["statement"]
+    assert [one for one in found.differences if one.path == "statement" and one.agrees] == []
+    assert "statement: agrees" not in found.to_text()
