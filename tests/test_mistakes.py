@@ -292,3 +292,32 @@ def test_no_number_is_suggested_that_would_be_refused_too(edit: tuple[str, str],
     with pytest.raises(pyaccount.DocumentError) as caught:
         load_written(file)
     assert [problem.suggestion for problem in caught.value.problems] == [None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["init", "-", "--yes", "--dataset-size", "50,000"], "--dataset-size 50,000: must be a whole number"),
+        (["init", "-", "--yes", "--dataset-size", "50k"], "did you mean 50_000?"),
+        (["init", "-", "--yes", "--delta", "1%"], "did you mean 0.01?"),
+        (["init", "-", "--yes", "--iterations", "2k"], "did you mean 2_000?"),
+        (["certify", "-"], "documents are not read from stdin"),
+        (["validate", "/dev/stdin"], "documents are not read from stdin"),
+        (["check", "c.json", "--max-age", "1w"], "a time such as 12 h or 90 d"),
+    ],
+)
+def test_messages_of_options_name_the_fix(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_text_is_no_path() -> None:
+    with pytest.raises(pyaccount.DocumentError, match="this looks like YAML text"):
+        pyaccount.certify(VALID)
+
+
+def test_a_file_that_cannot_be_read_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    absent = str(tmp_path / "nosuch.json")
+    assert cli.run(["check", absent, "--max-epsilon", "8"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"{absent}: cannot be read: No such file or directory\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -138,7 +139,10 @@ def check(
         if form == "json":
             click.echo(verdict.to_json(), nl=False)
         elif not (quiet and verdict.passes):
-            click.echo(verdict.to_text(), nl=False)
+            # What cannot be read was told on stderr, with the reason.
+            readable = tuple(judged for judged in verdict.certificates if judged.error is None)
+            if readable:
+                click.echo(replace(verdict, certificates=readable).to_text(), nl=False)
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 

@@ -184,8 +184,12 @@ def _prompt(question: Question, answers: Answers) -> str:
         for number, (word, line) in enumerate(words.items(), start=1):
             click.echo(f"  {number:2}  {word:<{width}}  {line}", err=True)
 
+    usual = default(question, answers)
+
     def read(text: str) -> str:
         try:
+            if usual is None and not text.strip():
+                raise ValueError("needed: there is no default")
             if words and text.strip().isdecimal() and 0 < int(text) <= len(words):
                 return list(words)[int(text) - 1]
             answer = question.read(text, answers)
@@ -196,7 +200,14 @@ def _prompt(question: Question, answers: Answers) -> str:
         return answer
 
     ask = "Your choice" if words else question.ask
-    answer: str = click.prompt(ask, default=default(question, answers), value_proc=read, err=True)
+    answer: str = click.prompt(
+        # Without a default click asks again and says nothing.
+        ask,
+        default="" if usual is None else usual,
+        show_default=usual is not None,
+        value_proc=read,
+        err=True,
+    )
     return answer
 
 

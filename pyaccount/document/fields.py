@@ -195,7 +195,8 @@ class Duration(FieldReader):
     @property
     def allowed(self) -> str:
         """What may stand here, in words."""
-        return f"a time such as 30 s, 10 min or 2 h, {self.range.describe()}"
+        examples = "30 s, 10 min or 2 h" if self.range.maximum <= 1e7 else "12 h or 90 d"
+        return f"a time such as {examples}, {self.range.describe()}"
 
     def _json_schema(self) -> JsonSchema:
         return {"anyOf": [{"type": "number", **self.range.json_schema()}, DURATION_TEXT, NUMBER_TEXT]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -69,7 +70,10 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
         return recomputation.verdict()
     except DocumentError as error:
         if any(problem.slug == "matrix-file" for problem in error.problems):
-            raise
+            hint = "; files that a certificate's document names are looked for beside it, or in the folder of --folder"
+            raise DocumentError(
+                replace(one, message=one.message + hint) if one.slug == "matrix-file" else one for one in error.problems
+            ) from error
         return seen.verdict(None, Terms("digits", 0.0, seen.same_version), _problems(error))
 
 
