@@ -7,7 +7,7 @@ out. See the README for the document language.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -130,15 +130,19 @@ def certify(
     *,
     overrides: Sequence[str | tuple[str, object]] = (),
     threads: int = 0,
-    time_limit: float | None = None,
+    time_limit: float | str | None = None,
     progress: bool = False,
 ) -> Certificate:
     """Certify a document: load, compile, run.
 
-    `threads` 0 means one for each core and never changes the answer; `time_limit` is in seconds and overrides the
-    document's; `progress` shows a bar on standard error when that is a terminal. Raises `DocumentError`, `LimitError`,
-    `NumericsError`; Ctrl-C raises `KeyboardInterrupt`; there is no partial certificate.
+    `threads` 0 means one for each core and never changes the answer; `time_limit` is in seconds, or spelled as in a document
+    (`10 min`), and overrides the document's; `progress` shows a bar on standard error when that is a terminal. Raises
+    `DocumentError`, `DomainError`, `LimitError`, `NumericsError`; Ctrl-C raises `KeyboardInterrupt`; there is no partial
+    certificate.
     """
+    from pyaccount.arguments import seconds_of, threads_of
+
+    threads, time_limit = threads_of(threads), seconds_of(time_limit)
     plan = compile(load(source, overrides=overrides))
     if not progress:
         return plan.run(threads=threads, time_limit=time_limit)
@@ -174,9 +178,19 @@ def compare(
     threads: int = 0,
     progress: bool = False,
 ) -> Comparison:
-    """Certify several documents and lay the results side by side. Raises as `certify`, before the work where it can."""
-    from pyaccount.certificate.comparison import compare as compute
+    """Certify several documents and lay the results side by side.
 
+    Raises `TypeError` for one document where a list of them belongs, and otherwise as `certify`, before the work where it can.
+    """
+    from pyaccount.arguments import threads_of
+    from pyaccount.certificate.comparison import compare as compute
+    from pyaccount.errors import DomainError
+
+    if isinstance(sources, str | bytes | os.PathLike | Mapping) or not isinstance(sources, Iterable):
+        raise TypeError(f"sources is a list of documents, not one {type(sources).__name__}: compare([document, …])")
+    sources, threads = list(sources), threads_of(threads)
+    if not sources:
+        raise DomainError("sources is a list of documents, of at least one: there is nothing to compare")
     plans = [compile(load(source, overrides=overrides)) for source in sources]
     if not progress:
         return compute(plans, threads=threads)
@@ -190,13 +204,15 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     certificate: str | os.PathLike[str] | Certificate,
     *,
     threads: int = 0,
-    time_limit: float | None = None,
+    time_limit: float | str | None = None,
     folder: str | os.PathLike[str] | None = None,
     same_version: bool = False,
     seed: int | Literal["new"] | None = None,
     progress: bool = False,
 ) -> Verification:
     """Recompute a certificate (a file, or one in memory) from the document inside it, and compare every field.
+
+    What it gives is true if the certificate agrees.
 
     `folder` is where files lie that the document names, if not beside the certificate. With `same_version` a certificate that
     names another version does not agree. With a `seed`, or `new` for one drawn now, a sampled certificate is held against samples
@@ -226,13 +242,18 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
 def check(
     *certificates: str | os.PathLike[str] | Certificate,
     policy: Source | None = None,
+    document: Source | Document | Sequence[Source | Document] | None = None,
     **limits: object,
 ) -> Verdict:
     """Hold certificates against a policy, or against limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
 
-    Raises `DocumentError` if the policy or a limit is wrong, `CertificateError` if there are no certificates; a file that is
-    none is part of the verdict.
+    With a `document`, or a list of them, each certificate must be about it, or about one of them. The verdict is true if
+    every certificate passes, as in `if not check(…): raise SystemExit(1)`.
+
+    Raises `DocumentError` if the policy, a document or a limit is wrong, `CertificateError` if there are no certificates; a
+    file that is none is part of the verdict.
     """
     from pyaccount.gate.check import check as judge
 
-    return judge(certificates, policy=policy, limits=limits)
+    documents: Any = [document] if not isinstance(document, list | tuple) else document
+    return judge(certificates, policy=policy, documents=None if document is None else documents, limits=limits)

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 
 def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True) -> None:
     """Write to a temporary file beside `path`, then move it into place.
 
-    Without `overwrite` a file that is there already stays, whenever it came there: raises `FileExistsError`.
+    Where a symbolic link stands, the file that it leads to is replaced and the link stays. A pipe or a device is written to: to
+    put a file in its place would take it from everybody else. Without `overwrite` a file that is there already stays,
+    whenever it came there: raises `FileExistsError`.
     """
+    data = content.encode() if isinstance(content, str) else content
+    if overwrite:
+        if is_no_file(path):
+            with path.open("wb") as stream:
+                stream.write(data)
+            return
+        if path.is_symlink():
+            path = Path(os.path.realpath(path, strict=False))
     import tempfile  # noqa: PLC0415 - much for those who only read certificates
 
-    data = content.encode() if isinstance(content, str) else content
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -31,6 +41,17 @@ def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def is_no_file(path: Path) -> bool:
+    """Whether something is there that holds no content of its own to be replaced: a pipe, a socket or a device."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    # What stands here leads to an open file, and whoever opened it waits for it under another name.
+    stream = path.parent in (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+    return stream or (not stat.S_ISREG(mode) and not stat.S_ISDIR(mode))
 
 
 def _place(temporary: Path, path: Path) -> None:

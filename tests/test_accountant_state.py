@@ -201,7 +201,7 @@ def test_a_file_with_more_rounds_of_the_run_is_not_replaced(ledger: Accountant, 
     plan.step(2)
     plan.save(path)
     assert Accountant.load(path).steps == 10
-    # The state of another run, and what is no state, is replaced as ever.
+    # The state of another run is replaced as ever.
     ledger.step(2, **ROUND)
     ledger.save(path)
     other = Accountant(adjacency="add-remove", delta=1e-5, epsilon=3)
@@ -209,9 +209,25 @@ def test_a_file_with_more_rounds_of_the_run_is_not_replaced(ledger: Accountant, 
     with pytest.raises(StateError, match="2 rounds of this run"):
         other.save(path)
     assert Accountant.load(path).document() == ledger.document()
-    path.write_text("{}", encoding="utf-8")
+    path.write_text("", encoding="utf-8")
     other.save(path)
     assert Accountant.load(path).document() == other.document()
+
+
+@pytest.mark.parametrize("content", [b"{}", b"pyaccount: 1\n", b"\x93NUMPY\xff", b'{"kind": "certificate"}', b"[]"])
+def test_a_file_that_is_no_state_is_not_replaced(ledger: Accountant, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "training.yaml"
+    path.write_bytes(content)
+    with pytest.raises(StateError, match=r"training\.yaml: is there, and no state of an accountant"):
+        ledger.save(path)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_state_is_replaced(ledger: Accountant, tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_text('{"kind": "accountant-state", "version": 2}', encoding="utf-8")
+    ledger.save(path)
+    assert Accountant.load(path).steps == ledger.steps
 
 
 def in_folder(folder: Path, matrix: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from typing import Any
 import mpmath as mp  # type: ignore[import-untyped]
 import pytest
 from jsonschema import Draft202012Validator
+from rich.console import Console
 from scipy.stats import norm
 
 import pyaccount
 from pyaccount import cli, schemas
 from pyaccount._core import Profile
 from pyaccount.certificate.amplification import amplify
+from pyaccount.certificate.comparison import print_comparison
 from pyaccount.certificate.picture import aligned_profile
 from pyaccount.document import load_any
 from pyaccount.errors import DocumentError, MissingExtraError
@@ -296,6 +298,25 @@ def test_users_and_records_do_not_compare(tmp_path: Path, capsys: pytest.Capture
     assert "do not compare" in capsys.readouterr().out
 
 
+def test_remarks_say_what_keeps_rows_from_being_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    same = [mechanism({"kind": "poisson"}, "p"), mechanism({"kind": "poisson"}, "q")]
+    table = pyaccount.compare(same).to_markdown()
+    assert "**" not in table
+    assert "protects" not in table
+    differ = "**The δ differ"
+    larger = mechanism({"kind": "poisson"}, "q", delta=1e-4)
+    assert differ in pyaccount.compare([same[0], larger]).to_markdown()
+    # One ε at which the δ are what was asked for is a comparison.
+    solved = [mechanism({"kind": kind}, kind, epsilon=1, delta="solve") for kind in ("poisson", "none")]
+    solved[1]["training"] = {"iterations": 50}
+    assert differ not in pyaccount.compare(solved).to_markdown()
+    groups = pyaccount.compare([same[0], mechanism({"kind": "poisson"}, "g", group_size=2)])
+    print_comparison(Console(width=200), groups)
+    told = capsys.readouterr().out
+    for words in ("zero-out, 1 record ", "zero-out, 2 records", "do not compare"):
+        assert words in told
+
+
 def test_the_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = written(tmp_path, mechanism(WR, "a | b"), "a.yaml")
     second = written(tmp_path, mechanism(WOR, "c", adjacency="replace-one"), "c.yaml")
@@ -303,9 +324,10 @@ def test_the_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "do not compare" in capsys.readouterr().out
     assert cli.run(["compare", str(first), str(second), "--format", "markdown"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("| name | sampler | σ |")
-    assert "a \\| b" in lines[2]
-    assert len(lines) == 4
+    assert lines[0].startswith("| name | protects | sampler | σ |")
+    assert lines[2].startswith("| a \\| b | zero-out, 1 record | with-replacement |")
+    assert lines[3].startswith("| c | replace-one, 1 record | fixed-size |")
+    assert lines[4:] == ["", "**The documents protect against different changes: their ε do not compare.**"]
     saved = tmp_path / "compared.json"
     assert cli.run(["compare", str(first), str(second), "--format", "json", "-o", str(saved)]) == 0
     data = json.loads(capsys.readouterr().out)

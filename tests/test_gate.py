@@ -166,6 +166,12 @@ SMALLER = 0.9 * golden("deterministic")["guarantee"]["epsilon"]
         ("deterministic", {"solved__value": 0.5}, "solved.value"),
         ("deterministic", {"solved__path": "privacy.epsilon"}, "solved.path"),
         ("deterministic", {"phases__0__iterations": 300}, "phases[0].iterations"),
+        ("deterministic", {"phases__0__sampling_probability": 0.02}, "phases[0].sampling_probability"),
+        ("deterministic", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
+        ("deterministic", {"phases__0__sampling_probability": None}, "phases[0].sampling_probability"),
+        ("group-of-phases", {"phases__1__sampling_probability": 0.02}, "phases[1].sampling_probability"),
+        ("group-of-phases", {"phases__1__expected_batch_size": 20.0}, "phases[1].expected_batch_size"),
+        ("confidence", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
         ("deterministic", {"phases__0__sampler": "none"}, "phases[0].sampler"),
         ("deterministic", {"phases": []}, "phases"),
         ("deterministic", {"privacy__adjacency": "zero-out"}, "privacy.adjacency"),
@@ -405,7 +411,9 @@ def test_a_hostile_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
 def test_check_loads_no_numerics() -> None:
     script = (
         "import sys; from pyaccount import cli; "
-        f"assert cli.run(['check', {str(RUNS['deterministic'])!r}, '--policy', {str(POLICY)!r}]) in (0, 1); "
+        f"document = {str(ROOT / 'examples' / 'cifar10-dp-sgd.yaml')!r}; "
+        f"options = ['--policy', {str(POLICY)!r}, '--document', document]; "
+        f"assert cli.run(['check', {str(RUNS['deterministic'])!r}, *options]) in (0, 1); "
         "loaded = {'numpy', 'scipy', 'pyaccount._core', 'rich', 'pyaccount.plan'} & set(sys.modules); "
         "assert not loaded, loaded"
     )
@@ -423,6 +431,71 @@ def test_certificates_in_memory() -> None:
     assert pyaccount.check(certificate, max_epsilon=2, max_delta=1e-6).passes
     assert not pyaccount.check(certificate, policy={**_MAPPING, "limits": {"max_epsilon": 1}}).passes
     assert math.isclose(certificate.epsilon, golden("deterministic")["guarantee"]["epsilon"], rel_tol=0)
+
+
+def test_a_certificate_is_about_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate = golden("deterministic")
+    right, wrong = tmp_path / "right.yaml", tmp_path / "wrong.yaml"
+    right.write_text(json.dumps(certificate["document"]), encoding="utf-8")
+    wrong.write_text(json.dumps(changed(certificate["document"], name="another")), encoding="utf-8")
+    file = str(save(tmp_path, certificate))
+    assert pyaccount.load(right).sha256 == certificate["document_sha256"]
+    cases: list[tuple[list[str], int]] = [
+        ([str(right)], 0),
+        ([str(wrong)], 1),
+        ([str(wrong), str(right)], 0),
+        ([str(tmp_path / "absent.yaml")], 2),
+        ([""], 2),
+        ([file], 2),
+        ([str(POLICY)], 2),
+    ]
+    for documents, code in cases:
+        options = [word for document in documents for word in ("--document", document)]
+        assert run(capsys, "check", file, *options)[0] == code, documents
+    code, out, _ = run(capsys, "check", file, "--document", str(wrong), "--format", "json")
+    (rule,) = [rule for rule in json.loads(out)["certificates"][0]["rules"] if rule["rule"] == "document"]
+    assert (rule["passes"], rule["origin"], rule["limit"]) == (False, "command line", [str(wrong)])
+    assert rule["value"] == certificate["document_sha256"]
+    assert pyaccount.load(wrong).sha256 in rule["remark"]
+    assert pyaccount.check(file, document=certificate["document"])
+    assert pyaccount.check(file, document=[wrong, pyaccount.load(right)])
+    assert not pyaccount.check(file, document=wrong)
+    with pytest.raises(pyaccount.DomainError, match="document is a document, or a list of at least one"):
+        pyaccount.check(file, document=[])
+
+
+@pytest.mark.parametrize(
+    ("sampler", "training"),
+    [
+        ("poisson", {"dataset_size": 7, "expected_batch_size": 3}),
+        ("poisson", {"dataset_size": 30, "expected_batch_size": 1, "sampling_probability": 0.03333333333333333}),
+        ("poisson", {"dataset_size": "50_000", "participation_rate": 0.013}),
+        ("poisson", {"dataset_size": 49_999, "expected_batch_size": "solve"}),
+        ("fixed-size", {"dataset_size": 30, "sampling_probability": 0.0333333333333}),
+        ("fixed-size", {"dataset_size": 70, "expected_batch_size": 3}),
+        ("with-replacement", {"dataset_size": 70, "expected_batch_size": 3}),
+    ],
+)
+def test_certificates_do_not_contradict_their_rates(sampler: str, training: dict[str, Any]) -> None:
+    solved = training.get("expected_batch_size") == "solve"
+    document = {
+        "pyaccount": 1,
+        "name": "rates",
+        "privacy": {"adjacency": "zero-out", "epsilon": 0.05 if solved else "solve", "delta": 1e-6},
+        "training": {**training, "iterations": 20},
+        "sampler": {"kind": sampler},
+        "noise": {"multiplier": 3},
+    }
+    assert pyaccount.check(pyaccount.certify(document), document=document)
+
+
+def test_a_verdict_is_as_true_as_what_it_says(tmp_path: Path) -> None:
+    certificate = pyaccount.Certificate.load(RUNS["deterministic"])
+    assert pyaccount.check(certificate, max_epsilon=2, max_delta=1e-6)
+    assert not pyaccount.check(certificate, max_epsilon=1e-3, max_delta=1e-6)
+    assert not pyaccount.check(certificate, ROOT / "nowhere.json")
+    assert pyaccount.verify(certificate)
+    assert not pyaccount.verify(save(tmp_path, changed(golden("deterministic"), holds=False)))
 
 
 _MAPPING = {"pyaccount": 1, "kind": "policy", "name": "m"}

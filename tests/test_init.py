@@ -325,6 +325,14 @@ def test_on_a_terminal_what_does_not_fit_is_asked_again(tmp_path: Path) -> None:
     assert pyaccount.load(tmp_path / "small.yaml").to_mapping()["training"]["expected_batch_size"] == 50
 
 
+def test_on_a_terminal_a_blank_answer_is_told_to_be_needed(tmp_path: Path) -> None:
+    arguments = ["--sampler", "poisson", "--adjacency", "add-remove", "--solve", "epsilon", "--iterations", "10"]
+    code, seen = typed(tmp_path, [*arguments, "small.yaml"], ["\n", "1000\n", "50\n", "1e-5\n", "2\n"])
+    assert code == 0, seen
+    assert seen.count("needed: there is no default") == 1
+    assert pyaccount.load(tmp_path / "small.yaml").to_mapping()["training"]["dataset_size"] == 1000
+
+
 def test_leaving_the_questions_writes_nothing(tmp_path: Path) -> None:
     code, seen = typed(tmp_path, ["x.yaml"], ["poisson\n", "\x04"])
     assert code == 130

@@ -53,6 +53,15 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "shuffle": ([("poisson", "shuffle")], "12:9", ["balls-in-bins", "fixed-size"]),
     # Numbers as they are written elsewhere.
     "percent": ([("expected_batch_size: 500", "sampling_probability: 1%")], "9:25", ["did you mean 0.01?"]),
+    "a batch in percent": ([("size: 500", "size: 1%")], "9:24", ["did you mean 500?"]),
+    "a batch as a fraction": ([("size: 500", "size: 1/100")], "9:24", ["did you mean 500?"]),
+    "a batch in percent of nothing known": (
+        [("size: 500", "size: 1%"), ("  dataset_size: 50_000\n", "")], "8:24", ["did you mean sampling_probability: 0.01?"],
+    ),
+    "a batch in percent where records wait": (
+        [("size: 500", "size: 1%"), ("  dataset_size: 50_000\n", ""), ("poisson", "b-min-sep\n  min_separation: 4")],
+        "8:24", ["did you mean participation_rate: 0.01?"],
+    ),
     "commas": ([("50_000", "50,000")], "8:17", ["did you mean 50_000?"]),
     "k": ([("50_000", "50k")], "8:17", ["did you mean 50_000?"]),
     "one over n": ([("1e-5", "1/50000")], "6:10", ["did you mean 2e-5?"]),
@@ -244,8 +253,71 @@ def test_a_delta_that_publishes_a_record_is_noted(
     file = tmp_path / "document.yaml"
     file.write_text(VALID.replace("1e-5", delta), encoding="utf-8")
     assert load_written(file).name == "training"
-    for command in ("validate", "plan"):
+    for command in ("validate", "plan", "certify", "compare"):
         assert cli.run([command, str(file)]) == 0
         told = capsys.readouterr().err
         assert (f"{file}:6:10: note: privacy.delta" in told) is noted
         assert ("1/50_000" in told) is noted
+    assert cli.run(["certify", str(file), "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["drafted.yaml", "-"])
+def test_a_drafted_document_has_its_notes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answers = ["--dataset-size", "1000", "--batch-size", "10", "--iterations", "20", "--epsilon", "8", "--delta", "0.1"]
+    assert cli.run(["init", name, "--yes", *answers]) == 0
+    told = capsys.readouterr().err
+    assert "note: privacy.delta = 0.1: δ is not below 1/1_000" in told
+    assert told.startswith(f"{name}:" if name != "-" else tuple("123456789"))
+
+
+@pytest.mark.parametrize(("batch", "noted"), [("0.01", True), ("0.99", True), ("1", False), ("500", False)])
+def test_a_batch_of_less_than_a_record_is_noted(
+    batch: str, noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "document.yaml"
+    file.write_text(VALID.replace("size: 500", f"size: {batch}"), encoding="utf-8")
+    assert cli.run(["validate", str(file)]) == 0
+    told = capsys.readouterr().err
+    assert (f"{file}:9:24: note: training.expected_batch_size = {batch}: this is less than one record" in told) is noted
+
+
+@pytest.mark.parametrize("edit", [("50_000", "1%"), ("2000", "1/3"), ("50_000", "10^-5")])
+def test_no_number_is_suggested_that_would_be_refused_too(edit: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "document.yaml"
+    file.write_text(VALID.replace(*edit), encoding="utf-8")
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        load_written(file)
+    assert [problem.suggestion for problem in caught.value.problems] == [None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["init", "-", "--yes", "--dataset-size", "50,000"], "--dataset-size 50,000: must be a whole number"),
+        (["init", "-", "--yes", "--dataset-size", "50k"], "did you mean 50_000?"),
+        (["init", "-", "--yes", "--delta", "1%"], "did you mean 0.01?"),
+        (["init", "-", "--yes", "--iterations", "2k"], "did you mean 2_000?"),
+        (["certify", "-"], "documents are not read from stdin"),
+        (["validate", "/dev/stdin"], "documents are not read from stdin"),
+        (["check", "c.json", "--max-age", "1w"], "a time such as 12 h or 90 d"),
+    ],
+)
+def test_messages_of_options_name_the_fix(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_text_is_no_path() -> None:
+    with pytest.raises(pyaccount.DocumentError, match="this looks like YAML text"):
+        pyaccount.certify(VALID)
+
+
+def test_a_file_that_cannot_be_read_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    absent = str(tmp_path / "nosuch.json")
+    assert cli.run(["check", absent, "--max-epsilon", "8"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"{absent}: cannot be read: No such file or directory\n")

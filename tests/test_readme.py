@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +56,12 @@ PAGES = [
 @pytest.mark.parametrize("snippet", PAGES)
 def test_python_snippets_of_the_pages_run(snippet: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    # The page about gates has a certificate and a policy.
+    for folder in ("certificates", "privacy"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(ROOT / "tests" / "golden" / "certificates" / "v1" / "deterministic.json", "certificates/training.json")
+    policy = {"pyaccount": 1, "kind": "policy", "name": "p", "limits": {"max_epsilon": 8}}
+    Path("privacy/policy.yaml").write_text(json.dumps(policy), encoding="utf-8")
     exec(compile(snippet, "docs", "exec"), {})  # the pages' own code
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import mpmath as mp
 import pytest
 import yaml
+from gate_tools import RUNS
 from markdown_it import MarkdownIt
 from rich.console import Console
 
@@ -472,13 +473,16 @@ def test_amplification_certificates_have_reports(capsys: pytest.CaptureFixture[s
     ("content", "words"),
     [
         ("", "not JSON"),
-        ("[]", "a JSON object is expected"),
+        ("[]", "an object is expected"),
         ("{}", "not a certificate of format version 1"),
-        ('{"pyaccount": 1, "kind": "comparison", "rows": []}', "pyaccount compare --format markdown"),
+        ('{"pyaccount": 1, "kind": "comparison", "rows": []}', "a comparison of certificates"),
         ('{"pyaccount": 1, "privacy": {}}', "certify it first"),
         ('{"pyaccount": 1, "kind": "amplification"}', "certify it first"),
         ('{"pyaccount": 1, "kind": "amplification-certificate"}', "not a certificate of format version 1"),
-        ("[" * 100_000, "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"pyaccount": 1, "kind": "certificate", "kind": "certificate"}', "this key is given twice"),
+        ('{"pyaccount": 1, "kind": "amplification-certificate", "eta": "0.5"}', "eta: Input should be a valid number"),
+        ('{"pyaccount": 1, "kind": "amplification-certificate", "eta": NaN}', "eta: this is no finite number"),
         ("pyaccount: 1\nname: yaml\n", "not JSON"),
     ],
 )
@@ -512,3 +516,33 @@ def test_only_reports_load_the_template_engine() -> None:
     for arguments in (["--help"], ["certify", str(ROOT / "examples" / "check-a-claim.yaml")]):
         done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
         assert done.stderr.splitlines()[-1] == "[]", arguments
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "text"])
+def test_a_certificate_that_contradicts_itself_is_shown_as_such(
+    form: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good, bad = json.loads(RUNS["deterministic"].read_text(encoding="utf-8")), tmp_path / "bad.json"
+    bad.write_text(json.dumps(good | {"statement": "All is <b>well</b>."}), encoding="utf-8")
+    for file, flawed in ((RUNS["deterministic"], False), (bad, True)):
+        code, out, err = run(capsys, "report", str(file), "--format", form)
+        assert code == 0
+        assert (f"{file}: contradicts itself: statement: " in err) is flawed
+        if form != "text":
+            assert ("contradicts itself" in out) is flawed
+            assert "were not recomputed here" in out
+            assert "<b>" not in out
+            if flawed:
+                # Before anything else that it says.
+                assert out.index("contradicts itself") < out.index("well")
+
+
+def test_an_amplification_that_contradicts_itself_is_shown_as_such(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(json.loads(amplified().to_json()) | {"document_sha256": "0" * 64}), encoding="utf-8")
+    code, out, err = run(capsys, "report", str(bad))
+    assert code == 0
+    assert "contradicts itself: document_sha256: " in err
+    assert "contradicts itself" in out

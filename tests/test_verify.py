@@ -318,3 +318,32 @@ def test_a_failed_claim_that_agrees_is_said_to_fail() -> None:
 
 def test_certificates_in_memory_and_progress() -> None:
     assert pyaccount.verify(Certificate.load(RUNS["deterministic"]), progress=True).agrees
+
+
+def test_a_field_that_contradicts_the_certificate_is_not_said_to_agree(tmp_path: Path) -> None:
+    found = pyaccount.verify(save(tmp_path, changed(golden("deterministic"), statement="All is well.")))
+    assert not found
+    assert [flaw.path for flaw in found.flaws] == ["statement"]
+    assert [one for one in found.differences if one.path == "statement" and one.agrees] == []
+    assert "statement: agrees" not in found.to_text()
+
+
+def test_a_missing_matrix_is_told_where_it_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.csv").write_text("1,0\n1,1\n", encoding="utf-8")
+    document = {
+        "pyaccount": 1,
+        "name": "matrix",
+        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6},
+        "training": {"iterations": 2},
+        "sampler": {"kind": "none"},
+        "matrix": {"kind": "dense", "file": "s.csv"},
+        "noise": {"multiplier": 3},
+    }
+    pyaccount.certify(document).save(tmp_path / "c.json")
+    (tmp_path / "s.csv").rename(tmp_path / "moved.csv")
+    code, _, err = run(capsys, "verify", "c.json")
+    assert code == 2
+    assert "in the folder of --folder" in err

@@ -14,6 +14,7 @@ from pyaccount.accountant.arguments import arguments_of, count_of, inside
 from pyaccount.accountant.horizon import Horizon, Horizons
 from pyaccount.accountant.ledger import Ledger, head_of
 from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned, seeded
+from pyaccount.arguments import threads_of
 from pyaccount.document import Document, load
 from pyaccount.document.ranges import DELTA, EPSILON
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
@@ -53,7 +54,7 @@ class Accountant:
         threads: int = 0,
     ) -> None:
         """Raises `DocumentError` for a document or a budget that is wrong, and for mechanisms without a bound."""
-        self._threads = threads
+        self._threads = threads_of(threads)
         self._plan: Planned | None = None
         self._ledger: Ledger | None = None
         if document is not None:
@@ -83,6 +84,11 @@ class Accountant:
         The certificate is taken at its word; `pyaccount verify` recomputes one. Raises `CertificateError` if the claim does not
         hold or the certificate contradicts itself. Files that the document names are looked for in the working directory.
         """
+        from pyaccount.certificate import Certificate  # noqa: PLC0415
+
+        if not isinstance(certificate, Certificate):
+            kind = type(certificate).__name__
+            raise TypeError(f"certificate is a Certificate, not {kind}; pyaccount.Certificate.load(path) reads one")
         accountant = cls(document_of_certificate(certificate), threads=threads)
         if certificate.data.guarantee.kind != "confidence":
             # The certificate itself says that the whole run keeps the budget.
@@ -217,7 +223,7 @@ class Accountant:
         """Write the state to a file, which appears whole or not at all.
 
         Raises `StateError`, and writes nothing, if the file there is the state of this run with rounds that are not counted
-        here: they would be forgotten. Any other file is replaced.
+        here: they would be forgotten; and if it is no state at all. The state of another run is replaced, and an empty file.
         """
         from pyaccount.files import write_atomically  # noqa: PLC0415
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.ledger import Ledger, extends, reread
@@ -39,7 +40,11 @@ def ledger_of(found: saved.AccountantState, ledger: Ledger, source: str) -> Ledg
 
 
 def check_file(path: str | os.PathLike[str], done: int, run: Planned | Ledger) -> None:
-    """Raise `StateError` if a file is the state of this run with rounds that are not among those done."""
+    """Raise `StateError` if a file is no state, or that of this run with rounds that are not among those done."""
+    if not saved.may_be_replaced(path):
+        raise StateError(f"{os.fsdecode(path)}: is there, and no state of an accountant: it is not overwritten")
+    if not Path(path).is_file():
+        return
     try:
         there = saved.read(path)
     except StateError:

@@ -18,6 +18,7 @@ from pyaccount.errors import StateError, path_text, shown
 #: Larger than the state of a document of the largest size.
 LARGEST_FILE = 1 << 26
 VERSION: Literal[1] = 1
+KIND: Literal["accountant-state"] = "accountant-state"
 
 
 class AccountantState(Record):
@@ -44,7 +45,7 @@ def state_of(
 ) -> dict[str, Any]:
     """The state as plain data."""
     content = {
-        "kind": "accountant-state",
+        "kind": KIND,
         "version": VERSION,
         "mode": mode,
         "document": document,
@@ -58,7 +59,7 @@ def checked(raw: object, source: str = "state") -> AccountantState:
     """A state from plain data, its hash compared. Raises `StateError` with the place of what is wrong."""
     if not isinstance(raw, Mapping):
         raise StateError(f"{source}: not the state of an accountant: a mapping is expected, not {shown(raw)}")
-    if raw.get("kind") != "accountant-state":
+    if raw.get("kind") != KIND:
         raise StateError(f"{source}: kind: not the state of an accountant, but {shown(raw.get('kind'))}")
     if type(raw.get("version")) is not int or raw["version"] != VERSION:
         raise StateError(
@@ -96,6 +97,21 @@ def read(path: str | os.PathLike[str]) -> AccountantState:
     except (ValueError, RecursionError) as error:
         raise StateError(f"{file}: not the state of an accountant: not JSON: {error}") from error
     return checked(raw, file)
+
+
+def may_be_replaced(path: str | os.PathLike[str]) -> bool:
+    """Whether what is at a path is nothing of value, or a state, if perhaps a damaged one or of another version."""
+    file = Path(path)
+    try:
+        if not file.is_file() or file.stat().st_size == 0:
+            # Folders and names that cannot be are for the writer to say; pipes are written to.
+            return True
+        if file.stat().st_size > LARGEST_FILE:
+            return False
+        raw = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(raw, Mapping) and raw.get("kind") == KIND
 
 
 def _no_number(word: str) -> float:

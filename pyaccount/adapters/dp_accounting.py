@@ -92,7 +92,7 @@ def to_event(source: Source) -> Any:
     try:
         import dp_accounting  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
     except ImportError as error:
-        message = "event trees are made by dp_accounting: install it with `pip install pyaccount[dp-accounting]`"
+        message = "event trees are made by dp_accounting: in a checkout `pip install '.[dp-accounting]'` installs it"
         raise MissingExtraError(message) from error
     described = load(source)
     problems = [problem for body in described.bodies for problem in _without_event(described, body)]

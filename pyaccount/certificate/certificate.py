@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyaccount.arguments import number_of
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
 from pyaccount.document.ranges import SMALLEST_DELTA, spelled
-from pyaccount.errors import DomainError
 from pyaccount.files import write_atomically
 from pyaccount.rounding import up
 
@@ -50,8 +50,8 @@ class Profile:
 
     def delta(self, epsilon: float, *, tolerance: float = 1e-3) -> Interval:
         """δ at `epsilon` ≥ 0 (nats), to a relative width of `tolerance`: the larger of both directions."""
-        if not 0.0 <= epsilon < float("inf"):
-            raise DomainError(f"epsilon = {epsilon!r} is outside its domain: at least 0 and finite")
+        epsilon = number_of("epsilon", epsilon, "at least 0 and finite", 0.0, float("inf"))
+        tolerance = _tolerance_of(tolerance)
         if self._data.evidence.sampling is not None:
             point = self._curve.point(epsilon)
             return Interval(point.lower, point.upper)
@@ -60,10 +60,9 @@ class Profile:
 
     def epsilon(self, delta: float, *, tolerance: float = 1e-4) -> Interval:
         """ε at `delta` (in `ranges.DELTA`), to a relative width of `tolerance`: the larger of both directions."""
-        if not SMALLEST_DELTA <= delta < 1.0:
-            raise DomainError(
-                f"delta = {delta!r} is outside its domain: at least {spelled(SMALLEST_DELTA)} and less than 1"
-            )
+        allowed = f"at least {spelled(SMALLEST_DELTA)} and less than 1"
+        delta = number_of("delta", delta, allowed, SMALLEST_DELTA, 1.0)
+        tolerance = _tolerance_of(tolerance)
         if self._data.evidence.sampling is not None:
             return Interval(*self._curve.epsilons(delta))
         answer = self._ask(epsilon=None, delta=delta, tolerance=tolerance)
@@ -91,6 +90,10 @@ class Profile:
         document = self._document()
         question: Question = Question(epsilon, delta, tolerance)
         return Engine().ask(compile_document(document).bounds(), question)
+
+
+def _tolerance_of(tolerance: float) -> float:
+    return number_of("tolerance", tolerance, "greater than 0 and less than 1", 5e-324, 1.0)
 
 
 def resolved(data: CertificateModel, document: Document) -> Document:

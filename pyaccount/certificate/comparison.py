@@ -58,13 +58,15 @@ class Comparison(Record):
         return self.model_dump_json(indent=2) + "\n"
 
     def to_markdown(self) -> str:
-        """A Markdown table. Upper bounds are rounded up, lower bounds down."""
-        titles = [title for title, _ in _COLUMNS]
-        lines = [titles, ["---" if title in ("name", "sampler") else "---:" for title in titles]]
+        """A Markdown table, with remarks on what does not compare. Upper bounds are rounded up, lower bounds down."""
+        columns = _columns(self)
+        titles = [title for title, _ in columns]
+        lines = [titles, ["---" if title in _WORDS else "---:" for title in titles]]
         for row in self.rows:
             # A name may hold what Markdown reads as the end of a cell.
-            lines.append([show(row).replace("|", "\\|") for _, show in _COLUMNS])
-        return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+            lines.append([show(row).replace("|", "\\|") for _, show in columns])
+        table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+        return table + "".join(f"\n**{remark}**\n" for remark in _remarks(self))
 
 
 #: The columns of the table, for people.
@@ -83,6 +85,33 @@ _COLUMNS: tuple[tuple[str, Callable[[ComparedRecord], str]], ...] = (
     ("guarantee", lambda row: row.kind),
     ("time", lambda row: f"{row.seconds:.2g} s"),
 )
+
+
+#: Titles of columns that hold words.
+_WORDS = ("name", "protects", "sampler", "guarantee")
+
+
+def _protects(row: ComparedRecord) -> str:
+    return f"{row.adjacency}, {row.group_size} {row.unit}{'s' if row.group_size > 1 else ''}"
+
+
+def _columns(data: Comparison) -> tuple[tuple[str, Callable[[ComparedRecord], str]], ...]:
+    """The columns; what is protected is one of them where that is not the same everywhere."""
+    if len({_protects(row) for row in data.rows}) == 1:
+        return _COLUMNS
+    return (_COLUMNS[0], ("protects", _protects), *_COLUMNS[1:])
+
+
+def _remarks(data: Comparison) -> list[str]:
+    """What keeps the numbers of different rows from being compared."""
+    remarks = []
+    if len({_protects(row) for row in data.rows}) > 1:
+        remarks.append("The documents protect against different changes: their ε do not compare.")
+    if len({row.delta for row in data.rows}) > 1 and len({row.epsilon for row in data.rows}) > 1:
+        remarks.append(
+            "The δ differ: the same mechanism has a smaller ε at a larger δ, so that neither compares by itself."
+        )
+    return remarks
 
 
 def _number(value: float | None) -> str:
@@ -127,18 +156,15 @@ def _row(certificate: Certificate, seconds: float) -> ComparedRecord:
 
 def print_comparison(console: Console, data: Comparison) -> None:
     """The comparison for a terminal."""
-    units = {(row.adjacency, row.group_size, row.unit) for row in data.rows}
-    title = ""
-    if len(units) == 1:
-        adjacency, group, unit = next(iter(units))
-        title = f"{adjacency}, {group} {unit}{'s' if group > 1 else ''}"
+    columns = _columns(data)
+    title = _protects(data.rows[0]) if columns is _COLUMNS else ""
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
-    for heading, _ in _COLUMNS:
-        justify: Literal["left", "right"] = "left" if heading in ("name", "sampler", "guarantee") else "right"
+    for heading, _ in columns:
+        justify: Literal["left", "right"] = "left" if heading in _WORDS else "right"
         # Where the terminal is too narrow a number goes on in the next line, and is never cut.
         table.add_column(heading, justify=justify, overflow="fold")
     for row in data.rows:
-        table.add_row(*(Text(show(row)) for _, show in _COLUMNS))
+        table.add_row(*(Text(show(row)) for _, show in columns))
     console.print(table)
-    if len(units) > 1:
-        console.print(Text("The documents protect against different changes: their ε do not compare.", style="yellow"))
+    for remark in _remarks(data):
+        console.print(Text(remark, style="yellow"))

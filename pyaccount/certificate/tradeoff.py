@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from pyaccount.errors import DomainError
+from pyaccount.arguments import number_of
 
 #: More than the rounding of any value here, relative to it: five roundings and two exponentials.
 SLACK = 2.0**-48
@@ -78,8 +78,7 @@ class TradeOff:
 
         min(1, min_remove e^ε α + δ, min_add 1 − e^{−ε}(1 − δ − α)). Proven, rounded up. Raises `DomainError`.
         """
-        if not 0.0 <= alpha <= 1.0:
-            raise DomainError(f"alpha = {alpha!r} is outside its domain: from 0 to 1")
+        alpha = number_of("alpha", alpha, "from 0 to 1", 0.0, math.nextafter(1.0, 2.0))
         return min(1.0, min(line.at(alpha) for line in self._lines()) * (1.0 + SLACK))
 
     def false_negative_rate(self, alpha: float) -> float:

@@ -1,6 +1,7 @@
 """The command line: results on stdout, everything else on stderr, exit codes as promised.
 
-0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong; 3 the machine's limits stopped it; 130 interrupted.
+0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong; 3 the machine's limits stopped it; 130 interrupted;
+70 a bug, so that none is taken for a claim that does not hold.
 A file for each group of commands; each turns options into calls and results into text, and knows no more. Heavy modules load
 inside the commands, so that `--help` and `validate` stay quick.
 """
@@ -8,21 +9,42 @@ inside the commands, so that `--help` and `validate` stay quick.
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
+import traceback
+from typing import Any
 
 import click
 
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
-from pyaccount.cli.common import HOLDS, INTERRUPTED, STOPPED, WRONG
+from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, is_broken_pipe, write_nowhere
 from pyaccount.cli.completion import completion
 from pyaccount.cli.documents import schema, validate
 from pyaccount.cli.init import init
 
 
+class _StdoutGoneError(Exception):
+    """The reader of stdout has gone. Of the error that says so click makes an exit with code 1, which means something else."""
+
+
 class _InOrder(click.Group):
     """Commands in the order in which they are used, not of the alphabet."""
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """The context, unless help is printed."""
+        try:
+            return super().make_context(*args, **more)
+        except BrokenPipeError as error:
+            raise _StdoutGoneError from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that is called."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _StdoutGoneError from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order of adding."""
@@ -57,7 +79,7 @@ def commands() -> None:
 
     \b
     Exit codes: 0 holds, 1 does not hold, 2 the document is wrong,
-    3 stopped by a limit of time or memory, 130 interrupted.
+    3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
     """
 
 
@@ -81,7 +103,10 @@ def _of_the_document(error: click.NoSuchOption) -> click.ClickException:
 def run(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code; every expected failure becomes a message on stderr."""
     try:
-        return int(commands.main(args=arguments, prog_name="pyaccount", standalone_mode=False) or HOLDS)
+        code = int(commands.main(args=arguments, prog_name="pyaccount", standalone_mode=False) or HOLDS)
+        # What is noticed only at exit would change the exit code there.
+        sys.stdout.flush()
+        return code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return WRONG
@@ -93,12 +118,19 @@ def run(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted: nothing was certified", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
+    except (_StdoutGoneError, BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and not is_broken_pipe(error):
+            raise
         # The reader of stdout has gone; what it wanted, it has. Keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        write_nowhere()
         return HOLDS
     except OSError as error:
         click.echo(f"{error.filename or 'input or output'}: {error.strerror or error}", err=True)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            # A full disk would be told once more at exit, with an exit code of its own.
+            write_nowhere()
         return STOPPED
     except Exception as error:
         from pyaccount.errors import PyaccountError  # noqa: PLC0415
@@ -116,6 +148,17 @@ def main() -> None:
     gc.set_threshold(100_000)
     # To find pydantic's plugins is to read about every installed package; none may have a say in what a document means.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    code = run()
+    for stream in (sys.stdout, sys.stderr):
+        # Results hold ε and δ, whatever the locale; names of files that are no text are spelled out.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        code = run()
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException:  # A panic of the core is no Exception.
+        traceback.print_exc()
+        click.echo("this is a bug of pyaccount, and says nothing about the document or the certificate", err=True)
+        code = BUG
     gc.freeze()
     sys.exit(code)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import click
 
-from pyaccount.cli.common import FAILS, FORMS, HOLDS, WRONG, check_writable, progress, show, written
+from pyaccount.cli.common import FAILS, FORMS, HOLDS, STDOUT, WRONG, check_output, printing, progress, show, written
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
 
 
@@ -18,7 +19,7 @@ from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certific
     "--output",
     metavar="FILE",
     type=FileName(),
-    help="Write the report to FILE, whole or not at all, instead of stdout.",
+    help="Write the report to FILE, whole or not at all, instead of stdout, which - stands for.",
 )
 @click.option(
     "--format", "form", type=click.Choice(FORMS), help="What to write [default: by FILE's ending; html without one]."
@@ -31,14 +32,15 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
       pyaccount report training.cert.json -o training.html
       pyaccount report training.cert.json --format markdown >> MODEL_CARD.md
 
-    Nothing is computed anew and nothing is checked: the report says what CERT says. Whether the claim holds is part of the
-    report, not of the exit code.
+    Nothing is computed anew: the report says what CERT says, and shows first if that contradicts itself. Whether the claim
+    holds is part of the report, not of the exit code.
     """
-    from pyaccount.certificate.report import read  # noqa: PLC0415
     from pyaccount.files import write_atomically  # noqa: PLC0415
+    from pyaccount.gate.consistency import flaws_of  # noqa: PLC0415
+    from pyaccount.gate.reading import read  # noqa: PLC0415
 
-    if output is not None:
-        check_writable("--output", Path(output))
+    output = None if output == STDOUT else output
+    check_output(output, [certificate])
     endings = {
         ".html": "html",
         ".htm": "html",
@@ -54,17 +56,28 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
                 f"--output {output}: the name must end in {', '.join(endings)}, or --format say the form"
             )
     form = form or "html"
-    found = read(Path(certificate))
+    found = read(certificate).any()
+    flaws = [f"{flaw.path}: {flaw.message}" for flaw in flaws_of(found)]
+    for flaw in flaws:
+        click.echo(f"{certificate}: contradicts itself: {flaw}", err=True)
     if output is None:
-        show(found, form)
+        show(found, form, flaws)
     else:
-        write_atomically(Path(output), written(found, form))
+        write_atomically(Path(output), written(found, form, flaws))
     return HOLDS
 
 
 @click.command(short_help="Hold certificates against limits: a gate for deployment.")
 @click.argument("certificates", metavar="CERT...", nargs=-1, required=True, type=FileName())
 @click.option("--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy.")
+@click.option(
+    "--document",
+    "documents",
+    metavar="DOC",
+    multiple=True,
+    type=FileName(),
+    help="The document that it must be about; repeat to accept several.",
+)
 @click.option("--max-epsilon", metavar="E", help="ε at most; with --max-delta at a δ within that limit.")
 @click.option("--max-delta", metavar="D", help="δ at most.")
 @click.option(
@@ -88,7 +101,14 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 @click.option("--document-sha256", metavar="HASH", multiple=True, help="The accepted document; repeat for several.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
 @click.option("--quiet", is_flag=True, help="No text about what passes.")
-def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: bool, **limits: object) -> int:
+def check(
+    certificates: tuple[str, ...],
+    policy: str | None,
+    documents: tuple[str, ...],
+    form: str,
+    quiet: bool,
+    **limits: object,
+) -> int:
     """Hold each CERT against limits: the gate for continuous integration and deployment.
 
     What a certificate says must fit together, its claim must hold, and it must keep every limit of the policy and of the
@@ -98,6 +118,7 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
     Examples:
       pyaccount check training.cert.json --max-epsilon 8 --max-delta 1e-5 --adjacency add-remove
       pyaccount check certificates/*.json --policy policy.yaml --max-age 90d --format json
+      pyaccount check training.cert.json --document training.yaml --policy policy.yaml
 
     \b
     Exit codes: 0 passes, 1 a limit or the claim fails, 2 a file or a limit is wrong.
@@ -110,14 +131,18 @@ def check(certificates: tuple[str, ...], policy: str | None, form: str, quiet: b
         name: f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, tuple) else value}"
         for name, value in given.items()
     }
-    verdict = judge(certificates, policy=policy, limits=given, places=places)
+    verdict = judge(certificates, policy=policy, documents=documents or None, limits=given, places=places)
     for judged in verdict.certificates:
         if judged.error is not None:
             click.echo(judged.error, err=True)
-    if form == "json":
-        click.echo(verdict.to_json(), nl=False)
-    elif not (quiet and verdict.passes):
-        click.echo(verdict.to_text(), nl=False)
+    with printing():
+        if form == "json":
+            click.echo(verdict.to_json(), nl=False)
+        elif not (quiet and verdict.passes):
+            # What cannot be read was told on stderr, with the reason.
+            readable = tuple(judged for judged in verdict.certificates if judged.error is None)
+            if readable:
+                click.echo(replace(verdict, certificates=readable).to_text(), nl=False)
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
@@ -154,7 +179,7 @@ def verify(
 
     \b
     Exit codes: 0 agrees, 1 does not, 2 cannot be read,
-    3 stopped by a limit of time or memory, 130 interrupted.
+    3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
     """
     from pyaccount.document.numerals import parse_duration, parse_number  # noqa: PLC0415
     from pyaccount.gate.verify import verify as recompute  # noqa: PLC0415
@@ -175,8 +200,9 @@ def verify(
             same_version=same_version,
             seed=seed,
         )
-    if form == "json":
-        click.echo(verification.to_json(), nl=False)
-    elif not (quiet and verification.agrees):
-        click.echo(verification.to_text(), nl=False)
+    with printing():
+        if form == "json":
+            click.echo(verification.to_json(), nl=False)
+        elif not (quiet and verification.agrees):
+            click.echo(verification.to_text(), nl=False)
     return HOLDS if verification.agrees else FAILS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,9 +12,14 @@ from pyaccount.cli.common import (
     FAILS,
     FORMS,
     HOLDS,
+    STDOUT,
     WRONG,
+    check_apart,
+    check_output,
     check_writable,
     console,
+    matrix_files,
+    printing,
     progress,
     show,
     tell_notes,
@@ -21,19 +27,25 @@ from pyaccount.cli.common import (
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyaccount.certificate import Certificate
+    from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.document import Amplification
+
+Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
+
+
+def output_option(what: str) -> Callable[[Decorated], Decorated]:
+    """The option that writes the result to a file."""
+    text = f"Write the {what} as JSON to FILE, whole or not at all, or to stdout if FILE is -."
+    return click.option("-o", "--output", metavar="FILE", type=FileName(), help=text)
 
 
 @click.command(short_help="Fill a document's blank or check its claim: the certificate.")
 @document_argument
 @overrides_option
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FileName(),
-    help="Write the certificate as JSON to FILE, whole or not at all.",
-)
+@output_option("certificate")
 @click.option("--format", "form", type=click.Choice(FORMS), help="What to print on stdout [default: text].")
 @click.option(
     "--threads",
@@ -69,27 +81,29 @@ def certify(
     from pyaccount.document import Document, load_any  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
-    if output is not None:
-        check_writable("--output", Path(output))
+    check_output(output, [document], form, only="json")
     if plot is not None:
         from pyaccount.certificate.picture import ENDINGS  # noqa: PLC0415
 
         if Path(plot).suffix not in ENDINGS:
             raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
-        check_writable("--plot", Path(plot))
+        check_writable("--plot", Path(plot), [document])
+        if output is not None and os.path.realpath(output) == os.path.realpath(plot):
+            raise click.UsageError(f"--plot {plot}: is the file of --output; give another name")
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
     loaded = load_any(document, overrides=changes)
     if not isinstance(loaded, Document):
         return _amplify(loaded, output=output, form=form, plot=plot, quiet=quiet)
     if plot is not None:
         raise click.UsageError("--plot is for documents of kind amplification")
+    if output not in (None, STDOUT):
+        check_apart("--output", Path(output), matrix_files(loaded))
     plan = compile_document(loaded)
+    if not quiet:
+        tell_notes(loaded)
     with progress(quiet=quiet) as report:
         certificate = plan.run(threads=threads, report=report)
-    if output is not None:
-        certificate.save(output)
-    if form is not None or not quiet:
-        show(certificate, form or "text")
+    _hand_over(certificate, output, form, quiet=quiet)
     return HOLDS if certificate.holds else FAILS
 
 
@@ -101,11 +115,21 @@ def _amplify(document: Amplification, *, output: str | None, form: str | None, p
         from pyaccount.certificate.picture import aligned_profile  # noqa: PLC0415
 
         aligned_profile(certificate, Path(plot))
-    if output is not None:
-        certificate.save(output)
-    if form is not None or not quiet:
-        show(certificate, form or "text")
+    _hand_over(certificate, output, form, quiet=quiet)
     return HOLDS
+
+
+def _hand_over(
+    certificate: Certificate | AmplificationCertificate, output: str | None, form: str | None, *, quiet: bool
+) -> None:
+    """Write a certificate to where it was asked for, and print it."""
+    if output is not None and output != STDOUT:
+        certificate.save(output)
+    with printing():
+        if output == STDOUT:
+            show(certificate, "json")
+        elif form is not None or not quiet:
+            show(certificate, form or "text")
 
 
 @click.command(short_help="Which theorem applies to each part of a document, and the cost.")
@@ -151,14 +175,12 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 @click.command(short_help="Certify several documents and lay the results side by side.")
 @documents_argument
 @overrides_option
-@click.option(
-    "-o", "--output", metavar="FILE", type=FileName(), help="Write the comparison as JSON to FILE, whole or not at all."
-)
-@click.option(
-    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", help="What to print [text]."
-)
+@output_option("comparison")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), help="What to print [text].")
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
-def compare(documents: tuple[str, ...], overrides: tuple[str, ...], output: str | None, form: str, threads: int) -> int:
+def compare(
+    documents: tuple[str, ...], overrides: tuple[str, ...], output: str | None, form: str | None, threads: int
+) -> int:
     """Certify each DOC and lay the certificates side by side.
 
     \b
@@ -173,12 +195,15 @@ def compare(documents: tuple[str, ...], overrides: tuple[str, ...], output: str 
     from pyaccount.files import write_atomically  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
-    if output is not None:
-        check_writable("--output", Path(output))
+    check_output(output, documents, form, only="json")
     plans, wrong = [], False
     for document in documents:
         try:
-            plans.append(compile_document(load(document, overrides=overrides)))
+            loaded = load(document, overrides=overrides)
+            if output not in (None, STDOUT):
+                check_apart("--output", Path(output), matrix_files(loaded))
+            plans.append(compile_document(loaded))
+            tell_notes(loaded)
         except DocumentError as error:
             click.echo(str(error), err=True)
             wrong = True
@@ -186,12 +211,13 @@ def compare(documents: tuple[str, ...], overrides: tuple[str, ...], output: str 
         return WRONG
     with progress(quiet=False) as report:
         comparison = compute(plans, threads=threads, report=report)
-    if output is not None:
+    if output not in (None, STDOUT):
         write_atomically(Path(output), comparison.to_json())
-    if form == "json":
-        click.echo(comparison.to_json(), nl=False)
-    elif form == "markdown":
-        click.echo(comparison.to_markdown(), nl=False)
-    else:
-        print_comparison(console(wide=True), comparison)
+    with printing():
+        if form == "json" or output == STDOUT:
+            click.echo(comparison.to_json(), nl=False)
+        elif form == "markdown":
+            click.echo(comparison.to_markdown(), nl=False)
+        else:
+            print_comparison(console(wide=True), comparison)
     return HOLDS if all(row.holds for row in comparison.rows) else FAILS

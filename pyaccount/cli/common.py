@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from rich.console import Console
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
 
-HOLDS, FAILS, WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
+HOLDS, FAILS, WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 #: Every exit code, for people.
 EXIT_CODES = {
@@ -28,27 +29,59 @@ EXIT_CODES = {
     FAILS: "The claim does not hold, a limit is not kept, or the certificate does not agree with what was recomputed.",
     WRONG: "The document, the certificate or the command line is wrong; nothing was computed.",
     STOPPED: "A limit of time or memory stopped it, or a number could not be bounded; nothing was certified.",
+    BUG: "A bug of pyaccount: it says nothing about the document or the certificate. Please report the traceback.",
     INTERRUPTED: "Interrupted; nothing was written.",
 }
+
+#: The name by which `--output` means stdout.
+STDOUT = "-"
 
 #: What a certificate can be printed as.
 FORMS = ["text", "markdown", "json", "html"]
 
 
-def show(certificate: Certificate | AmplificationCertificate, form: str) -> None:
+def is_broken_pipe(error: BaseException) -> bool:
+    """Whether an error says that the reader of stdout has gone; click and rich make an exit with code 1 of that."""
+    return isinstance(error if not isinstance(error, SystemExit) else error.__context__, BrokenPipeError)
+
+
+def write_nowhere() -> None:
+    """Let nothing more be written to stdout, neither now nor by the interpreter at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Print a result whose exit code is known: a reader of stdout that has had enough does not change it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as error:
+        if not is_broken_pipe(error):
+            raise
+        write_nowhere()
+
+
+def show(certificate: Certificate | AmplificationCertificate, form: str, flaws: Sequence[str] = ()) -> None:
     """Print a certificate on stdout."""
     if form == "text":
         _print(console(), certificate)
     else:
-        click.echo(written(certificate, form), nl=False)
+        click.echo(written(certificate, form, flaws), nl=False)
 
 
-def written(certificate: Certificate | AmplificationCertificate, form: str) -> str:
-    """A certificate in one of `FORMS`."""
+def written(certificate: Certificate | AmplificationCertificate, form: str, flaws: Sequence[str] = ()) -> str:
+    """A certificate in one of `FORMS`; a report shows the flaws that were found in it."""
     if form == "html":
-        return certificate.to_html()
+        from pyaccount.certificate.report import to_html  # noqa: PLC0415
+
+        return to_html(certificate, flaws)
     if form == "markdown":
-        return certificate.to_markdown()
+        from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
+
+        return to_markdown(certificate, flaws)
     if form == "json":
         return certificate.to_json()
     import io  # noqa: PLC0415
@@ -97,11 +130,51 @@ def console(*, wide: bool = False) -> Console:
     return Console() if sys.stdout.isatty() else Console(width=180 if wide else 110)
 
 
-def check_writable(option: str, path: Path) -> None:
-    """Find out before the work, not after it, that the result has nowhere to go."""
+def check_writable(option: str, path: Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Find out before the work, not after it, that the result has nowhere to go, or would take an input's place."""
+    from pyaccount.files import is_no_file  # noqa: PLC0415
+
     if path.is_dir():
         raise click.UsageError(f"{option} {path}: is a folder")
-    if not path.parent.is_dir():
-        raise click.UsageError(f"{option} {path}: the folder {path.parent} does not exist")
-    if not os.access(path.parent, os.W_OK):
-        raise click.UsageError(f"{option} {path}: the folder {path.parent} may not be written to")
+    check_apart(option, path, inputs)
+    if is_no_file(path):
+        if not os.access(path, os.W_OK):
+            raise click.UsageError(f"{option} {path}: may not be written to")
+        return
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+    if not folder.is_dir():
+        raise click.UsageError(f"{option} {path}: the folder {folder} does not exist")
+    if not os.access(folder, os.W_OK):
+        raise click.UsageError(f"{option} {path}: the folder {folder} may not be written to")
+
+
+def check_apart(option: str, path: Path, inputs: Iterable[str | Path]) -> None:
+    """Refuse a file to be written that is also read: whoever names one twice means another."""
+    for file in inputs:
+        try:
+            same = path.samefile(file)
+        except (OSError, ValueError):
+            # One of them is not there, which is for others to say.
+            continue
+        if same:
+            raise click.UsageError(
+                f"{option} {path}: is the input {file}, which would be overwritten; give another name"
+            )
+
+
+def matrix_files(document: Document) -> list[Path]:
+    """The files that a document names, as they are looked for."""
+    folder = Path(document.file).parent if document.file is not None else Path()
+    named = (getattr(body.matrix, "file", None) for body in document.bodies)
+    return [folder / file for file in named if isinstance(file, str)]
+
+
+def check_output(
+    output: str | None, inputs: Iterable[str], form: str | None = None, *, only: str | None = None
+) -> None:
+    """Check `--output` before the work; `-` is stdout, where nothing else but the form that is written there fits."""
+    if output == STDOUT:
+        if form not in (None, only):
+            raise click.UsageError(f"--output {STDOUT} writes {only} to stdout, where --format {form} would follow it")
+    elif output is not None:
+        check_writable("--output", Path(output), inputs)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, INTERRUPTED, check_writable
+from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, check_writable, tell_notes
 from pyaccount.cli.completion import AnswerWord, FileName
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
           --batch-size 500 --iterations 2000 --epsilon 8
       pyaccount init - --yes --sampling-probability 0.01 --iterations 2000 --noise-multiplier 1
     """
-    target = None if file == "-" else Path(file)
+    target = None if file == STDOUT else Path(file)
     if target is not None:
         check_writable("FILE", target)
         if not force and (target.exists() or target.is_symlink()):
@@ -88,6 +88,7 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
         return INTERRUPTED
     if target is None:
         click.echo(text, nl=False)
+        _tell_notes(text, None)
         return HOLDS
     from pyaccount.files import write_atomically  # noqa: PLC0415
 
@@ -95,10 +96,22 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
         write_atomically(target, text, overwrite=force)
     except FileExistsError as error:
         raise click.UsageError(f"{file} exists already; --force overwrites it, or give another name") from error
+    _tell_notes(text, file)
     click.echo(f"{file}: written and valid. Next:", err=True)
     click.echo(f"  pyaccount plan {_quoted(file)}       # how it will be analysed, and at what cost", err=True)
     click.echo(f"  pyaccount certify {_quoted(file)}    # the certificate", err=True)
     return HOLDS
+
+
+def _tell_notes(text: str, file: str | None) -> None:
+    """The notes on a document that was just drafted."""
+    from pyaccount.document import Document  # noqa: PLC0415
+    from pyaccount.document.nodes import Table  # noqa: PLC0415
+    from pyaccount.document.reader import read  # noqa: PLC0415
+
+    root, problems = read(text, file)
+    assert isinstance(root, Table)
+    tell_notes(Document(root, file, problems))
 
 
 def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
@@ -171,8 +184,12 @@ def _prompt(question: Question, answers: Answers) -> str:
         for number, (word, line) in enumerate(words.items(), start=1):
             click.echo(f"  {number:2}  {word:<{width}}  {line}", err=True)
 
+    usual = default(question, answers)
+
     def read(text: str) -> str:
         try:
+            if usual is None and not text.strip():
+                raise ValueError("needed: there is no default")
             if words and text.strip().isdecimal() and 0 < int(text) <= len(words):
                 return list(words)[int(text) - 1]
             answer = question.read(text, answers)
@@ -183,7 +200,14 @@ def _prompt(question: Question, answers: Answers) -> str:
         return answer
 
     ask = "Your choice" if words else question.ask
-    answer: str = click.prompt(ask, default=default(question, answers), value_proc=read, err=True)
+    answer: str = click.prompt(
+        # Without a default click asks again and says nothing.
+        ask,
+        default="" if usual is None else usual,
+        show_default=usual is not None,
+        value_proc=read,
+        err=True,
+    )
     return answer
 
 

@@ -138,7 +138,11 @@ class Number(FieldReader):
             return None
         if self.blank and value.strip().lower() in _SOLVED:
             return SOLVE
-        return numerals.meant(value)
+        suggested = numerals.meant(value)
+        # A share is no number of records: what would be refused as well helps nobody.
+        number = None if suggested is None else numerals.parse_number(suggested.partition(" #")[0])
+        fits = number is not None and number in self.range and not (self.whole and not float(number).is_integer())
+        return suggested if fits else None
 
     @property
     def allowed(self) -> str:
@@ -191,7 +195,8 @@ class Duration(FieldReader):
     @property
     def allowed(self) -> str:
         """What may stand here, in words."""
-        return f"a time such as 30 s, 10 min or 2 h, {self.range.describe()}"
+        examples = "30 s, 10 min or 2 h" if self.range.maximum <= 1e7 else "12 h or 90 d"
+        return f"a time such as {examples}, {self.range.describe()}"
 
     def _json_schema(self) -> JsonSchema:
         return {"anyOf": [{"type": "number", **self.range.json_schema()}, DURATION_TEXT, NUMBER_TEXT]}

@@ -28,6 +28,15 @@ def read_file(name: str) -> str:
     """The text of a mechanism document's file, without a byte order mark. Raises `DocumentError`."""
     if "\0" in name:
         _refuse(name, Problem("file-not-found", "no file can have this name"))
+    if "\n" in name:
+        _refuse(
+            "document",
+            Problem("file-not-found", "this looks like YAML text, where the path of a file or a mapping belongs"),
+        )
+    if name in ("-", "/dev/stdin"):
+        _refuse(
+            name, Problem("not-a-file", "documents are not read from stdin: write it to a file, which errors can name")
+        )
     path = Path(name)
     try:
         _check_regular(name, path.stat())

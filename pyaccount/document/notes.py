@@ -27,6 +27,16 @@ def notes(document: Document) -> Iterator[str]:
             "such a guarantee. Usual values are well below",
         )
 
+    for body in document.bodies:
+        batch = number(body.training.expected_batch_size)
+        if batch is not None and batch < 1.0:
+            yield _note(
+                document,
+                body.at("training", "expected_batch_size"),
+                "this is less than one record in a batch. It counts records; a share of them is stated by sampling_probability, "
+                "or by participation_rate",
+            )
+
 
 def _note(document: Document, path: Path, message: str) -> str:
     place, node = place_of(document.root, path), find(document.root, path)

@@ -53,8 +53,13 @@ def parse_duration(text: str) -> float | None:
 
 
 def _shortened(found: re.Match[str]) -> str:
-    number = float(found[1]) * {"k": 1e3, "m": 1e6, "b": 1e9}[found[2].lower()]
-    return f"{int(number):_}" if number.is_integer() else f"{number:.12g}"
+    return spelled(float(found[1]) * {"k": 1e3, "m": 1e6, "b": 1e9}[found[2].lower()])
+
+
+def spelled(number: float) -> str:
+    """A number as a document spells it: `50_000`; other than whole ones to twelve digits."""
+    digits = float(f"{number:.12g}")
+    return f"{int(digits):_}" if digits.is_integer() else f"{digits:.12g}"
 
 
 #: Numbers as they are written elsewhere, each with how they are spelled here.

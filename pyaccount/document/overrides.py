@@ -54,6 +54,9 @@ def set_at(root: Node, path: Path, value: Node) -> Node | None:
 def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
     """The path's words and the value of an override."""
     if isinstance(item, str):
+        if re.search("[\ud800-\udfff]", item):
+            spelled = item.encode(errors="backslashreplace").decode()
+            _refuse(_place(spelled), "an override is text; the locale of this shell could not read this one")
         path, equals, text = item.partition("=")
         place = _place(item)
         if not equals:

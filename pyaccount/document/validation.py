@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from pyaccount.document import numerals
 from pyaccount.document.fields import listed
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located
@@ -80,12 +81,29 @@ class _Review:
     def wrong_value(self, path: Path, kind: str, context: dict[str, Any]) -> Problem:
         if kind != "model_type":
             allowed, suggestion = context["allowed"], context["suggestion"]
+            if path[-1] == "expected_batch_size" and suggestion is not None:
+                suggestion = self.batch(path, suggestion)
             problem = Problem(kind, context["message"], path, allowed=allowed, suggestion=suggestion)
             return located(self.root, problem)
         keys = ", ".join(keys_at(self.shape, path, self.raw))
         empty = value_at(self.raw, path) is None
         message = "has no value; give a mapping" if empty else "must be a mapping"
         return located(self.root, Problem("wrong-type", message, path, allowed=f"a mapping with the keys {keys}"))
+
+    def batch(self, path: Path, suggestion: str) -> str:
+        """What a batch size that is written as a share stands for: records are counted, and 0.01 of one is not 1 %."""
+        share = numerals.parse_number(suggestion)
+        if share is None or share >= 1.0:
+            return suggestion
+        records = value_at(self.raw, (*path[:-1], "dataset_size"))
+        records = numerals.parse_number(records) if isinstance(records, str) else records
+        if isinstance(records, int | float) and not isinstance(records, bool) and 1.0 <= share * records < 1e15:
+            return numerals.spelled(share * records)
+        sampler = value_at(self.raw, (*path[:-2], "sampler"))
+        kind = sampler.get("kind") if isinstance(sampler, dict) else None
+        # Where a record waits between its turns the probability to be drawn is not the share of the data set.
+        rate = "participation_rate" if kind in ("b-min-sep", "cyclic-poisson") else "sampling_probability"
+        return f"{rate}: {suggestion}"
 
     def unknown_key(self, path: Path) -> Problem:
         *above, key = path

@@ -59,8 +59,11 @@ class Question:
         except PydanticCustomError as error:
             context = error.context or {}
             allowed = context["allowed"]
+            near = context.get("suggestion")
             raise ValueError(
-                error.message() + ("" if allowed in error.message() else f" (allowed: {allowed})")
+                error.message()
+                + ("" if allowed in error.message() else f" (allowed: {allowed})")
+                + (f"; did you mean {near}?" if near else "")
             ) from None
         return text
 

@@ -234,7 +234,7 @@ def _largest_whole(search: Search, most: int, unit: str) -> Solution:
         if best >= most:
             raise search.infeasible(
                 f"the target {_target(search.document)} holds for every value up to {most}, so there is no largest one to find",
-                f"write {most}",
+                f"writing {most}",
             )
         grown = max(value + 1, int(value * 4))
         value = min(most, grown)

@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyaccount.document import Document, load
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
-from pyaccount.errors import CertificateError
+from pyaccount.errors import CertificateError, DomainError
 from pyaccount.gate.reading import parse, read
-from pyaccount.gate.rules import judge
+from pyaccount.gate.rules import About, judge
 from pyaccount.gate.verdict import Judged, PolicyUsed, Verdict
 
 if TYPE_CHECKING:
@@ -25,34 +26,51 @@ def check(
     sources: Sequence[Source | Certificate],
     *,
     policy: Source | Mapping[str, Any] | Policy | None = None,
+    documents: Sequence[Source | Mapping[str, Any] | Document] | None = None,
     limits: Mapping[str, object] | None = None,
     places: Mapping[str, str] | None = None,
 ) -> Verdict:
     """The verdict on certificates: files, or certificates in memory. What cannot be read is part of the verdict.
 
-    `policy` is a policy's file or mapping; `limits` are its fields given one by one, and hold besides. `places`
-    says what messages call the origin of a limit. Raises `DocumentError` if the policy or a limit is wrong, and
-    `CertificateError` if there is no certificate: a pattern that matches nothing shall not open the gate.
+    `policy` is a policy's file or mapping; `limits` are its fields given one by one, and hold besides. Of `documents` each
+    certificate must be about one. `places` says what messages call the origin of a limit. Raises `TypeError` for what can be
+    no certificate, `DocumentError` if a policy, a document or a limit is wrong, and `CertificateError` if there is no
+    certificate: a pattern that matches nothing shall not open the gate.
     """
     if not sources:
         raise CertificateError("no certificate was given, so there is nothing that could pass")
+    for source in sources:
+        if not isinstance(source, str | os.PathLike) and not hasattr(source, "to_json"):
+            several = ": give each by itself, as in check(*paths)" if isinstance(source, list | tuple | set) else ""
+            kind = type(source).__name__
+            raise TypeError(f"a certificate is the path of a JSON file or a Certificate, not {kind}{several}")
     asked, used = [], None
     if policy is not None:
         loaded = load_policy(policy)
         asked.append((loaded.name, loaded.limits))
         used = PolicyUsed(loaded.name, loaded.file, loaded.sha256)
+    caller = "command line" if places is not None else "caller"
     if limits:
-        asked.append(("command line" if places else "caller", _given(limits, places or {}).limits))
+        asked.append((caller, _given(limits, places or {}).limits))
+    about = None if documents is None else _about(documents, caller)
     judged = []
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
         try:
             found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), file)
-            judged.append(judge(found, asked))
+            judged.append(judge(found, asked, about=about))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error)))
     passes = all(one.passes for one in judged)
     return Verdict(1, "verdict", passes, recomputed=False, policy=used, certificates=tuple(judged))
+
+
+def _about(documents: Sequence[Source | Mapping[str, Any] | Document], origin: str) -> About:
+    """The documents that certificates must be about, by their hashes. Raises `DocumentError` for what is none."""
+    if not documents:
+        raise DomainError("document is a document, or a list of at least one: of none is no certificate")
+    loaded = [load(document) for document in documents]
+    return About(origin, tuple((document.file or document.name, document.sha256) for document in loaded))
 
 
 def _given(limits: Mapping[str, object], places: Mapping[str, str]) -> Policy:

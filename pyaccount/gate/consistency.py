@@ -17,7 +17,13 @@ from pyaccount.gate.figures import bounds, evidence
 from pyaccount.gate.flaw import SOLVE, Flaw, at, is_number
 
 if TYPE_CHECKING:
+    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.certificate import Certificate
     from pyaccount.certificate.model import CertificateModel, Phase
+
+
+#: Samplers whose rates follow from whole numbers of draws or of bins.
+_NO_PROBABILITY = ("none", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
 
 
 def flaws(data: CertificateModel) -> list[Flaw]:
@@ -31,6 +37,15 @@ def flaws(data: CertificateModel) -> list[Flaw]:
         *evidence(data),
         *created_flaws(data.created),
     ]
+    return [Flaw(flaw.path, _printable(flaw.message)) for flaw in found]
+
+
+def flaws_of(certificate: Certificate | AmplificationCertificate) -> list[Flaw]:
+    """The flaws of a certificate of whichever kind."""
+    data = getattr(certificate, "data", None)
+    if data is not None:
+        return flaws(data)
+    found = [*hash_flaws(certificate.document, certificate.document_sha256), *created_flaws(certificate.created)]  # type: ignore[union-attr]
     return [Flaw(flaw.path, _printable(flaw.message)) for flaw in found]
 
 
@@ -115,6 +130,34 @@ def _phase(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
     yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
     yield from _same(f"{path}.noise", phase.noise, at(body, "noise", "kind", default="gaussian"))
     yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
+    yield from _rates(path, phase, body)
+
+
+def _rates(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
+    """How often a record takes part, where that is stated or a quotient of what is: such figures are the same to the last bit."""
+    names = ("sampling_probability", "participation_rate", "expected_batch_size", "dataset_size")
+    stated = {name: at(body, "training", name) for name in names}
+    given = {name: float(value) for name, value in stated.items() if is_number(value)}
+    if "expected_batch_size" in given:
+        yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, given["expected_batch_size"])
+    rates = {name: given[name] for name in names[:2] if name in given}
+    batch, records = given.get("expected_batch_size"), given.get("dataset_size", 0.0)
+    if stated["expected_batch_size"] == SOLVE:
+        batch = phase.expected_batch_size
+    if batch is not None and records > 0.0:
+        rates["expected_batch_size"] = batch / records
+    if phase.sampler == "fixed-size":
+        # A rate is rounded to a whole number of records first.
+        rates = {"expected_batch_size": batch / records} if batch is not None and batch.is_integer() and records else {}
+    if phase.sampler in ("poisson", "fixed-size") and rates:
+        # Each statement is of the same number; they agree to rounding, and the largest is used.
+        for name in names[:2]:
+            yield from _same(f"{path}.{name}", getattr(phase, name), max(rates.values()))
+    elif len(rates) == 1 and phase.sampler not in _NO_PROBABILITY:
+        for name, rate in rates.items():
+            field = "participation_rate" if name == "expected_batch_size" else name
+            if getattr(phase, field) is not None:
+                yield from _same(f"{path}.{field}", getattr(phase, field), rate)
 
 
 def _solved(data: CertificateModel) -> Iterator[Flaw]:

@@ -24,6 +24,7 @@ from pyaccount.errors import Path as Place
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.certificate import Certificate
     from pyaccount.certificate.model import CertificateModel
 
 #: Larger than the certificate of a document of the largest size.
@@ -36,6 +37,13 @@ MOST_SHOWN = 20
 _LONGEST_INTEGER = 400
 
 CERTIFICATE, AMPLIFICATION = "certificate", "amplification-certificate"
+
+#: What a file holds that is no certificate, and what to do about it.
+OTHERS = {
+    "comparison": "a comparison of certificates, which `pyaccount compare` made: each command is about a certificate by itself",
+    "amplification": "a document; certify it first: `pyaccount certify DOC -o CERT`",
+    "policy": "a policy: `pyaccount check CERT --policy FILE`",
+}
 
 _Found = list[tuple[Place, str]]
 Model = TypeVar("Model", bound=BaseModel)
@@ -72,6 +80,12 @@ class Read:
 
         return self._typed(AmplificationCertificate)
 
+    def any(self) -> Certificate | AmplificationCertificate:
+        """The certificate of whichever kind, as an object. Raises `CertificateError`."""
+        from pyaccount.certificate.certificate import Certificate  # noqa: PLC0415
+
+        return self.amplification() if self.kind == AMPLIFICATION else Certificate(self.certificate())
+
     def _typed(self, model: type[Model]) -> Model:
         try:
             return model.model_validate(self.raw, strict=True)
@@ -95,6 +109,10 @@ def parse(data: bytes, file: str) -> Read:
     if found:
         raise _refusal(file, found)
     version, kind = raw.get("pyaccount"), raw.get("kind")
+    other = kind if kind is not None else "amplification" if "privacy" in raw and "guarantee" not in raw else None
+    if isinstance(other, str) and other in OTHERS:
+        said = "" if kind is None else f"{shown(kind)}, "
+        raise CertificateError(f"{file}: kind: {said}not a certificate but {OTHERS[other]}")
     if type(version) is not int or version != 1:
         said = "says no format version" if version is None else f"says pyaccount: {shown(version)}"
         raise CertificateError(

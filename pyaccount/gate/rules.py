@@ -11,10 +11,12 @@ remove the user) or users by records. A group of k covers smaller ones, since it
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, get_args
 
 from pyaccount.document.policy import Guarantee as Kind
+from pyaccount.errors import shown
 from pyaccount.gate.consistency import created_at, flaws
 from pyaccount.gate.verdict import Judged, Rule, Used
 
@@ -32,7 +34,17 @@ CLOCK_SKEW = 600.0
 ALWAYS = "always"
 
 
-def judge(read: Read, asked: Sequence[tuple[str, Limits]], *, now: datetime | None = None) -> Judged:
+@dataclass(frozen=True, slots=True)
+class About:
+    """The documents that a certificate must be about one of: who asks, and the name and hash of each."""
+
+    origin: str
+    documents: tuple[tuple[str, str], ...]
+
+
+def judge(
+    read: Read, asked: Sequence[tuple[str, Limits]], *, about: About | None = None, now: datetime | None = None
+) -> Judged:
     """The verdict on one certificate; `asked` are sets of limits, each with who asks. Raises `CertificateError`."""
     data = read.certificate()
     found = flaws(data)
@@ -48,6 +60,8 @@ def judge(read: Read, asked: Sequence[tuple[str, Limits]], *, now: datetime | No
         used += [point] if limits.max_epsilon is not None and limits.max_delta is not None else []
         rules += more
         rules += _others(data, origin, limits, now or datetime.now(UTC))
+    if about is not None:
+        rules.append(_about(data, about))
     return Judged(
         file=read.file,
         passes=all(rule.passes for rule in rules),
@@ -56,6 +70,16 @@ def judge(read: Read, asked: Sequence[tuple[str, Limits]], *, now: datetime | No
         used=tuple(used),
         rules=tuple(rules),
     )
+
+
+def _about(data: CertificateModel, about: About) -> Rule:
+    """Whether the certificate is about one of the documents: the hash says so, and `intact` that it is the hash."""
+    names = tuple(name for name, _ in about.documents)
+    same = [name for name, sha256 in about.documents if sha256 == data.document_sha256]
+    if same:
+        return Rule("document", about.origin, names, data.document_sha256, True, f"that of {shown(same[0])}")
+    remark = "\n".join(f"{shown(name)} has the hash {sha256}" for name, sha256 in about.documents)
+    return Rule("document", about.origin, names, data.document_sha256, False, remark)
 
 
 def points(data: CertificateModel) -> Iterator[Used]:

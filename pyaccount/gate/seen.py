@@ -68,6 +68,9 @@ class Seen:
     def verdict(self, fresh: dict[str, Any] | None, terms: Terms, more: list[Difference]) -> Verification:
         """The verdict, given the recomputed certificate; without one it does not agree."""
         found = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
+        # A difference that may be is not told where the same field is among the flaws: it would be said to agree.
+        wrong = {flaw.path for flaw in self.flaws}
+        found = [one for one in found if not (one.agrees and one.path in wrong)]
         notes = []
         if not self.same_version:
             made = ", ".join(f"{name} {self.made_by.get(name, 'unknown')}" for name in _COMPUTED_BY)

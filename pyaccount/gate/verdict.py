@@ -73,6 +73,10 @@ class Verdict:
     policy: PolicyUsed | None
     certificates: tuple[Judged, ...]
 
+    def __bool__(self) -> bool:
+        """Whether every certificate passes: `if not pyaccount.check(…)` must not let through what fails."""
+        return self.passes
+
     @property
     def readable(self) -> bool:
         """Whether every file held a certificate."""
@@ -113,7 +117,7 @@ def _said(rule: Rule, value: Value, *, limit: bool) -> str:
     if value is None or isinstance(value, bool):
         return {None: "", True: "yes", False: "no"}[value]
     if isinstance(value, tuple):
-        return " or ".join(value)
+        return " or ".join(one if one.isprintable() else shown(one) for one in value)
     if isinstance(value, str):
         return value if value.isprintable() and len(value) <= 64 else shown(value)
     if rule.rule == "max_age":

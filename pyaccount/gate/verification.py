@@ -47,6 +47,10 @@ class Verification:
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
 
+    def __bool__(self) -> bool:
+        """Whether the certificate agrees: `if not pyaccount.verify(…)` must not let through what does not."""
+        return self.agrees
+
     def to_json(self) -> str:
         """The verification as JSON text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.amplification import amplify
+from pyaccount.arguments import seconds_of, threads_of
+from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.document import Amplification, Document
 from pyaccount.errors import DocumentError, DomainError, path_text
@@ -24,16 +26,17 @@ if TYPE_CHECKING:
 
 
 def verify(  # noqa: PLR0913 - what is verified, and with what
-    source: str | os.PathLike[str] | Certificate,
+    source: str | os.PathLike[str] | Certificate | AmplificationCertificate,
     *,
     threads: int = 0,
-    time_limit: float | None = None,
+    time_limit: float | str | None = None,
     report: Report | None = None,
     folder: str | os.PathLike[str] | None = None,
     same_version: bool = False,
     seed: int | Literal["new"] | None = None,
 ) -> Verification:
-    """Recompute a certificate and compare every field. `time_limit` is in seconds and overrides the document's.
+    """Recompute a certificate and compare every field. `time_limit` is in seconds, or spelled as in a document
+    (`10 min`), and overrides the document's.
 
     Files that the document names lie in `folder`, or beside the certificate. With `same_version` a certificate that names another
     version does not agree, and nothing is recomputed: how it is compared follows from its own word. A sampled certificate is held
@@ -42,7 +45,13 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     Raises `CertificateError` for what is no certificate, `DocumentError` if a file that its document names is missing,
     `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
     """
-    found = parse(source.to_json().encode(), "certificate") if isinstance(source, Certificate) else read(source)
+    threads, limit = threads_of(threads), seconds_of(time_limit)
+    if isinstance(source, Certificate | AmplificationCertificate):
+        found = parse(source.to_json().encode(), "certificate")
+    elif isinstance(source, str | os.PathLike):
+        found = read(source)
+    else:
+        raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
     if found.kind == AMPLIFICATION:
         return _amplification(found, same_version=same_version)
     data = found.certificate()
@@ -56,12 +65,15 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     document = seen.document()
     if not isinstance(document, Document):
         return seen.verdict(None, Terms("digits", 0.0, seen.same_version), [])
-    recomputation = Recomputation(seen, data, document, threads, time_limit, report, _drawn(seed))
+    recomputation = Recomputation(seen, data, document, threads, limit, report, _drawn(seed))
     try:
         return recomputation.verdict()
     except DocumentError as error:
         if any(problem.slug == "matrix-file" for problem in error.problems):
-            raise
+            hint = "; files that a certificate's document names are looked for beside it, or in the folder of --folder"
+            raise DocumentError(
+                replace(one, message=one.message + hint) if one.slug == "matrix-file" else one for one in error.problems
+            ) from error
         return seen.verdict(None, Terms("digits", 0.0, seen.same_version), _problems(error))
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount.arguments import threads_of
 from pyaccount.document import (
     BandedInverse,
     BMinSep,
@@ -236,7 +237,7 @@ class Plan:
         from pyaccount.certificate.issue import issue  # noqa: PLC0415 - the certificate room is not needed to plan
         from pyaccount.execute import run  # noqa: PLC0415
 
-        plan, evidence = run(self, threads=threads, time_limit=time_limit, report=report, seed=seed)
+        plan, evidence = run(self, threads=threads_of(threads), time_limit=time_limit, report=report, seed=seed)
         return issue(plan, evidence)
 
 

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.page import DIRECTIONS, Number, origins_of
+from pyaccount.certificate.report.page import AS_STATED, CONTRADICTS, DIRECTIONS, Number, origins_of
 from pyaccount.certificate.report.plot import svg
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def html(page: Page) -> str:
         .get_template("page.html")
         .render(
             page=page,
+            as_stated=AS_STATED,
+            contradicts=CONTRADICTS,
             # The style sheet is part of this package; it holds nothing to escape.
             style=Markup(style),
             notes=[(name, ORIGINS[name]) for name in used],

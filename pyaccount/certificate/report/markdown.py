@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.certificate.report.page import (
+    AS_STATED,
+    CONTRADICTS,
     DIRECTIONS,
     Checklist,
     Code,
@@ -32,7 +34,10 @@ _SPECIAL = re.compile(r"[\\`*_\[\]|~$@#]|:(?=//)|(?<=www)\.")
 def markdown(page: Page) -> str:
     """The page. Pictures are left out: their tables say the same."""
     verdict = {None: "", True: " — holds", False: " — **does not hold**"}[page.holds]
-    parts = [f"# {page.title}: {text(page.name)}{verdict}", f"> {text(page.statement)}", _facts(page.headline)]
+    parts = [f"# {page.title}: {text(page.name)}{verdict}"]
+    if page.flaws:
+        parts += [f"> **{CONTRADICTS}**\n>\n" + "\n".join(f"> - {text(flaw)}" for flaw in page.flaws)]
+    parts += [f"> {text(page.statement)}", AS_STATED, _facts(page.headline)]
     for section in page.sections:
         blocks = [written for block in section.blocks if (written := _block(block))]
         parts += [f"## {section.title}", *blocks]

@@ -25,6 +25,11 @@ DIRECTIONS: dict[Direction, str] = {
 }
 
 
+#: What a report is worth by itself.
+AS_STATED = "The figures are as stated in the certificate and were not recomputed here: pyaccount verify does that."
+CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """A number as people read it. `text` is rounded in its direction; `origin` is a key of `origins.ORIGINS`."""
@@ -136,6 +141,8 @@ class Page:
     statement: str
     headline: tuple[Fact, ...]
     sections: tuple[Section, ...]
+    #: What in the certificate contradicts the rest of it.
+    flaws: tuple[str, ...] = ()
 
     def numbers(self) -> Iterator[Number]:
         """Every number of the page, in the order of reading."""

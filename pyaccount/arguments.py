@@ -1,0 +1,61 @@
+"""Arguments of Python functions, checked where they come in: each message names the argument and what is allowed.
+
+Takes whatever a caller gives; gives plain numbers, or raises `DomainError`. Knows how the document spells times and nothing else.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import SupportsFloat
+
+from pyaccount.errors import DomainError, shown
+
+MOST_THREADS = 1024
+
+
+def number_of(name: str, value: SupportsFloat, allowed: str, least: float, below: float) -> float:
+    """A number from `least` up to, and without, `below`."""
+    number = None
+    # A text is no number, though float() would read it; neither is True.
+    if not isinstance(value, str | bytes | bool | None):
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = None
+    if number is None or not least <= number < below:
+        raise DomainError(f"{name} = {shown(value)} is outside its domain: {allowed}")
+    return number
+
+
+def threads_of(threads: int) -> int:
+    """A number of worker threads."""
+    number = -1
+    if not isinstance(threads, bool):
+        try:
+            number = operator.index(threads)
+        except TypeError:
+            number = -1
+    if not 0 <= number <= MOST_THREADS:
+        allowed = f"a whole number from 0, which is one for each core, to {MOST_THREADS}"
+        raise DomainError(f"threads = {shown(threads)} is outside its domain: {allowed}")
+    return number
+
+
+def seconds_of(time_limit: float | str | None) -> float | None:
+    """A time limit in seconds, from a number of them or as a document spells it: `10 min`."""
+    if time_limit is None:
+        return None
+    from pyaccount.document.numerals import parse_duration, parse_number  # noqa: PLC0415 - most set no limit
+    from pyaccount.document.ranges import TIME_LIMIT  # noqa: PLC0415
+
+    seconds: float | None = None
+    if isinstance(time_limit, str):
+        text = time_limit.strip()
+        spelled = parse_duration(text)
+        seconds = parse_number(text) if spelled is None else spelled
+    elif isinstance(time_limit, SupportsFloat) and not isinstance(time_limit, bool):
+        seconds = time_limit
+    if seconds is None or seconds not in TIME_LIMIT:
+        allowed = f"seconds, or a time such as 30 s, 10 min or 2 h, {TIME_LIMIT.describe()}"
+        raise DomainError(f"time_limit = {shown(time_limit)} is outside its domain: {allowed}")
+    return float(seconds)
