@@ -15,7 +15,9 @@ import oracle
 import pytest
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
+import pyaccount
 from pyaccount._core import Profile, copies
+from pyaccount.execute import Engine, Question
 
 Array = np.ndarray
 #: How often each record is drawn, and with which probability.
@@ -447,3 +449,21 @@ def test_larger_data_sets_have_smaller_bounds(change: str, sampler: str) -> None
                     for old, (delta, error, *_) in zip(before, here, strict=bool(before)):
                         assert delta <= old * (1 + 1e-12) + error
                     before = [delta for delta, *_ in here]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-5])
+def test_the_best_of_several_bounds_is_as_narrow_as_asked(epsilon: float, tolerance: float) -> None:
+    """Where all pieces agree to rounding, in the left tail, none may be preferred for its last digits: no window would end."""
+    body = {
+        "pyaccount": 1,
+        "name": "groups",
+        "privacy": {"adjacency": "zero-out", "group_size": 4, "epsilon": "solve", "delta": 1e-8},
+        "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 100},
+        "sampler": {"kind": "fixed-size"},
+        "noise": {"multiplier": 5.0},
+    }
+    answer = Engine().ask(pyaccount.compile(body).bounds(), Question(epsilon, None, tolerance))
+    assert answer.within_tolerance
+    for found in answer.directions.values():
+        assert found.upper_account.upper <= found.upper_account.lower * (1 + 2 * tolerance)

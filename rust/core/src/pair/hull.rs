@@ -2,7 +2,7 @@
 //!
 //! Where several upper bounds on a profile hold, so does their minimum; and since the profile itself is convex in α = e^ε, so does
 //! every chord of the minimum. The hull is one of the bounds at a time, with chords over the stretches where the minimum is not
-//! convex or changes from one to another. Where these begin and end is found by sampling: that decides how near to the least
+//! convex or clearly changes from one to another. Where these begin and end is found by sampling: that decides how near to the least
 //! hull the result is, never whether it is an upper bound.
 //!
 //! **It is convex**, so that its slopes are those of supporting lines. Where a chord is next to a piece q, the last stretch of that piece,
@@ -29,6 +29,9 @@ use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 const SMALLEST: f64 = 1e-3;
 const PER_OCTAVE: f64 = 8.0;
 const REFINEMENTS: usize = 16;
+/// Another piece is changed to where it is better by so many times the errors. Before, nothing tells whether a chord between them bends
+/// the right way, and so it would have to reach far into what is left of either.
+const CLEARLY: f64 = 1e4;
 /// Beyond the ε at which δ falls below this, on either side, nothing is looked at.
 const NOTHING: f64 = 1e-290;
 
@@ -71,8 +74,9 @@ impl Hull {
         };
         let mut grid: Vec<f64> = side(-1.0).chain([0.0]).chain(side(1.0)).collect();
         grid.sort_by(f64::total_cmp);
-        let mut samples: Vec<Sample> = grid.into_iter().map(|epsilon| hull.sample(epsilon)).collect();
+        let mut probes: Vec<Probe> = grid.into_iter().map(|epsilon| hull.probe(epsilon)).collect();
         for _ in 0..REFINEMENTS {
+            let samples = chosen(&probes);
             let kept = vertices(&samples);
             let mut finer: Vec<f64> = Vec::new();
             for cell in kept.windows(2).filter(|cell| spans(&samples, cell)) {
@@ -87,10 +91,10 @@ impl Hull {
             }
             finer.sort_by(f64::total_cmp);
             finer.dedup();
-            samples.extend(finer.into_iter().map(|epsilon| hull.sample(epsilon)));
-            samples.sort_by(|a, b| a.epsilon.total_cmp(&b.epsilon));
+            probes.extend(finer.into_iter().map(|epsilon| hull.probe(epsilon)));
+            probes.sort_by(|a, b| a.epsilon.total_cmp(&b.epsilon));
         }
-        hull.parts = parts(&samples);
+        hull.parts = parts(&chosen(&probes));
         hull
     }
 
@@ -99,7 +103,7 @@ impl Hull {
         let mut epsilon = SMALLEST * sign;
         // Left of 0 the distance from the limit 1 − e^ε.
         while epsilon.abs() < 1e6 {
-            let least = self.least(epsilon).1;
+            let least = self.probe(epsilon).least().1;
             let distance = if sign > 0.0 { least.delta } else { least.delta + epsilon.exp_m1() };
             if distance <= NOTHING.max(2.0 * least.delta_error) {
                 break;
@@ -109,33 +113,57 @@ impl Hull {
         epsilon
     }
 
-    fn least(&self, epsilon: f64) -> (usize, ProfilePoint) {
-        let mut best: Option<(usize, ProfilePoint)> = None;
-        for (piece, profile) in self.pieces.iter().enumerate() {
-            let point = profile.at(epsilon).or_trivial(epsilon);
+    fn probe(&self, epsilon: f64) -> Probe {
+        let points: Vec<_> = self.pieces.iter().map(|piece| piece.at(epsilon).or_trivial(epsilon)).collect();
+        Probe { epsilon, points: if points.is_empty() { vec![unknown(epsilon)] } else { points } }
+    }
+}
+
+/// All pieces at one ε.
+#[derive(Debug, Clone)]
+struct Probe {
+    epsilon: f64,
+    points: Vec<ProfilePoint>,
+}
+
+impl Probe {
+    fn least(&self) -> (usize, ProfilePoint) {
+        let mut best = (0, self.points[0]);
+        for (piece, point) in self.points.iter().enumerate().skip(1) {
+            let least = best.1;
             // Pieces that rounding cannot tell apart meet here: right of it the steepest is the least.
-            let better = best.is_none_or(|(_, least)| {
-                let errors = point.delta_error + least.delta_error;
-                let uneven = point.delta_error.max(least.delta_error) > 1e3 * point.delta_error.min(least.delta_error);
-                if uneven || (point.delta - least.delta).abs() > errors {
-                    point.delta + point.delta_error < least.delta + least.delta_error
-                } else {
-                    point.slope > least.slope
-                }
-            });
+            let errors = point.delta_error + least.delta_error;
+            let uneven = point.delta_error.max(least.delta_error) > 1e3 * point.delta_error.min(least.delta_error);
+            let better = if uneven || (point.delta - least.delta).abs() > errors {
+                point.delta + point.delta_error < least.delta + least.delta_error
+            } else {
+                point.slope > least.slope
+            };
             if better {
-                best = Some((piece, point));
+                best = (piece, *point);
             }
         }
-        // Without pieces nothing is known.
-        let unknown = ProfilePoint { delta: f64::NAN, delta_error: 0.0, slope: 0.0, slope_error: 0.0, threshold: 0.0 };
-        best.unwrap_or_else(|| (0, unknown.or_trivial(epsilon)))
+        best
     }
 
-    fn sample(&self, epsilon: f64) -> Sample {
-        let (piece, point) = self.least(epsilon);
-        Sample { epsilon, value: point.delta + point.delta_error, error: point.delta_error, piece }
+    fn sample(&self, piece: usize) -> Sample {
+        let point = self.points[piece];
+        Sample { epsilon: self.epsilon, value: point.delta + point.delta_error, error: point.delta_error, piece }
     }
+}
+
+/// The least piece at each ε; the one that was the least before, until another is clearly better.
+fn chosen(probes: &[Probe]) -> Vec<Sample> {
+    let mut samples: Vec<Sample> = Vec::with_capacity(probes.len());
+    for probe in probes {
+        let (least, point) = probe.least();
+        let kept = samples.last().map(|sample| sample.piece).filter(|&before| {
+            let one = probe.points[before];
+            one.delta - point.delta <= CLEARLY * (one.delta_error + point.delta_error)
+        });
+        samples.push(probe.sample(kept.unwrap_or(least)));
+    }
+    samples
 }
 
 /// Without pieces nothing is known.
