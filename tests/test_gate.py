@@ -408,6 +408,16 @@ def test_a_hostile_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
     assert not any(line.startswith("::") for line in verdict_text.splitlines())
 
 
+def test_check_without_a_document_loads_none_of_its_models() -> None:
+    script = (
+        "import sys; from pyaccount import cli; "
+        f"assert cli.run(['check', {str(RUNS['deterministic'])!r}, '--policy', {str(POLICY)!r}]) in (0, 1); "
+        "loaded = {'pyaccount.document.sections', 'pyaccount.document.samplers'} & set(sys.modules); "
+        "assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
 def test_check_loads_no_numerics() -> None:
     script = (
         "import sys; from pyaccount import cli; "

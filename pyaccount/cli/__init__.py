@@ -12,7 +12,6 @@ import gc
 import io
 import os
 import sys
-import traceback
 from typing import Any
 
 import click
@@ -157,6 +156,8 @@ def main() -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException:  # A panic of the core is no Exception.
+        import traceback  # noqa: PLC0415
+
         traceback.print_exc()
         click.echo("this is a bug of pyaccount, and says nothing about the document or the certificate", err=True)
         code = BUG

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -123,6 +122,8 @@ def check(
     \b
     Exit codes: 0 passes, 1 a limit or the claim fails, 2 a file or a limit is wrong.
     """
+    from dataclasses import replace  # noqa: PLC0415
+
     from pyaccount.gate.check import check as judge  # noqa: PLC0415
 
     # The empty text is a wrong limit, not an absent one: an unset variable of a script shall not open the gate.

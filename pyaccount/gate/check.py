@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.document import Document, load
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
@@ -18,6 +17,7 @@ from pyaccount.gate.verdict import Judged, PolicyUsed, Verdict
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
+    from pyaccount.document import Document
 
 Source = str | os.PathLike[str]
 
@@ -69,6 +69,8 @@ def _about(documents: Sequence[Source | Mapping[str, Any] | Document], origin: s
     """The documents that certificates must be about, by their hashes. Raises `DocumentError` for what is none."""
     if not documents:
         raise DomainError("document is a document, or a list of at least one: of none is no certificate")
+    from pyaccount.document import load  # noqa: PLC0415 - without a document, none of its models is needed
+
     loaded = [load(document) for document in documents]
     return About(origin, tuple((document.file or document.name, document.sha256) for document in loaded))
 
