@@ -41,7 +41,7 @@ def threads_of(threads: int) -> int:
     return number
 
 
-def seconds_of(time_limit: float | str | None) -> float | None:
+def seconds_of(time_limit: float | str | None, name: str = "time_limit") -> float | None:
     """A time limit in seconds, from a number of them or as a document spells it: `10 min`."""
     if time_limit is None:
         return None
@@ -57,5 +57,5 @@ def seconds_of(time_limit: float | str | None) -> float | None:
         seconds = time_limit
     if seconds is None or seconds not in TIME_LIMIT:
         allowed = f"seconds, or a time such as 30 s, 10 min or 2 h, {TIME_LIMIT.describe()}"
-        raise DomainError(f"time_limit = {shown(time_limit)} is outside its domain: {allowed}")
+        raise DomainError(f"{name} = {shown(time_limit)} is outside its domain: {allowed}")
     return float(seconds)

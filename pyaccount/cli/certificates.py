@@ -182,15 +182,10 @@ def verify(
     Exit codes: 0 agrees, 1 does not, 2 cannot be read,
     3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
     """
-    from pyaccount.document.numerals import parse_duration, parse_number  # noqa: PLC0415
+    from pyaccount.arguments import seconds_of  # noqa: PLC0415
     from pyaccount.gate.verify import verify as recompute  # noqa: PLC0415
 
-    seconds = None
-    if time_limit is not None:
-        spelled = parse_duration(time_limit)
-        seconds = parse_number(time_limit) if spelled is None else spelled
-        if seconds is None or not 0.0 < seconds < float("inf"):
-            raise click.UsageError(f"--time-limit {time_limit}: a time such as 30 s, 10 min or 2 h is expected")
+    seconds = seconds_of(time_limit, "--time-limit")
     with progress(quiet=quiet) as report:
         verification = recompute(
             certificate,

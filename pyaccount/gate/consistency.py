@@ -134,7 +134,10 @@ def _phase(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
 
 
 def _rates(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
-    """How often a record takes part, where that is stated or a quotient of what is: such figures are the same to the last bit."""
+    """How often a record takes part, where that is stated or a quotient of what is: such figures are the same to the last bit.
+
+    `document.rates` derives all of them, from models that take longer to load than everything else here to run.
+    """
     names = ("sampling_probability", "participation_rate", "expected_batch_size", "dataset_size")
     stated = {name: at(body, "training", name) for name in names}
     given = {name: float(value) for name, value in stated.items() if is_number(value)}
