@@ -149,6 +149,9 @@ INSTRUCTION_SETS: list[str]
 SHARD_SIZE: int
 """Samples in a shard."""
 
+SHARD_UNITS: int
+"""What the shares of proposals in a shard add up to."""
+
 MOST_WORK: float
 """The most additions that the law of known draws may take: iterations × values of S × records."""
 
@@ -294,6 +297,30 @@ class Sampled:
         A table is (ε, cap, [(threshold, stake), …]). Returns for each shard and table (log capitals, Σ V, Σ V²), and
         the histogram with bins (lowest edge, width) if asked for.
         """
+
+    def balanced(
+        self,
+        direction: str,
+        components: Sequence[tuple[int, Sequence[float], float]],
+        epsilons: Sequence[float],
+        *,
+        key: tuple[int, int, int, int],
+        first: int,
+        count: int,
+        threads: int,
+        time_limit: float | None,
+        curve: ComposedCurve | None = None,
+    ) -> tuple[list[int], list[tuple[float, float]], list[list[tuple[float, float]]], list[list[tuple[float, float]]]]:
+        """Estimates of δ at each ε from several proposals by the balance heuristic; see the core's `montecarlo::balanced`.
+
+        A component is (share, parameters, stretch), or (share, [], θ) for the mechanism tilted along its mean participation; the
+        first is plain sampling (θ = 0), and the shares add up to `SHARD_UNITS`. Gives for each component how many
+        samples were drawn
+        from it and their Σ L and Σ L², for each ε the Σ V and Σ V² of these, and over all samples Σ V·α dM_k/dM and Σ V²·dM/dM_k.
+        """
+
+    def tilt(self, theta: float) -> tuple[float, float, float] | None:
+        """‖m̄‖², E‖Cx‖²/2 (both in units of σ²) and ln Z(θ); None where nothing can be tilted."""
 
     def probe(
         self,

@@ -22,9 +22,10 @@ from pyaccount.errors import DomainError, NumericsError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import verify as verifying
+from pyaccount.execute.sampling.betting import Betting, Claim
 from pyaccount.execute.sampling.others import IGNORED_SHARE, NODES, Others, others
-from pyaccount.execute.sampling.pilot import Betting, Claim, plain, proposed
 from pyaccount.execute.sampling.profile import draw
+from pyaccount.execute.sampling.proposals import plain, proposed
 from pyaccount.execute.sampling.shards import Proposal, Sampler
 from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Rounds, gaussian, reversed_rounds, tight
 from pyaccount.plan.sampled import SampledMechanism, together

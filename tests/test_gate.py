@@ -210,11 +210,11 @@ SMALLER = 0.9 * golden("deterministic")["guarantee"]["epsilon"]
         ("confidence", {"evidence__error_budget": []}, "evidence.error_budget"),
         ("confidence", {"evidence__sampling__total_probability": 1e-5}, "evidence.sampling.test_probability"),
         ("confidence", {"evidence__sampling__tests__1__accepted": False}, "evidence.sampling.tests"),
-        ("confidence", {"evidence__sampling__tests__0__threshold": 0.02}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__0__epsilon": 2.5}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__0__noise_multiplier": 0.9}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__0__log_capital": 1.0}, "evidence.sampling.tests"),
-        ("verified", {"evidence__sampling__tests__0__log_target": 1.0}, "evidence.sampling.tests"),
+        ("confidence", {"evidence__sampling__tests__-2__threshold": 0.02}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__epsilon": 2.5}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__noise_multiplier": 0.9}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__log_capital": 1.0}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__log_target": 1.0}, "evidence.sampling.tests"),
     ],
 )
 def test_what_contradicts_itself_is_named(name: str, change: dict[str, Any], path: str, tmp_path: Path) -> None:

@@ -143,6 +143,7 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
                 epsilon=lemma.epsilon,
                 delta=lemma.delta,
             ),
+            not_computed=list(evidence.not_computed),
             document=asked.to_mapping(),
             document_sha256=asked.sha256,
             versions=versions(),

@@ -302,6 +302,11 @@ class CertificateModel(Record):
     evidence: EvidenceRecord = Field(description="How the numbers were reached.")
     unamplified: Contrast = Field(description="The same run without sampling.")
     group_lemma: Contrast | None = Field(description="The black-box lemma for groups; null for single records.")
+    not_computed: list[Literal["search", "lower ends", "profile", "group lemma"]] = Field(
+        default_factory=list,
+        description="What the time limit left out after the guarantee was known: the rest of the search for a smaller value, "
+        "lower ends (which are then 0), the profile (then empty), the contrast of the group lemma.",
+    )
     document: dict[str, Any] = Field(description="The document that was certified, without defaults.")
     document_sha256: str = Field(description="The hash of its canonical JSON.")
     versions: dict[str, str] = Field(description="What computed it: pyaccount, its core, Python.")

@@ -60,7 +60,7 @@ def _point(point: Point) -> ProfilePoint:
         epsilon=point.epsilon,
         delta=point.upper,
         delta_lower=min(point.lower, point.upper),
-        delta_estimate=min(point.estimate, 1.0),
+        delta_estimate=point.estimate,
         standard_error=point.standard_error,
     )
 

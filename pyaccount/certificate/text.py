@@ -92,6 +92,13 @@ def _numbers(data: CertificateModel) -> Table:
     _contrast(table, data, "unamplified", data.unamplified)
     if data.group_lemma is not None:
         _contrast(table, data, "group lemma", data.group_lemma)
+    if data.not_computed:
+        row(
+            table,
+            "not computed",
+            ", ".join(data.not_computed),
+            "the time limit was reached after the guarantee was known",
+        )
     return table
 
 
@@ -205,7 +212,7 @@ def _sampled_profile(data: CertificateModel, table: Table) -> Table:
             up(point.delta, 3),
             down(point.delta_lower, 3),
             *(
-                "" if value is None else f"{value:.{digits}g}"
+                "none" if value is None else f"{value:.{digits}g}"
                 for value, digits in zip(estimates, (4, 2, 4, 4), strict=True)
             ),
         )

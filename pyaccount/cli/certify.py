@@ -163,10 +163,10 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     compiled = compile_document(loaded)
     found = None
     if estimate:
-        from pyaccount.execute.sampling.forecast import forecast  # noqa: PLC0415
+        from pyaccount.execute.forecast import price  # noqa: PLC0415
 
         with progress(quiet=False) as report:
-            found = forecast(compiled, threads=threads, report=report)
+            found = price(compiled, threads=threads, report=report)
     print_plan(console(), compiled, found)
     tell_notes(loaded)
     return HOLDS

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
+from pyaccount.errors import LimitError
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
-from pyaccount.execute.progress import Report, left, silent
+from pyaccount.execute.progress import NotComputed, Report, left, silent
 from pyaccount.execute.solve import Solution, decide, solve
 from pyaccount.execute.unamplified import unamplified_bounds
 from pyaccount.plan.plan import Plan, compile_document
@@ -105,6 +106,8 @@ class Evidence:
     profile: tuple[Answer, ...]
     unamplified: Answer
     group_lemma: GroupLemma | None
+    #: What a time limit left out after the guarantee was known.
+    not_computed: tuple[NotComputed, ...] = ()
 
 
 def run(
@@ -168,13 +171,25 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
     points = document.accounting.profile
     if points is None:
         points = default_profile(claim.epsilon)
-    profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
-    report("contrast", 2, 3)
     delta = given(claim.at_delta.question.delta)
-    contrast = engine.ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
-    lemma = group_lemma(document, engine, delta) if document.privacy.group_size != 1 else None
+    # One Gaussian mechanism: no limit is so short that this matters.
+    contrast = Engine(threads=threads).ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
+    profile: tuple[Answer, ...] = ()
+    lemma: GroupLemma | None = None
+    missing: list[NotComputed] = []
+    # The guarantee stands without what a time limit leaves out of this.
+    try:
+        profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
+    except LimitError:
+        missing.append("profile")
+    report("contrast", 2, 3)
+    if document.privacy.group_size != 1:
+        try:
+            lemma = group_lemma(document, engine, delta)
+        except LimitError:
+            missing.append("group lemma")
     report("done", 3, 3)
-    return Evidence(document, holds, claim, solution, profile, contrast, lemma)
+    return Evidence(document, holds, claim, solution, profile, contrast, lemma, tuple(missing))
 
 
 def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None, tolerance: float) -> Claim:

@@ -7,6 +7,7 @@ certificate are others.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
 
-#: How well the noise that a sampled candidate needs is known, relatively.
-PRECISION = 3e-3
+#: How well the noise that a sampled candidate needs is known, relatively, and the shards of an estimate.
+PRECISION, SHARDS = 3e-3, 8
 
 
-def choose(plan: Plan, *, threads: int, deadline: float | None, seed: int, report: Report) -> Plan:
-    """The plan for the best candidate, with what was considered.
+def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
+    plan: Plan, *, threads: int, deadline: float | None, seed: int, report: Report, priced: bool = False
+) -> Plan:
+    """The plan for the best candidate, with what was considered; `priced` plans the tests of each candidate too.
 
     All candidates share the deadline (of `time.monotonic`). Raises `DocumentError` if none reaches the target, `LimitError`.
     """
@@ -39,12 +42,12 @@ def choose(plan: Plan, *, threads: int, deadline: float | None, seed: int, repor
         label = f"{matrix.kind}, {getattr(matrix, 'bands', 1)} bands"
         report(f"comparing {len(plan.candidates)} matrices: {label}", k, len(plan.candidates))
         try:
-            sigma = _noise(candidate, threads=threads, time_limit=left(deadline), seed=seed)
+            sigma, seconds = _noise(candidate, threads=threads, time_limit=left(deadline), seed=seed, priced=priced)
         except DocumentError as error:
             refused = error
             continue
         mse = sigma * sigma * strategy(candidate, candidate.bodies[0]).error.mean_square
-        considered.append(Considered(str(matrix.kind), int(getattr(matrix, "bands", 1)), sigma, mse))
+        considered.append(Considered(str(matrix.kind), int(getattr(matrix, "bands", 1)), sigma, mse, seconds))
         if best is None or mse < best[0]:
             best = (mse, candidate)
     if best is None:
@@ -53,17 +56,22 @@ def choose(plan: Plan, *, threads: int, deadline: float | None, seed: int, repor
     return replace(compile_document(best[1]), asked=plan.asked, considered=tuple(considered))
 
 
-def _noise(document: Document, *, threads: int, time_limit: float | None, seed: int) -> float:
-    """The noise multiplier that a candidate needs, near enough to compare."""
+def _noise(
+    document: Document, *, threads: int, time_limit: float | None, seed: int, priced: bool
+) -> tuple[float, float | None]:
+    """The noise multiplier that a candidate needs, near enough to compare, and what certifying it takes if that is asked for."""
     plan = compile_document(document)
     if plan.sampled:
         from pyaccount.execute.sampling.calibrate import pilot_noise  # noqa: PLC0415
+        from pyaccount.execute.sampling.forecast import tests_price  # noqa: PLC0415
         from pyaccount.execute.sampling.session import FAILURE_SHARE, open_session  # noqa: PLC0415
 
         session = open_session(plan, threads=threads, time_limit=time_limit, report=silent, seed=seed)
         assert document.privacy.delta != "solve"
         session.claim = document.privacy.delta * (1.0 - FAILURE_SHARE)
-        return pilot_noise(session, document, precision=PRECISION)[0]
+        sigma = pilot_noise(session, document, precision=PRECISION, shards=SHARDS)[0]
+        return sigma, tests_price(session, document, sigma) if priced else None
     engine = Engine(threads=threads, time_limit=time_limit)
+    began = time.monotonic()
     found = solve(document, engine, silent).document
-    return number(found.bodies[0].noise.multiplier)
+    return number(found.bodies[0].noise.multiplier), time.monotonic() - began

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Literal
+
+#: What a time limit may leave out once a guarantee is known: the rest of the search for a smaller value, and what stands
+#: beside it.
+NotComputed = Literal["search", "lower ends", "profile", "group lemma"]
 
 #: `report(stage, done, total)`: what is being done, steps finished, and steps in all if known.
 Report = Callable[[str, int, int | None], None]

@@ -140,15 +140,16 @@ class Sampled:
         if leaf.endswith("_lower") and "profile" not in path:
             # No ε below such an end holds at this δ: there, δ exceeds it.
             least = guarantee["delta"] if leaf == "epsilon_lower" else stated
-            estimate, error = self.again.estimate(epsilon, side)
+            estimate, error = self.again.estimate(epsilon, side, below=True)
             return least <= estimate - STANDARD_ERRORS * error, _told(epsilon, estimate, error)
-        found, (below, above, error) = self.again.point(epsilon, side), self.again.means(epsilon, side)
-        told = _told(epsilon, found.estimate, error)
+        found = self.again.point(epsilon, side)
+        estimate, error = self.again.estimate(epsilon, side, below=leaf == "delta_lower")
+        told = _told(epsilon, estimate, error)
         if leaf == "delta_lower":
-            most = max(found.lower, below - STANDARD_ERRORS * error)
+            most = max(found.lower, estimate - STANDARD_ERRORS * error)
             return stated <= most, f"{told}, and at least {found.lower:.6g}"
         if leaf == "delta":
-            seen = max(above + STANDARD_ERRORS * error, UNSEEN * found.upper)
+            seen = max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)
             least = min(seen, found.upper)
             return stated >= least, f"{told}, and at most {found.upper:.6g}"
         # An estimate of fewer samples varies more.

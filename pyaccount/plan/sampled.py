@@ -79,6 +79,8 @@ class SampledMechanism:
     plain_parameter: float
     #: What lower ends are sampled from where the pair above is not attained; None where it is.
     lower: SampledMechanism | None = None
+    #: Whether its losses are enclosed rather than exact: then those of `lower` are never larger than the true ones.
+    enclosed: bool = False
     #: How much δ of a mechanism that stands for lower ends may exceed the true one (remove; add: e^ε times that).
     overstated: float = 0.0
     #: Those of further mechanisms that are sampled together with the first.
@@ -301,8 +303,8 @@ def _overlapping(
     else:
         product = TRANSFORM_COST
     cost = (STEP_COST + USER_COST * (k_u - 1) + product) * steps
-    lower = SampledMechanism(below, directions, steps, cost, below.plain_parameter)
-    return SampledMechanism(above, directions, steps, cost, above.plain_parameter, lower)
+    lower = SampledMechanism(below, directions, steps, cost, below.plain_parameter, enclosed=True)
+    return SampledMechanism(above, directions, steps, cost, above.plain_parameter, lower, enclosed=True)
 
 
 def columns(document: Document, body: Body) -> _core.Columns:
@@ -355,6 +357,7 @@ def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
         lower=None
         if all(part.lower is None for part, _ in parts)
         else together([(part.lower or part, runs) for part, runs in parts]),
+        enclosed=any(part.enclosed for part, _ in parts),
         overstated=sum(part.overstated * runs for part, runs in parts),
         others=tuple(others),
     )

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
-from pyaccount.execute.sampling.evidence import Kind, SampledEvidence, evidence_of, profile_shards
+from pyaccount.execute.sampling.evidence import (
+    ESTIMATE_SHARDS,
+    Kind,
+    SampledEvidence,
+    evidence_of,
+    profile_shards,
+)
 from pyaccount.execute.sampling.profile import curve, larger
 from pyaccount.execute.sampling.session import FAILURE_SHARE, open_session
 from pyaccount.execute.sampling.verify import plan_fixed_sample
@@ -71,31 +77,18 @@ class Again:
         share = self.evidence.pointwise_probability / len(found)
         return larger([curve(session.sampler, found[side], (epsilon,), share)[0] for side in self._sides(direction)])
 
-    def means(self, epsilon: float, direction: Side | None = None) -> tuple[float, float, float]:
-        """The sample mean behind `point`, from below and from above, and its standard error: δ by the best histogram."""
-        best = (0.0, 0.0, 0.0)
-        for side in self._sides(direction):
-            found = []
-            for one in self.session.histograms[side]:
-                below, above, square = one.losses.moments(epsilon, one.mechanism.curves.get(side))
-                error = math.sqrt(max(square - below * below, 0.0) / one.losses.samples)
-                found.append((below, above + one.mechanism.floor(side), error))
-            best = max(best, min(found, key=lambda means: means[2] if means[0] > 0.0 else math.inf))
-        return best
-
-    def estimate(self, epsilon: float, direction: Side | None = None) -> tuple[float, float]:
-        """An estimate of δ at ε from samples of its own, from below where the pair is not attained, and its standard error."""
+    def estimate(self, epsilon: float, direction: Side | None = None, *, below: bool = False) -> tuple[float, float]:
+        """An estimate of δ at ε and its standard error; `below`: of what lower ends are of, where the pair is not attained."""
         session = self.session
         mechanism = session.mechanism(self.evidence.document)
-        judged, best = mechanism.lower or mechanism, (0.0, 0.0)
-        tested = {test.direction: test.proposal for test in self.tests if test.stakes}
-        for side in self._sides(direction):
-            proposals = {session.estimates[side].proposal, tested.get(side, session.estimates[side].proposal)}
-            ordered = sorted(proposals, key=lambda proposal: (proposal.stretch, proposal.parameter))
-            found = [session.pilot.measure(judged, side, epsilon, one, self.shards) for one in ordered]
-            least = min(found, key=lambda one: one.standard_error if one.value > 0.0 else math.inf)
-            best = max(best, (least.value, least.standard_error))
-        return best
+        judged = (mechanism.lower or mechanism) if below else mechanism
+        least, most = ESTIMATE_SHARDS
+        found = [
+            session.estimator.curve(judged, side, (epsilon,), shards=least, most=most, purpose="estimate")[0]
+            for side in self._sides(direction)
+        ]
+        largest = max(found, key=lambda one: one.value)
+        return largest.value, largest.standard_error
 
     def _sides(self, direction: Side | None) -> list[SampledDirection]:
         return [side for side in self.session.histograms if direction is None or side in (direction, "replace")]

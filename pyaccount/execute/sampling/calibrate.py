@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from pyaccount.document import UNBANDED, BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, Question
+from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import evidence_of
 from pyaccount.execute.sampling.session import FINENESS
 from pyaccount.execute.sampling.verify import plan_fixed_sample
-from pyaccount.execute.sampling.walk import ROOT, SECOND, STARTS, ladder, root, walk
+from pyaccount.execute.sampling.walk import ROOT, STARTS, Descent, ladders, root, walk
 from pyaccount.plan.plan import compile_document
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.sampling.evidence import Kind, SampledEvidence
     from pyaccount.execute.sampling.session import Session
-    from pyaccount.execute.sampling.verify import Test
 
 #: How near the least σ that holds without samples is looked for where it is composed.
 COARSENESS = 5e-3
@@ -32,35 +32,46 @@ def calibrate(session: Session, document: Document) -> SampledEvidence:
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
     assert path is not None
-    epsilon, delta = privacy.epsilon, privacy.delta
-    if document.accounting.verification == "fixed-sample":
-        # The bar is half of δ, so that is what the pilot looks for. One ladder: its q is part of the plan.
-        session.fix(plan_fixed_sample(delta))
-        ladders = [ladder(session.plan.tolerance)]
-    else:
-        session.allow(delta, STARTS)
-        ladders = [ladder(session.plan.tolerance), SECOND]
-    foot, fallback = pilot_noise(session, document)
-    claim = session.claim
-
-    def test(sigma: float) -> tuple[Test, ...]:
-        return session.test(document.with_value(path, sigma), epsilon, claim)
-
-    # Rungs above the certified σ need no samples.
-    reachable = [[d for d in rungs if foot * (1.0 + d) < fallback] for rungs in ladders]
-    walked = walk(foot, reachable, test)
-    sigma = fallback if walked.value is None else walked.value
+    descent = noise_descent(session, document)
+    walked = walk(descent, lambda sigma, budget: session.test(*descent.claim(sigma), budget))
+    sigma = descent.fallback if walked.value is None else walked.value
     if not math.isfinite(sigma):
         raise NumericsError(
             "no σ on the ladder was accepted, and none is certified without samples; try a larger tolerance"
         )
     kind: Kind = "deterministic" if walked.value is None else "verified"
     filled = document.with_value(path, sigma)
-    within = walked.value is not None and sigma <= foot * (1.0 + session.plan.tolerance) * (1.0 + 1e-12)
+    within = walked.value is not None and descent.within(sigma, session.plan.tolerance)
+    epsilon, delta = privacy.epsilon, privacy.delta
     return evidence_of(session, filled, walked, kind, epsilon, delta, holds=True, solved=sigma, within=within)
 
 
-def pilot_noise(session: Session, document: Document, *, precision: float = ROOT) -> tuple[float, float]:
+def noise_descent(session: Session, document: Document, *, shards: int = ESTIMATE) -> Descent:
+    """The ladder of σ above the pilot's root, with the test's probability and claim fixed in the session."""
+    privacy, path = document.privacy, document.blank
+    assert privacy.epsilon != "solve"
+    assert privacy.delta != "solve"
+    assert path is not None
+    epsilon, delta = privacy.epsilon, privacy.delta
+    if document.accounting.verification == "fixed-sample":
+        # The bar is half of δ, so that is what the pilot looks for. One ladder: its q is part of the plan.
+        session.fix(plan_fixed_sample(delta))
+    else:
+        session.allow(delta, STARTS)
+    foot, fallback = pilot_noise(session, document, shards=shards)
+    claim = session.claim
+    return Descent(
+        foot,
+        fallback,
+        ladders(session.plan.tolerance, starts=session.starts),
+        lambda sigma: (document.with_value(path, sigma), epsilon, claim),
+        session.mechanism(document.with_value(path, foot)).cost,
+    )
+
+
+def pilot_noise(
+    session: Session, document: Document, *, precision: float = ROOT, shards: int = ESTIMATE
+) -> tuple[float, float]:
     """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling.
 
     The latter is infinite where another phase that is sampled, with its participations revealed, misses the target whatever σ is.
@@ -91,10 +102,11 @@ def pilot_noise(session: Session, document: Document, *, precision: float = ROOT
     def excess(sigma: float) -> tuple[float, float]:
         session.sampler.stage(f"pilot, σ = {sigma:.4g}")
         session.sampler.progress(0.0)
-        return session.excess(session.mechanism(document.with_value(path, sigma)), epsilon, session.claim)
+        mechanism = session.mechanism(document.with_value(path, sigma))
+        return session.excess(mechanism, epsilon, session.claim, shards=shards)
 
     if covered:
-        start = min(high, _relative(session, document) or 0.6 * high)
+        start = min(high, cyclic_noise(session, document) or 0.6 * high)
         return root(excess, start, NOISE_RANGE[0], high, precision=precision), high
     foot = root(excess, 1.0, NOISE_RANGE[0], high, precision=precision)
     if foot >= high:
@@ -116,7 +128,7 @@ def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:
     return low, high
 
 
-def _relative(session: Session, document: Document) -> float | None:
+def cyclic_noise(session: Session, document: Document) -> float | None:
     """The σ that cyclic Poisson sampling with the same separation would need, roughly: where the pilot starts to look.
 
     It composes in a moment and is never far from b-min-sep sampling; nothing depends on how near it is.

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.evidence import evidence_of
 from pyaccount.execute.sampling.session import FAILURE_SHARE
-from pyaccount.execute.sampling.walk import SECOND, STARTS, Walked, ladder, root, walk
+from pyaccount.execute.sampling.walk import STARTS, Descent, Ladder, Walked, ladders, root, walk
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.sampling.evidence import Kind, SampledEvidence
     from pyaccount.execute.sampling.session import Session
-    from pyaccount.execute.sampling.verify import Test
 
 #: The ladder for δ: relative distances above the pilot's estimate.
 DELTA_DISTANCES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03)
@@ -29,33 +29,17 @@ def solve_epsilon(session: Session, document: Document, refused: Walked | None) 
     delta = document.privacy.delta
     assert delta != "solve"
     session.fixed = None
-    q = FAILURE_SHARE * delta
-    session.starts, session.log_target, session.claim = STARTS, math.log(STARTS / q), delta
-    mechanism = session.mechanism(document)
-    worst = session.unsampled(document, delta=delta).upper
-    if not math.isfinite(worst):
-        raise NumericsError("the unamplified mechanism has no finite ε at this δ to start from")
-    session.sampler.stage("pilot")
-    foot = 0.0
-    if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
-        foot = root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
-
-    def test(epsilon: float) -> tuple[Test, ...]:
-        return session.test(document, epsilon, delta)
-
-    if foot == 0.0:
-        tests = test(0.0)
+    descent = epsilon_descent(session, document)
+    if descent.foot == 0.0:
+        tests = session.test(*descent.claim(0.0))
         walked = Walked(0.0 if all(t.accepted for t in tests) else None, tests)
     else:
-        rungs = [
-            [d for d in distances if foot * (1.0 + d) < worst] for distances in (ladder(session.plan.tolerance), SECOND)
-        ]
-        walked = walk(foot, rungs, test)
-    epsilon = worst if walked.value is None else walked.value
+        walked = walk(descent, lambda epsilon, budget: session.test(*descent.claim(epsilon), budget))
+    epsilon = descent.fallback if walked.value is None else walked.value
     kind: Kind = "deterministic" if walked.value is None else "confidence"
-    within = walked.value is not None and epsilon <= foot * (1.0 + session.plan.tolerance) * (1.0 + 1e-12)
+    within = walked.value is not None and descent.within(epsilon, session.plan.tolerance)
     if refused is not None:
-        walked = Walked(walked.value, refused.tests + walked.tests)
+        walked = replace(walked, tests=refused.tests + walked.tests)
     return evidence_of(
         session,
         document,
@@ -69,8 +53,42 @@ def solve_epsilon(session: Session, document: Document, refused: Walked | None) 
     )
 
 
+def epsilon_descent(session: Session, document: Document) -> Descent:
+    """The ladder of ε above the pilot's root, with the test's probability fixed; the foot is 0 where δ(0) is below δ."""
+    delta = document.privacy.delta
+    assert delta != "solve"
+    session.starts, session.log_target, session.claim = STARTS, math.log(STARTS / (FAILURE_SHARE * delta)), delta
+    mechanism = session.mechanism(document)
+    worst = session.unsampled(document, delta=delta).upper
+    if not math.isfinite(worst):
+        raise NumericsError("the unamplified mechanism has no finite ε at this δ to start from")
+    session.sampler.stage("pilot")
+    foot = 0.0
+    if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
+        foot = root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
+    steps = ladders(session.plan.tolerance) if foot > 0.0 else [Ladder((0.0,))]
+    return Descent(foot, worst, steps, lambda epsilon: (document, epsilon, delta), mechanism.cost)
+
+
 def solve_delta(session: Session, document: Document) -> SampledEvidence:
     """A confidence statement: the lowest δ on a ladder that is certified at ε."""
+    epsilon = document.privacy.epsilon
+    assert epsilon != "solve"
+    descent = delta_descent(session, document)
+    walked = walk(descent, lambda delta, budget: session.test(*descent.claim(delta), budget))
+    delta = descent.fallback if walked.value is None else walked.value
+    kind: Kind = "deterministic" if walked.value is None else "confidence"
+    within = walked.value is not None and descent.within(delta, _delta_tolerance(document))
+    return evidence_of(session, document, walked, kind, epsilon, delta, holds=True, solved=delta, within=within)
+
+
+def _delta_tolerance(document: Document) -> float:
+    stated = document.accounting.tolerance
+    return DELTA_TOLERANCE if stated is None else stated
+
+
+def delta_descent(session: Session, document: Document) -> Descent:
+    """The ladder of δ above the pilot's estimate, with the test's probability fixed in the session."""
     epsilon = document.privacy.epsilon
     assert epsilon != "solve"
     mechanism = session.mechanism(document)
@@ -80,21 +98,14 @@ def solve_delta(session: Session, document: Document) -> SampledEvidence:
     worst = min(1.0, session.unsampled(document, epsilon=epsilon).upper)
     if foot <= 0.0:
         raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; ask at a smaller ε")
-    q = FAILURE_SHARE * foot
-    session.starts, session.log_target = STARTS, math.log(STARTS / q)
-    stated = document.accounting.tolerance
-    tolerance = DELTA_TOLERANCE if stated is None else stated
-    rungs = ladder(tolerance, DELTA_DISTANCES)
-
-    def test(delta: float) -> tuple[Test, ...]:
-        return session.test(document, epsilon, delta)
-
-    walked = walk(
+    session.starts, session.log_target = STARTS, math.log(STARTS / (FAILURE_SHARE * foot))
+    tolerance = _delta_tolerance(document)
+    first = next((d for d in DELTA_DISTANCES if d <= tolerance), DELTA_DISTANCES[-1])
+    asked = (*(d for d in DELTA_DISTANCES if d > first), first)
+    return Descent(
         foot,
-        [[d for d in rungs if foot * (1.0 + d) < worst], [d for d in FAR_DELTA_DISTANCES if foot * (1.0 + d) < worst]],
-        test,
+        worst,
+        [Ladder(asked), Ladder(FAR_DELTA_DISTANCES)],
+        lambda delta: (document, epsilon, delta),
+        mechanism.cost,
     )
-    delta = worst if walked.value is None else walked.value
-    kind: Kind = "deterministic" if walked.value is None else "confidence"
-    within = walked.value is not None and delta <= foot * (1.0 + tolerance) * (1.0 + 1e-12)
-    return evidence_of(session, document, walked, kind, epsilon, delta, holds=True, solved=delta, within=within)

@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.execute.engine import RESOLVED, Answer, Question
-from pyaccount.execute.progress import silent
+from pyaccount.errors import LimitError
+from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
+from pyaccount.execute.progress import NotComputed, silent
+from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.others import Others
-from pyaccount.execute.sampling.pilot import plain
 from pyaccount.execute.sampling.profile import Curve, Histogram, Point, curve, draw, larger
+from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.shards import SHARD, Proposal, Table, Wager
 from pyaccount.execute.sampling.verify import Capital, FixedSample, Test, lower_wagers
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Shards for the curves, and for the lower ends.
 PROFILE_SHARDS = (64, 512)
+#: Shards for the estimates of a profile, and the most where too little of some ε is seen.
+ESTIMATE_SHARDS = (64, 256)
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 
@@ -76,6 +80,8 @@ class SampledEvidence:
     fallback: Answer
     #: The curve of the phases that are composed with the sampled ones.
     others: Others | None
+    #: What a time limit left out after the guarantee was known.
+    not_computed: tuple[NotComputed, ...] = ()
 
 
 def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
@@ -91,40 +97,44 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
     within: bool,
     shards: int | None = None,
 ) -> SampledEvidence:
-    """Lower ends, curves and contrast for a result; `shards` draws so many for them, instead of a share of the tests'."""
+    """Lower ends, curves and contrast for a result; `shards` draws so many for them, instead of a share of the tests'.
+
+    What a time limit leaves out is said to be missing: the guarantee stands without it. A retest, which asks for shards,
+    needs all.
+    """
     sampler, mechanism = session.sampler, session.mechanism(document)
     q = math.exp(-session.log_target)
-    # At the very σ and ε of the result.
-    estimates = session.estimate(mechanism, epsilon)
     drawn = profile_shards(sum(test.samples for test in walked.tests if test.accepted)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
-    sampler.stage("lower ends")
-    # The last accepted test's proposal has a small cap, and with it a small error of the generator; the pilot's own varies less.
+    # The last accepted test's proposal has a small cap, and with it a small error of the generator; another varies less.
     tested = {test.direction: test.proposal for test in walked.tests if test.stakes}
-    lower = {
-        direction: _lower_ends(
-            session,
-            mechanism.lower or mechanism,
-            direction,
-            epsilon,
-            delta,
-            tested.get(direction, estimates[direction].proposal),
-            share,
-            drawn,
-        )
-        for direction in mechanism.directions
-    }
     epsilons = document.accounting.profile
     if epsilons is None:
         epsilons = default_profile(epsilon)
-    sampler.stage("profile")
-    if epsilons or shards is not None:
-        session.histograms = _histograms(session, mechanism, epsilon, tested, drawn)
-    curves = {
-        direction: tuple(curve(sampler, session.histograms[direction], epsilons, share)) if epsilons else ()
-        for direction in mechanism.directions
-    }
+    lower: dict[SampledDirection, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
+    curves: dict[SampledDirection, tuple[Point, ...]] = dict.fromkeys(mechanism.directions, ())
+    missing: list[NotComputed] = ["search"] if walked.limited else []
+    part: NotComputed = "lower ends"
+    try:
+        # At the very σ and ε of the result.
+        sampler.stage("lower ends")
+        estimates = session.estimate(mechanism, epsilon)
+        for direction in mechanism.directions:
+            proposal = tested.get(direction, estimates[direction].proposal)
+            lower[direction] = _lower_ends(
+                session, mechanism.lower or mechanism, direction, epsilon, delta, proposal, share, drawn
+            )
+        part = "profile"
+        sampler.stage("profile")
+        if epsilons or shards is not None:
+            session.histograms = _histograms(session, mechanism, epsilon, tested, drawn)
+        if epsilons:
+            curves = {side: _points(session, mechanism, side, epsilons, share) for side in mechanism.directions}
+    except LimitError:
+        if shards is not None or (walked.value is None and kind != "deterministic"):
+            raise
+        missing += ["lower ends", "profile"] if part == "lower ends" else ["profile"]
     numbers = {
         direction: DirectionNumbers(epsilon, lower[direction][0], delta, lower[direction][1], curves[direction])
         for direction in mechanism.directions
@@ -136,8 +146,11 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
     pairs = zip(directions["remove"].profile, directions["add"].profile, strict=True)
     profile = tuple(larger(pair) for pair in pairs)
     contrast_delta = min(max(delta, RESOLVED[0]), RESOLVED[1])
-    contrast = session.engine.ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
-    fallback = session.unsampled(document, delta=contrast_delta) if session.plan.mixed else contrast
+    # One Gaussian mechanism: no limit is so short that this matters.
+    contrast = Engine().ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
+    fallback = contrast
+    if session.plan.mixed and kind == "deterministic":
+        fallback = session.unsampled(document, delta=contrast_delta)
     return SampledEvidence(
         document=document,
         holds=holds,
@@ -161,7 +174,22 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
         unamplified=contrast,
         fallback=fallback,
         others=session.others(compile_document(document), document),
+        not_computed=tuple(missing),
     )
+
+
+def _points(
+    session: Session,
+    mechanism: SampledMechanism,
+    direction: SampledDirection,
+    epsilons: tuple[float, ...],
+    failure_probability: float,
+) -> tuple[Point, ...]:
+    """The curve of one direction: bounds from its histograms, estimates from samples that cover every ε."""
+    bounds = curve(session.sampler, session.histograms[direction], epsilons, failure_probability)
+    least, most = ESTIMATE_SHARDS
+    found = told(session.estimator, mechanism, direction, epsilons, shards=least, most=most)
+    return tuple(point.estimated(one) for point, one in zip(bounds, found, strict=True))
 
 
 def profile_shards(accepted: int) -> int:

@@ -1,4 +1,4 @@
-"""Curves read off loss histograms: estimates of δ(ε) with pointwise bounds that hold with probability at least 1 − q each.
+"""Curves read off loss histograms: pointwise bounds on δ(ε), each with probability at least 1 − q, and estimates beside them.
 
 A histogram of N samples gives the sample mean m of V ∈ [0, W], and its mean square. With L = ln(1/q):
 
@@ -7,13 +7,16 @@ A histogram of N samples gives the sample mean m of V ∈ [0, W], and its mean s
 
 and likewise from below. Of several valid bounds the best is taken, with q divided among them. N is fixed before the
 samples are drawn.
+
+Estimates come from samples of their own (see `estimates`), which cover every ε, and are moved into the proven interval
+where their noise takes them out of it: the truth is inside, so that brings them nearer to it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.shards import WAVE, Proposal, Sampler
@@ -22,6 +25,7 @@ from pyaccount.execute.sampling.verify import divergence
 if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import SampledDirection
+    from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.plan.sampled import SampledMechanism
 
 #: Bounds that share one q: two formulas for each histogram.
@@ -35,13 +39,21 @@ BIN_WIDTH = 1.0 / 32.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """δ at one ε: bounds that hold with probability at least 1 − q each, and an estimate."""
+    """δ at one ε: bounds that hold with probability at least 1 − q each, and an estimate where enough was seen for one."""
 
     epsilon: float
     upper: float
     lower: float
-    estimate: float
-    standard_error: float
+    estimate: float | None = None
+    standard_error: float | None = None
+
+    def estimated(self, found: Estimate) -> Point:
+        """The same with an estimate, inside of the bounds; none if too little was seen."""
+        if not found.known:
+            return self
+        return replace(
+            self, estimate=min(max(found.value, self.lower), self.upper), standard_error=found.standard_error
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +91,8 @@ class Histogram:
         _, below, under = (above, least, square) if self.under is None else means(self.under)
         samples, cap = self.losses.samples, limits.cap
         log = math.log(FORMULAS / failure_probability)
-        middle = 0.5 * (above + least)
-        error = math.sqrt(max(square - middle * middle, 0.0) / samples)
         if not math.isfinite(cap):
-            return Point(epsilon, 1.0, 0.0, min(1.0, middle + limits.floor), error)
+            return Point(epsilon, 1.0, 0.0)
 
         def margin(square: float, mean: float) -> float:
             # Each side of the empirical Bernstein bound has its own share of q: ln 2 more.
@@ -99,7 +109,7 @@ class Histogram:
         lower -= (
             limits if judged is None else sampler.limits(judged, self.direction, self.proposal, epsilon)
         ).generator
-        return Point(epsilon, min(1.0, upper), max(0.0, lower), min(1.0, middle + limits.floor), error)
+        return Point(epsilon, min(1.0, upper), max(0.0, lower))
 
 
 def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:
@@ -196,15 +206,17 @@ class Curve:
 
 
 def larger(points: Sequence[Point]) -> Point:
-    """The guarantee's point from those of its directions: each bound and the estimate the larger one."""
-    first = max(points, key=lambda point: point.estimate)
-    return Point(
-        first.epsilon,
-        max(point.upper for point in points),
-        max(point.lower for point in points),
-        first.estimate,
-        first.standard_error,
-    )
+    """The guarantee's point from those of its directions: each bound and the estimate the larger one.
+
+    Where too little of a direction was seen for an estimate, the other's is told: the search that found one found next
+    to nothing there.
+    """
+    upper, lower = max(point.upper for point in points), max(point.lower for point in points)
+    known = [(point.estimate, point.standard_error) for point in points if point.estimate is not None]
+    if not known:
+        return Point(points[0].epsilon, upper, lower)
+    estimate, error = max(known, key=lambda pair: pair[0])
+    return Point(points[0].epsilon, upper, lower, max(estimate, lower), error)
 
 
 def curve(
@@ -217,14 +229,5 @@ def curve(
     points = []
     for epsilon in epsilons:
         found = [histogram.point(sampler, epsilon, failure_probability / len(histograms)) for histogram in histograms]
-        best = min(found, key=lambda point: point.standard_error if point.estimate > 0.0 else math.inf)
-        points.append(
-            Point(
-                epsilon,
-                min(point.upper for point in found),
-                max(point.lower for point in found),
-                best.estimate,
-                best.standard_error,
-            )
-        )
+        points.append(Point(epsilon, min(point.upper for point in found), max(point.lower for point in found)))
     return points

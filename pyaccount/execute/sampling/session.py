@@ -1,4 +1,4 @@
-"""The state of one execution: its sampler, its pilot, the claim to be tested and the composed phases' curve."""
+"""The state of one execution: its sampler, its estimates, the claim to be tested and the composed phases' curve."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS, sampled_directions
 from pyaccount.execute.engine import Answer, Engine, Question
+from pyaccount.execute.sampling.betting import Claim
+from pyaccount.execute.sampling.estimates import ESTIMATE, Estimate, Estimator
 from pyaccount.execute.sampling.others import Others, ignored, others
-from pyaccount.execute.sampling.pilot import Claim, Estimate, Pilot
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.verify import FixedSample, Test, verify, verify_fixed
 from pyaccount.execute.unamplified import unsampled_bounds
@@ -33,17 +34,19 @@ FINENESS, COMPOSED_FINENESS = 1e-6, 1e-3
 
 @dataclass(slots=True)
 class Session:
-    """The sampler, the pilot and the document of one execution."""
+    """The sampler, the estimator and the document of one execution."""
 
     plan: Plan
     sampler: Sampler
-    pilot: Pilot
+    estimator: Estimator
     engine: Engine
     log_target: float = 0.0
     claim: float = 0.0
     starts: int = 1
     fixed: FixedSample | None = None
     estimates: dict[SampledDirection, Estimate] = field(default_factory=dict)
+    #: The random numbers by which a root is searched: candidates differ by nothing else.
+    stream: int | None = None
     #: Where the composed phases' curve ends, and the last curve with the rounds that it is of.
     end: float | None = None
     composed: dict[object, Others] = field(default_factory=dict)
@@ -112,36 +115,45 @@ class Session:
         self.claim, self.log_target = plan.bar, -math.log(plan.failure_probability)
 
     def estimate(
-        self, mechanism: SampledMechanism, epsilon: float, *, shards: int = 16
+        self, mechanism: SampledMechanism, epsilon: float, *, shards: int = ESTIMATE, stream: int | None = None
     ) -> dict[SampledDirection, Estimate]:
-        """The pilot's estimates in every direction, with less effort in one whose δ is far below another's."""
+        """Estimates in every direction, with less effort in one whose δ is far below another's."""
         self.estimates, largest = {}, 0.0
         for direction in mechanism.directions:
-            found = self.pilot.estimate(mechanism, direction, epsilon, shards=shards, negligible=NEGLIGIBLE * largest)
+            found = self.estimator.at(
+                mechanism, direction, epsilon, shards=shards, negligible=NEGLIGIBLE * largest, stream=stream
+            )
             self.estimates[direction], largest = found, max(largest, found.value)
         return self.estimates
 
-    def excess(self, mechanism: SampledMechanism, epsilon: float, delta: float) -> tuple[float, float]:
-        """ln(δ̂(ε)/δ) of the worse direction, and its standard error."""
-        estimates = self.estimate(mechanism, epsilon)
+    def excess(
+        self, mechanism: SampledMechanism, epsilon: float, delta: float, *, shards: int = ESTIMATE
+    ) -> tuple[float, float]:
+        """ln(δ̂(ε)/δ) of the worse direction from the same random numbers at every call, and how closely it is worth knowing."""
+        if self.stream is None:
+            self.stream = self.sampler.fresh()
+        estimates = self.estimate(mechanism, epsilon, shards=shards, stream=self.stream)
         worst = max(estimates.values(), key=lambda estimate: estimate.value)
         if worst.value <= 0.0:
             return -50.0, 0.0
-        return math.log(worst.value / delta), worst.standard_error / worst.value
+        # With the same random numbers a root is found more closely than it is known.
+        return math.log(worst.value / delta), 0.25 * worst.standard_error / worst.value
 
-    def test(self, document: Document, epsilon: float, delta: float) -> tuple[Test, ...]:
-        """Test one claim."""
+    def test(self, document: Document, epsilon: float, delta: float, budget: float | None = None) -> tuple[Test, ...]:
+        """Test one claim; none is tested that is expected to take more samples than the budget."""
         mechanism = self.mechanism(document)
         sigma = self.noise(document)
         self.sampler.stage(f"testing ({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g}")
         if self.fixed is not None:
+            if budget is not None and len(mechanism.directions) * self.fixed.samples > budget:
+                return ()
             return verify_fixed(self.sampler, mechanism, sigma, epsilon, self.fixed)
         estimates = self.estimate(mechanism, epsilon)
-        return verify(self.sampler, self.pilot, Claim(mechanism, sigma, epsilon, delta, self.log_target), estimates)
+        return verify(self.sampler, Claim(mechanism, sigma, epsilon, delta, self.log_target), estimates, budget)
 
 
 def open_session(plan: Plan, *, threads: int, time_limit: float | None, report: Report, seed: int) -> Session:
     """A session for a plan; the document's time limit holds unless another is given."""
     limit = plan.document.accounting.time_limit if time_limit is None else time_limit
     sampler = Sampler(seed=seed, threads=threads, time_limit=limit, report=report)
-    return Session(plan, sampler, Pilot(sampler), Engine(threads=threads, time_limit=limit))
+    return Session(plan, sampler, Estimator(sampler), Engine(threads=threads, time_limit=limit))

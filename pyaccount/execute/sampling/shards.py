@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount import _core
 from pyaccount.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyaccount.directions import SampledDirection
     from pyaccount.execute.progress import Report
     from pyaccount.plan.sampled import SampledMechanism
 
 #: What samples are drawn for. No two uses share a stream, so what one use chose cannot depend on another's samples.
-PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4}
-Purpose = Literal["pilot", "verification", "confidence", "profile"]
+PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4, "estimate": 5}
+Purpose = Literal["pilot", "verification", "confidence", "profile", "estimate"]
 
 SHARD: int = _core.SHARD_SIZE
 #: Shards run between two looks at the capital. Fixed, so that results do not depend on the machine.
@@ -65,6 +66,26 @@ class Sums:
     log_capital: tuple[float, ...]
     value: float
     square: float
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A proposal's share of a mixture: a law and its stretch, or without parameters a tilt."""
+
+    share: int
+    parameters: tuple[float, ...]
+    number: float
+
+
+class Balanced(NamedTuple):
+    """Sums over samples from a mixture; see the core's `balanced`."""
+
+    drawn: list[int]
+    losses: list[tuple[float, float]]
+    #: For each ε and component, of its own samples: Σ V and Σ V².
+    values: list[list[tuple[float, float]]]
+    #: For each ε and component, of all samples: Σ V·α dM_k/dM and Σ V²·dM/dM_k.
+    merits: list[list[tuple[float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,29 +161,68 @@ class Sampler:
         edges: tuple[float, float] | None = None,
     ) -> tuple[list[list[Sums]], _core.LossHistogram | None]:
         """Run shards `first`, …: the sums of each for each table, and the histogram of all. Raises `LimitError`."""
-        remaining = None if self._deadline is None else self._deadline - time.monotonic()
-        try:
-            if remaining is not None and remaining <= 0.0:
-                raise LimitError("the time limit was reached")
+        with self._limited() as remaining:
             shards, histogram = mechanism.core.simulate(
                 direction,
                 proposal.parameters,
                 proposal.stretch,
                 [(t.epsilon, t.cap, [(w.threshold, w.stake) for w in t.wagers]) for t in tables],
                 edges=edges,
-                key=(self.seed, PURPOSES[purpose], candidate, 1 if direction == "add" else 0),
+                key=self._key(purpose, candidate, direction),
                 first=first,
                 count=count,
                 threads=self._threads,
                 time_limit=remaining,
                 curve=mechanism.curves.get(direction),
             )
+        self.samples += count * SHARD
+        return [[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram
+
+    def balanced(  # noqa: PLR0913 - the coordinates of a stream
+        self,
+        mechanism: SampledMechanism,
+        direction: SampledDirection,
+        components: Sequence[Component],
+        epsilons: Sequence[float],
+        *,
+        purpose: Purpose,
+        count: int,
+        candidate: int | None = None,
+    ) -> Balanced:
+        """The sums of `count` shards from a mixture of proposals, with a candidate number of their own if none is given.
+
+        Raises `LimitError`.
+        """
+        with self._limited() as remaining:
+            found = mechanism.core.balanced(
+                direction,
+                [(one.share, one.parameters, one.number) for one in components],
+                list(epsilons),
+                key=self._key(purpose, self.fresh() if candidate is None else candidate, direction),
+                first=0,
+                count=count,
+                threads=self._threads,
+                time_limit=remaining,
+                curve=mechanism.curves.get(direction),
+            )
+        self.samples += count * SHARD
+        return Balanced(*found)
+
+    def _key(self, purpose: Purpose, candidate: int, direction: SampledDirection) -> tuple[int, int, int, int]:
+        return (self.seed, PURPOSES[purpose], candidate, 1 if direction == "add" else 0)
+
+    @contextmanager
+    def _limited(self) -> Iterator[float | None]:
+        """The seconds that are left; a limit that is reached says how far this came."""
+        remaining = None if self._deadline is None else self._deadline - time.monotonic()
+        try:
+            if remaining is not None and remaining <= 0.0:
+                raise LimitError("the time limit was reached")
+            yield remaining
         except LimitError as error:
             raise LimitError(
                 error.message, f"{self._stage}, after {shown(self.samples)} samples; seed {self.seed}"
             ) from error
-        self.samples += count * SHARD
-        return [[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram
 
 
 def shown(number: float) -> str:

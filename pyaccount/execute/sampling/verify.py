@@ -13,13 +13,15 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.pilot import Betting, Claim, Estimate, Pilot, choose_betting, plain
+from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
+from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.shards import SHARD, WAVE, Limits, Proposal, Sampler, Table, Wager
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import SampledDirection
+    from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.plan.sampled import SampledMechanism
 
 #: A test is given up after this many times the samples it was expected to take.
@@ -77,13 +79,18 @@ class Capital:
 
 
 def verify(
-    sampler: Sampler, pilot: Pilot, claim: Claim, estimates: dict[SampledDirection, Estimate]
+    sampler: Sampler, claim: Claim, estimates: dict[SampledDirection, Estimate], budget: float | None = None
 ) -> tuple[Test, ...]:
-    """Test a claim in every direction, the likeliest to fail first; stops at the first rejection."""
+    """Test a claim in every direction, the likeliest to fail first; stops at the first rejection.
+
+    Nothing is tested where the tests are expected to take more samples than `budget`.
+    """
     order = sorted(claim.mechanism.directions, key=lambda direction: -estimates[direction].value)
+    bettings = {side: choose_betting(sampler, claim, side, estimates[side]) for side in order}
+    if budget is not None and sum(0.0 if one is None else one.expected_samples for one in bettings.values()) > budget:
+        return ()
     tests: list[Test] = []
-    for direction in order:
-        betting = choose_betting(pilot, claim, direction, estimates[direction])
+    for direction, betting in bettings.items():
         if betting is None:
             # The pilot thinks the claim false. To refuse it without samples can only lose a certificate, never grant one.
             proposal = plain(claim.mechanism, direction)

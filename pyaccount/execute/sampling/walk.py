@@ -1,28 +1,36 @@
 """Walking down a ladder of claims fixed beforehand, and finding its foot with the pilot.
 
-The rungs of a ladder are claims, each implied by the ones below it. They are tested from the top down with independent
-samples until the first rejection; the lowest accepted rung above it is the result. It is false only if the first false
-rung on the way was accepted: probability at most q whatever the length (Dong & Ganesh 2026, Theorem A.1). Starting
-again higher up after a rejection at the very top costs another q.
+The rungs of a ladder are claims, each implied by the ones below it. Their distances from the foot follow from the
+tolerance. They are
+tested from the top down with independent samples until the first rejection, or until going on does not pay; the lowest
+accepted rung
+above that is the result. It is false only if the first false rung on the way was accepted: probability at most q
+whatever the length
+(Dong & Ganesh 2026, Theorem A.1). Starting again higher up after a rejection at the very top costs another q.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import NumericsError
+from pyaccount.errors import LimitError, NumericsError
 
 if TYPE_CHECKING:
+    from pyaccount.document import Document
     from pyaccount.execute.sampling.verify import Test
 
-#: How far above the pilot's root the rungs of a ladder lie, from the top; the walk ends at the first that is within the
-#: tolerance.
-DISTANCES = (0.02, 0.01, 0.005, 0.0025, 0.00125)
-#: Where a second ladder starts if the first one's top is rejected.
-SECOND = (0.10, 0.06, 0.04)
+#: Rungs below the tolerance are halved down to this distance; where the tolerance is no wider than `NARROW`, one twice
+#: as far comes first.
+LEAST_DISTANCE, NARROW = 0.00125, 0.02
+#: Where a second ladder starts if the first one's top is rejected: multiples of that.
+SECOND = (5.0, 3.0, 2.0)
+#: Below the tolerance a rung is tested if its tests are expected to take no more than this many seconds on one core (of
+#: the machine
+#: that costs are told for), or no more samples than the tests before it took: so the answer does not depend on the machine.
+CHEAP = 1.0
 #: The ladders that may be walked, each at the price of its own q.
 STARTS = 2
 #: How well a root is known, relatively.
@@ -35,28 +43,88 @@ class Walked:
 
     value: float | None
     tests: tuple[Test, ...]
+    #: Whether a time limit ended the walk after a rung was accepted.
+    limited: bool = False
 
 
-def ladder(tolerance: float, distances: Sequence[float] = DISTANCES) -> tuple[float, ...]:
-    """The distances of a ladder's rungs: down to the first within the tolerance."""
-    rungs: list[float] = []
-    for distance in distances:
-        rungs.append(distance)
-        if distance <= tolerance:
-            break
-    return tuple(rungs)
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Distances of rungs above a foot, from the top: those that are tested whatever it costs, and those only if it pays."""
+
+    asked: tuple[float, ...]
+    optional: tuple[float, ...] = ()
+
+    def below(self, highest: float) -> Ladder:
+        """Without the rungs from this distance on, which need no samples."""
+        return Ladder(*(tuple(d for d in rungs if d < highest) for rungs in (self.asked, self.optional)))
 
 
-def walk(foot: float, ladders: Sequence[Sequence[float]], test: Callable[[float], tuple[Test, ...]]) -> Walked:
-    """Walk each ladder of distances above `foot` until one has an accepted rung."""
+def ladders(tolerance: float, *, starts: int = STARTS) -> list[Ladder]:
+    """The ladders for a relative width that the user accepts: down to it, and on while that pays.
+
+    The widest interval within the tolerance is the cheapest to certify. If the top is rejected, the next ladder starts
+    farther out.
+    """
+    asked = (2.0 * tolerance, tolerance) if tolerance <= NARROW else (tolerance,)
+    optional, distance = [], 0.5 * tolerance
+    while distance >= LEAST_DISTANCE:
+        optional.append(distance)
+        distance *= 0.5
+    first = Ladder(asked, tuple(optional))
+    return [first, Ladder(tuple(factor * asked[0] for factor in SECOND))][:starts]
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """A search from a foot up: what is claimed at a value of the blank, and the value that is certified without samples."""
+
+    foot: float
+    #: Rungs from here on need no samples; infinite if nothing is certified without.
+    fallback: float
+    ladders: list[Ladder]
+    #: The document, ε and δ of the claim at a value.
+    claim: Callable[[float], tuple[Document, float, float]]
+    #: Nanoseconds for a sample, of the machine that costs are told for.
+    cost: float
+
+    @property
+    def reachable(self) -> list[Ladder]:
+        """The ladders without the rungs that need no samples."""
+        return [one.below(self.fallback / self.foot - 1.0) for one in self.ladders]
+
+    def within(self, value: float, tolerance: float) -> bool:
+        """Whether a value is as near to the foot as was asked for."""
+        return value <= self.foot * (1.0 + tolerance) * (1.0 + 1e-12)
+
+    def budget(self, ladder: Ladder, distance: float, spent: int) -> float | None:
+        """The samples that tests of a rung may be expected to take, after so many for those above; none: whatever it takes."""
+        return None if distance in ladder.asked else max(CHEAP * 1e9 / self.cost, spent)
+
+
+#: Tests of one value: all of them; none where they are expected to take more samples than the second argument allows.
+Testing = Callable[[float, float | None], "tuple[Test, ...]"]
+
+
+def walk(descent: Descent, test: Testing) -> Walked:
+    """Walk each ladder until one has an accepted rung.
+
+    Where to stop is chosen by what tests are expected to cost, and by a time limit: an accepted rung is as good whatever
+    is not tried.
+    """
     tests: list[Test] = []
-    for distances in ladders:
+    for one in descent.reachable:
         reached: float | None = None
-        for distance in distances:
-            value = foot * (1.0 + distance)
-            outcome = test(value)
+        for distance in (*one.asked, *one.optional):
+            value = descent.foot * (1.0 + distance)
+            spent = sum(found.samples for found in tests)
+            try:
+                outcome = test(value, descent.budget(one, distance, spent))
+            except LimitError:
+                if reached is None:
+                    raise
+                return Walked(reached, tuple(tests), limited=True)
             tests += outcome
-            if not all(one.accepted for one in outcome):
+            if not outcome or not all(found.accepted for found in outcome):
                 break
             reached = value
         if reached is not None:

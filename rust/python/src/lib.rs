@@ -325,7 +325,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::LossHistogram>()?;
     module.add_class::<sampling::ComposedCurve>()?;
-    let (instruction_sets, shard_size) = sampling::facts();
+    let (instruction_sets, shard_size, shard_units) = sampling::facts();
+    module.add("SHARD_UNITS", shard_units)?;
     module.add("INSTRUCTION_SETS", instruction_sets)?;
     module.add("SHARD_SIZE", shard_size)?;
     module.add("MOST_WORK", MOST_WORK)?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyaccount_core::montecarlo::balanced::{simulate_balanced, tilt_facts, BalancedJob, Component, UNITS};
 use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
@@ -114,6 +115,9 @@ type Shards = Vec<Vec<(Vec<f64>, f64, f64)>>;
 
 /// ln dP/dR, ln dP⁻/dR and ln dM/dR of eight samples.
 type Densities = ([f64; 8], [f64; 8], [f64; 8]);
+
+/// Sums of samples from several proposals: how many of each, (Σ L, Σ L²), and for each ε (Σ V, Σ V²) and merits.
+type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>);
 
 /// A table of wagers: (ε, cap, [(threshold, stake), …]).
 type Wagers = (f64, f64, Vec<(f64, f64)>);
@@ -313,6 +317,47 @@ impl Sampled {
         Ok((shards, outcome.histogram.map(LossHistogram)))
     }
 
+    #[allow(clippy::needless_pass_by_value)] // converted from Python
+    #[pyo3(signature = (direction, components, epsilons, *, key, first, count, threads, time_limit, curve = None))]
+    #[allow(clippy::too_many_arguments)] // a call of the engine's
+    fn balanced(
+        &self,
+        py: Python<'_>,
+        direction: &str,
+        components: Vec<(u32, Vec<f64>, f64)>,
+        epsilons: Vec<f64>,
+        key: (u64, u32, u32, u32),
+        first: u64,
+        count: u64,
+        threads: usize,
+        time_limit: Option<f64>,
+        curve: Option<&ComposedCurve>,
+    ) -> PyResult<Balanced> {
+        let (seed, purpose, candidate, side) = key;
+        let component = |(share, parameters, number): (u32, Vec<f64>, f64)| {
+            let component = if parameters.is_empty() {
+                Component::Tilted(number)
+            } else {
+                Component::Stretched(parameters, number)
+            };
+            (component, share)
+        };
+        let job = BalancedJob {
+            parts: self.0.clone(),
+            comparison: comparison(direction)?,
+            curve: curve.map(|curve| Arc::clone(&curve.0)),
+            components: components.into_iter().map(component).collect(),
+            epsilons,
+            key: StreamKey { seed, purpose, candidate, direction: side },
+        };
+        let sums = enter(py, threads, time_limit, move |run| simulate_balanced(&job, first, count, run))?;
+        Ok((sums.drawn, sums.losses, sums.values, sums.merits))
+    }
+
+    fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {
+        tilt_facts(&self.0, theta)
+    }
+
     #[pyo3(signature = (direction, parameter, stretch, *, key, shard, instruction_set))]
     fn probe(
         &self,
@@ -408,7 +453,7 @@ impl LossHistogram {
     }
 }
 
-/// The instruction sets that sampling can use here, best first, and the number of samples in a shard.
-pub fn facts() -> (Vec<&'static str>, usize) {
-    (instruction_sets(), SHARD)
+/// The instruction sets that sampling can use here, best first, the number of samples in a shard, and what shares of it add up to.
+pub fn facts() -> (Vec<&'static str>, usize, u32) {
+    (instruction_sets(), SHARD, UNITS)
 }

@@ -11,10 +11,12 @@
 //! computed from L.
 
 use crate::error::{Error, Result};
+use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
+use crate::montecarlo::tilt::{shift, TiltBase, Tilted, TiltedLaw};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::bins::Bins;
 use crate::special::UNIT_ROUNDOFF;
@@ -202,13 +204,18 @@ impl BinsKernel {
     /// A bin for each lane.
     #[inline(always)]
     pub(super) fn draw_bins<V: Vector>(&self, proposal: &BinsProposal, stream: &mut Stream) -> [usize; LANES] {
+        self.draw_from::<V>(&proposal.cumulative, stream)
+    }
+
+    #[inline(always)]
+    fn draw_from<V: Vector>(&self, cumulative: &[f64], stream: &mut Stream) -> [usize; LANES] {
         let mut drawn = splat(0.0);
         let mut drawing = stream.take::<V>();
         drawing.uniform().store(&mut drawn);
         stream.put_back(drawing);
         let last = self.law.squares.len() - 1;
         // u is in (0, 1]; the first bin whose cumulative probability reaches it, or the last.
-        drawn.0.map(|u| proposal.cumulative.partition_point(|&c| c < u).min(last))
+        drawn.0.map(|u| cumulative.partition_point(|&c| c < u).min(last))
     }
 
     /// Add a multiple of the mean of a bin.
@@ -294,4 +301,61 @@ fn log_sum<V: Vector>(scratch: &BinsScratch, slope: f64, constants: &[f64]) -> L
     let mut out = splat(0.0);
     largest.add(ln(sum)).store(&mut out);
     out
+}
+
+impl Balanced for BinsKernel {
+    type Proposal = BinsProposal;
+    type Scratch = BinsScratch;
+
+    fn tilt_base(&self) -> Option<TiltBase> {
+        Some(TiltBase::of_bins(&self.law, &self.gram))
+    }
+
+    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+        base.bins(&self.law, theta)
+    }
+
+    #[inline(always)]
+    fn weigh<V: Vector>(
+        &self,
+        origins: &Origins<BinsProposal>,
+        drawn: usize,
+        comparison: Comparison,
+        stream: &mut Stream,
+        scratch: &mut BinsScratch,
+        out: &mut Weighed,
+    ) {
+        let Some(base) = &origins.base else { return };
+        match &origins.each[drawn] {
+            Origin::Stretched(proposal) => self.draw::<V>(proposal, stream, scratch),
+            Origin::Tilted(tilted) => {
+                self.draw_noise::<V>(stream, scratch);
+                if let Some(TiltedLaw::Bins(cumulative)) = &tilted.law {
+                    for (lane, bin) in self.draw_from::<V>(cumulative, stream).into_iter().enumerate() {
+                        self.shift(scratch, lane, bin, 1.0);
+                    }
+                }
+                shift::<V>(&mut scratch.products, &base.overlap, tilted.theta);
+            }
+        }
+        // m̄ is the mean of the modes, so ⟨m̄, ŷ⟩ is that of their products.
+        let mut statistic = V::splat(0.0);
+        for (row, log_weight) in scratch.products.iter().zip(&self.law.log_weights) {
+            statistic = V::load(row).mul_add(V::splat(log_weight.exp()), statistic);
+        }
+        out.add_tilts::<V, _>(origins, statistic);
+        let own = V::load(&log_sum::<V>(scratch, 1.0, &self.constants));
+        let zero = V::splat(0.0);
+        let (loss, numerator) = match comparison {
+            Comparison::Remove => (own, own),
+            Comparison::Add => (zero.sub(own), zero),
+            Comparison::Replace => (own.sub(V::load(&log_sum::<V>(scratch, -1.0, &self.constants))), own),
+        };
+        out.add_loss(loss);
+        for (k, origin) in origins.each.iter().enumerate() {
+            if let Origin::Stretched(m) = origin {
+                out.add(k, V::load(&log_sum::<V>(scratch, m.stretch, &m.constants)).sub(numerator));
+            }
+        }
+    }
 }

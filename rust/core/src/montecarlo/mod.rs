@@ -19,6 +19,7 @@
 //! | [`truncated`], [`truncated_bins`] | the same where batches are truncated |
 //! | [`counts`] | how many of the other records join |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
+//! | [`tilt`], [`balanced`] | estimates from several proposals at once |
 //! | [`value`] | what a sample is worth with other mechanisms composed |
 //! | [`wager`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
@@ -26,6 +27,7 @@
 // Casts and loops over lanes are each justified where they stand.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
+pub mod balanced;
 pub mod bins;
 pub mod columns;
 pub mod correlate;
@@ -41,6 +43,7 @@ pub mod renewal;
 pub mod simulate;
 pub mod source;
 pub mod stream;
+pub mod tilt;
 pub mod truncated;
 pub mod truncated_bins;
 pub mod value;

@@ -19,14 +19,16 @@
 //! normal densities for add, exact for the enclosed loss.
 
 use crate::error::{Error, Result};
+use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::columns::{ColumnScratch, Columns};
 use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
 use crate::montecarlo::proposal::{Comparison, Sums};
-use crate::montecarlo::recursion::{advance, log_ratio, settle, Ring, SETTLED};
+use crate::montecarlo::recursion::{log_density, Ring};
 use crate::montecarlo::renewal::RenewalProposal;
 use crate::montecarlo::source::draw_patterns;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
+use crate::montecarlo::tilt::{draw_tilted, mean_participations, shift, statistic, TiltBase, Tilted};
+use crate::montecarlo::vector::{splat, Lanes, Portable, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::participation::{square_error, PatternSum};
 use crate::special::UNIT_ROUNDOFF;
@@ -207,12 +209,11 @@ impl OverlappingKernel {
         let OverlappingScratch { patterns, rows, sums, ring, columns } = scratch;
         self.columns.correlate::<V>(rows, sums, columns);
         let (large, small) = self.laws();
-        let p = self.upper.sampling_probability;
         let unit = self.unit;
         let own = if comparison == Comparison::Add { small } else { large };
-        let mixture = sum::<V>(own, p, (unit, 1.0), &own.squares, sums, ring);
+        let mixture = log_density::<V>(own, (unit, 1.0), &own.squares, sums, ring);
         let mirrored = if comparison == Comparison::Replace {
-            sum::<V>(small, p, (-unit, 1.0), &small.squares, sums, ring)
+            log_density::<V>(small, (-unit, 1.0), &small.squares, sums, ring)
         } else {
             splat(0.0)
         };
@@ -226,8 +227,7 @@ impl OverlappingKernel {
             // V = (1 − e^{ε−L})_+ itself.
             out.proposal = if comparison == Comparison::Add { splat(0.0) } else { mixture };
         } else if binding {
-            let q = law.sampling_probability;
-            out.proposal = sum::<V>(law, q, (stretch * unit, stretch), &small.squares, sums, ring);
+            out.proposal = log_density::<V>(law, (stretch * unit, stretch), &small.squares, sums, ring);
         } else {
             let numerator = if comparison == Comparison::Add { splat(0.0) } else { mixture };
             for lane in 0..LANES {
@@ -284,43 +284,69 @@ impl Kernel for OverlappingKernel {
     }
 }
 
-/// ln Σ_x w_x exp(κΣ x_i u_i − κ²Σ x_i² s_i/2), w and whether it starts warm from `law`, (factor, κ) with factor·(Cᵀy)_i = κu_i.
-#[inline(always)]
-fn sum<V: Vector>(
-    law: &Renewal,
-    p: f64,
-    (factor, stretch): (f64, f64),
-    squares: &[f64],
-    sums: &[Lanes],
-    ring: &mut Ring,
-) -> Lanes {
-    let (n, b) = (law.iterations(), law.min_separation);
-    let scale = stretch * stretch;
-    ring.reset(b);
-    let mut inside = true;
-    for group in (0..n.div_ceil(SETTLED)).rev().map(|k| k * SETTLED) {
-        let count = SETTLED.min(n - group);
-        let mut own = [V::splat(0.0); SETTLED];
-        let mut near = [0.0; SETTLED];
-        for k in 0..SETTLED {
-            near[k] = squares[(group + k).min(n - 1)];
-            own[k] = V::load(&sums[group + k]).mul_add(V::splat(factor), V::splat(-0.5 * scale * near[k]));
+impl Balanced for OverlappingKernel {
+    type Proposal = RenewalProposal;
+    type Scratch = OverlappingScratch;
+
+    fn tilt_base(&self) -> Option<TiltBase> {
+        Some(self.direction::<Portable>())
+    }
+
+    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+        base.rounds(&self.upper, theta)
+    }
+
+    /// Densities of tilts are relative to the true P, which need not be known; the loss is the enclosed one.
+    #[inline(always)]
+    fn weigh<V: Vector>(
+        &self,
+        origins: &Origins<RenewalProposal>,
+        drawn: usize,
+        comparison: Comparison,
+        stream: &mut Stream,
+        scratch: &mut OverlappingScratch,
+        out: &mut Weighed,
+    ) {
+        let (Some(base), Origin::Tilted(tilted)) = (&origins.base, &origins.each[drawn]) else { return };
+        draw_tilted::<V>(tilted, stream, &mut scratch.patterns);
+        self.columns.spread::<V>(&scratch.patterns, &mut scratch.rows, &mut scratch.columns);
+        let unit = V::splat(self.unit);
+        let mut drawing = stream.take::<V>();
+        for pair in scratch.rows.chunks_mut(2) {
+            let (first, second) = drawing.normals();
+            for (row, noise) in pair.iter_mut().zip([first, second]) {
+                unit.mul_add(V::load(row), noise).store(row);
+            }
         }
-        inside &= advance(ring, group, count, law, p, own, (scale, &near));
-        inside &= settle::<V>(ring, group, b);
-        if !inside {
-            break;
+        stream.put_back(drawing);
+        shift::<V>(&mut scratch.rows, &base.mean, tilted.theta);
+        out.add_tilts::<V, _>(origins, statistic::<V>(&scratch.rows, &base.mean));
+        let found = self.densities::<V>(comparison, None, scratch);
+        let own = V::load(&found.mixture);
+        out.add_loss(match comparison {
+            Comparison::Remove => own,
+            Comparison::Add => V::splat(0.0).sub(own),
+            Comparison::Replace => own.sub(V::load(&found.mirrored)),
+        });
+    }
+}
+
+impl OverlappingKernel {
+    /// m̄ and h: the matrix applied to the mean participations, and its transpose to that.
+    fn direction<V: Vector>(&self) -> TiltBase {
+        let kernel = self;
+        let OverlappingScratch { rows, sums, columns, .. } = &mut OverlappingScratch::default();
+        let mut patterns = vec![Vec::new(); LANES];
+        patterns[0] = mean_participations(&kernel.upper).into_iter().enumerate().collect();
+        kernel.columns.spread::<V>(&patterns, rows, columns);
+        for row in rows.iter_mut() {
+            row[0] *= kernel.unit;
         }
+        let mean = rows.iter().map(|row| row[0]).collect();
+        kernel.columns.correlate::<V>(rows, sums, columns);
+        let overlap = sums.iter().take(kernel.columns.iterations()).map(|sum| sum[0] * kernel.unit).collect();
+        TiltBase::of_rounds(&kernel.upper, mean, overlap)
     }
-    if inside {
-        return ring.total::<V>(law);
-    }
-    let law = Renewal { squares: squares.to_vec(), ..law.clone() };
-    let mut out = splat(0.0);
-    for lane in 0..LANES {
-        out[lane] = log_ratio(&law, scale, |i| sums[i][lane].mul_add(factor, -0.5 * scale * squares[i]));
-    }
-    out
 }
 
 /// Whether two laws draw the same patterns.

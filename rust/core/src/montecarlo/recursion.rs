@@ -188,6 +188,45 @@ pub(super) fn settle<V: Vector>(ring: &mut Ring, newest: usize, separation: usiz
     value.within(V::splat(1.0 / LARGE), V::splat(LARGE)) || ring.rescale(newest, separation)
 }
 
+/// ln Σ_x w_x exp(κΣ x_i u_i − κ²Σ x_i² s_i/2) of eight samples whose products are all at hand: w and whether it starts warm from `law`,
+/// s from `squares`, (factor, κ) with factor·`sums`_i = κu_i. `sums` is as long as the rounds, rounded up to [`SETTLED`].
+#[inline(always)]
+pub(super) fn log_density<V: Vector>(
+    law: &Renewal,
+    (factor, stretch): (f64, f64),
+    squares: &[f64],
+    sums: &[Lanes],
+    ring: &mut Ring,
+) -> Lanes {
+    let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
+    let scale = stretch * stretch;
+    ring.reset(b);
+    let mut inside = true;
+    for group in (0..n.div_ceil(SETTLED)).rev().map(|k| k * SETTLED) {
+        let count = SETTLED.min(n - group);
+        let mut own = [V::splat(0.0); SETTLED];
+        let mut near = [0.0; SETTLED];
+        for k in 0..SETTLED {
+            near[k] = squares[(group + k).min(n - 1)];
+            own[k] = V::load(&sums[group + k]).mul_add(V::splat(factor), V::splat(-0.5 * scale * near[k]));
+        }
+        inside &= advance(ring, group, count, law, p, own, (scale, &near));
+        inside &= settle::<V>(ring, group, b);
+        if !inside {
+            break;
+        }
+    }
+    if inside {
+        return ring.total::<V>(law);
+    }
+    let law = Renewal { squares: squares.to_vec(), ..law.clone() };
+    let mut out = splat(0.0);
+    for lane in 0..LANES {
+        out[lane] = log_ratio(&law, scale, |i| sums[i][lane].mul_add(factor, -0.5 * scale * squares[i]));
+    }
+    out
+}
+
 /// ln of the likelihood ratio by the recursion in logarithms; `exponent` is that of a single participation, and j at once have j
 /// times it less (j² − j)/2 times the squared norm, scaled.
 pub(super) fn log_ratio(law: &Renewal, scale: f64, exponent: impl Fn(usize) -> f64) -> f64 {

@@ -21,12 +21,14 @@
 //! ⌈n/b⌉ factors; [`RenewalKernel::rounding`] adds them up.
 
 use crate::error::{Error, Result};
+use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::correlate::Correlator;
 use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
 use crate::montecarlo::proposal::Comparison;
-use crate::montecarlo::recursion::{advance, log_ratio, settle, Ring, SETTLED};
+use crate::montecarlo::recursion::{advance, log_density, log_ratio, settle, Ring, SETTLED};
 use crate::montecarlo::source::{Random, Source};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
+use crate::montecarlo::tilt::{mean_participations, statistic, TiltBase, Tilted, TiltedSource};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
@@ -59,6 +61,9 @@ pub struct Scratch {
     pub(super) mirror: Ring,
     pub(super) proposal: Ring,
     pub(super) patterns: Vec<Vec<(usize, f64)>>,
+    /// ŷ and ⟨ĉ_i, ŷ⟩ of all rounds, where samples are weighed by several proposals.
+    pub(super) all_rows: Vec<Lanes>,
+    pub(super) all_sums: Vec<Lanes>,
 }
 
 impl RenewalKernel {
@@ -285,17 +290,34 @@ impl RenewalKernel {
         Some(Ratios { mixture, mirrored, proposal })
     }
 
-    /// ŷ of all rounds.
-    pub(super) fn all_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut Scratch) -> Vec<Lanes> {
+    /// ŷ of all rounds, into `scratch.all_rows`.
+    #[inline(always)]
+    pub(super) fn draw_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut Scratch) {
         let n = self.law.iterations();
         source.begin::<V>(&mut scratch.patterns);
-        let mut rows = vec![splat(0.0); n];
+        scratch.all_rows.resize(n, splat(0.0));
         let block = self.correlator.block();
         for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
             let end = (start + block).min(n);
-            source.fill::<V>(self, start, &mut rows[start..end], &mut scratch.patterns);
+            source.fill::<V>(self, start, &mut scratch.all_rows[start..end], &mut scratch.patterns);
         }
-        rows
+    }
+
+    /// ⟨ĉ_i, ŷ⟩ of all rounds, from `scratch.all_rows` into `scratch.all_sums`.
+    #[inline(always)]
+    pub(super) fn correlate_rows<V: Vector>(&self, scratch: &mut Scratch) {
+        let (n, block, tail) = (self.law.iterations(), self.correlator.block(), self.correlator.tail());
+        scratch.all_sums.resize(n.next_multiple_of(SETTLED), splat(0.0));
+        scratch.rows.resize(block + tail, splat(0.0));
+        scratch.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
+        for start in (0..n.div_ceil(block)).map(|k| k * block) {
+            let end = (start + block + tail).min(n);
+            scratch.rows.fill(splat(0.0));
+            scratch.rows[..end - start].copy_from_slice(&scratch.all_rows[start..end]);
+            let length = block.min(n - start);
+            self.correlator.correlate::<V>(&scratch.rows, length, &mut scratch.sums, &mut scratch.workspace);
+            scratch.all_sums[start..start + length].copy_from_slice(&scratch.sums[..length]);
+        }
     }
 
     /// ⟨ĉ_i, ŷ⟩ of one lane, one by one.
@@ -313,10 +335,10 @@ impl RenewalKernel {
         source: &mut S,
         scratch: &mut Scratch,
     ) -> Ratios {
-        let rows = self.all_rows::<V, S>(source, scratch);
+        self.draw_rows::<V, S>(source, scratch);
         let mut out = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
         for lane in 0..LANES {
-            let products = self.products(&rows, lane);
+            let products = self.products(&scratch.all_rows, lane);
             let own: Vec<f64> = products.iter().zip(&self.law.squares).map(|(u, s)| u - 0.5 * s).collect();
             out.mixture[lane] = log_ratio(&self.law, 1.0, |i| own[i]);
             if mirrored {
@@ -358,5 +380,65 @@ impl Kernel for RenewalKernel {
             ratios.proposal = splat(0.0);
         }
         ratios
+    }
+}
+
+impl Balanced for RenewalKernel {
+    type Proposal = RenewalProposal;
+    type Scratch = Scratch;
+
+    fn tilt_base(&self) -> Option<TiltBase> {
+        let n = self.law.iterations();
+        let taken = mean_participations(&self.law);
+        let mut mean = vec![0.0; n];
+        for (i, x) in taken.iter().enumerate() {
+            for (m, c) in mean[i..].iter_mut().zip(&self.coefficients) {
+                *m += c * x;
+            }
+        }
+        let overlap = (0..n).map(|i| self.coefficients.iter().zip(&mean[i..]).map(|(c, m)| c * m).sum()).collect();
+        Some(TiltBase::of_rounds(&self.law, mean, overlap))
+    }
+
+    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+        base.rounds(&self.law, theta)
+    }
+
+    #[inline(always)]
+    fn weigh<V: Vector>(
+        &self,
+        origins: &Origins<RenewalProposal>,
+        drawn: usize,
+        comparison: Comparison,
+        stream: &mut Stream,
+        scratch: &mut Scratch,
+        out: &mut Weighed,
+    ) {
+        let Some(base) = &origins.base else { return };
+        match &origins.each[drawn] {
+            Origin::Tilted(tilted) => self.draw_rows::<V, _>(&mut TiltedSource { stream, tilted, base }, scratch),
+            Origin::Stretched(proposal) => self.draw_rows::<V, _>(&mut Random { stream, proposal }, scratch),
+        }
+        out.add_tilts::<V, _>(origins, statistic::<V>(&scratch.all_rows, &base.mean));
+        self.correlate_rows::<V>(scratch);
+        let Scratch { all_sums: sums, own: ring, .. } = scratch;
+        let squares = &self.law.squares;
+        let own = V::load(&log_density::<V>(&self.law, (1.0, 1.0), squares, sums, ring));
+        let zero = V::splat(0.0);
+        let (loss, numerator) = match comparison {
+            Comparison::Remove => (own, own),
+            Comparison::Add => (zero.sub(own), zero),
+            Comparison::Replace => {
+                let mirrored = log_density::<V>(&self.law, (-1.0, 1.0), squares, sums, ring);
+                (own.sub(V::load(&mirrored)), own)
+            }
+        };
+        out.add_loss(loss);
+        for (k, origin) in origins.each.iter().enumerate() {
+            if let Origin::Stretched(m) = origin {
+                let density = log_density::<V>(&m.law, (m.stretch, m.stretch), squares, sums, ring);
+                out.add(k, V::load(&density).sub(numerator));
+            }
+        }
     }
 }

@@ -22,6 +22,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::counts::{CountScratch, RoundCounts, Truncation};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::exp_in_range;
@@ -30,6 +31,7 @@ use crate::montecarlo::recursion::{growths, in_linear_domain, log_recursion, set
 use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, Scratch};
 use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
+use crate::montecarlo::tilt::{TiltBase, Tilted};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
@@ -299,12 +301,12 @@ impl TruncatedKernel {
         truncations: &[Truncation],
         scratch: &mut Scratch,
     ) -> Ratios {
-        let rows = self.renewal.all_rows::<V, S>(source, scratch);
+        self.renewal.draw_rows::<V, S>(source, scratch);
         let squares = &self.renewal.law().squares;
         let [present, absent] = self.pair();
         let mut out = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
         for lane in 0..LANES {
-            let products = self.renewal.products(&rows, lane);
+            let products = self.renewal.products(&scratch.all_rows, lane);
             let density = |one: Density<'_>| one.logarithmic(&products, squares, truncations, lane);
             out.mixture[lane] = density(present);
             out.mirrored[lane] = density(absent);
@@ -350,5 +352,72 @@ impl Kernel for TruncatedKernel {
             ratios.proposal = if add { ratios.mirrored } else { ratios.mixture };
         }
         ratios
+    }
+}
+
+/// Rows that were drawn before.
+struct Drawn<'a>(&'a [Lanes]);
+
+impl Source for Drawn<'_> {
+    #[inline(always)]
+    fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
+        patterns.clear();
+    }
+
+    #[inline(always)]
+    fn fill<V: Vector>(&mut self, _: &RenewalKernel, start: usize, rows: &mut [Lanes], _: &mut [Vec<(usize, f64)>]) {
+        rows.copy_from_slice(&self.0[start..start + rows.len()]);
+    }
+}
+
+impl Balanced for TruncatedKernel {
+    type Proposal = RenewalProposal;
+    type Scratch = TruncatedScratch;
+
+    /// Given the counts the law of a tilt would differ from sample to sample.
+    fn tilt_base(&self) -> Option<TiltBase> {
+        None
+    }
+
+    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+        base.reference(theta)
+    }
+
+    #[inline(always)]
+    fn weigh<V: Vector>(
+        &self,
+        origins: &Origins<RenewalProposal>,
+        drawn: usize,
+        comparison: Comparison,
+        stream: &mut Stream,
+        scratch: &mut TruncatedScratch,
+        out: &mut Weighed,
+    ) {
+        let add = comparison == Comparison::Add;
+        self.counts.draw::<V>(stream, &mut scratch.counts);
+        let truncations = &scratch.counts.truncations[..];
+        let of = |law, stretch| Density { law, usual: stretch, displaced: displaced(stretch, add) };
+        let proposal = match &origins.each[drawn] {
+            Origin::Stretched(m) => of(&m.law, m.stretch),
+            Origin::Tilted(_) => of(self.renewal.law(), comparison.plain_stretch()),
+        };
+        self.renewal.draw_rows::<V, _>(&mut Thinned { stream, proposal, truncations }, &mut scratch.renewal);
+        let rows = std::mem::take(&mut scratch.renewal.all_rows);
+        let mut evaluate = |density: Option<Density<'_>>| {
+            let found = self.linear::<V, _>(density, &mut Drawn(&rows), truncations, &mut scratch.renewal);
+            found.unwrap_or_else(|| {
+                self.logarithmic::<V, _>(density, &mut Drawn(&rows), truncations, &mut scratch.renewal)
+            })
+        };
+        let pair = evaluate(None);
+        let (present, absent) = (V::load(&pair.mixture), V::load(&pair.mirrored));
+        let (numerator, loss) = if add { (absent, absent.sub(present)) } else { (present, present.sub(absent)) };
+        out.add_loss(loss);
+        for (k, origin) in origins.each.iter().enumerate() {
+            if let Origin::Stretched(m) = origin {
+                out.add(k, V::load(&evaluate(Some(of(&m.law, m.stretch))).proposal).sub(numerator));
+            }
+        }
+        scratch.renewal.all_rows = rows;
     }
 }

@@ -14,12 +14,14 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
 use crate::montecarlo::counts::{BinCounts, CountScratch, Truncation};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::stream::Stream;
+use crate::montecarlo::tilt::{TiltBase, Tilted};
 use crate::montecarlo::truncated::{displaced, largest_multiple};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::special::UNIT_ROUNDOFF;
@@ -79,6 +81,33 @@ impl TruncatedBinsKernel {
     #[inline(always)]
     pub fn given<V: Vector>(&self, products: &[Vec<f64>], counts: &[Vec<u64>]) -> Ratios {
         self.pair::<V>(&self.bins.given_products(products), &self.counts.given(counts), &mut Vec::new())
+    }
+
+    /// v from a proposal, given the counts in `scratch`.
+    #[inline(always)]
+    fn draw<V: Vector>(
+        &self,
+        proposal: &BinsProposal,
+        add: bool,
+        stream: &mut Stream,
+        scratch: &mut TruncatedBinsScratch,
+    ) {
+        self.bins.draw_noise::<V>(stream, &mut scratch.bins);
+        let drawn = self.bins.draw_bins::<V>(proposal, stream);
+        let mut survival = splat(0.0);
+        let mut drawing = stream.take::<V>();
+        drawing.uniform().store(&mut survival);
+        stream.put_back(drawing);
+        let truncations = &scratch.counts.truncations[..];
+        for lane in 0..LANES {
+            let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
+            let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
+                None => proposal.stretch,
+                Some(one) if survival[lane] <= one.share[lane] => displaced(proposal.stretch, add),
+                Some(_) => 0.0,
+            };
+            self.bins.shift(&mut scratch.bins, lane, drawn[lane], multiple);
+        }
     }
 
     #[inline(always)]
@@ -155,21 +184,7 @@ impl Kernel for TruncatedBinsKernel {
         if truncations.is_empty() {
             return draw::<V, _>(&self.bins, proposal, purpose, stream, &mut scratch.bins);
         }
-        self.bins.draw_noise::<V>(stream, &mut scratch.bins);
-        let drawn = self.bins.draw_bins::<V>(proposal, stream);
-        let mut survival = splat(0.0);
-        let mut drawing = stream.take::<V>();
-        drawing.uniform().store(&mut survival);
-        stream.put_back(drawing);
-        for lane in 0..LANES {
-            let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
-            let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
-                None => stretch,
-                Some(one) if survival[lane] <= one.share[lane] => displaced(stretch, add),
-                Some(_) => 0.0,
-            };
-            self.bins.shift(&mut scratch.bins, lane, drawn[lane], multiple);
-        }
+        self.draw::<V>(proposal, add, stream, scratch);
         let TruncatedBinsScratch { counts, bins, exponents } = scratch;
         let mut ratios = self.pair::<V>(bins, &counts.truncations, exponents);
         let plain = stretch.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && same;
@@ -185,5 +200,48 @@ impl Kernel for TruncatedBinsKernel {
             ),
         };
         ratios
+    }
+}
+
+impl Balanced for TruncatedBinsKernel {
+    type Proposal = BinsProposal;
+    type Scratch = TruncatedBinsScratch;
+
+    /// Given the counts the law of a tilt would differ from sample to sample.
+    fn tilt_base(&self) -> Option<TiltBase> {
+        None
+    }
+
+    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+        base.reference(theta)
+    }
+
+    #[inline(always)]
+    fn weigh<V: Vector>(
+        &self,
+        origins: &Origins<BinsProposal>,
+        drawn: usize,
+        comparison: Comparison,
+        stream: &mut Stream,
+        scratch: &mut TruncatedBinsScratch,
+        out: &mut Weighed,
+    ) {
+        let add = comparison == Comparison::Add;
+        self.counts.draw::<V>(stream, &mut scratch.counts);
+        let plain = BinsProposal::new(self.bins.law().clone(), comparison.plain_stretch());
+        let proposal = if let Origin::Stretched(proposal) = &origins.each[drawn] { proposal } else { &plain };
+        self.draw::<V>(proposal, add, stream, scratch);
+        let TruncatedBinsScratch { counts, bins, exponents } = scratch;
+        let pair = self.pair::<V>(bins, &counts.truncations, exponents);
+        let (present, absent) = (V::load(&pair.mixture), V::load(&pair.mirrored));
+        let (numerator, loss) = if add { (absent, absent.sub(present)) } else { (present, present.sub(absent)) };
+        out.add_loss(loss);
+        for (k, origin) in origins.each.iter().enumerate() {
+            if let Origin::Stretched(m) = origin {
+                let multiples = (m.stretch, displaced(m.stretch, add));
+                let density = self.density::<V>(&m.law.log_weights, multiples, bins, &counts.truncations, exponents);
+                out.add(k, V::load(&density).sub(numerator));
+            }
+        }
     }
 }

@@ -1,0 +1,96 @@
+"""The price of a certificate before it is made: composed plans are composed once, the pilot is asked of sampled ones."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount.execute.choose import choose
+from pyaccount.execute.engine import Engine, Question
+from pyaccount.execute.progress import left, silent
+from pyaccount.execute.solve import ROUGH, decide, solve
+from pyaccount.plan.plan import compile_document
+from pyaccount.plan.profile import default_profile
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+    from pyaccount.execute.progress import Report
+    from pyaccount.execute.sampling.forecast import Forecast
+    from pyaccount.plan.plan import Plan
+
+#: Candidates that a search still tries once it knows the blank to `ROUGH`, at the tolerance asked for.
+STEPS_LEFT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a certificate will take on this machine, in seconds, by stage; with the pilot's estimates of what is sampled."""
+
+    #: The plan with its choices made.
+    plan: Plan
+    stages: dict[str, float]
+    sampled: Forecast | None = None
+
+    @property
+    def seconds(self) -> float:
+        """In all."""
+        return sum(self.stages.values())
+
+
+def price(plan: Plan, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None) -> Price:
+    """The price of a plan's certificate. Raises as `run` does."""
+    report = report or silent
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    stages: dict[str, float] = {}
+    if plan.candidates:
+        began = time.monotonic()
+        stated = plan.document.accounting.seed
+        plan = choose(plan, threads=threads, deadline=deadline, seed=stated or 0, report=report, priced=True)
+        stages["choice"] = time.monotonic() - began
+    if not plan.sampled:
+        return Price(plan, stages | _composed(plan, threads, left(deadline), report))
+    from pyaccount.execute.sampling.forecast import forecast  # noqa: PLC0415 - that room imports this one's engine
+
+    found = forecast(plan, threads=threads, time_limit=left(deadline), report=report)
+    return Price(plan, stages | found.stages, found)
+
+
+def _composed(plan: Plan, threads: int, time_limit: float | None, report: Report) -> dict[str, float]:
+    """Timed: a rough search for the blank, one question at the tolerance asked for, and one point of the profile."""
+    document, engine = plan.document, Engine(threads=threads, time_limit=time_limit)
+    stages: dict[str, float] = {}
+    blank = None if document.blank is None else document.blank[-1]
+    if blank not in (None, "epsilon", "delta"):
+        began = time.monotonic()
+        filled = solve(document.with_value(("accounting", "tolerance"), ROUGH), engine, report).document
+        rough = time.monotonic() - began
+        began = time.monotonic()
+        decide(filled, engine, plan.tolerance)
+        stages["search"] = rough + STEPS_LEFT * (time.monotonic() - began)
+        document = filled
+    began = time.monotonic()
+    epsilon = _guarantee(document, engine, plan.tolerance)
+    stages["guarantee"] = 2.0 * (time.monotonic() - began)
+    points = document.accounting.profile
+    points = default_profile(epsilon) if points is None else points
+    if points:
+        from pyaccount.execute import PROFILE_TOLERANCE  # noqa: PLC0415 - that module imports this room's
+
+        bounds = compile_document(document).bounds()
+        some = [points[-1], points[len(points) // 2]]
+        began = time.monotonic()
+        engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in some])
+        stages["profile"] = (time.monotonic() - began) * len(points) / len(some)
+    return stages
+
+
+def _guarantee(document: Document, engine: Engine, tolerance: float) -> float:
+    """One question of the guarantee's, and its ε."""
+    privacy = document.privacy
+    bounds = compile_document(document).bounds()
+    if privacy.delta != "solve":
+        return engine.ask(bounds, Question(None, privacy.delta, tolerance)).upper
+    assert privacy.epsilon != "solve"
+    engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
+    return privacy.epsilon

@@ -1,0 +1,142 @@
+"""Where to sample for a test, and with which stakes: the choice with the least expected cost.
+
+Nothing here enters a guarantee: a test is as valid with a poor choice. It rests on estimates, and on a few samples of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyaccount.execute.sampling.proposals import between, plain, proposed, stretched
+from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table, Wager
+
+if TYPE_CHECKING:
+    from pyaccount.directions import SampledDirection
+    from pyaccount.execute.sampling.estimates import Estimate
+    from pyaccount.plan.sampled import SampledMechanism
+
+#: How far means are stretched for a test.
+EXCESSES = tuple(0.1 * 1.25**k for k in range(19))
+#: Where between the sampler's own parameter and the one that balances the components' weights a test may sample.
+BALANCES = (0.0, 0.35, 0.6, 0.8, 1.0)
+#: Stakes that are tried, as shares of the largest allowed one.
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
+#: Proposals that are measured, of those with the least caps, and shards of each.
+MEASURED, TRIAL = 6, 8
+#: Effective samples below which a measured variance says nothing.
+LEAST_EFFECTIVE = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim to be tested: δ(`epsilon`) < `delta` for this mechanism, at capital e^`log_target`."""
+
+    mechanism: SampledMechanism
+    noise_multiplier: float
+    epsilon: float
+    delta: float
+    log_target: float
+
+
+@dataclass(frozen=True, slots=True)
+class Betting:
+    """How a claim δ(ε) < threshold will be tested: where to sample, the stakes, and how many samples that is expected to take."""
+
+    proposal: Proposal
+    cap: float
+    stakes: tuple[float, ...]
+    expected_samples: float
+
+
+def choose_betting(sampler: Sampler, claim: Claim, direction: SampledDirection, estimate: Estimate) -> Betting | None:
+    """The proposal and stakes with the least expected cost to reach capital e^`log_target`; None if the claim looks false.
+
+    Plain sampling and stretched proposals are compared: farther out the samples vary less, but what one of them may
+    contribute is bounded less well, which limits the stakes.
+    """
+    # What the others' curve adds whatever is drawn is no matter of betting.
+    claim = replace(claim, delta=claim.delta - claim.mechanism.floor(direction))
+    estimate = replace(estimate, value=estimate.sampled, floor=0.0)
+    mechanism, threshold, log_target = claim.mechanism, claim.delta, claim.log_target
+    gap = threshold - estimate.value
+    if gap <= 0.0:
+        return None
+    found = [_plain_betting(claim, direction, estimate.value)]
+    options = []
+    for excess in EXCESSES:
+        likely = stretched(mechanism, direction, excess, 1.0)
+        balanced = mechanism.core.balanced_parameters(likely.stretch)
+        # Between the sampler's own parameter and the one that balances the components' weights lies the least cap.
+        for share in BALANCES:
+            pairs = zip(likely.parameters, balanced, strict=True)
+            proposal = proposed([between(own, other, share) for own, other in pairs], likely.stretch)
+            limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
+            if math.isfinite(limits.cap) and (limits.cap, proposal) not in options:
+                if limits.cap + limits.generator < threshold:
+                    # Whatever is drawn, δ(ε) is at most that: there is nothing to sample.
+                    return Betting(proposal, limits.cap, (), 0.0)
+                options.append((limits.cap, proposal))
+    options.sort(key=lambda option: option[0])
+    for cap, proposal in [option for option in options if option[0] > threshold][:MEASURED]:
+        # No stake can do better than the largest one with samples that do not vary.
+        fastest = math.log1p(gap / max(cap - threshold, 1e-300))
+        if fastest <= 0.0 or log_target / fastest >= min(b.expected_samples for b in found):
+            break
+        found.append(_measured_betting(sampler, claim, direction, estimate, cap, proposal))
+    return min(found, key=lambda betting: betting.expected_samples)
+
+
+def _plain_betting(claim: Claim, direction: SampledDirection, mean: float) -> Betting:
+    """Plain samples, without looking at any."""
+    return _blind_betting(claim, plain(claim.mechanism, direction), 1.0, mean)
+
+
+def _blind_betting(claim: Claim, proposal: Proposal, cap: float, mean: float) -> Betting:
+    """A bet on samples in [0, cap] of which only the mean is known, as if each were 0 or the cap.
+
+    No law on [0, cap] with this mean gives less growth: ln is concave.
+    """
+    largest, share_of_cap = 1.0 / (cap - claim.delta), mean / cap
+    growth = {
+        share: (1.0 - share_of_cap) * math.log1p(share * largest * claim.delta)
+        + share_of_cap * math.log1p(share * largest * (claim.delta - cap))
+        for share in SHARES
+    }
+    best = max(growth, key=lambda share: growth[share])
+    expected = claim.log_target / growth[best] if growth[best] > 0.0 else math.inf
+    return Betting(proposal, cap, (best * largest, 0.5 * best * largest), expected)
+
+
+def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
+    sampler: Sampler, claim: Claim, direction: SampledDirection, estimate: Estimate, cap: float, proposal: Proposal
+) -> Betting:
+    threshold = claim.delta
+    largest = 1.0 / (cap - threshold)
+    table = Table(claim.epsilon, cap, tuple(Wager(threshold, share * largest) for share in SHARES))
+    sums, _ = sampler.run(
+        claim.mechanism, direction, proposal, [table], purpose="pilot", candidate=sampler.fresh(), count=TRIAL
+    )
+    count = TRIAL * SHARD
+    seen, second = sum(s[0].value for s in sums) / count, sum(s[0].square for s in sums) / count
+    effective = 0.0 if second <= 0.0 else count * seen * seen / second
+    error = math.sqrt(max(second - seen * seen, 0.0) / count)
+    # Where the likelihood ratio is only enclosed, bounded samples mean more than the estimate: only what is seen of them counts.
+    enclosed = claim.mechanism.lower is not None
+    if enclosed and (effective < 4.0 * LEAST_EFFECTIVE or seen + 4.0 * error > threshold):
+        return Betting(proposal, cap, (), math.inf)
+    mean = seen if enclosed else estimate.value
+    blind = _blind_betting(claim, proposal, cap, mean)
+    if effective < LEAST_EFFECTIVE:
+        return blind
+    growth = {}
+    for k, share in enumerate(SHARES):
+        rate = sum(s[0].log_capital[k] for s in sums) / count
+        # The mean is known better than this sample knows it.
+        growth[share] = rate + share * largest * (seen - mean)
+    best = max(growth, key=lambda share: growth[share])
+    if growth[best] <= 0.0:
+        return blind
+    measured = Betting(proposal, cap, (best * largest, 0.5 * best * largest), claim.log_target / growth[best])
+    return min(measured, blind, key=lambda betting: betting.expected_samples)

@@ -1,0 +1,369 @@
+"""Estimates of δ(ε) at any ε, by the balance heuristic over proposals that cover it; never bounds.
+
+Samples come from a mixture of proposals: the mechanism itself, the mechanism tilted along its mean participation, and laws with
+stretched means (see the core's `tilt`, `balanced` and `proposal`). Which of them, and in which shares, is found in two steps:
+
+* a *ladder* of tilts tells the mean loss of each, and so the tilts whose losses lie around every ε that is asked about;
+* a *scouting* run of these and of a library of stretched laws gives each proposal's share of the answer, which is the
+share of samples
+  it gets (one step of the EM iteration of Cappé et al. 2008). Proposals that contribute next to nothing are dropped.
+
+The estimate itself is drawn anew from the mixture found, so it is unbiased whatever the scouting saw. An eighth of its
+samples are plain
+ones: none weighs more than eight times what it does in plain sampling, and so a region that the other proposals miss
+shows in the standard
+error rather than in nothing. Where fewer than `ENOUGH_EFFECTIVE` samples' worth was seen, there is no estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyaccount import _core
+from pyaccount.execute.sampling.proposals import library, plain
+from pyaccount.execute.sampling.shards import SHARD, Balanced, Component, Proposal, Sampler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.directions import SampledDirection
+    from pyaccount.execute.sampling.shards import Purpose
+    from pyaccount.plan.sampled import SampledMechanism
+
+#: Shards of a ladder, of a scouting run, and of an estimate.
+LADDER, SCOUT, ESTIMATE = 1, 4, 16
+#: Tilts of a ladder, and the range of θ they span below the largest.
+RUNGS, SPAN = 20, 300.0
+#: Tilts are no stronger than this many standard deviations of t: losses would be dominated by rounding before long.
+MOST_DEVIATIONS = 40.0
+#: Tilts for each ε: where their mean loss lies, in standard deviations of the loss beyond ε. With composed phases, whose
+#: losses add to the sampled ones, as shares of ε instead.
+BEYOND = (-0.5, 0.4, 1.3)
+MIXED_SHARES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
+#: Plain samples' share of a mixture, in units of a shard.
+PLAIN_UNITS = _core.SHARD_UNITS // 8
+#: Proposals with a smaller share of the answer are dropped, and no more stretched ones than this are kept: each costs a
+#: recursion.
+LEAST_SHARE, MOST_STRETCHED = 0.01, 2
+#: Effective samples below which there is no estimate, and which are wanted of one that is told.
+ENOUGH_EFFECTIVE, WANTED_EFFECTIVE = 30.0, 400.0
+#: A mixture serves a similar mechanism at a similar ε: values of ε and ‖m̄‖² that are so near, relatively, and samples
+#: that are worth so
+#: much each and no less than half of what they were. What a mixture misses does not show in its own samples.
+NEAR_EPSILON, NEAR_SQUARE, WORTH, STALE = 0.1, 0.25, 0.02, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimate of δ(ε) in one direction. Not a bound."""
+
+    value: float
+    standard_error: float
+    #: The number of equally weighted samples that would be as good.
+    effective: float
+    samples: int
+    #: Where samples of a single proposal would vary least, of those that were looked at.
+    proposal: Proposal
+    #: The part of `value` that the others' curve adds whatever is drawn.
+    floor: float = 0.0
+
+    @property
+    def sampled(self) -> float:
+        """The mean of the samples."""
+        return self.value - self.floor
+
+    @property
+    def known(self) -> bool:
+        """Whether enough was seen to call it an estimate."""
+        return self.effective >= ENOUGH_EFFECTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Proposals with their shares, and for each ε the best single one."""
+
+    components: tuple[Component, ...]
+    singles: tuple[Proposal, ...]
+    epsilons: tuple[float, ...]
+    #: ‖m̄‖² of the mechanism it was found for; 0 where nothing is tilted.
+    square: float
+    #: Effective samples for each one drawn, at the ε where they are fewest, as first seen.
+    efficiency: float = 0.0
+
+    def serves(self, epsilons: Sequence[float], square: float) -> bool:
+        """Whether it may serve another mechanism at these values of ε."""
+        pairs = zip(epsilons, self.epsilons, strict=True)
+        near = all(abs(one - other) <= NEAR_EPSILON * max(abs(other), 0.1) for one, other in pairs)
+        return near and abs(square - self.square) <= NEAR_SQUARE * self.square
+
+
+class Estimator:
+    """Estimates for mechanisms that differ little from call to call: a mixture serves while it is good."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.sampler = sampler
+        self._found: dict[tuple[SampledDirection, bool, int], Mixture] = {}
+
+    def at(  # noqa: PLR0913 - what is estimated, and how well
+        self,
+        mechanism: SampledMechanism,
+        direction: SampledDirection,
+        epsilon: float,
+        *,
+        shards: int = ESTIMATE,
+        negligible: float = 0.0,
+        stream: int | None = None,
+    ) -> Estimate:
+        """δ(ε); no more than a scouting run for a value that seems below `negligible`.
+
+        A `stream` is the candidate number whose random numbers are used, so that several mechanisms are told apart by
+        nothing else.
+        """
+        return self.curve(
+            mechanism, direction, (epsilon,), shards=shards, most=4 * shards, negligible=negligible, stream=stream
+        )[0]
+
+    def curve(  # noqa: PLR0913 - what is estimated, and how well
+        self,
+        mechanism: SampledMechanism,
+        direction: SampledDirection,
+        epsilons: Sequence[float],
+        *,
+        shards: int = ESTIMATE,
+        most: int | None = None,
+        negligible: float = 0.0,
+        purpose: Purpose = "pilot",
+        stream: int | None = None,
+    ) -> list[Estimate]:
+        """δ at each ε from one set of samples; up to `most` shards where too little of some ε is seen."""
+        key = (direction, mechanism.lower is None, len(epsilons))
+        mixture = self._found.get(key)
+        if mixture is not None and mixture.serves(epsilons, _square(mechanism)):
+            found = self._draw(mechanism, direction, epsilons, mixture, shards, purpose, stream)
+            least = max(STALE * mixture.efficiency, WORTH)
+            if self._efficiency(found) >= least or self._negligible(found, negligible):
+                return self._enough(mechanism, direction, epsilons, mixture, found, most, purpose)
+        mixture = self._scout(mechanism, direction, epsilons)
+        if negligible > 0.0:
+            glance = self._draw(mechanism, direction, epsilons, mixture, SCOUT, purpose, stream)
+            if self._negligible(glance, negligible):
+                return glance
+        found = self._draw(mechanism, direction, epsilons, mixture, shards, purpose, stream)
+        self._found[key] = replace(mixture, efficiency=self._efficiency(found))
+        return self._enough(mechanism, direction, epsilons, mixture, found, most, purpose)
+
+    def _enough(  # noqa: PLR0913, PLR0917 - an estimate and what may be added to it
+        self,
+        mechanism: SampledMechanism,
+        direction: SampledDirection,
+        epsilons: Sequence[float],
+        mixture: Mixture,
+        found: list[Estimate],
+        most: int | None,
+        purpose: Purpose,
+    ) -> list[Estimate]:
+        """Draw anew, four times as many, while some ε is seen too little of."""
+        while most is not None and 4 * found[0].samples <= most * SHARD:
+            if all(one.effective >= WANTED_EFFECTIVE for one in found if one.sampled > 0.0):
+                break
+            found = self._draw(mechanism, direction, epsilons, mixture, 4 * found[0].samples // SHARD, purpose, None)
+        return found
+
+    @staticmethod
+    def _efficiency(found: Sequence[Estimate]) -> float:
+        return min(one.effective / one.samples for one in found)
+
+    @staticmethod
+    def _negligible(found: Sequence[Estimate], negligible: float) -> bool:
+        return negligible > 0.0 and all(one.sampled + 3.0 * one.standard_error <= negligible for one in found)
+
+    def _draw(  # noqa: PLR0913, PLR0917 - the coordinates of a run
+        self,
+        mechanism: SampledMechanism,
+        direction: SampledDirection,
+        epsilons: Sequence[float],
+        mixture: Mixture,
+        shards: int,
+        purpose: Purpose,
+        stream: int | None,
+    ) -> list[Estimate]:
+        sums = self.sampler.balanced(
+            mechanism, direction, mixture.components, epsilons, purpose=purpose, candidate=stream, count=shards
+        )
+        floor = mechanism.floor(direction)
+        return [_estimate(sums, k, single, floor) for k, single in enumerate(mixture.singles)]
+
+    def _scout(self, mechanism: SampledMechanism, direction: SampledDirection, epsilons: Sequence[float]) -> Mixture:
+        """The proposals that matter, and in which shares."""
+        tilts = self._tilts(mechanism, direction, epsilons)
+        stretches = [] if mechanism.enclosed else library(mechanism, direction)
+        components = [PLAIN]
+        components += [Component(0, (), theta) for theta in tilts]
+        components += [Component(0, one.parameters, one.stretch) for one in stretches]
+        usual = plain(mechanism, direction)
+        singles = tuple(usual for _ in epsilons)
+        weights = [1.0] * len(components)
+        # Too few samples of each tell nothing: the first round says what to look at more closely.
+        for again in range(2):
+            shared = _shared(components, weights)
+            sums = self.sampler.balanced(mechanism, direction, shared, epsilons, purpose="pilot", count=SCOUT)
+            weights = _weights(sums)
+            if not any(weights):
+                # Nothing was seen: all are as good as any.
+                return Mixture(tuple(shared), singles, tuple(epsilons), _square(mechanism))
+            if not again:
+                singles = tuple(_single(sums, k, shared, usual) for k in range(len(epsilons)))
+            kept = _kept(shared, weights)
+            components, weights = [shared[k] for k in kept], [weights[k] for k in kept]
+        return Mixture(tuple(_shared(components, weights)), singles, tuple(epsilons), _square(mechanism))
+
+    def _tilts(
+        self, mechanism: SampledMechanism, direction: SampledDirection, epsilons: Sequence[float]
+    ) -> list[float]:
+        """θ around whose mean losses the values of ε lie; none where nothing can be tilted."""
+        facts = mechanism.core.tilt(0.0)
+        if facts is None or facts[0] <= 0.0:
+            return []
+        square, offset, _ = facts
+        deviation, sign = math.sqrt(square), -1.0 if direction == "add" else 1.0
+        top = max(*epsilons, 0.0) + 3.0 * deviation
+        limit = MOST_DEVIATIONS / deviation
+        largest = min(limit, 4.0 * (top + offset) / square)
+        if direction != "add":
+            # ln f ≥ t − offset, so where the mean of t is beyond top + offset, that of the loss is beyond all ε.
+            low, high = 0.0, largest
+            for _ in range(30):
+                middle = 0.5 * (low + high)
+                low, high = (low, middle) if _mean_statistic(mechanism, middle) >= top + offset else (middle, high)
+            largest = high
+        thetas = [largest * SPAN ** (-k / (RUNGS - 1.0)) for k in range(RUNGS)][::-1]
+        components = _shared([PLAIN] + [Component(0, (), sign * theta) for theta in thetas], [1.0] * (RUNGS + 1))
+        sums = self.sampler.balanced(mechanism, direction, components, (), purpose="pilot", count=LADDER)
+        counts = np.maximum(np.array(sums.drawn, dtype=float), 1.0)
+        means = np.array([total for total, _ in sums.losses]) / counts
+        spreads = np.sqrt(np.maximum(np.array([square for _, square in sums.losses]) / counts - means**2, 0.0))
+        rising = np.maximum.accumulate(means)
+        places = np.array([0.0, *thetas])
+        found: list[float] = []
+        for epsilon in epsilons:
+            if mechanism.curves:
+                targets = [share * epsilon for share in MIXED_SHARES]
+            else:
+                spread = float(np.interp(epsilon, rising, spreads))
+                targets = [epsilon + z * max(spread, 1e-12) for z in BEYOND]
+            found += [float(np.interp(target, rising, places)) for target in targets]
+        apart: list[float] = []
+        # Tilts closer than half a standard deviation of t are the same for all purposes.
+        for theta in sorted(found):
+            if theta > 0.0 and (not apart or theta - apart[-1] > 0.5 / deviation):
+                apart.append(theta)
+        # As many as get two of the units of a shard each.
+        step = math.ceil(len(apart) / MOST_TILTS) if apart else 1
+        return [sign * theta for theta in apart[::step]]
+
+
+def told(  # noqa: PLR0913 - what is estimated, and how well
+    estimator: Estimator,
+    mechanism: SampledMechanism,
+    direction: SampledDirection,
+    epsilons: Sequence[float],
+    *,
+    shards: int,
+    most: int,
+) -> list[Estimate]:
+    """Estimates of δ itself at each ε, to be told to people, from samples that serve nothing else.
+
+    Where a loss is enclosed the estimate lies in the middle of what the two enclosing losses give, and half of their
+    distance counts as standard error: the truth is between them.
+    """
+    above = estimator.curve(mechanism, direction, epsilons, shards=shards, most=most, purpose="estimate")
+    if not mechanism.enclosed or mechanism.lower is None:
+        return above
+    below = estimator.curve(mechanism.lower, direction, epsilons, shards=shards, most=most, purpose="estimate")
+    return [_middle(high, low) for high, low in zip(above, below, strict=True)]
+
+
+def _middle(above: Estimate, below: Estimate) -> Estimate:
+    half = 0.5 * abs(above.value - below.value)
+    error = math.hypot(half, max(above.standard_error, below.standard_error))
+    return replace(above, value=0.5 * (above.value + below.value), standard_error=error)
+
+
+#: Plain sampling, and the most tilts of a mixture.
+PLAIN = Component(0, (), 0.0)
+MOST_TILTS = 40
+
+
+def _square(mechanism: SampledMechanism) -> float:
+    """‖m̄‖², 0 where nothing is tilted."""
+    facts = mechanism.core.tilt(0.0)
+    return 0.0 if facts is None else facts[0]
+
+
+def _mean_statistic(mechanism: SampledMechanism, theta: float) -> float:
+    """E t under the tilt: θ‖m̄‖² and the derivative of ln Z."""
+    step = max(1e-6 * theta, 1e-12)
+    near, far = mechanism.core.tilt(theta), mechanism.core.tilt(theta + step)
+    assert near is not None
+    assert far is not None
+    return theta * near[0] + (far[2] - near[2]) / step
+
+
+def _shared(components: Sequence[Component], weights: Sequence[float]) -> list[Component]:
+    """The units of a shard, by weight: each component gets at least one and plain sampling, the first, an eighth."""
+    spare = _core.SHARD_UNITS - PLAIN_UNITS - (len(components) - 1)
+    total = sum(weights)
+    wanted = [spare * weight / total for weight in weights]
+    units = [math.floor(one) for one in wanted]
+    # What rounding left over goes where most was cut off.
+    order = sorted(range(len(units)), key=lambda k: units[k] - wanted[k])
+    for k in order[: spare - sum(units)]:
+        units[k] += 1
+    return [
+        replace(one, share=more + (PLAIN_UNITS if k == 0 else 1))
+        for k, (one, more) in enumerate(zip(components, units, strict=True))
+    ]
+
+
+def _weights(sums: Balanced) -> list[float]:
+    """Each component's share of the answer, averaged over the values of ε; all 0 if nothing was seen."""
+    weights = np.zeros(len(sums.drawn))
+    for merits in sums.merits:
+        parts = np.array([part for part, _ in merits])
+        if parts.sum() > 0.0:
+            weights += parts / parts.sum()
+    return [float(weight) for weight in weights / max(len(sums.merits), 1)]
+
+
+def _kept(components: Sequence[Component], weights: Sequence[float]) -> list[int]:
+    """The components that matter, the first among them whether it does or not."""
+    floor = LEAST_SHARE / max(1.0, 0.02 * len(components))
+    laws = sorted((k for k in range(len(components)) if components[k].parameters), key=lambda k: -weights[k])
+    dropped = {*laws[MOST_STRETCHED:], *(k for k in range(len(components)) if weights[k] < floor)}
+    return [k for k in range(len(components)) if k == 0 or k not in dropped]
+
+
+def _single(sums: Balanced, place: int, components: Sequence[Component], usual: Proposal) -> Proposal:
+    """The proposal, plain sampling among them, with the least second moment if all samples came from it."""
+    options = [k for k, one in enumerate(components) if k == 0 or one.parameters]
+    alone = [sums.merits[place][k][1] for k in options]
+    if not any(alone):
+        return usual
+    best = components[options[int(np.argmin(alone))]]
+    return usual if not best.parameters else Proposal(best.parameters[0], best.number, best.parameters[1:])
+
+
+def _estimate(sums: Balanced, place: int, single: Proposal, floor: float) -> Estimate:
+    """Stratified: the variance of the mean is that within the components."""
+    count = sum(sums.drawn)
+    variance, total, square = 0.0, 0.0, 0.0
+    for drawn, (first, second) in zip(sums.drawn, sums.values[place], strict=True):
+        total, square = total + first, square + second
+        if drawn > 1:
+            variance += max(second - first * first / drawn, 0.0) * drawn / (drawn - 1)
+    effective = 0.0 if square <= 0.0 else total * total / square
+    return Estimate(total / count + floor, math.sqrt(variance) / count, effective, count, single, floor)

@@ -1,0 +1,67 @@
+"""Where samples may be drawn from: stretched means with likelier participations, and the names for plain sampling."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pyaccount import _core
+from pyaccount.execute.sampling.shards import Proposal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.directions import SampledDirection
+    from pyaccount.plan.sampled import SampledMechanism
+
+#: How far means are stretched in a first look, and what the odds of taking part are multiplied by. Small likelihood
+#: ratios come from many rounds that each say a little: where the record is added, joining often is worth a try.
+EXCESSES = (0.4, 0.8, 1.4, 2.4, 4.0)
+ODDS = (1.0, 3.0, 9.0)
+ODDS_ADDED = (1.0, 3.0, 9.0, 60.0)
+
+
+def stretched(mechanism: SampledMechanism, direction: SampledDirection, excess: float, odds: float) -> Proposal:
+    """The proposal whose means are stretched by so much beyond plain sampling, and with the odds of taking part multiplied."""
+    stretch = -excess if direction == "add" else 1.0 + excess
+    return proposed([_likelier(p, odds) for p in mechanism.plain_parameters], stretch)
+
+
+def proposed(parameters: Sequence[float], stretch: float) -> Proposal:
+    """The proposal with one parameter for each mechanism."""
+    first, *others = parameters
+    return Proposal(first, stretch, tuple(others))
+
+
+def plain(mechanism: SampledMechanism, direction: SampledDirection) -> Proposal:
+    """Plain sampling."""
+    return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
+
+
+def library(mechanism: SampledMechanism, direction: SampledDirection) -> list[Proposal]:
+    """Proposals for a first look."""
+    odds = (ODDS_ADDED if direction == "add" else ODDS) if _has_odds(mechanism) else (1.0,)
+    found = [stretched(mechanism, direction, excess, one) for excess in EXCESSES for one in odds]
+    return list(dict.fromkeys(found))
+
+
+def between(plain_parameter: float, balanced: float, share: float) -> float:
+    """A parameter between two: of probabilities on the scale of log odds, of exponents linearly."""
+    if plain_parameter <= 0.0 or balanced >= 1.0 or plain_parameter >= 1.0:
+        return plain_parameter + share * (balanced - plain_parameter)
+    low, high = (math.log(p / (1.0 - p)) for p in (plain_parameter, balanced))
+    return 1.0 / (1.0 + math.exp(-(low + share * (high - low))))
+
+
+def _likelier(p: float, odds: float) -> float:
+    """The probability with the odds multiplied; the exponent 0 of bins, which are all equally likely, stays."""
+    if p <= 0.0:
+        return 0.0
+    likely = odds * p / (1.0 - p + odds * p)
+    # A proposal that always joins would leave out patterns, unless the sampler itself always joins.
+    return likely if p >= 1.0 else max(p, min(likely, _core.MOST_LIKELY))
+
+
+def _has_odds(mechanism: SampledMechanism) -> bool:
+    """Whether taking part is a matter of odds for any of the mechanisms."""
+    return any(p > 0.0 for p in mechanism.plain_parameters)

@@ -1,0 +1,253 @@
+"""Estimates from several proposals: unbiased whatever these are, standard errors that are true, none where nothing was seen."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sampled_tools import bin_law, lower_toeplitz, renewal_law
+from scipy.stats import binom, norm
+
+from pyaccount import _core
+from pyaccount.errors import DomainError, LimitError
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling import estimates as estimating
+from pyaccount.execute.sampling.estimates import Estimator, _estimate, _shared
+from pyaccount.execute.sampling.profile import Point, larger
+from pyaccount.execute.sampling.proposals import library, plain
+from pyaccount.execute.sampling.shards import SHARD, Component, Sampler
+from pyaccount.plan.sampled import SampledMechanism
+
+#: Of dP/dR at σ = 1, for one round with probability P: every δ has a closed form.
+P = 0.1
+PLAIN = Component(0, (), 0.0)
+
+
+def sampler(seed: int = 3, threads: int = 0) -> Sampler:
+    return Sampler(seed=seed, threads=threads, time_limit=None, report=silent)
+
+
+def one_round(sigma: float = 1.0) -> SampledMechanism:
+    return SampledMechanism(_core.Sampled.renewal([1.0 / sigma], 1, 1, P, False), ("remove", "add"), 1, 100.0, P)
+
+
+def exact(direction: str, epsilon: float, sigma: float = 1.0) -> float:
+    """δ(ε) of one round of Poisson sampling, from where f = 1 − p + p e^{y/σ − 1/2σ²} meets e^ε (or 1/e^ε)."""
+    shift = 1.0 / sigma
+    if direction == "remove":
+        y = (math.log((math.exp(epsilon) - 1.0 + P) / P) + 0.5 * shift * shift) / shift
+        return float((1 - P) * norm.sf(y) + P * norm.sf(y - shift) - math.exp(epsilon) * norm.sf(y))
+    if math.exp(-epsilon) <= 1.0 - P:
+        return 0.0
+    y = (math.log((math.exp(-epsilon) - 1.0 + P) / P) + 0.5 * shift * shift) / shift
+    return float(norm.cdf(y) - math.exp(epsilon) * ((1 - P) * norm.cdf(y) + P * norm.cdf(y - shift)))
+
+
+@pytest.mark.parametrize(
+    ("direction", "epsilon"),
+    [("remove", 0.0), ("remove", 1.0), ("remove", 4.0), ("remove", 8.0), ("add", 0.03), ("add", 0.09)],
+)
+def test_estimates_are_true_at_any_delta(direction: Any, epsilon: float) -> None:
+    """From 0.04 down to 1e-18: within four standard errors of the closed form, and these are small."""
+    found = Estimator(sampler()).at(one_round(), direction, epsilon, shards=64)
+    truth = exact(direction, epsilon)
+    assert found.known
+    assert found.standard_error < 0.05 * truth
+    assert abs(found.value - truth) < 4.0 * found.standard_error
+
+
+def test_one_set_of_samples_serves_a_whole_profile() -> None:
+    epsilons = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0)
+    found = Estimator(sampler()).curve(one_round(0.7), "remove", epsilons, shards=64)
+    assert len({one.samples for one in found}) == 1
+    for one, epsilon in zip(found, epsilons, strict=True):
+        assert abs(one.value - exact("remove", epsilon, 0.7)) < 4.0 * one.standard_error
+        assert one.standard_error < 0.05 * one.value
+
+
+@pytest.mark.parametrize("tilts", [(), (6.0,), (25.0,), (80.0,)])
+def test_standard_errors_are_true_whatever_the_proposals_are(tilts: tuple[float, ...]) -> None:
+    """400 estimates from mixtures that were chosen badly: no more lie three standard errors off than chance allows."""
+    mechanism, one, epsilon = one_round(), sampler(11), 0.6
+    truth = exact("remove", epsilon)
+    mixture = _shared([PLAIN, *(Component(0, (), theta) for theta in tilts)], [1.0] * (1 + len(tilts)))
+    runs, scores = 400, []
+    for _ in range(runs):
+        sums = one.balanced(mechanism, "remove", mixture, (epsilon,), purpose="pilot", count=24)
+        found = _estimate(sums, 0, plain(mechanism, "remove"), 0.0)
+        assert found.known
+        scores.append((found.value - truth) / found.standard_error)
+    beyond = sum(abs(score) > 3.0 for score in scores)
+    assert beyond <= binom.ppf(1 - 1e-4, runs, 0.01)
+    # They are not far too large either: the scores spread as those of a normal number do.
+    assert 0.85 < np.std(scores) < 1.15
+    assert abs(np.mean(scores)) < 4.0 / math.sqrt(runs)
+
+
+def tilted_sum(law: dict[tuple[int, ...], float], matrix: Any, theta: float) -> tuple[float, float]:
+    """‖m̄‖² and ln Z(θ) by enumeration, at σ = 1."""
+    mean = sum(weight * (matrix @ np.array(x, dtype=float)) for x, weight in law.items())
+    terms = [weight * math.exp(theta * float((matrix @ np.array(x, dtype=float)) @ mean)) for x, weight in law.items()]
+    return float(mean @ mean), math.log(math.fsum(terms))
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("theta", [0.0, 0.7, 3.0, -2.0])
+def test_tilted_laws_sum_to_what_enumeration_gives(warm: bool, theta: float) -> None:
+    n, b, p, column = 7, 3, 0.3, np.array([0.8, 0.5, 0.2])
+    square, _, log_sum = _core.Sampled.renewal(column.tolist(), n, b, p, warm).tilt(theta) or (0.0, 0.0, 0.0)
+    expected = tilted_sum(renewal_law(n, b, p, warm=warm), lower_toeplitz(column, n), theta)
+    assert (square, log_sum) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    # The same mechanism with columns that may meet, and in bins.
+    columns = _core.Columns.toeplitz([*column.tolist(), *([0.0] * (n - 3))], b)
+    overlapping = _core.Sampled.overlapping(columns, 1.0, p, 1, warm, False).tilt(theta)
+    assert overlapping is not None
+    assert (overlapping[0], overlapping[2]) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    modes = np.array([lower_toeplitz(column, n) @ np.array(x, dtype=float) for x in bin_law(n, b)])
+    gram = modes @ modes.T
+    binned = _core.Sampled.bins(gram.ravel().tolist(), n).tilt(theta)
+    assert binned is not None
+    assert (binned[0], binned[2]) == pytest.approx(
+        tilted_sum(bin_law(n, b), lower_toeplitz(column, n), theta), rel=1e-9, abs=1e-9
+    )
+
+
+def mechanisms() -> dict[str, _core.Sampled]:
+    columns = _core.Columns.toeplitz([0.9, 0.6, 0.4, 0.3, 0.2, 0.1], 2)
+    modes = np.array([[0.9, 0.2, 0.0], [0.1, 0.8, 0.3]])
+    renewal = _core.Sampled.renewal([0.8, 0.4], 9, 3, 0.2, True)
+    bins = _core.Sampled.bins((modes @ modes.T).ravel().tolist(), 3)
+    return {
+        "renewal": renewal,
+        "users": _core.Sampled.users([0.5, 0.3], 9, 3, 0.15, 3, False),
+        "phases": _core.Sampled.phases([0.7, 0.3], 9, 3, 0.4),
+        "overlapping": _core.Sampled.overlapping(columns, 1.1, 0.2, 2, True, False),
+        "bins": bins,
+        "truncated": renewal.truncated(40, 6),
+        "truncated bins": bins.truncated(40, 22),
+        "together": _core.Sampled.together([(renewal, 2), (bins, 1)]),
+    }
+
+
+#: Truncated batches are compared with an empty record's, never with another record's.
+PAIRS = [
+    (name, direction)
+    for name in mechanisms()
+    for direction in ("remove", "add", "replace")
+    if direction != "replace" or not name.startswith("truncated")
+]
+
+
+@pytest.mark.parametrize(("name", "direction"), PAIRS)
+def test_every_proposal_estimates_what_plain_samples_do(name: str, direction: Any) -> None:
+    """All kernels: each tilt and each stretched law, mixed with a share of plain samples, against plain samples alone."""
+    core = mechanisms()[name]
+    first, *others = core.plain_parameters
+    mechanism = SampledMechanism(core, (direction,), 1, 100.0, first, others=tuple(others))
+    one, epsilon = sampler(5), 0.3
+    sign = -1.0 if direction == "add" else 1.0
+    proposals = [] if name.startswith("truncated") else [Component(0, (), sign * theta) for theta in (0.5, 2.0)]
+    if name != "overlapping":
+        proposals += [Component(0, law.parameters, law.stretch) for law in library(mechanism, direction)[1:5:3]]
+    sums = one.balanced(mechanism, direction, _shared([PLAIN], [1.0]), (epsilon,), purpose="profile", count=256)
+    usual = _estimate(sums, 0, plain(mechanism, direction), 0.0)
+    assert usual.effective > 1000.0
+    for proposal in proposals:
+        sums = one.balanced(
+            mechanism, direction, _shared([PLAIN, proposal], [0.0, 1.0]), (epsilon,), purpose="pilot", count=128
+        )
+        found = _estimate(sums, 0, plain(mechanism, direction), 0.0)
+        assert found.known, proposal
+        assert abs(found.value - usual.value) < 4.0 * math.hypot(found.standard_error, usual.standard_error), proposal
+
+
+def test_answers_do_not_depend_on_threads() -> None:
+    alone, both = (Estimator(sampler(threads=threads)).at(one_round(), "remove", 2.0) for threads in (1, 2))
+    assert alone == both
+
+
+def test_nothing_seen_is_no_estimate() -> None:
+    """Where a record is added the loss is at most −ln(1 − p): beyond it there is nothing to see."""
+    found = Estimator(sampler()).at(one_round(), "add", 1.0)
+    assert (found.value, found.known) == (0.0, False)
+    assert Point(1.0, 0.1, 0.0).estimated(found).estimate is None
+
+
+def test_what_is_negligible_gets_a_glance() -> None:
+    one = sampler()
+    found = Estimator(one).at(one_round(), "remove", 6.0, shards=256, negligible=0.5)
+    assert found.value < 0.5
+    assert one.samples < 64 * SHARD
+
+
+def test_a_mixture_serves_the_next_mechanism_while_it_is_good() -> None:
+    one = sampler()
+    estimator = Estimator(one)
+    estimator.at(one_round(1.0), "remove", 2.0)
+    before = one.samples
+    estimator.at(one_round(1.01), "remove", 2.0)
+    assert one.samples - before == estimating.ESTIMATE * SHARD
+    # Far away it does not, and another is looked for.
+    before = one.samples
+    found = estimator.at(one_round(0.2), "remove", 60.0)
+    assert one.samples - before > estimating.ESTIMATE * SHARD
+    assert abs(found.value - exact("remove", 60.0, 0.2)) < 4.0 * found.standard_error
+
+
+def test_shares_add_up() -> None:
+    for count in (1, 2, 9, 61):
+        shared = _shared([PLAIN, *(Component(0, (), float(k + 1)) for k in range(count - 1))], [1.0] * count)
+        assert sum(one.share for one in shared) == _core.SHARD_UNITS
+        assert shared[0].share >= _core.SHARD_UNITS // 8
+        assert all(one.share >= 1 for one in shared)
+
+
+@pytest.mark.parametrize(
+    ("name", "components"),
+    [
+        ("renewal", [(128, [], 1.0)]),
+        ("renewal", [(64, [], 0.0)]),
+        ("renewal", [(0, [], 0.0), (128, [], 1.0)]),
+        ("renewal", [(64, [], 0.0), (64, [2.0], 2.0)]),
+        ("renewal", [(64, [], 0.0), (64, [0.5], 200.0)]),
+        ("renewal", []),
+        ("together", [(64, [], 0.0), (64, [0.5], 2.0)]),
+        ("truncated", [(64, [], 0.0), (64, [], 1.0)]),
+    ],
+)
+def test_mixtures_that_are_none_are_refused(name: str, components: Any) -> None:
+    arguments: dict[str, Any] = {"key": (1, 1, 1, 0), "first": 0, "count": 1, "threads": 1, "time_limit": None}
+    core = mechanisms()[name]
+    with pytest.raises(DomainError):
+        core.balanced("remove", components, [1.0], **arguments)
+    with pytest.raises(DomainError):
+        core.balanced("remove", [(128, [], 0.0)], [math.inf], **arguments)
+    core.balanced("remove", [(128, [], 0.0)], [1.0], **arguments)
+
+
+def test_a_time_limit_says_how_far_it_came() -> None:
+    one = Sampler(seed=1, threads=1, time_limit=1e-9, report=silent)
+    one.stage("pilot")
+    with pytest.raises(LimitError, match="pilot, after 0 samples; seed 1"):
+        Estimator(one).at(one_round(), "remove", 1.0)
+
+
+def test_an_estimate_lies_inside_of_the_proven_interval() -> None:
+    found = replace(Estimator(sampler()).at(one_round(), "remove", 0.5), value=0.4)
+    assert Point(0.5, 0.3, 0.1).estimated(found).estimate == 0.3
+    assert Point(0.5, 0.6, 0.5).estimated(found).estimate == 0.5
+    assert Point(0.5, 0.6, 0.1).estimated(found).estimate == 0.4
+
+
+def test_the_larger_direction_is_told_only_where_it_is_known() -> None:
+    low, high = Point(1.0, 0.2, 0.1, 0.15, 0.01), Point(1.0, 0.4, 0.3, 0.35, 0.02)
+    assert larger([low, high]) == high
+    for order in itertools.permutations([Point(1.0, 0.2, 0.0), high]):
+        assert larger(order) == high
+    # An estimate lies inside of the guarantee's own interval.
+    assert larger([Point(1.0, 0.5, 0.37), high]).estimate == 0.37
+    assert larger([Point(1.0, 0.5, 0.0), Point(1.0, 0.4, 0.0)]).estimate is None
