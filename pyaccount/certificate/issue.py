@@ -41,6 +41,7 @@ from pyaccount.plan.common import number, whole
 from pyaccount.plan.fixed_draws import distinct_records
 from pyaccount.plan.plan import compile_document
 from pyaccount.plan.strategy import strategy
+from pyaccount.plan.worst import contrast_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,9 +131,7 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
             reductions=reductions,
             evidence=numbers.evidence,
             unamplified=Contrast(
-                description="every record in every round"
-                if plain
-                else "participations revealed, as bad as they can be",
+                description=contrast_words(document),
                 epsilon=evidence.unamplified.upper,
                 delta=evidence.unamplified.question.delta or 0.0,
             ),

@@ -300,7 +300,9 @@ class CertificateModel(Record):
     assumptions: list[str] = Field(description="What must be true of the training run.")
     reductions: list[ReductionRecord] = Field(description="The theorems used, one for each body.")
     evidence: EvidenceRecord = Field(description="How the numbers were reached.")
-    unamplified: Contrast = Field(description="The same run without sampling.")
+    unamplified: Contrast = Field(
+        description="The same run if nothing about who takes part in which round were secret; its description says what that is."
+    )
     group_lemma: Contrast | None = Field(description="The black-box lemma for groups; null for single records.")
     document: dict[str, Any] = Field(description="The document that was certified, without defaults.")
     document_sha256: str = Field(description="The hash of its canonical JSON.")

@@ -15,6 +15,7 @@ from pyaccount.certificate.text_evidence import evidence, items, number_columns,
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
     SOLVED_DIGITS,
+    counted,
     drawn,
     enough,
     failing,
@@ -54,7 +55,7 @@ def render(data: CertificateModel) -> RenderableType:
         Text(),
         Text("Reductions: the theorems used", style="bold"),
         *items(
-            f"{r.subject} ({r.path}), {r.rounds} rounds: {r.theorem}; {'tight' if r.tight else 'not tight'}. {r.source}.\n"
+            f"{r.subject} ({r.path}), {r.rounds} {'round' if r.rounds == '1' else 'rounds'}: {r.theorem}; {'tight' if r.tight else 'not tight'}. {r.source}.\n"
             f"{r.pair}" + (f"\n{r.remark}" if r.remark else "")
             for r in data.reductions
         ),
@@ -80,7 +81,7 @@ def _numbers(data: CertificateModel) -> Table:
         ends = f"remove ε ≤ {up(directions.remove.epsilon)}, add ε ≤ {up(directions.add.epsilon)}"
         row(table, "directions", ends, "the larger counts")
     unit = data.privacy
-    row(table, "protects", f"{unit.group_size} {unit.unit}{'s' if unit.group_size > 1 else ''}", unit.adjacency)
+    row(table, "protects", counted(unit.group_size, unit.unit), unit.adjacency)
     _solved(table, data)
     for phase in data.phases:
         _phase(table, phase)
@@ -116,7 +117,7 @@ def _phase(table: Table, phase: Phase) -> None:
     row(
         table,
         phase.name or "training",
-        f"{noise}, {runs}{phase.iterations} iterations, {phase.sampler}{_rate(phase)}",
+        f"{noise}, {runs}{counted(phase.iterations, 'iteration')}, {phase.sampler}{_rate(phase)}",
         f"{symbol(phase)} in units of the clip norm",
     )
     if phase.matrix.kind != "identity":

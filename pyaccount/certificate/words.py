@@ -65,8 +65,10 @@ def seed_source(sampling: SamplingRecord) -> str:
 
 
 def smallest(data: CertificateModel) -> str:
-    """What is said beside an ε or δ that was solved for."""
-    return "the smallest, rounded up" if data.evidence.sampling is None else "the smallest that was certified"
+    """What is said beside an ε or δ that was solved for: less may hold where the bound is not the run's own curve."""
+    if data.evidence.sampling is not None:
+        return "the smallest that was certified"
+    return "the smallest, rounded up" if _own(data) else "the smallest that the bound gives, rounded up"
 
 
 def enough(path: str, value: float) -> str:
@@ -87,8 +89,17 @@ def failing(data: CertificateModel) -> tuple[str, str]:
 
     The run itself fails with it where the bound is its own curve; the sensitivity of a matrix is a bound by its rounding.
     """
-    own = all(one.tight for one in data.reductions) and all(phase.matrix.kind == "identity" for phase in data.phases)
-    return ("", " fails") if own else ("the bound fails with ", "")
+    return ("", " fails") if _own(data) else ("the bound fails with ", "")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _own(data: CertificateModel) -> bool:
+    """Whether the bound is the run's own curve."""
+    return all(one.tight for one in data.reductions) and all(phase.matrix.kind == "identity" for phase in data.phases)
 
 
 def is_noise(path: str) -> bool:
