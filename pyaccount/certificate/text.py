@@ -55,8 +55,8 @@ def render(data: CertificateModel) -> RenderableType:
         Text(),
         Text("Reductions: the theorems used", style="bold"),
         *items(
-            f"{r.subject} ({r.path}), {r.rounds} {'round' if r.rounds == '1' else 'rounds'}: {r.theorem}; {'tight' if r.tight else 'not tight'}. {r.source}.\n"
-            f"{r.pair}" + (f"\n{r.remark}" if r.remark else "")
+            f"{r.subject} ({r.path}), {r.rounds} {'round' if r.rounds == '1' else 'rounds'}: {r.theorem}; "
+            f"{'tight' if r.tight else 'not tight'}. {r.source}.\n{r.pair}" + (f"\n{r.remark}" if r.remark else "")
             for r in data.reductions
         ),
         Text(),
