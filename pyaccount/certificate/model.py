@@ -73,6 +73,13 @@ class ProfilePoint(Record):
     standard_error: NonNegative | None = Field(default=None, description="The standard error of the estimate.")
 
 
+class CurveRecord(Record):
+    """More points of a direction's profile, as two lists of one length."""
+
+    epsilon: list[NonNegative] = Field(description="ε of the points, ascending; chosen.")
+    delta: list[Probability] = Field(description="δ at most in this direction, at each of them; never rising.")
+
+
 class DirectionResult(Record):
     """One direction: outcomes with the sensitive records (under replace-one, the originals) against others (remove), or the
     others against them (add)."""
@@ -82,6 +89,11 @@ class DirectionResult(Record):
     delta: Probability = Field(description="δ at most in this direction, at the guarantee's epsilon.")
     delta_lower: Probability = Field(description="No δ below this holds in this direction, at the guarantee's epsilon.")
     profile: list[ProfilePoint] = Field(description="The privacy profile in this direction.")
+    curve: CurveRecord | None = Field(
+        default=None,
+        description="More points between those of the profile, close enough for a picture. Null where the profile was sampled, "
+        "or has no points.",
+    )
 
 
 class Directions(Record):

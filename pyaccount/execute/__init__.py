@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
+from pyaccount.execute.curve import Point, curves
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.progress import Report, left, silent
@@ -105,6 +106,8 @@ class Evidence:
     profile: tuple[Answer, ...]
     unamplified: Answer
     group_lemma: GroupLemma | None
+    #: More points of each direction's profile, for pictures.
+    curves: dict[Direction, tuple[Point, ...]]
 
 
 def run(
@@ -169,12 +172,21 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
     if points is None:
         points = default_profile(claim.epsilon)
     profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
+    known = {side: _known(claim, profile, side) for side in DIRECTIONS}
+    more = curves(engine, bounds, known, PROFILE_TOLERANCE) if profile else {side: () for side in DIRECTIONS}
     report("contrast", 2, 3)
     delta = given(claim.at_delta.question.delta)
     contrast = engine.ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
     lemma = group_lemma(document, engine, delta) if document.privacy.group_size != 1 else None
     report("done", 3, 3)
-    return Evidence(document, holds, claim, solution, profile, contrast, lemma)
+    return Evidence(document, holds, claim, solution, profile, contrast, lemma, more)
+
+
+def _known(claim: Claim, profile: tuple[Answer, ...], direction: Direction) -> list[Point]:
+    """What is known of one direction's profile: its points, and the guarantee, which holds in both."""
+    points = [Point(given(answer.question.epsilon), min(1.0, answer.directions[direction].upper)) for answer in profile]
+    least = min(claim.delta, claim.at_epsilon.directions[direction].upper)
+    return sorted([*points, Point(claim.epsilon, least), Point(claim.direction(direction).upper, claim.delta)])
 
 
 def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None, tolerance: float) -> Claim:

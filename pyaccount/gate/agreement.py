@@ -112,6 +112,8 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
                 yield Difference(path_text(below), None, fresh[key], True, "not stated by the certificate")
             elif key not in fresh:
                 yield Difference(path_text(below), stated[key], None, False, "not part of the recomputed certificate")
+            elif key == "curve" and path[0] == "directions":
+                yield from _curve(below, stated[key], fresh[key], terms)
             elif moved and _end(below) is not None and terms.mode != "bits":
                 yield Difference(path_text(below), stated[key], None, *_judged(below, stated[key], terms))
             else:
@@ -129,6 +131,21 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
         place = path_text(path)
         agrees, reason = _number(path, stated, fresh, terms) if _is_number(stated) else _word(place, terms)
         yield Difference(place, stated, fresh, agrees, reason)
+
+
+def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
+    """The points of a curve, wherever they lie: each is an upper end by itself, and no curve need have them all."""
+    bounds = {} if fresh is None else dict(zip(fresh["epsilon"], fresh["delta"], strict=False))
+    places, deltas = ([], []) if stated is None else (stated["epsilon"], stated["delta"])
+    for index, (epsilon, delta) in enumerate(zip(places, deltas, strict=False)):
+        below, found = (*path, "delta", index), bounds.get(epsilon)
+        if found is None:
+            yield Difference(path_text(below), delta, None, *_judged(below, delta, terms))
+        elif delta != found:
+            yield Difference(path_text(below), delta, found, *_one_sided("upper", below, delta, found, terms))
+    if list(bounds) != places:
+        sizes = f"{len(places)} points", f"{len(bounds)} points"
+        yield Difference(path_text(path), *sizes, True, "other points: each one stated is a bound by itself")
 
 
 def _in_profile(path: Path) -> bool:
