@@ -111,7 +111,11 @@ class BufferRecord(Record):
 
 
 class MatrixRecord(Record):
-    """The strategy matrix of a phase."""
+    """The strategy matrix C of a phase, as training uses it.
+
+    C is lower triangular, with a row and a column for each iteration. All numbers are the doubles that were analysed, each spelled
+    with as many digits as tell it from every other double, so that reading them gives the same bits.
+    """
 
     kind: str = Field(description="The kind of matrix, as in the document.")
     bands: int | None = Field(description="Non-zero diagonals.")
@@ -119,6 +123,28 @@ class MatrixRecord(Record):
         default=None, description="Non-zero diagonals of the inverse, for the kind of matrix that is given by these."
     )
     column_norm: Finite = Field(description="The largest norm of a column, to which σ refers times the clip norm.")
+    normalization: Finite | None = Field(
+        default=None,
+        description="What the matrix that the document describes was multiplied by, to give it this largest column norm: 1 where "
+        "`normalize` is false. Null for the identity, and in certificates made before it was stated.",
+    )
+    coefficients: list[Finite] | None = Field(
+        default=None,
+        description="The first column of a Toeplitz C, from the diagonal down, normalised; what is not listed is 0. Null for the "
+        "identity, for a BLT (its buffers say it: times `normalization`), for a matrix from a file, for long inverses of banded "
+        "matrices (their `inverse_coefficients` say it), and in certificates made before it was stated.",
+    )
+    inverse_coefficients: list[Finite] | None = Field(
+        default=None,
+        description="The first column of C⁻¹, from the diagonal down, for the kind of matrix that is given by it; what is not "
+        "listed is 0. Normalised: that of the document over `normalization`.",
+    )
+    entries: list[list[Finite]] | None = Field(
+        default=None,
+        description="The rows of a small C from a file, each up to its diagonal, normalised; null for a large one, which is its "
+        "file's times `normalization`.",
+    )
+    size: int | None = Field(default=None, description="Rows and columns of a matrix from a file.")
     buffers: BufferRecord | None = Field(default=None, description="Of a BLT, before the matrix is normalised.")
     sha256: str | None = Field(description="Of the entries, row by row as doubles, for a matrix from a file.")
 

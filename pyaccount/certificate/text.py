@@ -20,6 +20,7 @@ from pyaccount.certificate.words import (
     enough,
     failing,
     smallest,
+    stated,
     symbol,
     too_little,
 )
@@ -121,8 +122,10 @@ def _phase(table: Table, phase: Phase) -> None:
         f"{symbol(phase)} in units of the clip norm",
     )
     if phase.matrix.kind != "identity":
-        norm = f"largest column norm {phase.matrix.column_norm:.6g}"
-        row(table, "matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", norm)
+        norm, inside = f"largest column norm {phase.matrix.column_norm:.6g}", stated(phase.matrix)
+        held = "" if inside is None else f"; its {inside[0]} {inside[1]} are in the JSON form"
+        held = "; the hash of its entries is in the JSON form" if not held and phase.matrix.sha256 else held
+        row(table, "matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", f"{norm}{held}")
 
 
 def _contrast(table: Table, data: CertificateModel, label: str, contrast: Contrast) -> None:

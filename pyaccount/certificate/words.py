@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, EvidenceRecord, Phase, SamplingRecord
+    from pyaccount.certificate.model import CertificateModel, EvidenceRecord, MatrixRecord, Phase, SamplingRecord
 
 #: What an attacker tells apart, by adjacency: the first data set, the second one.
 HYPOTHESES = {
@@ -95,6 +95,17 @@ def failing(data: CertificateModel) -> tuple[str, str]:
 def counted(number: int, noun: str) -> str:
     """A number of things."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def stated(record: MatrixRecord) -> tuple[int, str] | None:
+    """What of a matrix a certificate states, besides what its kind is: a number of things, and their name."""
+    if record.buffers is not None and record.normalization is not None:
+        return len(record.buffers.scales), "scales and decays"
+    if record.coefficients is not None:
+        return len(record.coefficients), "coefficients"
+    if record.inverse_coefficients is not None:
+        return len(record.inverse_coefficients), "coefficients of the inverse"
+    return None if record.entries is None else (sum(map(len, record.entries)), "entries")
 
 
 def _own(data: CertificateModel) -> bool:

@@ -172,8 +172,8 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
     if points is None:
         points = default_profile(claim.epsilon)
     profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
-    known = {side: _known(claim, profile, side) for side in DIRECTIONS}
-    more = curves(engine, bounds, known, PROFILE_TOLERANCE) if profile else {side: () for side in DIRECTIONS}
+    ends = {side: _known(claim, profile, side) for side in DIRECTIONS if profile}
+    more = curves(engine, bounds, ends, PROFILE_TOLERANCE)
     report("contrast", 2, 3)
     delta = given(claim.at_delta.question.delta)
     contrast = engine.ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))

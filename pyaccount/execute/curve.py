@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyaccount.execute.engine import Engine
     from pyaccount.plan.reduction import DirectedBounds
 
-#: How far a chord may lie above the profile: as a share of the height of a picture of ln δ, and in ln δ where attacks that are wrong
-#: at least as often as `SEEN` look at it.
+#: How far a chord may lie above the profile: as a share of the height of a picture of ln δ, and in ln δ where attacks that are
+#: wrong at least as often as `SEEN` look at it.
 SHARE, NEAR, SEEN = 5e-4, 0.02, 1e-7
 #: Up to this ε the slopes e^ε of the trade-off curve's lines are seen by themselves, and differ by this factor at most.
 SLOPES, TURN = 3.0, 0.1
@@ -40,17 +40,17 @@ class Point(NamedTuple):
 def curves(
     engine: Engine, bounds: DirectedBounds, known: Mapping[Direction, Sequence[Point]], tolerance: float
 ) -> dict[Direction, tuple[Point, ...]]:
-    """For each direction the points between the `known` ones of its profile: proven, rounded up, falling."""
+    """For each direction the points between the `known` ones of its profile: proven, rounded up, falling; none where none is known."""
     # The picture goes as far down as the larger direction's last point: what lies below is not seen.
     floor = max(1e-300, max((min(point.delta for point in points) for points in known.values() if points), default=1.0))
-    places = {side: between(known[side], floor) for side in DIRECTIONS}
+    places = {side: between(known.get(side, ()), floor) for side in DIRECTIONS}
     asked = list(dict.fromkeys((bounds[side].upper, places[side]) for side in DIRECTIONS if places[side]))
     found = dict(zip(asked, engine.curves(asked, tolerance, floor), strict=True)) if asked else {}
     drawn: dict[Direction, tuple[Point, ...]] = {}
     for side in DIRECTIONS:
         answers = found[bounds[side].upper, places[side]][0] if places[side] else []
         points = [Point(place, upper) for place, (_, upper) in zip(places[side], answers, strict=True)]
-        drawn[side] = tuple(_falling(points, known[side]))
+        drawn[side] = tuple(_falling(points, known.get(side, ())))
     return drawn
 
 

@@ -118,6 +118,8 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
                 yield Difference(path_text(below), stated[key], None, *_judged(below, stated[key], terms))
             else:
                 yield from _walk(below, stated[key], fresh[key], terms)
+    elif path[-2:-1] == ("matrix",) and _is_column(stated) and _is_column(fresh) and len(stated) == len(fresh):
+        yield from _column(path, stated, fresh, terms)
     elif isinstance(stated, list) and isinstance(fresh, list):
         for index, (one, other) in enumerate(zip(stated, fresh, strict=False)):
             yield from _walk((*path, index), one, other, terms)
@@ -146,6 +148,21 @@ def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differ
     if list(bounds) != places:
         sizes = f"{len(places)} points", f"{len(bounds)} points"
         yield Difference(path_text(path), *sizes, True, "other points: each one stated is a bound by itself")
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_number, value))
+
+
+def _column(path: Path, stated: list[float], fresh: list[float], terms: Terms) -> Iterator[Difference]:
+    """The numbers of a matrix: those that a search found are known relative to the largest of them, not each to itself."""
+    largest = max(map(abs, fresh), default=0.0)
+    for index, (one, other) in enumerate(zip(stated, fresh, strict=True)):
+        if one != other:
+            distance = abs(one - other) / largest if largest > 0.0 else math.inf
+            agrees = terms.mode != "bits" and distance <= ROUNDING
+            reason = f"{distance:.2g} of the largest apart; {0.0 if terms.mode == 'bits' else ROUNDING:.2g} may be"
+            yield Difference(path_text((*path, index)), one, other, agrees, reason)
 
 
 def _in_profile(path: Path) -> bool:

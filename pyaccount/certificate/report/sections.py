@@ -44,6 +44,7 @@ from pyaccount.certificate.words import (
     failing,
     is_noise,
     smallest,
+    stated,
     symbol,
     too_little,
 )
@@ -195,6 +196,10 @@ def _phase(data: CertificateModel, phase: Phase, index: int) -> Entry:
         norm = exact(matrix.column_norm, "clip norms per clip norm", "matrix")
         content = (matrix.kind, *_width(matrix), ", largest column norm ", norm)
     rows.append(Fact("matrix", content))
+    inside = stated(matrix)
+    if inside is not None:
+        where = (", as the certificate states them: ", Literally(f"phases[{index}].matrix"))
+        rows.append(Fact("to train with", (exact(inside[0], inside[1], "matrix"), f" {inside[1]}", *where)))
     if matrix.sha256 is not None:
         rows.append(Fact("matrix hash", (Literally(matrix.sha256),), ("SHA-256 of its entries",)))
     title = phase.name or ("Training" if len(data.phases) == 1 else f"Phase {index + 1}")
