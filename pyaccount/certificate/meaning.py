@@ -37,8 +37,8 @@ class AttackRate:
 class GaussianComparison:
     """The μ of Gaussian differential privacy, as far as points of a profile tell."""
 
-    #: δ(ε) ≤ δ_μ(ε) for this μ in each direction, at each ε at which the certificate bounds that direction: at most. Both
-    #: directions have the ε of the profile and of the guarantee. None if no μ was found. It claims nothing between the points.
+    #: δ(ε) ≤ δ_μ(ε) for this μ in each direction, at each ε of its profile and of the guarantee: at most. None if no μ was found.
+    #: It claims nothing between these points.
     mu_at_points: float | None
     #: δ(ε) ≤ δ_μ(ε) for this μ and every ε from `first_epsilon` to `last_epsilon`: at most. None if no μ was found. It claims
     #: nothing outside that range, so it is no statement of μ-GDP.

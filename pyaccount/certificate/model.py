@@ -113,8 +113,8 @@ class BufferRecord(Record):
 class MatrixRecord(Record):
     """The strategy matrix C of a phase, as training uses it.
 
-    C is lower triangular, with a row and a column for each iteration. All numbers are the doubles that were analysed, each spelled
-    with as many digits as tell it from every other double, so that reading them gives the same bits.
+    C is lower triangular, with a row and a column for each iteration. All numbers are the doubles that were analysed, each
+    spelled with as many digits as tell it from every other double, so that reading them gives the same bits.
     """
 
     kind: str = Field(description="The kind of matrix, as in the document.")

@@ -40,7 +40,7 @@ class Point(NamedTuple):
 def curves(
     engine: Engine, bounds: DirectedBounds, known: Mapping[Direction, Sequence[Point]], tolerance: float
 ) -> dict[Direction, tuple[Point, ...]]:
-    """For each direction the points between the `known` ones of its profile: proven, rounded up, falling; none where none is known."""
+    """For each direction the points between the `known` ones of its profile: proven, rounded up, falling."""
     # The picture goes as far down as the larger direction's last point: what lies below is not seen.
     floor = max(1e-300, max((min(point.delta for point in points) for points in known.values() if points), default=1.0))
     places = {side: between(known.get(side, ()), floor) for side in DIRECTIONS}

@@ -118,21 +118,26 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
                 yield Difference(path_text(below), stated[key], None, *_judged(below, stated[key], terms))
             else:
                 yield from _walk(below, stated[key], fresh[key], terms)
-    elif path[-2:-1] == ("matrix",) and _is_column(stated) and _is_column(fresh) and len(stated) == len(fresh):
-        yield from _column(path, stated, fresh, terms)
     elif isinstance(stated, list) and isinstance(fresh, list):
-        for index, (one, other) in enumerate(zip(stated, fresh, strict=False)):
-            yield from _walk((*path, index), one, other, terms)
-        if len(stated) != len(fresh):
-            agrees, reason = _word(path_text(path), terms)
-            sizes = f"{len(stated)} entries", f"{len(fresh)} entries"
-            yield Difference(path_text(path), *sizes, agrees, reason)
+        yield from _lists(path, stated, fresh, terms)
     elif type(stated) is not type(fresh) and not (_is_number(stated) and _is_number(fresh)):
         yield Difference(path_text(path), stated, fresh, False, "of another type")
     elif stated != fresh:
         place = path_text(path)
         agrees, reason = _number(path, stated, fresh, terms) if _is_number(stated) else _word(place, terms)
         yield Difference(place, stated, fresh, agrees, reason)
+
+
+def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Iterator[Difference]:
+    if path[-2:-1] == ("matrix",) and len(stated) == len(fresh) and all(map(_is_number, (*stated, *fresh))):
+        yield from _column(path, stated, fresh, terms)
+        return
+    for index, (one, other) in enumerate(zip(stated, fresh, strict=False)):
+        yield from _walk((*path, index), one, other, terms)
+    if len(stated) != len(fresh):
+        agrees, reason = _word(path_text(path), terms)
+        sizes = f"{len(stated)} entries", f"{len(fresh)} entries"
+        yield Difference(path_text(path), *sizes, agrees, reason)
 
 
 def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
@@ -148,10 +153,6 @@ def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differ
     if list(bounds) != places:
         sizes = f"{len(places)} points", f"{len(bounds)} points"
         yield Difference(path_text(path), *sizes, True, "other points: each one stated is a bound by itself")
-
-
-def _is_column(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_number, value))
 
 
 def _column(path: Path, stated: list[float], fresh: list[float], terms: Terms) -> Iterator[Difference]:
