@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -255,7 +256,7 @@ def test_forms_for_people_mention_it(capsys: pytest.CaptureFixture[str]) -> None
 
     certificate = certified("root")
     print_certificate(Console(width=200), certificate)
-    assert "its 8 coefficients are in the JSON form" in capsys.readouterr().out
+    assert re.search(r"its 8 coefficients +to train with: in the JSON form", capsys.readouterr().out)
     for form in (certificate.to_html(), certificate.to_markdown()):
         assert "coefficients, as the certificate states them" in form
     print_certificate(Console(width=200), pyaccount.certify(changed(BASE)))

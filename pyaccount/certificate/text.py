@@ -123,9 +123,10 @@ def _phase(table: Table, phase: Phase) -> None:
     )
     if phase.matrix.kind != "identity":
         norm, inside = f"largest column norm {phase.matrix.column_norm:.6g}", stated(phase.matrix)
-        held = "" if inside is None else f"; its {inside[0]} {inside[1]} are in the JSON form"
-        held = "; the hash of its entries is in the JSON form" if not held and phase.matrix.sha256 else held
-        row(table, "matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", f"{norm}{held}")
+        row(table, "matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", norm)
+        if inside is not None or phase.matrix.sha256 is not None:
+            held = "the hash of its file" if inside is None else f"its {inside[0]} {inside[1]}"
+            row(table, "", held, "to train with: in the JSON form")
 
 
 def _contrast(table: Table, data: CertificateModel, label: str, contrast: Contrast) -> None:
