@@ -41,6 +41,8 @@ LAST_DIGITS = 1e-12
 CONTRAST = 1e-2
 #: Efforts and errors that depend on where a search ended, or on samples, are of the same order of magnitude.
 MAGNITUDE = 10.0
+#: Of what a certificate that was made before a field existed does not have.
+UNSTATED = "not stated by the certificate"
 #: Sentences that another version may put differently. The others (assumptions among them) state what is guaranteed.
 _WORDS = re.compile(
     r"noise_convention|reductions\[\d+\]\.(subject|theorem|source|pair|rounds|remark)|"
@@ -109,7 +111,7 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
             below = (*path, key)
             if key not in stated:
                 # Required fields are never absent: the reader refuses such a certificate.
-                yield Difference(path_text(below), None, fresh[key], True, "not stated by the certificate")
+                yield Difference(path_text(below), None, fresh[key], True, UNSTATED)
             elif key not in fresh:
                 yield Difference(path_text(below), stated[key], None, False, "not part of the recomputed certificate")
             elif key == "curve" and path[0] == "directions":

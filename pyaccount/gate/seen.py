@@ -10,7 +10,7 @@ from pyaccount.document import Amplification, Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.errors import CertificateError, DocumentError, path_text
-from pyaccount.gate.agreement import Difference, Terms, differences
+from pyaccount.gate.agreement import UNSTATED, Difference, Terms, differences
 from pyaccount.gate.flaw import Flaw
 from pyaccount.gate.reading import AMPLIFICATION, Read
 from pyaccount.gate.verification import Verification
@@ -98,7 +98,7 @@ class Seen:
             certificate_kind=self.read.kind,
             name=self.name,
             agrees=fresh is not None and not self.flaws and all(one.agrees for one in found),
-            identical=fresh is not None and not self.flaws and not found,
+            identical=fresh is not None and not self.flaws and all(one.reason == UNSTATED for one in found),
             compared=terms.mode,
             seed=terms.seed,
             tolerance=terms.tolerance,
