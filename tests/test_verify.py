@@ -206,7 +206,6 @@ def test_the_document_or_the_hash_was_changed(capsys: pytest.CaptureFixture[str]
     found = pyaccount.verify(save(tmp_path, changed(certificate, document_sha256="f" * 64)))
     assert [flaw.path for flaw in found.flaws] == ["document_sha256"]
     assert named(found) == {"document_sha256"}
-    assert len(found.differences) == 1
 
 
 def test_a_broken_document_is_unreadable_or_tampered(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
