@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.meaning import meaning
@@ -52,6 +53,8 @@ from pyaccount.certificate.words import (
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, Phase, Solved
 
+#: The counts in the words of a contrast; digits in names of phases are none.
+_COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|or more apart|records of a user))", re.ASCII)
 #: What the kinds of guarantee mean.
 KINDS = {
     "deterministic": "deterministic: by proof and bounded arithmetic",
@@ -250,10 +253,17 @@ def _contrasts(data: CertificateModel) -> tuple[Fact, ...]:
 
 
 def _contrast(label: str, contrast: Contrast, origin: str) -> Fact:
-    note: Content = ("nats, at δ = ", every_digit(contrast.delta, "probability", origin), f"; {contrast.description}")
+    at_delta = every_digit(contrast.delta, "probability", origin)
+    note: Content = ("nats, at δ = ", at_delta, "; ", *_described(contrast.description))
     if contrast.epsilon is None:
         return Fact(label, ("∞: it would need a δ for one record that is too small to resolve",), note)
     return Fact(label, said(at_most(contrast.epsilon, "nats", origin)), note)
+
+
+def _described(words: str) -> Content:
+    """A contrast's words, whose counts are numbers like all others."""
+    parts = _COUNTS.split(words)
+    return tuple(exact(int(part), "counted", "document") if k % 2 else part for k, part in enumerate(parts) if part)
 
 
 def _theorems(data: CertificateModel) -> tuple[Block, ...]:
