@@ -347,7 +347,7 @@ def test_the_line_of_the_profile_is_never_below_what_is_certified(
     points = [data["profile"][0] | {"epsilon": e, "delta": d, "delta_lower": 0.0} for e, d in corners]
     (first, _), (last, least) = corners[0], corners[-1]
     for direction in data["directions"].values():
-        direction.update(profile=points, epsilon=last, epsilon_lower=first, delta=least, delta_lower=0.0)
+        direction.update(profile=points, curve=None, epsilon=last, epsilon_lower=first, delta=least, delta_lower=0.0)
     data["profile"] = points
     data["guarantee"].update(epsilon=last, epsilon_lower=0.0, delta=least, delta_lower=0.0)
     drawn = curves.profile(pyaccount.Certificate.from_json(json.dumps(data)).data).plot.series[0]

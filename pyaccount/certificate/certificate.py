@@ -16,6 +16,7 @@ from pyaccount.files import write_atomically
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
+    from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
     from pyaccount.certificate.tradeoff import TradeOff
     from pyaccount.document import Document
@@ -148,6 +149,19 @@ class Certificate:
     def profile(self) -> Profile:
         """The privacy profile."""
         return Profile(self.data)
+
+    @property
+    def matrix(self) -> StrategyMatrix | None:
+        """The strategy matrix C to train with: its coefficients, and as an array. None when the phases differ: see `matrices`."""
+        first, *others = self.matrices
+        return None if any(one != first for one in others) else first
+
+    @property
+    def matrices(self) -> tuple[StrategyMatrix, ...]:
+        """The strategy matrix of each phase; a document without phases has one."""
+        from pyaccount.certificate.matrix import StrategyMatrix  # noqa: PLC0415 - for those who train
+
+        return tuple(map(StrategyMatrix.of, self.data.phases))
 
     @property
     def trade_off(self) -> TradeOff:

@@ -37,7 +37,8 @@ class ComparedRecord(Record):
     delta: Probability = Field(description="δ at most.")
     noise_multiplier: float | None = Field(description="σ, where all phases have the same Gaussian noise.")
     unamplified_epsilon: NonNegative | None = Field(
-        description="ε at most without sampling, at this δ; null: infinite, or not known at so small a δ."
+        description="ε at most if no participations were secret, at this δ (each certificate says what that is); null: infinite, "
+        "or not known at so small a δ."
     )
     expected_batch_size: float | None = Field(description="Expected records (or draws) in a batch, with one phase.")
     distinct_records: float | None = Field(description="Expected distinct records in a batch, with one phase.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.certificate.model import (
     BudgetLine,
     Composition,
+    CurveRecord,
     DirectionResult,
     Directions,
     EvidenceRecord,
@@ -20,8 +21,11 @@ from pyaccount.errors import path_text
 from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.directions import Direction
     from pyaccount.execute import Claim, Evidence
+    from pyaccount.execute.curve import Point
     from pyaccount.execute.engine import Answer
     from pyaccount.plan.plan import Plan
 
@@ -76,7 +80,14 @@ def _direction(evidence: Evidence, direction: Direction) -> DirectionResult:
         delta=min(at_epsilon.upper, 1.0),
         delta_lower=min(at_epsilon.lower, 1.0),
         profile=[_point(answer, evidence.claim, direction) for answer in evidence.profile],
+        curve=_curve(evidence.curves[direction]),
     )
+
+
+def _curve(points: Sequence[Point]) -> CurveRecord | None:
+    if not points:
+        return None
+    return CurveRecord(epsilon=[point.epsilon for point in points], delta=[point.delta for point in points])
 
 
 def _evidence(plan: Plan, claim: Claim) -> EvidenceRecord:

@@ -41,6 +41,7 @@ from pyaccount.plan.common import number, whole
 from pyaccount.plan.fixed_draws import distinct_records
 from pyaccount.plan.plan import compile_document
 from pyaccount.plan.strategy import strategy
+from pyaccount.plan.worst import contrast_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.plan import Plan
     from pyaccount.plan.reduction import Reduction
+    from pyaccount.plan.strategy import Strategy
 
 NOISE_CONVENTION = (
     "σ is the standard deviation of the noise added to each released sum, in units of the clip norm of one record."
@@ -62,6 +64,9 @@ LAPLACE_CONVENTION = (
     "With Laplace noise the multiplier is the scale b of the noise added to each released number, in units of the clip norm "
     "of one record."
 )
+
+#: The longest first column that is listed although its inverse's says it too, and the most rows of a matrix from a file.
+MOST_COEFFICIENTS, MOST_ROWS = 4096, 32
 
 #: In `assumptions` of a guarantee that a test gave.
 RELEASE = (
@@ -130,9 +135,7 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
             reductions=reductions,
             evidence=numbers.evidence,
             unamplified=Contrast(
-                description="every record in every round"
-                if plain
-                else "participations revealed, as bad as they can be",
+                description=contrast_words(document),
                 epsilon=evidence.unamplified.upper,
                 delta=evidence.unamplified.question.delta or 0.0,
             ),
@@ -175,7 +178,6 @@ def _phase(document: Document, body: Body) -> Phase:
     drawn = not isinstance(body.sampler, Deterministic)
     # Bins are drawn once and for all, and a record may be drawn several times with replacement.
     probable = drawn and not isinstance(body.sampler, BallsInBins | WithReplacement | MustOW | MustWO | MustWW)
-    matrix = strategy(document, body)
     return Phase(
         name=body.name,
         sampler=body.sampler.kind,
@@ -187,16 +189,35 @@ def _phase(document: Document, body: Body) -> Phase:
         expected_batch_size=expected_batch_size(body),
         distinct_records=distinct_records(body),
         noise=body.noise.kind,
-        matrix=MatrixRecord(
-            kind=body.matrix.kind if isinstance(body.matrix.kind, str) else "choose",
-            bands=matrix.bands,
-            inverse_bands=body.matrix.inverse_bands if isinstance(body.matrix, BandedInverse) else None,
-            column_norm=matrix.column_norm,
-            buffers=None
-            if matrix.buffers is None
-            else BufferRecord(scales=list(matrix.buffers[0]), decays=list(matrix.buffers[1])),
-            sha256=matrix.fingerprint,
-        ),
+        matrix=_matrix(body, strategy(document, body)),
+    )
+
+
+def _matrix(body: Body, built: Strategy) -> MatrixRecord:
+    """What C is: enough to train with it."""
+    kind = body.matrix.kind if isinstance(body.matrix.kind, str) else "choose"
+    listed: list[float] | None = None
+    short = built.inverse is None or built.iterations <= MOST_COEFFICIENTS
+    if built.coefficients is not None and built.buffers is None and short:
+        listed = list(built.coefficients)
+    entries: list[list[float]] | None = None
+    if built.dense is not None and built.iterations <= MOST_ROWS:
+        entries = [row[: index + 1].tolist() for index, row in enumerate(built.dense)]
+    independent = kind == "identity"
+    return MatrixRecord(
+        kind=kind,
+        bands=built.bands,
+        inverse_bands=body.matrix.inverse_bands if isinstance(body.matrix, BandedInverse) else None,
+        column_norm=built.column_norm,
+        normalization=None if independent else built.normalization,
+        coefficients=None if independent else listed,
+        inverse_coefficients=None if built.inverse is None else list(built.inverse),
+        entries=entries,
+        size=None if built.dense is None else built.iterations,
+        buffers=None
+        if built.buffers is None
+        else BufferRecord(scales=list(built.buffers[0]), decays=list(built.buffers[1])),
+        sha256=built.fingerprint,
     )
 
 

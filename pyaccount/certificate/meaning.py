@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.gaussian import needed_at_points, needed_within_range, smallest_possible
 from pyaccount.certificate.tradeoff import Bound, TradeOff
+from pyaccount.directions import DIRECTIONS
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
@@ -36,8 +37,8 @@ class AttackRate:
 class GaussianComparison:
     """The μ of Gaussian differential privacy, as far as points of a profile tell."""
 
-    #: δ(ε) ≤ δ_μ(ε) for this μ in each direction, at each ε at which the certificate bounds that direction: at most. Both
-    #: directions have the ε of the profile and of the guarantee. None if no μ was found. It claims nothing between the points.
+    #: δ(ε) ≤ δ_μ(ε) for this μ in each direction, at each ε of its profile and of the guarantee: at most. None if no μ was found.
+    #: It claims nothing between these points.
     mu_at_points: float | None
     #: δ(ε) ≤ δ_μ(ε) for this μ and every ε from `first_epsilon` to `last_epsilon`: at most. None if no μ was found. It claims
     #: nothing outside that range, so it is no statement of μ-GDP.
@@ -61,7 +62,7 @@ class Meaning:
     gaussian: GaussianComparison
     #: With which at least one bound here may be wrong; 0 for a certificate without samples.
     failure_probability: float
-    #: How many points of the profile the bounds rest on.
+    #: How many points the bounds rest on in each direction, at least: of its profile, its curve and the guarantee.
     points: int
 
 
@@ -77,7 +78,7 @@ def meaning(data: CertificateModel) -> Meaning:
     rates = tuple(
         AttackRate(rate, curve.true_positive_rate(rate), curve.swapped.true_positive_rate(rate)) for rate in RATES
     )
-    sides = (curve.remove, curve.add)
+    sides = tuple(stated_points(data, direction) for direction in DIRECTIONS)
     ranges = [(points[0].epsilon, points[-1].epsilon) for points in sides]
     return Meaning(
         trade_off=curve,
@@ -87,18 +88,25 @@ def meaning(data: CertificateModel) -> Meaning:
         balanced_accuracy=min(1.0, math.nextafter(0.5 * (1.0 + advantage), math.inf)),
         gaussian=GaussianComparison(
             mu_at_points=_larger([needed_at_points(points) for points in sides]),
-            mu_within_range=_larger([needed_within_range(points) for points in sides]),
+            mu_within_range=_larger([needed_within_range(points) for points in (curve.remove, curve.add)]),
             mu_lower=smallest_possible(lower_points(data)),
             first_epsilon=max(first for first, _ in ranges),
             last_epsilon=min(last for _, last in ranges),
         ),
         failure_probability=failure_probability(data),
-        points=len(data.profile),
+        points=min(len(points) for points in (curve.remove, curve.add)),
     )
 
 
 def upper_points(data: CertificateModel, direction: Direction) -> tuple[Bound, ...]:
-    """Every (ε, δ) at most that the certificate states in one direction: its profile, and the guarantee from both sides."""
+    """Every (ε, δ) at most that the certificate states in one direction: those of `stated_points`, and its curve."""
+    curve = getattr(data.directions, direction).curve
+    more = () if curve is None else map(Bound, curve.epsilon, curve.delta)
+    return tuple(sorted({*stated_points(data, direction), *more}))
+
+
+def stated_points(data: CertificateModel, direction: Direction) -> tuple[Bound, ...]:
+    """The (ε, δ) at most of one direction's profile, and of the guarantee from both sides."""
     guarantee, result = data.guarantee, getattr(data.directions, direction)
     points = [Bound(point.epsilon, point.delta) for point in result.profile]
     points.append(Bound(guarantee.epsilon, guarantee.delta))

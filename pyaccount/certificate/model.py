@@ -73,6 +73,13 @@ class ProfilePoint(Record):
     standard_error: NonNegative | None = Field(default=None, description="The standard error of the estimate.")
 
 
+class CurveRecord(Record):
+    """More points of a direction's profile, as two lists of one length."""
+
+    epsilon: list[NonNegative] = Field(description="ε of the points, ascending; chosen.")
+    delta: list[Probability] = Field(description="δ at most in this direction, at each of them; never rising.")
+
+
 class DirectionResult(Record):
     """One direction: outcomes with the sensitive records (under replace-one, the originals) against others (remove), or the
     others against them (add)."""
@@ -82,6 +89,11 @@ class DirectionResult(Record):
     delta: Probability = Field(description="δ at most in this direction, at the guarantee's epsilon.")
     delta_lower: Probability = Field(description="No δ below this holds in this direction, at the guarantee's epsilon.")
     profile: list[ProfilePoint] = Field(description="The privacy profile in this direction.")
+    curve: CurveRecord | None = Field(
+        default=None,
+        description="More points between those of the profile, close enough for a picture. Null where the profile was sampled, "
+        "or has no points.",
+    )
 
 
 class Directions(Record):
@@ -99,7 +111,11 @@ class BufferRecord(Record):
 
 
 class MatrixRecord(Record):
-    """The strategy matrix of a phase."""
+    """The strategy matrix C of a phase, as training uses it.
+
+    C is lower triangular, with a row and a column for each iteration. All numbers are the doubles that were analysed, each
+    spelled with as many digits as tell it from every other double, so that reading them gives the same bits.
+    """
 
     kind: str = Field(description="The kind of matrix, as in the document.")
     bands: int | None = Field(description="Non-zero diagonals.")
@@ -107,6 +123,28 @@ class MatrixRecord(Record):
         default=None, description="Non-zero diagonals of the inverse, for the kind of matrix that is given by these."
     )
     column_norm: Finite = Field(description="The largest norm of a column, to which σ refers times the clip norm.")
+    normalization: Finite | None = Field(
+        default=None,
+        description="What the matrix that the document describes was multiplied by, to give it this largest column norm: 1 where "
+        "`normalize` is false. Null for the identity, and in certificates made before it was stated.",
+    )
+    coefficients: list[Finite] | None = Field(
+        default=None,
+        description="The first column of a Toeplitz C, from the diagonal down, normalised; what is not listed is 0. Null for the "
+        "identity, for a BLT (its buffers say it: times `normalization`), for a matrix from a file, for long inverses of banded "
+        "matrices (their `inverse_coefficients` say it), and in certificates made before it was stated.",
+    )
+    inverse_coefficients: list[Finite] | None = Field(
+        default=None,
+        description="The first column of C⁻¹, from the diagonal down, for the kind of matrix that is given by it; what is not "
+        "listed is 0. Normalised: that of the document over `normalization`.",
+    )
+    entries: list[list[Finite]] | None = Field(
+        default=None,
+        description="The rows of a small C from a file, each up to its diagonal, normalised; null for a large one, which is its "
+        "file's times `normalization`.",
+    )
+    size: int | None = Field(default=None, description="Rows and columns of a matrix from a file.")
     buffers: BufferRecord | None = Field(default=None, description="Of a BLT, before the matrix is normalised.")
     sha256: str | None = Field(description="Of the entries, row by row as doubles, for a matrix from a file.")
 
@@ -300,12 +338,14 @@ class CertificateModel(Record):
     assumptions: list[str] = Field(description="What must be true of the training run.")
     reductions: list[ReductionRecord] = Field(description="The theorems used, one for each body.")
     evidence: EvidenceRecord = Field(description="How the numbers were reached.")
-    unamplified: Contrast = Field(description="The same run without sampling.")
+    unamplified: Contrast = Field(
+        description="The same run if nothing about who takes part in which round were secret; its description says what that is."
+    )
     group_lemma: Contrast | None = Field(description="The black-box lemma for groups; null for single records.")
-    not_computed: list[Literal["search", "lower ends", "profile", "group lemma"]] = Field(
+    not_computed: list[Literal["search", "lower ends", "profile", "curve", "group lemma"]] = Field(
         default_factory=list,
         description="What the time limit left out after the guarantee was known: the rest of the search for a smaller value, "
-        "lower ends (which are then 0), the profile (then empty), the contrast of the group lemma.",
+        "lower ends (which are then 0), the profile (then empty), the curve, the contrast of the group lemma.",
     )
     document: dict[str, Any] = Field(description="The document that was certified, without defaults.")
     document_sha256: str = Field(description="The hash of its canonical JSON.")

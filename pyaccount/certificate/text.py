@@ -15,10 +15,12 @@ from pyaccount.certificate.text_evidence import evidence, items, number_columns,
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
     SOLVED_DIGITS,
+    counted,
     drawn,
     enough,
     failing,
     smallest,
+    stated,
     symbol,
     too_little,
 )
@@ -54,8 +56,8 @@ def render(data: CertificateModel) -> RenderableType:
         Text(),
         Text("Reductions: the theorems used", style="bold"),
         *items(
-            f"{r.subject} ({r.path}), {r.rounds} rounds: {r.theorem}; {'tight' if r.tight else 'not tight'}. {r.source}.\n"
-            f"{r.pair}" + (f"\n{r.remark}" if r.remark else "")
+            f"{r.subject} ({r.path}), {r.rounds} {'round' if r.rounds == '1' else 'rounds'}: {r.theorem}; "
+            f"{'tight' if r.tight else 'not tight'}. {r.source}.\n{r.pair}" + (f"\n{r.remark}" if r.remark else "")
             for r in data.reductions
         ),
         Text(),
@@ -80,7 +82,7 @@ def _numbers(data: CertificateModel) -> Table:
         ends = f"remove ε ≤ {up(directions.remove.epsilon)}, add ε ≤ {up(directions.add.epsilon)}"
         row(table, "directions", ends, "the larger counts")
     unit = data.privacy
-    row(table, "protects", f"{unit.group_size} {unit.unit}{'s' if unit.group_size > 1 else ''}", unit.adjacency)
+    row(table, "protects", counted(unit.group_size, unit.unit), unit.adjacency)
     _solved(table, data)
     for phase in data.phases:
         _phase(table, phase)
@@ -123,12 +125,15 @@ def _phase(table: Table, phase: Phase) -> None:
     row(
         table,
         phase.name or "training",
-        f"{noise}, {runs}{phase.iterations} iterations, {phase.sampler}{_rate(phase)}",
+        f"{noise}, {runs}{counted(phase.iterations, 'iteration')}, {phase.sampler}{_rate(phase)}",
         f"{symbol(phase)} in units of the clip norm",
     )
     if phase.matrix.kind != "identity":
-        norm = f"largest column norm {phase.matrix.column_norm:.6g}"
+        norm, inside = f"largest column norm {phase.matrix.column_norm:.6g}", stated(phase.matrix)
         row(table, "matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", norm)
+        if inside is not None or phase.matrix.sha256 is not None:
+            held = "the hash of its file" if inside is None else f"its {inside[0]} {inside[1]}"
+            row(table, "", held, "to train with: in the JSON form")
 
 
 def _contrast(table: Table, data: CertificateModel, label: str, contrast: Contrast) -> None:

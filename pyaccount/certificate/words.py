@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, EvidenceRecord, Phase, SamplingRecord
+    from pyaccount.certificate.model import CertificateModel, EvidenceRecord, MatrixRecord, Phase, SamplingRecord
 
 #: What an attacker tells apart, by adjacency: the first data set, the second one.
 HYPOTHESES = {
@@ -65,8 +65,10 @@ def seed_source(sampling: SamplingRecord) -> str:
 
 
 def smallest(data: CertificateModel) -> str:
-    """What is said beside an ε or δ that was solved for."""
-    return "the smallest, rounded up" if data.evidence.sampling is None else "the smallest that was certified"
+    """What is said beside an ε or δ that was solved for: less may hold where the bound is not the run's own curve."""
+    if data.evidence.sampling is not None:
+        return "the smallest that was certified"
+    return "the smallest, rounded up" if _own(data) else "the smallest that the bound gives, rounded up"
 
 
 def enough(path: str, value: float) -> str:
@@ -87,8 +89,28 @@ def failing(data: CertificateModel) -> tuple[str, str]:
 
     The run itself fails with it where the bound is its own curve; the sensitivity of a matrix is a bound by its rounding.
     """
-    own = all(one.tight for one in data.reductions) and all(phase.matrix.kind == "identity" for phase in data.phases)
-    return ("", " fails") if own else ("the bound fails with ", "")
+    return ("", " fails") if _own(data) else ("the bound fails with ", "")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def stated(record: MatrixRecord) -> tuple[int, str] | None:
+    """What of a matrix a certificate states, besides what its kind is: a number of things, and their name."""
+    if record.buffers is not None and record.normalization is not None:
+        return len(record.buffers.scales), "scales and decays"
+    if record.coefficients is not None:
+        return len(record.coefficients), "coefficients"
+    if record.inverse_coefficients is not None:
+        return len(record.inverse_coefficients), "coefficients of the inverse"
+    return None if record.entries is None else (sum(map(len, record.entries)), "entries")
+
+
+def _own(data: CertificateModel) -> bool:
+    """Whether the bound is the run's own curve."""
+    return all(one.tight for one in data.reductions) and all(phase.matrix.kind == "identity" for phase in data.phases)
 
 
 def is_noise(path: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import SOLVE
+from pyaccount.document.fitting import bins_that_fit, largest_rate
 from pyaccount.document.ranges import BINS, DRAWS, RATE_AGREEMENT
 from pyaccount.document.rates import RATE_FIELDS, number, separation, stated_rates
 from pyaccount.document.samplers import (
@@ -204,12 +205,14 @@ def rate_is_feasible(document: Document, body: Body) -> Iterator[Problem]:
     for field, rate in stated_rates(body).items():
         if rate * b > 1.0 + RATE_AGREEMENT:
             records = number(body.training.dataset_size)
-            batch = f", that is a batch of at most {records / b:.10g}" if records is not None else ""
+            size = None if records is None else math.floor(records / b) if records >= b else f"{records / b:.10g}"
+            batch = "" if size is None else f", that is a batch of at most {size}"
             message = (
                 f"this is a participation rate of {rate:.10g}, but a record takes part at most once in {b} rounds: at most "
                 f"1/{b} = {1.0 / b:.6g} is feasible{batch}; or {what} of at most {math.floor(1.0 / rate * (1 + 1e-12))}"
             )
-            yield document.problem("infeasible-rate", body.at("training", field), message)
+            allowed = largest_rate(field, b, records)
+            yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
 
 
 def bins_are_whole(document: Document, body: Body) -> Iterator[Problem]:
@@ -224,13 +227,9 @@ def bins_are_whole(document: Document, body: Body) -> Iterator[Problem]:
         whole = max(1, round(1.0 / rate))
         count = whole if sampler.bins is None else number(sampler.bins)
         if count is not None and not math.isclose(rate * count, 1.0, rel_tol=RATE_AGREEMENT):
-            message = (
-                f"this is a participation rate of {rate:.10g}, but with {count} bins it is 1/{count} = {1.0 / count:.6g}"
-                if sampler.bins is not None
-                else f"the participation rate is 1 over a whole number of bins, but this is 1/{1.0 / rate:.10g}"
-            )
-            records = number(body.training.dataset_size) if field == "expected_batch_size" else 1
-            allowed = None if records is None else f"{records / count:.12g}, for {count} bins"
+            message = _unfit_bins(body, field, rate, count)
+            records, rounds = number(body.training.dataset_size), number(body.training.iterations)
+            allowed = bins_that_fit(field, rate, number(sampler.bins), records, rounds)  # type: ignore[arg-type]
             yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
     counts = {body.at("sampler", "bins"): number(sampler.bins)} if sampler.bins is not None else {}
     if sampler.bins is None:
@@ -243,6 +242,24 @@ def bins_are_whole(document: Document, body: Body) -> Iterator[Problem]:
         elif count is not None and count not in BINS:
             message = f"this makes {count} bins; their number must be {BINS.describe()}"
             yield document.problem("out-of-range", path, message)
+
+
+def _unfit_bins(body: Body, field: str, rate: float, count: float) -> str:
+    """Why a rate is not that of balls in bins."""
+    given = isinstance(body.sampler, BallsInBins) and body.sampler.bins is not None
+    if field == "expected_batch_size":
+        batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
+        assert batch is not None
+        assert records is not None
+        if given:
+            return f"{count} bins of {records:_} records make an expected batch of {records / count:.6g}, not of {batch:.6g}"
+        return (
+            f"{records:_} records in batches of {batch:.6g} are {1.0 / rate:.10g} bins, and there can only be a whole number: "
+            "give that, and leave the size out, which follows from it"
+        )
+    if given:
+        return f"this is a participation rate of {rate:.10g}, but with {count} bins it is 1/{count} = {1.0 / count:.6g}"
+    return f"the participation rate is 1 over a whole number of bins, but this is 1/{1.0 / rate:.10g}"
 
 
 def deterministic_order(document: Document, body: Body) -> Iterator[Problem]:

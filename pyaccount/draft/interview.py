@@ -142,6 +142,12 @@ def _usual_bands(answers: Answers) -> str | None:
     return str(min(apart, _whole(answers, "iterations") or apart, int(BANDS.maximum)))
 
 
+def _usual_bins(answers: Answers) -> str | None:
+    """As many as batches of the size given make of the data set, rounded; the document's rules say what a size does not fit."""
+    records, batch = (parse_number(answers.get(name, "")) for name in ("dataset_size", "batch_size"))
+    return None if records is None or batch is None or not 0 < batch <= records else str(round(records / batch))
+
+
 def _whole(answers: Answers, name: str) -> int | None:
     number = parse_number(answers.get(name, ""))
     return None if number is None else round(number)
@@ -154,6 +160,7 @@ _DEFAULTS: dict[str, Callable[[Answers], str | None]] = {
     "matrix": _matrix,
     "group_size": lambda _: "1",
     "bands": _usual_bands,
+    "bins": _usual_bins,
     "delta": _usual_delta,
     "max_participations": lambda answers: answers.get("iterations"),
     "min_separation": lambda answers: "1" if answers["sampler"] == "none" else None,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
+from pyaccount.execute.curve import Point, curves
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.progress import NotComputed, Report, left, silent
@@ -106,6 +107,8 @@ class Evidence:
     profile: tuple[Answer, ...]
     unamplified: Answer
     group_lemma: GroupLemma | None
+    #: More points of each direction's profile, for pictures.
+    curves: dict[Direction, tuple[Point, ...]]
     #: What a time limit left out after the guarantee was known.
     not_computed: tuple[NotComputed, ...] = ()
 
@@ -176,12 +179,15 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
     contrast = Engine(threads=threads).ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
     profile: tuple[Answer, ...] = ()
     lemma: GroupLemma | None = None
+    more: dict[Direction, tuple[Point, ...]] = {side: () for side in DIRECTIONS}
     missing: list[NotComputed] = []
     # The guarantee stands without what a time limit leaves out of this.
     try:
         profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
+        ends = {side: _known(claim, profile, side) for side in DIRECTIONS if profile}
+        more = curves(engine, bounds, ends, PROFILE_TOLERANCE)
     except LimitError:
-        missing.append("profile")
+        missing += ["curve"] if profile else ["profile", "curve"]
     report("contrast", 2, 3)
     if document.privacy.group_size != 1:
         try:
@@ -189,7 +195,14 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
         except LimitError:
             missing.append("group lemma")
     report("done", 3, 3)
-    return Evidence(document, holds, claim, solution, profile, contrast, lemma, tuple(missing))
+    return Evidence(document, holds, claim, solution, profile, contrast, lemma, more, tuple(missing))
+
+
+def _known(claim: Claim, profile: tuple[Answer, ...], direction: Direction) -> list[Point]:
+    """What is known of one direction's profile: its points, and the guarantee, which holds in both."""
+    points = [Point(given(answer.question.epsilon), min(1.0, answer.directions[direction].upper)) for answer in profile]
+    least = min(claim.delta, claim.at_epsilon.directions[direction].upper)
+    return sorted([*points, Point(claim.epsilon, least), Point(claim.direction(direction).upper, claim.delta)])
 
 
 def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None, tolerance: float) -> Claim:

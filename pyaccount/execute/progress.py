@@ -8,7 +8,7 @@ from typing import Literal
 
 #: What a time limit may leave out once a guarantee is known: the rest of the search for a smaller value, and what stands
 #: beside it.
-NotComputed = Literal["search", "lower ends", "profile", "group lemma"]
+NotComputed = Literal["search", "lower ends", "profile", "curve", "group lemma"]
 
 #: `report(stage, done, total)`: what is being done, steps finished, and steps in all if known.
 Report = Callable[[str, int, int | None], None]

@@ -41,6 +41,8 @@ LAST_DIGITS = 1e-12
 CONTRAST = 1e-2
 #: Efforts and errors that depend on where a search ended, or on samples, are of the same order of magnitude.
 MAGNITUDE = 10.0
+#: Of what a certificate that was made before a field existed does not have.
+UNSTATED = "not stated by the certificate"
 #: Sentences that another version may put differently. The others (assumptions among them) state what is guaranteed.
 _WORDS = re.compile(
     r"noise_convention|reductions\[\d+\]\.(subject|theorem|source|pair|rounds|remark)|"
@@ -109,20 +111,17 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
             below = (*path, key)
             if key not in stated:
                 # Required fields are never absent: the reader refuses such a certificate.
-                yield Difference(path_text(below), None, fresh[key], True, "not stated by the certificate")
+                yield Difference(path_text(below), None, fresh[key], True, UNSTATED)
             elif key not in fresh:
                 yield Difference(path_text(below), stated[key], None, False, "not part of the recomputed certificate")
+            elif key == "curve" and path[0] == "directions":
+                yield from _curve(below, stated[key], fresh[key], terms)
             elif moved and _end(below) is not None and terms.mode != "bits":
                 yield Difference(path_text(below), stated[key], None, *_judged(below, stated[key], terms))
             else:
                 yield from _walk(below, stated[key], fresh[key], terms)
     elif isinstance(stated, list) and isinstance(fresh, list):
-        for index, (one, other) in enumerate(zip(stated, fresh, strict=False)):
-            yield from _walk((*path, index), one, other, terms)
-        if len(stated) != len(fresh):
-            agrees, reason = _word(path_text(path), terms)
-            sizes = f"{len(stated)} entries", f"{len(fresh)} entries"
-            yield Difference(path_text(path), *sizes, agrees, reason)
+        yield from _lists(path, stated, fresh, terms)
     elif type(stated) is not type(fresh) and not (_is_number(stated) and _is_number(fresh)):
         # Whether enough was seen for an estimate is a matter of the samples.
         drawn = terms.mode == "bounds" and path[-1] in ("delta_estimate", "standard_error") and None in (stated, fresh)
@@ -133,6 +132,44 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
         place = path_text(path)
         agrees, reason = _number(path, stated, fresh, terms) if _is_number(stated) else _word(place, terms)
         yield Difference(place, stated, fresh, agrees, reason)
+
+
+def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Iterator[Difference]:
+    if path[-2:-1] == ("matrix",) and len(stated) == len(fresh) and all(map(_is_number, (*stated, *fresh))):
+        yield from _column(path, stated, fresh, terms)
+        return
+    for index, (one, other) in enumerate(zip(stated, fresh, strict=False)):
+        yield from _walk((*path, index), one, other, terms)
+    if len(stated) != len(fresh):
+        agrees, reason = _word(path_text(path), terms)
+        sizes = f"{len(stated)} entries", f"{len(fresh)} entries"
+        yield Difference(path_text(path), *sizes, agrees, reason)
+
+
+def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
+    """The points of a curve, wherever they lie: each is an upper end by itself, and no curve need have them all."""
+    bounds = {} if fresh is None else dict(zip(fresh["epsilon"], fresh["delta"], strict=False))
+    places, deltas = ([], []) if stated is None else (stated["epsilon"], stated["delta"])
+    for index, (epsilon, delta) in enumerate(zip(places, deltas, strict=False)):
+        below, found = (*path, "delta", index), bounds.get(epsilon)
+        if found is None:
+            yield Difference(path_text(below), delta, None, *_judged(below, delta, terms))
+        elif delta != found:
+            yield Difference(path_text(below), delta, found, *_one_sided("upper", below, delta, found, terms))
+    if list(bounds) != places:
+        sizes = f"{len(places)} points", f"{len(bounds)} points"
+        yield Difference(path_text(path), *sizes, True, "other points: each one stated is a bound by itself")
+
+
+def _column(path: Path, stated: list[float], fresh: list[float], terms: Terms) -> Iterator[Difference]:
+    """The numbers of a matrix: those that a search found are known relative to the largest of them, not each to itself."""
+    largest = max(map(abs, fresh), default=0.0)
+    for index, (one, other) in enumerate(zip(stated, fresh, strict=True)):
+        if one != other:
+            distance = abs(one - other) / largest if largest > 0.0 else math.inf
+            agrees = terms.mode != "bits" and distance <= ROUNDING
+            reason = f"{distance:.2g} of the largest apart; {0.0 if terms.mode == 'bits' else ROUNDING:.2g} may be"
+            yield Difference(path_text((*path, index)), one, other, agrees, reason)
 
 
 def _in_profile(path: Path) -> bool:

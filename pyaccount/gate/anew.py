@@ -90,7 +90,9 @@ class Composed:
     def _ask(self, path: Path, tolerance: float) -> Answer:
         guarantee = self.stated["guarantee"]
         epsilon, delta = None, None
-        if "profile" in path:
+        if "curve" in path:
+            epsilon = self.stated["directions"][path[1]]["curve"]["epsilon"][path[-1]]
+        elif "profile" in path:
             point: Any = self.stated
             for part in path[:-1]:
                 point = point[part]
@@ -111,7 +113,7 @@ class Composed:
         directions = [answer.directions[name] for name in answer.directions if side in (None, name)]
         if str(path[-1]).endswith("_lower"):
             return max(one.lower for one in directions), max(one.lower_account.upper for one in directions)
-        most = 1.0 if str(path[-1]) == "delta" else math.inf
+        most = 1.0 if "delta" in path else math.inf
         return min(most, max(one.upper for one in directions)), max(one.upper_account.lower for one in directions)
 
     def claim(self, blank: Path, value: float) -> Verdict:

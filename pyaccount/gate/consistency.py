@@ -15,6 +15,7 @@ from pyaccount.document.written import sha256_of
 from pyaccount.errors import shown
 from pyaccount.gate.figures import bounds, evidence
 from pyaccount.gate.flaw import SOLVE, Flaw, at, is_number
+from pyaccount.gate.matrices import matrix_flaws
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
@@ -33,6 +34,7 @@ def flaws(data: CertificateModel) -> list[Flaw]:
         *_statement(data),
         *_document(data),
         *_solved(data),
+        *matrix_flaws(data, _bodies(data.document)),
         *bounds(data),
         *evidence(data),
         *created_flaws(data.created),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import sampled_directions
@@ -13,12 +14,17 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.model import (
         CertificateModel,
+        CurveRecord,
         DirectionResult,
         Guarantee,
         ProfilePoint,
         SamplingRecord,
         TestRecord,
     )
+
+
+#: Samplers with a fixed number of draws, whose runs the contrast, one on whole batches, need not bound.
+_FIXED_DRAWS = ("fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww")
 
 
 def bounds(data: CertificateModel) -> Iterator[Flaw]:
@@ -29,6 +35,8 @@ def bounds(data: CertificateModel) -> Iterator[Flaw]:
     for name, direction in (("remove", directions.remove), ("add", directions.add)):
         yield from _ordered(f"directions.{name}", direction)
         yield from _curve(f"directions.{name}.profile", direction.profile, None)
+        if direction.curve is not None:
+            yield from _further(f"directions.{name}.curve", direction.curve, direction, guarantee)
         if direction.epsilon_lower > guarantee.epsilon:
             yield Flaw(f"directions.{name}.epsilon_lower", "above the guarantee's epsilon")
         if direction.delta_lower > guarantee.delta:
@@ -36,8 +44,9 @@ def bounds(data: CertificateModel) -> Iterator[Flaw]:
     yield from _larger(data)
     unamplified = data.unamplified
     above = guarantee.epsilon if unamplified.epsilon is None else unamplified.epsilon
-    # What holds without sampling holds with it.
-    if unamplified.delta == guarantee.delta and above < guarantee.epsilon_lower * (1.0 - 1e-9):
+    # What holds without sampling holds with it, unless a draw takes another record's place, or the same one several times.
+    bounds_run = not any(phase.sampler in _FIXED_DRAWS for phase in data.phases)
+    if bounds_run and unamplified.delta == guarantee.delta and above < guarantee.epsilon_lower * (1.0 - 1e-9):
         yield Flaw("unamplified.epsilon", "below the guarantee's epsilon_lower")
 
 
@@ -87,6 +96,30 @@ def _curve(path: str, points: Sequence[ProfilePoint], guarantee: Guarantee | Non
             yield Flaw(f"{place}_lower", "above the guarantee's delta, at no smaller an ε")
         if point.epsilon <= guarantee.epsilon and point.delta < guarantee.delta_lower:
             yield Flaw(place, "below the guarantee's delta_lower, at no larger an ε")
+
+
+def _further(path: str, curve: CurveRecord, direction: DirectionResult, guarantee: Guarantee) -> Iterator[Flaw]:
+    """The points of a curve fall, and none of them refutes the profile and the guarantee, or is refuted by these."""
+    places, deltas = curve.epsilon, curve.delta
+    if len(places) != len(deltas):
+        yield Flaw(path, f"{len(places)} values of ε, and {len(deltas)} of δ")
+        return
+    for index, ((one, above), (other, below)) in enumerate(pairwise(zip(places, deltas, strict=True)), start=1):
+        if not one < other:
+            yield Flaw(f"{path}.epsilon[{index}]", "not above the one before")
+        if below > above:
+            yield Flaw(f"{path}.delta[{index}]", "above the one before, at a larger ε")
+    most = [(point.epsilon, point.delta) for point in direction.profile]
+    most += [(guarantee.epsilon, direction.delta), (direction.epsilon, guarantee.delta)]
+    least = [(point.epsilon, point.delta_lower) for point in direction.profile]
+    least += [(guarantee.epsilon, direction.delta_lower)]
+    for index, (epsilon, delta) in enumerate(zip(places, deltas, strict=True)):
+        place = f"{path}.delta[{index}]"
+        if any(epsilon >= other and delta > bound for other, bound in most):
+            yield Flaw(place, "above a bound of the profile or the guarantee, at no smaller an ε")
+        refuted = epsilon < direction.epsilon_lower and delta < guarantee.delta
+        if refuted or any(epsilon <= other and delta < bound for other, bound in least):
+            yield Flaw(place, "below what the profile or the guarantee refutes, at no larger an ε")
 
 
 def evidence(data: CertificateModel) -> Iterator[Flaw]:

@@ -10,7 +10,7 @@ from pyaccount.document import Amplification, Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.errors import CertificateError, DocumentError, path_text
-from pyaccount.gate.agreement import Difference, Terms, differences
+from pyaccount.gate.agreement import UNSTATED, Difference, Terms, differences
 from pyaccount.gate.flaw import Flaw
 from pyaccount.gate.reading import AMPLIFICATION, Read
 from pyaccount.gate.verification import Verification
@@ -100,7 +100,7 @@ class Seen:
             certificate_kind=self.read.kind,
             name=self.name,
             agrees=fresh is not None and not self.flaws and all(one.agrees for one in found),
-            identical=fresh is not None and not self.flaws and not found,
+            identical=fresh is not None and not self.flaws and all(one.reason == UNSTATED for one in found),
             compared=terms.mode,
             seed=terms.seed,
             tolerance=terms.tolerance,
@@ -118,9 +118,11 @@ def _as_far(fresh: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
     cut = dict(fresh)
     if missing:
         cut["not_computed"] = missing
+    left = {"profile": [] if "profile" in missing else None, "curve": None}
+    sides = {key: value for key, value in left.items() if key in missing}
+    cut["directions"] = {side: {**numbers, **sides} for side, numbers in fresh["directions"].items()}
     if "profile" in missing:
         cut["profile"] = []
-        cut["directions"] = {side: {**numbers, "profile": []} for side, numbers in fresh["directions"].items()}
     if "group lemma" in missing:
         cut["group_lemma"] = None
     return cut

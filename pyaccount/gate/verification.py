@@ -32,7 +32,7 @@ class Verification:
     certificate_kind: str
     name: str
     agrees: bool
-    #: Whether no field differs at all.
+    #: Whether no field differs that the certificate states.
     identical: bool
     compared: Mode
     #: Of the samples it was held against, if they are not those recorded.

@@ -57,6 +57,10 @@ class Strategy:
     fingerprint: str | None = None
     #: Scales and decays of a BLT, before the matrix is normalised.
     buffers: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    #: What the matrix that the document describes was multiplied by.
+    normalization: float = 1.0
+    #: The first column of C⁻¹, for a matrix that is given by it.
+    inverse: tuple[float, ...] | None = None
 
     @property
     def bands(self) -> int:
@@ -242,7 +246,8 @@ def _inverse(bands: int | None, inverse: tuple[float, ...] | None, iterations: i
     if inverse is None:
         assert bands is not None
         inverse = tuple(float(d) for d in inverse_square_root(bands))
-    return _toeplitz(tuple(banded_inverse(inverse, iterations).tolist()), iterations, normalize=normalize)
+    built = _toeplitz(tuple(banded_inverse(inverse, iterations).tolist()), iterations, normalize=normalize)
+    return replace(built, inverse=tuple(d / built.normalization for d in inverse[:iterations]))
 
 
 @lru_cache(maxsize=16)
@@ -270,10 +275,12 @@ def _toeplitz(coefficients: tuple[float, ...], iterations: int, *, normalize: bo
         return Strategy(iterations, coefficients, None, error, 1.0)
     from pyaccount.strategies import normalized, toeplitz_error  # noqa: PLC0415
 
+    first = coefficients[0]
     if normalize:
         coefficients = tuple(float(c) for c in normalized(coefficients))
     norm = math.sqrt(math.fsum(c * c for c in coefficients))
-    return Strategy(iterations, coefficients, None, toeplitz_error(coefficients, iterations), norm)
+    error = toeplitz_error(coefficients, iterations)
+    return Strategy(iterations, coefficients, None, error, norm, normalization=coefficients[0] / first)
 
 
 @lru_cache(maxsize=4)
@@ -284,6 +291,8 @@ def _dense(path: Path, iterations: int, normalize: bool, stamp: tuple[int, ...] 
 
     matrix = load_dense(path, iterations)
     fingerprint = hashlib.sha256(matrix.tobytes()).hexdigest()
+    first = float(matrix[0, 0])
     if normalize:
         matrix = normalized_columns_max(matrix)
-    return Strategy(iterations, None, matrix, dense_error(matrix), float(column_norms(matrix).max()), fingerprint)
+    norm, factor = float(column_norms(matrix).max()), float(matrix[0, 0]) / first
+    return Strategy(iterations, None, matrix, dense_error(matrix), norm, fingerprint, normalization=factor)

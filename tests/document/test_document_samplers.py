@@ -1,6 +1,7 @@
 """The samplers that keep a record's participations apart: their rates, and what fits to which matrix."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -457,6 +458,51 @@ def test_bins_say_which_rate_they_have(tmp_path: Path) -> None:
     assert "10 bins" in text
     assert "only 9 iterations" in text
     assert allowed == "at most 9"
+
+
+@pytest.mark.parametrize(
+    ("sampler", "training", "fixes"),
+    [
+        ("balls-in-bins", "dataset_size: 60_000, expected_batch_size: 256", {234: "256.41", 235: "255.319"}),
+        (
+            "balls-in-bins, bins: 240",
+            "dataset_size: 60_000, expected_batch_size: 256",
+            {240: "250", 234: "256.41", 235: "255.319"},
+        ),
+        ("balls-in-bins, bins: 240", "dataset_size: 60_000, expected_batch_size: 300", {200: "300", 240: "250"}),
+        ("balls-in-bins", "dataset_size: 60_000, participation_rate: 0.3", {3: "1/3", 4: "1/4"}),
+        # No more bins than rounds have a turn.
+        ("balls-in-bins", "dataset_size: 60_000, expected_batch_size: 19", {2000: "30"}),
+    ],
+)
+def test_bins_that_fit_can_be_typed_in(sampler: str, training: str, fixes: dict[int, str], tmp_path: Path) -> None:
+    problems = problems_of(written(tmp_path, spelled(sampler, f"iterations: 2000, {training}")))
+    allowed = problems[0].allowed
+    assert problems[0].slug == "infeasible-rate"
+    assert allowed is not None
+    assert re.findall(r"bins: (\d+)", allowed) == [str(count) for count in fixes]
+    for count, batch in fixes.items():
+        assert f"bins: {count} (" in allowed
+        assert f"{batch})" in allowed or f"{batch} of the records)" in allowed
+        document = load_text(
+            tmp_path, spelled(f"balls-in-bins, bins: {count}", "iterations: 2000, dataset_size: 60_000")
+        )
+        assert f"{expected_batch_size(document.bodies[0]):.6g}" == batch or "/" in batch
+    if "expected_batch_size: 300" in training:
+        load_text(tmp_path, spelled("balls-in-bins, bins: 200", f"iterations: 2000, {training}"))
+    else:
+        assert allowed.endswith(f"without {training.split(', ')[1].split(':', 1)[0]}")
+
+
+@pytest.mark.parametrize("sampler", ["b-min-sep, min_separation: 350", "cyclic-poisson, partitions: 350"])
+@pytest.mark.parametrize(("field", "given"), [("expected_batch_size", "256"), ("participation_rate", "0.004")])
+def test_the_largest_feasible_rate_can_be_typed_in(sampler: str, field: str, given: str, tmp_path: Path) -> None:
+    training = "iterations: 2000, dataset_size: 60_000, {}: {}"
+    (problem,) = problems_of(written(tmp_path, spelled(sampler, training.format(field, given))))
+    assert problem.slug == "infeasible-rate"
+    assert problem.allowed is not None
+    assert problem.allowed == {"expected_batch_size": "at most 171", "participation_rate": "at most 0.00285714"}[field]
+    load_text(tmp_path, spelled(sampler, training.format(field, problem.allowed.removeprefix("at most "))))
 
 
 def test_bands_say_what_they_do_not_fit(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.gaussian import chord, hull
-from pyaccount.certificate.meaning import lower_points, upper_points
+from pyaccount.certificate.meaning import lower_points, stated_points, upper_points
 from pyaccount.certificate.report.page import Figure
 from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis
 from pyaccount.certificate.tradeoff import OVERFLOW
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 #: The smallest false-positive rate of the picture of attacks.
 LEAST_RATE = 1e-6
-#: Steps along ε between two dots, besides those down δ.
+#: Steps along ε between two points, besides those down δ; fewer where the bend of a step is such a share of the picture's height.
 STEPS = 8
+UNSEEN = 2e-4
 #: Halvings of the way to the right end of a chord.
 HALVES = 13
 #: No line is drawn with a steeper slope: products with it stay numbers.
@@ -33,8 +34,7 @@ STEEPEST = 1e150
 
 def profile(data: CertificateModel) -> Figure:
     """δ over ε: the certified upper bound of each direction at every ε, and the lower bounds at the points."""
-    points = {direction: upper_points(data, direction) for direction in DIRECTIONS}
-    remove, add = (hull(points[direction]) for direction in DIRECTIONS)
+    remove, add = (hull(upper_points(data, direction)) for direction in DIRECTIONS)
     # The larger direction fills the picture; the other one may leave it at the bottom.
     least = [max(a.delta, b.delta) for a, b in zip(remove[-1:], add[-1:], strict=True)]
     floor = max([1e-300, *([delta for delta in least if delta > 0.0] or [data.guarantee.delta * 1e-3])]) / 10.0
@@ -44,11 +44,11 @@ def profile(data: CertificateModel) -> Figure:
     same = remove == add
     series = [
         Series("both directions: at most" if same else "remove: at most", _chords(remove, floor), "first"),
-        Series("", _shown(points["remove"], floor), "first", markers=True, line=False),
+        Series("", _shown(stated_points(data, "remove"), floor), "first", markers=True, line=False),
     ]
     if not same:
         series.append(Series("add: at most", _chords(add, floor), "second"))
-        series.append(Series("", _shown(points["add"], floor), "second", markers=True, line=False))
+        series.append(Series("", _shown(stated_points(data, "add"), floor), "second", markers=True, line=False))
     series.append(Series("at least", lower, "lower", markers=True, line=False))
     last = max(remove[-1].epsilon, add[-1].epsilon) or 1.0
     words = f"ε runs from {remove[0].epsilon:.4g} to {last:.4g} nats"
@@ -61,7 +61,7 @@ def profile(data: CertificateModel) -> Figure:
     )
     caption = (
         "Dots: δ at most and at least, at the ε of the table, and at each end of the guarantee's. Lines: δ at most at every ε; "
-        "between dots nothing but convexity in e^ε is used.",
+        "between the certificate's points nothing but convexity in e^ε is used.",
     )
     origin = "composition" if data.evidence.sampling is None else "histogram"
     return Figure("profile-picture", plot, caption, origin)
@@ -141,9 +141,14 @@ def _places(left: Bound, right: Bound, floor: float) -> list[tuple[float, float,
         # Flat as far as anybody can tell, up to the right end.
         return [(left.epsilon, left.delta, 0.0), (right.epsilon, left.delta, 0.0)]
     shrink = -math.expm1(-width)
-    heights = {chord(left, right, left.epsilon + width * k / STEPS) for k in range(1, STEPS)} | {left.delta, lowest}
+    # The tangents at the ends of a step meet above the chord, by about an eighth of the bend over the steps squared.
+    fallen = math.log(left.delta / lowest)
+    bend = fallen * (fallen + width) / 8.0
+    steps = max(1, min(STEPS, math.ceil(math.sqrt(bend / (UNSEEN * -math.log(floor))))))
+    heights = {chord(left, right, left.epsilon + width * k / steps) for k in range(1, steps)} | {left.delta, lowest}
     # Towards the right end by halves, until what is left is nothing beside that end, or beside the width of the picture.
-    shares = [0.5**k for k in range(1, HALVES) if 0.5**k * fall > 0.1 * right.delta]
+    halves = HALVES if steps == STEPS else 1
+    shares = [0.5**k for k in range(1, halves) if 0.5**k * fall > 0.1 * right.delta]
     heights |= {right.delta + share * fall for share in shares}
     places = []
     for delta in sorted((height for height in heights if lowest <= height <= left.delta), reverse=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.meaning import meaning
@@ -44,6 +45,7 @@ from pyaccount.certificate.words import (
     failing,
     is_noise,
     smallest,
+    stated,
     symbol,
     too_little,
 )
@@ -51,6 +53,8 @@ from pyaccount.certificate.words import (
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, Phase, Solved
 
+#: The counts in the words of a contrast; digits in names of phases are none.
+_COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|or more apart|records of a user))", re.ASCII)
 #: What the kinds of guarantee mean.
 KINDS = {
     "deterministic": "deterministic: by proof and bounded arithmetic",
@@ -195,6 +199,10 @@ def _phase(data: CertificateModel, phase: Phase, index: int) -> Entry:
         norm = exact(matrix.column_norm, "clip norms per clip norm", "matrix")
         content = (matrix.kind, *_width(matrix), ", largest column norm ", norm)
     rows.append(Fact("matrix", content))
+    inside = stated(matrix)
+    if inside is not None:
+        where = (", as the certificate states them: ", Literally(f"phases[{index}].matrix"))
+        rows.append(Fact("to train with", (exact(inside[0], inside[1], "matrix"), f" {inside[1]}", *where)))
     if matrix.sha256 is not None:
         rows.append(Fact("matrix hash", (Literally(matrix.sha256),), ("SHA-256 of its entries",)))
     title = phase.name or ("Training" if len(data.phases) == 1 else f"Phase {index + 1}")
@@ -245,10 +253,17 @@ def _contrasts(data: CertificateModel) -> tuple[Fact, ...]:
 
 
 def _contrast(label: str, contrast: Contrast, origin: str) -> Fact:
-    note: Content = ("nats, at δ = ", every_digit(contrast.delta, "probability", origin), f"; {contrast.description}")
+    at_delta = every_digit(contrast.delta, "probability", origin)
+    note: Content = ("nats, at δ = ", at_delta, "; ", *_described(contrast.description))
     if contrast.epsilon is None:
         return Fact(label, ("∞: it would need a δ for one record that is too small to resolve",), note)
     return Fact(label, said(at_most(contrast.epsilon, "nats", origin)), note)
+
+
+def _described(words: str) -> Content:
+    """A contrast's words, whose counts are numbers like all others."""
+    parts = _COUNTS.split(words)
+    return tuple(exact(int(part), "counted", "document") if k % 2 else part for k, part in enumerate(parts) if part)
 
 
 def _theorems(data: CertificateModel) -> tuple[Block, ...]:

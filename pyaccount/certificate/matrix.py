@@ -1,0 +1,138 @@
+"""What to train with: the strategy matrix C of a phase, from what its certificate states and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyaccount.arguments import number_of
+from pyaccount.errors import CertificateError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyaccount.certificate.model import MatrixRecord, Phase
+
+#: The most rows of a matrix that is built whole: 128 MB as doubles.
+LARGEST = 4096
+
+
+@dataclass(frozen=True)
+class StrategyMatrix:
+    """The strategy matrix C of one phase: training adds C⁻¹Z, Z with independent rows of standard deviation σ clip norms.
+
+    C is lower triangular, with a row and a column for each iteration; `record` holds what the certificate states about it. Its
+    numbers are the doubles that were analysed, bit for bit, normalised as the document asks.
+    """
+
+    record: MatrixRecord
+    iterations: int
+
+    @classmethod
+    def of(cls, phase: Phase) -> StrategyMatrix:
+        """The matrix of a phase of a certificate."""
+        return cls(phase.matrix, phase.iterations)
+
+    @property
+    def kind(self) -> str:
+        """The kind of matrix, as in the document."""
+        return self.record.kind
+
+    @property
+    def column_norm(self) -> float:
+        """The largest norm of a column."""
+        return self.record.column_norm
+
+    @property
+    def normalization(self) -> float:
+        """What the matrix that the document describes was multiplied by."""
+        if self.kind == "identity":
+            return 1.0
+        if self.record.normalization is None:
+            raise _unstated("how the matrix was normalised")
+        return self.record.normalization
+
+    @property
+    def coefficients(self) -> NDArray[np.float64]:
+        """The first column of a Toeplitz C from the diagonal down, normalised; beyond its end it is 0.
+
+        Raises `CertificateError` for a matrix that is not Toeplitz, and for a certificate that does not state it.
+        """
+        import numpy as np  # noqa: PLC0415 - for those who train, not for gates
+
+        record = self.record
+        if self.kind == "identity":
+            return np.ones(1)
+        if record.coefficients is not None:
+            return np.array(record.coefficients)
+        if record.sha256 is not None:
+            raise CertificateError("a matrix from a file has no coefficients: `dense` builds it")
+        if record.buffers is not None and record.normalization is not None:
+            from pyaccount.strategies import blt  # noqa: PLC0415
+
+            return record.normalization * blt(record.buffers.scales, record.buffers.decays, self.iterations)
+        if record.inverse_coefficients is not None:
+            from pyaccount.strategies import banded_inverse  # noqa: PLC0415
+
+            return banded_inverse(record.inverse_coefficients, self.iterations)
+        raise _unstated("the matrix's coefficients")
+
+    @property
+    def inverse_coefficients(self) -> NDArray[np.float64] | None:
+        """The first column of C⁻¹ from the diagonal down, normalised, for a matrix whose inverse is banded; None for others."""
+        import numpy as np  # noqa: PLC0415
+
+        listed = self.record.inverse_coefficients
+        return None if listed is None else np.array(listed)
+
+    def dense(self, size: int | None = None, *, file: str | os.PathLike[str] | None = None) -> NDArray[np.float64]:
+        """C as an array, or its first `size` rows and columns: to check an implementation with, not to train with.
+
+        `file` is the matrix's file, for a matrix from one that is too large to be in the certificate; its entries must have the
+        hash stated. Raises `CertificateError` for another file and for what the certificate does not state, `DomainError` for a
+        size that is no number from 1 to the number of iterations, or above 4096.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        most = min(self.iterations, LARGEST)
+        if size is None and self.iterations > LARGEST:
+            size = self.iterations
+        rows = int(number_of("size", most if size is None else size, f"from 1 to {most}", 1, most + 1))
+        if self.record.sha256 is not None:
+            return self._from_file(file)[:rows, :rows]
+        column = self.coefficients[:rows]
+        built = np.zeros((rows, rows))
+        for offset, value in enumerate(column):
+            np.fill_diagonal(built[offset:], value)
+        return built
+
+    def _from_file(self, file: str | os.PathLike[str] | None) -> NDArray[np.float64]:
+        import numpy as np  # noqa: PLC0415
+
+        record = self.record
+        if record.entries is not None:
+            built = np.zeros((self.iterations, self.iterations))
+            for index, row in enumerate(record.entries):
+                built[index, : len(row)] = row
+            return built
+        if file is None:
+            raise CertificateError("the certificate has the hash of this matrix, not its entries: give its file")
+        from pyaccount.strategies import MatrixFileError, load_dense  # noqa: PLC0415
+
+        try:
+            read = load_dense(Path(file), self.iterations)
+        except MatrixFileError as error:
+            raise CertificateError(str(error)) from error
+        if hashlib.sha256(read.tobytes()).hexdigest() != record.sha256:
+            raise CertificateError(
+                f"{os.fspath(file)}: not the matrix of this certificate: its entries have another hash"
+            )
+        return read * self.normalization
+
+
+def _unstated(what: str) -> CertificateError:
+    return CertificateError(f"this certificate was made before {what} was part of one: certify its document anew")

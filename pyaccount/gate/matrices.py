@@ -1,0 +1,203 @@
+"""The matrices that a certificate states, against its document and against its own norms and errors.
+
+A gate loads no numerics, so all is done with lists; what would take more than some milliseconds is left to `verify`, which builds
+every matrix anew.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate
+from operator import mul
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.errors import shown
+from pyaccount.gate.flaw import Flaw, at, is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyaccount.certificate.model import CertificateModel, MatrixRecord, Phase
+
+#: More than rounding does to entries, norms and errors.
+ROUNDING, ERROR = 1e-9, 1e-6
+#: The most products for one matrix.
+MOST_PRODUCTS = 300_000
+
+
+def matrix_flaws(data: CertificateModel, bodies: Sequence[object]) -> Iterator[Flaw]:
+    """What of the matrices stated does not fit."""
+    for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=False)):
+        path, record, written = f"phases[{index}].matrix", phase.matrix, at(body, "matrix", default={})
+        yield from _kind(path, record, written)
+        yield from _described(path, phase, written)
+        yield from _norm(path, phase, written)
+        if len(data.phases) == 1 and phase.count == 1 and data.utility is not None:
+            mean = _error(phase)
+            stated = data.utility.prefix_sum_mse
+            if mean is not None and not _near(stated, phase.noise_multiplier**2 * mean, ERROR):
+                found = phase.noise_multiplier**2 * mean
+                yield Flaw(f"{path}.{_listed(record)}", f"give a prefix-sum MSE of {found!r}, stated is {stated!r}")
+
+
+def _listed(record: MatrixRecord) -> str:
+    """The field that says what the matrix is."""
+    if record.entries is not None:
+        return "entries"
+    return "coefficients" if record.coefficients is not None or record.buffers is None else "buffers"
+
+
+def _kind(path: str, record: MatrixRecord, written: Any) -> Iterator[Flaw]:
+    kind = at(written, "kind", default="identity")
+    choices = at(kind, "choose")
+    if record.kind not in (choices if isinstance(choices, list) else [kind]):
+        yield Flaw(f"{path}.kind", f"{shown(record.kind)}, where the document says {shown(kind)}")
+    column = record.coefficients
+    if column is not None and (not column or column[0] <= 0.0 or min(column) < 0.0):
+        yield Flaw(f"{path}.coefficients", "not a column of numbers that are not negative, the first above 0")
+    elif column is not None and record.bands != len(column):
+        yield Flaw(f"{path}.coefficients", f"{len(column)} of them, where bands are {record.bands}")
+
+
+def _described(path: str, phase: Phase, written: Any) -> Iterator[Flaw]:
+    """The coefficients that the document says, or its kind, times what they were multiplied by."""
+    record, factor = phase.matrix, phase.matrix.normalization
+    if factor is None:
+        return
+    if not factor > 0.0:
+        yield Flaw(f"{path}.normalization", "not above 0")
+        return
+    if at(written, "normalize", default=True) is False and not _near(factor, 1.0, ROUNDING):
+        yield Flaw(f"{path}.normalization", f"{factor!r}, where the document says normalize: false")
+    column, inverse = record.coefficients, record.inverse_coefficients
+    if record.kind == "banded-square-root" and column is not None:
+        yield from _same(f"{path}.coefficients", column, [factor * c for c in _roots(len(column), 1.0)])
+    if record.kind == "toeplitz" and column is not None:
+        listed = _numbers(at(written, "coefficients"))
+        while listed and listed[-1] == 0.0:
+            listed.pop()
+        yield from _same(f"{path}.coefficients", column, [factor * c for c in listed])
+    if record.kind == "banded-inverse" and inverse is not None:
+        listed = _numbers(at(written, "inverse_coefficients")) or _roots(int(at(written, "bands", default=0)), -1.0)
+        listed = listed[: phase.iterations]
+        yield from _same(f"{path}.inverse_coefficients", inverse, [d / factor for d in listed])
+        if column is not None:
+            yield from _inverse(f"{path}.coefficients", column, inverse)
+    if record.buffers is not None:
+        for name, given in (("scales", record.buffers.scales), ("decays", record.buffers.decays)):
+            if listed := _numbers(at(written, name)):
+                yield from _same(f"{path}.buffers.{name}", given, listed)
+
+
+def _same(path: str, stated: Sequence[float], expected: Sequence[float]) -> Iterator[Flaw]:
+    if len(stated) != len(expected):
+        yield Flaw(path, f"{len(stated)} of them, where the document makes {len(expected)}")
+        return
+    for index, (one, other) in enumerate(zip(stated, expected, strict=True)):
+        if not _near(one, other, ROUNDING):
+            yield Flaw(f"{path}[{index}]", f"{one!r}, where the document makes it {other!r}")
+            return
+
+
+def _inverse(path: str, column: Sequence[float], inverse: Sequence[float]) -> Iterator[Flaw]:
+    """Whether two columns are those of inverse matrices: their product is that of the identity."""
+    width = len(inverse)
+    for index in range(min(len(column), MOST_PRODUCTS // width)):
+        part = column[max(0, index - width + 1) : index + 1][::-1]
+        products = list(map(mul, part, inverse))
+        if abs(math.fsum(products) - (index == 0)) > ROUNDING * max(1.0, math.fsum(map(abs, products))):
+            yield Flaw(f"{path}[{index}]", "not that of the matrix with the inverse_coefficients")
+            return
+
+
+def _norm(path: str, phase: Phase, written: Any) -> Iterator[Flaw]:
+    """The largest column norm: that of a Toeplitz matrix's first column."""
+    record = phase.matrix
+    normalised = at(written, "normalize", default=True) is not False
+    column: Sequence[float] | None = record.coefficients
+    if record.buffers is not None and record.normalization is not None:
+        column = _blt(phase)
+    norm = None if column is None else math.hypot(*column)
+    if record.entries is not None:
+        columns: dict[int, list[float]] = {}
+        for row in record.entries:
+            for index, entry in enumerate(row):
+                columns.setdefault(index, []).append(entry)
+        norm = max((math.hypot(*one) for one in columns.values()), default=0.0)
+    if norm is not None and not _near(norm, record.column_norm, ROUNDING):
+        yield Flaw(f"{path}.{_listed(record)}", f"of norm {norm!r}, where column_norm is {record.column_norm!r}")
+    if record.normalization is not None and normalised and not _near(record.column_norm, 1.0, ROUNDING):
+        yield Flaw(f"{path}.column_norm", f"{record.column_norm!r}, where the matrix is normalised")
+
+
+def _blt(phase: Phase) -> list[float] | None:
+    buffers, factor = phase.matrix.buffers, phase.matrix.normalization
+    assert buffers is not None
+    assert factor is not None
+    if len(buffers.scales) != len(buffers.decays) or len(buffers.scales) * phase.iterations > MOST_PRODUCTS:
+        return None
+    column, powers = [factor], [factor * scale for scale in buffers.scales]
+    for _ in range(phase.iterations - 1):
+        column.append(sum(powers))
+        powers = list(map(mul, powers, buffers.decays))
+    return column
+
+
+def _error(phase: Phase) -> float | None:
+    """(1/n)‖AC⁻¹‖_F², where it takes few products; the columns of AC⁻¹ are those of 1/((1 − x)c(x))."""
+    record, n = phase.matrix, phase.iterations
+    if record.entries is not None:
+        return _dense_error(record.entries) if len(record.entries) == n else None
+    column = record.coefficients
+    if record.buffers is not None and record.normalization is not None:
+        column = _blt(phase)
+    if column is None or not column or column[0] <= 0.0:
+        return None
+    if record.inverse_coefficients is not None:
+        sums = list(accumulate(record.inverse_coefficients))
+        if n > MOST_PRODUCTS:
+            return None
+        series = sums[:n] + sums[-1:] * (n - len(sums))
+    else:
+        if min(n, len(column)) * n > MOST_PRODUCTS:
+            return None
+        series, later = [], column[1:]
+        for index in range(n):
+            reached = series[max(0, index - len(later)) : index][::-1]
+            series.append((1.0 - sum(map(mul, reached, later))) / column[0])
+    try:
+        return math.fsum((n - index) * value * value for index, value in enumerate(series)) / n
+    except OverflowError:
+        return math.inf
+
+
+def _dense_error(rows: Sequence[Sequence[float]]) -> float | None:
+    """For a matrix with few rows: X = AC⁻¹ from XC = A, row by row."""
+    n = len(rows)
+    if any(len(row) != index + 1 or row[index] <= 0.0 for index, row in enumerate(rows)):
+        return None
+    total = 0.0
+    for last in range(n):
+        # Row `last` of X solves x C = (1, …, 1, 0, …): from the right.
+        solved = [0.0] * n
+        for column in range(last, -1, -1):
+            known = sum(solved[row] * rows[row][column] for row in range(column + 1, last + 1))
+            solved[column] = (1.0 - known) / rows[column][column]
+        total += sum(value * value for value in solved)
+    return total / n
+
+
+def _roots(bands: int, sign: float) -> list[float]:
+    """The first coefficients of (1 − x)^{−1/2}, or with −1 of (1 − x)^{1/2}."""
+    found = [1.0]
+    for j in range(1, min(bands, MOST_PRODUCTS)):
+        found.append(found[-1] * (2.0 * j - (1.0 if sign > 0.0 else 3.0)) / (2.0 * j))
+    return found
+
+
+def _numbers(value: object) -> list[float]:
+    return [float(one) for one in value if is_number(one)] if isinstance(value, list) else []
+
+
+def _near(one: float, other: float, precision: float) -> bool:
+    return abs(one - other) <= precision * max(abs(one), abs(other))

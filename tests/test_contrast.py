@@ -1,0 +1,158 @@
+"""The contrast of a certificate says what its number is about: the number of each phrase is computed here by hand."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+
+import pyaccount
+from pyaccount.gate.consistency import flaws
+
+DELTA = 1e-5
+BASE: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "contrast",
+    "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": DELTA},
+    "training": {"dataset_size": 1000, "iterations": 12},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 4.0},
+}
+#: The square root of the prefix sums, four bands of it, with columns of norm 1.
+ROOT = np.array([1.0, 1 / 2, 3 / 8, 5 / 16])
+ROOT /= np.linalg.norm(ROOT)
+DENSE = sum(c * np.eye(12, k=-k) for k, c in enumerate(ROOT))
+BANDED = {"kind": "banded-square-root", "bands": 4}
+
+
+def moved(rounds: list[int]) -> float:
+    """‖Cx‖ for a record in these rounds."""
+    return float(np.linalg.norm(DENSE[:, rounds].sum(axis=1)))
+
+
+def document(sampler: dict[str, Any], training: dict[str, Any], **sections: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(BASE)
+    changed["sampler"] = sampler
+    changed["training"] |= training
+    return {**changed, **sections}
+
+
+@pytest.mark.parametrize(
+    ("raw", "words", "sensitivity"),
+    [
+        (document({"kind": "poisson"}, {"sampling_probability": 0.1}), "every record in every round", math.sqrt(12)),
+        (
+            document({"kind": "none", "max_participations": 3}, {}),
+            "each record in at most 3 rounds, without sampling",
+            math.sqrt(3),
+        ),
+        (
+            document({"kind": "none", "max_participations": 1}, {}),
+            "each record in at most 1 round, without sampling",
+            1.0,
+        ),
+        (document({"kind": "none"}, {}), "every record in every round, without sampling", math.sqrt(12)),
+        (
+            document({"kind": "none", "min_separation": 5}, {}, matrix=BANDED),
+            "each record in at most 3 rounds, 5 or more apart, without sampling",
+            moved([0, 5, 10]),
+        ),
+        (
+            document({"kind": "none"}, {}, matrix=BANDED),
+            "every record in every round, without sampling",
+            moved(list(range(12))),
+        ),
+        (
+            document({"kind": "cyclic-poisson", "partitions": 4}, {"sampling_probability": 0.1}, matrix=BANDED),
+            "participations revealed, as bad as they can be",
+            moved([0, 4, 8]),
+        ),
+        (
+            document({"kind": "with-replacement"}, {"expected_batch_size": 10}),
+            "every record once in every round",
+            math.sqrt(12),
+        ),
+        (
+            document({"kind": "poisson", "truncate_to": 200}, {"sampling_probability": 0.1}),
+            "every record in every round, in another one's place",
+            2 * math.sqrt(12),
+        ),
+    ],
+)
+def test_the_contrast_is_about_what_it_says(raw: dict[str, Any], words: str, sensitivity: float) -> None:
+    contrast = pyaccount.certify(raw).data.unamplified
+    assert contrast.description == words
+    assert contrast.epsilon == pytest.approx(float(oracle.gaussian_epsilon(sensitivity / 4.0, DELTA)), rel=2e-6)
+
+
+@pytest.mark.parametrize(("bins", "words"), [(4, "up to 3 rounds"), (5, "up to 3 rounds"), (12, "one round")])
+def test_a_known_bin_is_not_every_round(bins: int, words: str) -> None:
+    raw = document({"kind": "balls-in-bins", "bins": bins}, {}, privacy={**BASE["privacy"], "delta": 0.01})
+    contrast = pyaccount.certify({**raw, "accounting": {"seed": 1}}).data.unamplified
+    assert contrast.description == f"the bin known: each record in {words}"
+    truth = oracle.gaussian_epsilon(math.sqrt(math.ceil(12 / bins)) / 4.0, 0.01)
+    assert contrast.epsilon == pytest.approx(float(truth), rel=2e-6)
+
+
+def test_phases_with_contrasts_of_their_own_are_named() -> None:
+    poisson = {"sampling_probability": 0.1, "iterations": 12}
+    raw = {
+        "pyaccount": 1,
+        "name": "mixed",
+        "privacy": BASE["privacy"],
+        "phases": [
+            {"name": "first", "training": poisson, "sampler": {"kind": "poisson"}, "noise": {"multiplier": 4.0}},
+            {
+                "name": "statistics",
+                "training": {"iterations": 5},
+                "sampler": {"kind": "none", "max_participations": 2},
+                "noise": {"multiplier": 8.0},
+            },
+            {"name": "second", "training": poisson, "sampler": {"kind": "poisson"}, "noise": {"multiplier": 4.0}},
+        ],
+    }
+    contrast = pyaccount.certify(raw).data.unamplified
+    assert contrast.description == (
+        "first, second: every record in every round; statistics: each record in at most 2 rounds, without sampling"
+    )
+    truth = oracle.gaussian_epsilon(math.sqrt(24 / 16 + 2 / 64), DELTA)
+    assert contrast.epsilon == pytest.approx(float(truth), rel=2e-6)
+    raw["phases"] = [raw["phases"][0], raw["phases"][2]]
+    assert pyaccount.certify(raw).data.unamplified.description == "every record in every round"
+
+
+@pytest.mark.parametrize(
+    ("kind", "adjacency", "batch"), [("with-replacement", "zero-out", 20), ("fixed-size", "add-remove", 3)]
+)
+def test_large_batches_of_fixed_size_may_tell_more_than_whole_ones(kind: str, adjacency: str, batch: int) -> None:
+    """A record drawn several times, or in another one's place, moves a batch by more than 1: no contradiction."""
+    raw = document({"kind": kind}, {"dataset_size": 4, "expected_batch_size": batch})
+    raw["privacy"] = {**raw["privacy"], "adjacency": adjacency}
+    data = pyaccount.certify(raw).data
+    assert data.unamplified.epsilon is not None
+    assert data.guarantee.epsilon_lower > data.unamplified.epsilon
+    assert flaws(data) == []
+
+
+def test_one_is_written_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    from pyaccount.certificate.text import print_certificate
+
+    certificate = pyaccount.certify(document({"kind": "none"}, {"iterations": 1}))
+    print_certificate(Console(width=200), certificate)
+    out = capsys.readouterr().out
+    assert "1 iteration," in out
+    assert "1 round:" in out
+    assert "the smallest, rounded up" in out
+
+
+def test_the_smallest_of_a_loose_bound_is_the_bounds() -> None:
+    from pyaccount.certificate.words import smallest
+
+    loose = pyaccount.certify(document({"kind": "with-replacement"}, {"expected_batch_size": 10})).data
+    assert smallest(loose) == "the smallest that the bound gives, rounded up"
