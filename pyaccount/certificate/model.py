@@ -117,6 +117,11 @@ class Phase(Record):
     name: str | None = Field(description="The phase's name in the document; null for a document with one body.")
     sampler: str = Field(description="The kind of sampler, as in the document.")
     iterations: int = Field(description="Iterations of one run.")
+    epochs: Finite | None = Field(
+        default=None,
+        description="How many epochs the iterations are, exactly, where the document counts in epochs: at least those it asks "
+        "for, since iterations are rounded up.",
+    )
     count: int = Field(description="Runs.")
     noise_multiplier: Finite = Field(description="σ in units of the clip norm; of Laplace noise its scale.")
     sampling_probability: Finite | None = Field(

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.errors import path_text
+from pyaccount.plan.common import length_text
 
 if TYPE_CHECKING:
     from pyaccount.execute.sampling.forecast import Forecast
@@ -22,6 +23,7 @@ def print_plan(console: Console, plan: Plan, forecast: Forecast | None = None) -
     console.print(f"question   {plan.question}", highlight=False)
     if plan.candidates:
         console.print(f"choice     {len(plan.candidates)} candidates are compared; below is the first", highlight=False)
+    lengths = {body.path: length_text(body) for body in plan.document.bodies}
     for reduction in plan.reductions:
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="bold")
@@ -30,6 +32,8 @@ def print_plan(console: Console, plan: Plan, forecast: Forecast | None = None) -
         grid.add_row("source", Text(reduction.source))
         grid.add_row("pair", Text(reduction.pair))
         grid.add_row("rounds", Text(reduction.rounds))
+        if (length := lengths[reduction.path]) is not None:
+            grid.add_row("epochs", Text(length))
         grid.add_row("tight", Text("yes" if reduction.tight else "no"))
         if reduction.remark:
             grid.add_row("remark", Text(reduction.remark))

@@ -113,10 +113,11 @@ def _phase(table: Table, phase: Phase) -> None:
     runs = f"{phase.count} × " if phase.count > 1 else ""
     # Rounded up, whether it was given or found: more noise is no worse.
     noise = f"{symbol(phase)} = {up(phase.noise_multiplier, SOLVED_DIGITS)}"
+    epochs = "" if phase.epochs is None else f" ({phase.epochs:.10g} epochs)"
     row(
         table,
         phase.name or "training",
-        f"{noise}, {runs}{phase.iterations} iterations, {phase.sampler}{_rate(phase)}",
+        f"{noise}, {runs}{phase.iterations} iterations{epochs}, {phase.sampler}{_rate(phase)}",
         f"{symbol(phase)} in units of the clip norm",
     )
     if phase.matrix.kind != "identity":

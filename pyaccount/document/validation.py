@@ -136,12 +136,7 @@ class _Review:
         """What to do about a key that no other one is meant by."""
         if not parent and key == "kind":
             return "leave it out: what describes a mechanism says no kind, only documents of kind amplification and policy do"
-        advice = advice_on(key)
-        if advice is not None and advice.startswith("give training.iterations"):
-            # The fix is to give what is missing, so that its absence is not told once more.
-            body = parent[:2] if parent[:1] == ("phases",) else ()
-            self.meant.update((*body, *rest) for rest in (("training",), ("training", "iterations")))
-        return advice
+        return advice_on(key)
 
     def missing_keys(self, absent: list[Path]) -> list[Problem]:
         problems = []
