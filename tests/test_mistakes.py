@@ -42,7 +42,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "noise_multiplier on top": ([("noise:\n  multiplier:", "noise_multiplier:")], "13:1", ["did you mean noise.multiplier?"]),
     "batch_size": ([("expected_batch_size", "batch_size")], "9:3", ["did you mean expected_batch_size?"]),
     "target_epsilon": ([("epsilon", "target_epsilon")], "5:3", ["did you mean epsilon?"]),
-    "epochs": ([("iterations: 2000", "epochs: 20")], "10:3", ["training.iterations", "epochs times dataset_size over"]),
+    "num_epochs": ([("iterations: 2000", "num_epochs: 20")], "10:3", ["did you mean epochs?"]),
     "max_grad_norm": ([("multiplier: solve", "multiplier: solve\n  max_grad_norm: 1")], "15:3", ["leave it out", "clip norm"]),
     "learning rate": ([("noise:", "lr: 0.1\nnoise:")], "13:1", ["leave it out"]),
     "Rényi orders": ([("noise:", "alphas: [2, 3]\nnoise:")], "13:1", ["leave it out"]),

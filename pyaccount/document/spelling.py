@@ -74,7 +74,8 @@ VALUE_ALIASES: dict[str, str] = {
         "must-ow": "must.ow ow",
         "must-wo": "must.wo wo",
         "must-ww": "must.ww ww",
-        "shuffle": "shuffling shuffled random-reshuffling epochs shuffle-once",
+        "shuffle": "shuffling shuffled shuffled-batches shuffled-epochs shuffle-batches reshuffle reshuffled reshuffling "
+        "random-shuffle random-reshuffling random-permutation permutation epochs shuffle-once shuffled-once",
         "laplace": "laplacian double-exponential",
         "none": "deterministic sequential no-sampling in-order",
         "identity": "eye i dp-sgd",

@@ -18,6 +18,7 @@ from pyaccount.document.fields import listed
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located
 from pyaccount.document.shape import field_at, keys_at, reader_of, section_of, union_of, value_at
+from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
 from pyaccount.document.spelling import advice_on, alias_of, nearest
 from pyaccount.errors import Path, Problem, path_text
 
@@ -83,7 +84,10 @@ class _Review:
             allowed, suggestion = context["allowed"], context["suggestion"]
             if path[-1] == "expected_batch_size" and suggestion is not None:
                 suggestion = self.batch(path, suggestion)
-            problem = Problem(kind, context["message"], path, allowed=allowed, suggestion=suggestion)
+            message = context["message"]
+            if path[-2:] == ("sampler", "kind") and self.shape.body_keys and means_shuffling(value_at(self.raw, path)):
+                message += shuffled_as_yaml(value_at(self.raw, (*path[:-2], "training")))
+            problem = Problem(kind, message, path, allowed=allowed, suggestion=suggestion)
             return located(self.root, problem)
         keys = ", ".join(keys_at(self.shape, path, self.raw))
         empty = value_at(self.raw, path) is None
