@@ -179,7 +179,9 @@ def out_of_place(answers: Answers) -> list[str]:
         question = QUESTIONS[name]
         section = str(question.path[0]) if question.path else ""
         if name == "epochs" and blank == "iterations":
-            wrong.append(f"--epochs {text}: --solve iterations leaves blank how long training goes on; give one of the two")
+            wrong.append(
+                f"--epochs {text}: --solve iterations leaves blank how long training goes on; give one of the two"
+            )
         if name == blank:
             wrong.append(f"{question.flag} {text}: is what --solve leaves blank; give one of the two")
         if section not in ("sampler", "matrix") or section not in answers or question.path[-1] == "kind":
