@@ -56,8 +56,8 @@ def _on_epochs(document: Document, body: Body) -> Iterator[str]:
             yield _note(
                 document,
                 path,
-                f"nothing says how often a record takes part, so all {rounds:_} rounds are accounted for. If it is dealt into one "
-                f"batch of each epoch, write max_participations: {dealt} under sampler",
+                f"nothing says how often a record takes part, so all {rounds:_} rounds are accounted for. If it is dealt into "
+                f"one batch of each epoch, write max_participations: {dealt} under sampler",
             )
         return
     done = epochs_of(int(rounds), length)
@@ -72,7 +72,8 @@ def _on_epochs(document: Document, body: Body) -> Iterator[str]:
         yield _note(
             document,
             path,
-            f"an epoch has {float(length):.10g} rounds, so this is rounded up to {rounds:_} iterations, {done:.10g} epochs{loader}",
+            f"an epoch has {float(length):.10g} rounds, so this is rounded up to {rounds:_} iterations, "
+            f"{done:.10g} epochs{loader}",
         )
 
 

@@ -62,7 +62,8 @@ class Training(Section):
     )
     # Never None in a document without problems: where epochs are given, `Document` works the iterations out.
     iterations: Annotated[int | Solve, Number(ranges.ITERATIONS, whole=True, blank=True)] = Field(
-        default=None, description="The number of rounds: noisy steps of training."
+        default=None,  # type: ignore[arg-type]
+        description="The number of rounds: noisy steps of training.",
     )
     epochs: Annotated[float | None, Number(ranges.EPOCHS, unsolved=_EPOCHS_UNSOLVED)] = Field(
         default=None,

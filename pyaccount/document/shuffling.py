@@ -20,9 +20,9 @@ from pyaccount.document.spelling import nearest_value
 SHUFFLE = "shuffle"
 
 NOT_AMPLIFIED = (
-    "no theorem makes batches of a shuffled data set as private as Poisson sampling, whose bounds do not hold for them; next time "
-    "draw by poisson, or by balls-in-bins, which is nearest: every record in a random batch of the epoch, kept for the run; "
-    "fixed-size draws afresh in each round"
+    "no theorem makes batches of a shuffled data set as private as Poisson sampling, whose bounds do not hold for them; next "
+    "time draw by poisson, or by balls-in-bins, which is nearest: every record in a random batch of the epoch; fixed-size draws "
+    "afresh in each round"
 )
 
 

@@ -155,7 +155,7 @@ def _length(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
         phase.sampler,
         numbers,
         bins=round(bins) if is_number(bins) else None,
-        separation=round(apart) if is_number(apart) else None,
+        separation=round(apart) if apart is not None and is_number(apart) else None,
     )
     if length is None or length <= 0:
         yield Flaw(f"{path}.iterations", "the document counts in epochs, and does not say how many rounds one has")
