@@ -20,6 +20,10 @@ import pyaccount
 from pyaccount import cli
 from pyaccount.certificate.text import print_certificate
 from pyaccount.document.notes import notes
+from pyaccount.draft.draft import completed
+from pyaccount.draft.draft import drafted as drafted_text
+from pyaccount.draft.interview import default
+from pyaccount.draft.questions import Answers, Question
 from pyaccount.errors import DocumentError
 from pyaccount.gate.consistency import flaws
 
@@ -265,6 +269,22 @@ def test_init_drafts_in_epochs(capsys: pytest.CaptureFixture[str]) -> None:
         )
     document = drafted(capsys, "--sampler", "balls-in-bins", "--bins", "50", "--epochs", "4", "--epsilon", "8")
     assert document["training"] == {"epochs": 4}
+
+
+def test_whoever_is_asked_for_iterations_may_answer_in_epochs() -> None:
+    asked: list[str] = []
+
+    def answer(question: Question, answers: Answers) -> str:
+        asked.append(question.name)
+        told = {"iterations": "2.5 epochs", "dataset_size": "1000", "batch_size": "300", "epsilon": "8"}
+        return question.read(told.get(question.name) or default(question, answers) or "", answers)
+
+    found = completed({"name": "a run"}, answer)
+    assert "iterations" in asked
+    assert "epochs" not in asked
+    assert found["epochs"] == "2.5"
+    assert "iterations" not in found
+    assert "\n  epochs: 2.5\n" in drafted_text(found)
 
 
 def test_init_invents_no_participations(capsys: pytest.CaptureFixture[str]) -> None:

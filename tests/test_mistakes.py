@@ -48,6 +48,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "Rényi orders": ([("noise:", "alphas: [2, 3]\nnoise:")], "13:1", ["leave it out"]),
     "rdp": ([("noise:", "accounting:\n  method: rdp\nnoise:")], "14:11", ["did you mean auto?"]),
     "version": ([("pyaccount: 1", "version: 1")], "1:1", ["did you mean pyaccount?"]),
+    "shuffle: true": ([("poisson", "poisson\n  shuffle: true")], "13:3", ["leave it out", "`kind: none`", "max_participations"]),
     "kind: mechanism": ([("name:", "kind: mechanism\nname:")], "2:1", ["leave it out"]),
     "unbounded": ([("add-remove", "unbounded")], "4:14", ["did you mean add-remove?"]),
     "shuffle": ([("poisson", "shuffle")], "12:9", ["balls-in-bins", "fixed-size"]),

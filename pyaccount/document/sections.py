@@ -63,7 +63,7 @@ class Training(Section):
     # Never None in a document without problems: where epochs are given, `Document` works the iterations out.
     iterations: Annotated[int | Solve, Number(ranges.ITERATIONS, whole=True, blank=True)] = Field(
         default=None,  # type: ignore[arg-type]
-        description="The number of rounds: noisy steps of training.",
+        description="The number of rounds: noisy steps of training. Required unless epochs are given.",
     )
     epochs: Annotated[float | None, Number(ranges.EPOCHS, unsolved=_EPOCHS_UNSOLVED)] = Field(
         default=None,

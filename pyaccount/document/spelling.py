@@ -54,6 +54,10 @@ FOREIGN_KEYS: dict[str, str] = {
         "secure_mode secure_rng poisson_sampling": (
             "leave it out: the certificate lists what must be true of the run; sampler.kind says how batches are drawn"
         ),
+        "shuffle reshuffle drop_last": (
+            "leave it out, and let sampler.kind say how batches are drawn: of a shuffled data set `kind: none` with "
+            "max_participations, one for each epoch"
+        ),
         "num_microbatches microbatches gradient_accumulation_steps": (
             "leave it out, and count in training.iterations the steps to which noise is added"
         ),
