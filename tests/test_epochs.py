@@ -26,6 +26,7 @@ from pyaccount.draft.interview import default
 from pyaccount.draft.questions import Answers, Question
 from pyaccount.errors import DocumentError
 from pyaccount.gate.consistency import flaws
+from pyaccount.rounding import up
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "shuffled-epochs.yaml"
@@ -195,6 +196,35 @@ def test_a_matrix_is_bounded_for_every_way_to_reshuffle(coefficients: list[float
     apart = document | {"sampler": {"kind": "none", "max_participations": 3, "min_separation": length}}
     (part,) = pyaccount.compile(apart).reductions[0].bounds()["remove"].upper
     assert float(part.part.arguments[0]) < max(norms.values())  # type: ignore[arg-type]
+
+
+PAGE = (ROOT / "docs" / "samplers.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("blank", "column", "sections"),
+    [
+        ("epsilon", 2, {"noise": {"multiplier": 1.0}}),
+        ("epsilon", 3, {"noise": {"multiplier": 2.0}}),
+        ("noise", 1, {"privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-5}}),
+        ("noise", 4, {"privacy": {"adjacency": "zero-out", "epsilon": 8, "delta": 1e-5}}),
+    ],
+)
+def test_the_cost_that_the_page_tells(blank: str, column: int, sections: dict[str, Any]) -> None:
+    """Three digits, rounded up, as the certificates of the example with another sampler give them."""
+    document = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8")) | {"accounting": {"profile": []}} | sections
+    document["noise"] = {"multiplier": "solve"} if blank == "noise" else document["noise"]
+    heading = "ε for the noise" if blank == "epsilon" else "noise for the ε"
+    table = PAGE[PAGE.index(f"| {heading}") :].split("\n\n")[0].splitlines()
+    rows = {line.split("|")[1].strip(): line.split("|")[column + 1].strip() for line in table[2:]}
+    for label, sampler in (
+        ("shuffled epochs, as `none`", {"kind": "none", "max_participations": 20}),
+        ("`poisson`", {"kind": "poisson"}),
+    ):
+        found = pyaccount.certify(document | {"sampler": sampler})
+        value = found.epsilon if blank == "epsilon" else found.noise_multiplier
+        assert value is not None
+        assert up(value, 3) == rows[label]
 
 
 NAMES = ("shuffle", "shuffled", "random-reshuffling", "Shuffle once", "reshuffling", "random_permutation", "shufled")

@@ -22,6 +22,7 @@ from pyaccount.certificate.words import (
     symbol,
     too_little,
 )
+from pyaccount.document.epochs import counted
 from pyaccount.document.ranges import SMALLEST_DELTA, spelled
 from pyaccount.rounding import down, plain, up
 
@@ -113,7 +114,7 @@ def _phase(table: Table, phase: Phase) -> None:
     runs = f"{phase.count} × " if phase.count > 1 else ""
     # Rounded up, whether it was given or found: more noise is no worse.
     noise = f"{symbol(phase)} = {up(phase.noise_multiplier, SOLVED_DIGITS)}"
-    epochs = "" if phase.epochs is None else f" ({phase.epochs:.10g} epochs)"
+    epochs = "" if phase.epochs is None else f" ({counted(phase.epochs)}{' each' if phase.count > 1 else ''})"
     row(
         table,
         phase.name or "training",

@@ -11,7 +11,6 @@ from pyaccount.document.rates import RATE_FIELDS, epoch, number, separation
 from pyaccount.document.samplers import BMinSep, CyclicPoisson, Deterministic, UserBMinSep
 from pyaccount.document.views import Body
 from pyaccount.errors import Problem
-from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -30,7 +29,7 @@ def epochs_say_iterations(document: Document, body: Body) -> Iterator[Problem]:
     """Epochs are so many iterations: no others than are given beside them, and as many as a run can have."""
     if body.epochs is None:
         return
-    from pyaccount.document.epochs import iterations_of  # noqa: PLC0415 - few documents count in epochs
+    from pyaccount.document.epochs import counted, iterations_of  # noqa: PLC0415 - few documents count in epochs
 
     path, stated, length = body.at("training", "epochs"), body.training.iterations, epoch(body)
     if stated == SOLVE:
@@ -46,7 +45,7 @@ def epochs_say_iterations(document: Document, body: Body) -> Iterator[Problem]:
         yield document.problem("out-of-range", path, message)
     elif number(stated) is not None and stated != said:
         message = (
-            f"{plain(body.epochs)} epochs of {float(length):.10g} rounds are {said:_} iterations, but iterations says "
+            f"{counted(body.epochs)} of {float(length):.10g} rounds are {said:_} iterations, but iterations says "
             f"{stated:_}: leave one of the two out"
         )
         yield document.problem("contradiction", path, message)

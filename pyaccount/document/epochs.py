@@ -71,6 +71,11 @@ def epochs_of(iterations: int, epoch: Fraction) -> float:
     return float(iterations / epoch)
 
 
+def counted(epochs: float) -> str:
+    """Epochs for people, to as many digits as anybody counts: `1 epoch`, `10.00448 epochs`."""
+    return f"{epochs:.10g} epoch{'' if epochs == 1.0 else 's'}"
+
+
 def _written(number: float) -> Fraction:
     """The number as its shortest decimal digits say it."""
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)

@@ -45,7 +45,7 @@ def notes(document: Document) -> Iterator[str]:
 
 def _on_epochs(document: Document, body: Body) -> Iterator[str]:
     """What rounding epochs up means, and how often a record comes where nothing is drawn."""
-    from pyaccount.document.epochs import epochs_of  # noqa: PLC0415 - few documents count in epochs
+    from pyaccount.document.epochs import counted, epochs_of  # noqa: PLC0415 - few documents count in epochs
 
     path, length, rounds = body.at("training", "epochs"), epoch(body), number(body.training.iterations)
     if length is None or rounds is None:
@@ -61,7 +61,7 @@ def _on_epochs(document: Document, body: Body) -> Iterator[str]:
             )
         return
     done = epochs_of(int(rounds), length)
-    if f"{done:.10g}" != f"{body.epochs:.10g}":
+    if counted(done) != counted(body.epochs or 0.0):
         batches = math.ceil(length)
         loader = (
             f". A loader of {batches:_} batches an epoch (as Opacus's, which then draws with probability 1/{batches:_}) makes "
@@ -73,7 +73,7 @@ def _on_epochs(document: Document, body: Body) -> Iterator[str]:
             document,
             path,
             f"an epoch has {float(length):.10g} rounds, so this is rounded up to {rounds:_} iterations, "
-            f"{done:.10g} epochs{loader}",
+            f"{counted(done)}{loader}",
         )
 
 

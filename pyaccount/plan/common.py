@@ -72,17 +72,18 @@ def rounds(body: Body) -> int:
 
 def length_text(body: Body) -> str | None:
     """What the rounds of a run have to do with the epochs that its document asks for; None where it asks for none."""
-    from pyaccount.document.rates import epoch  # noqa: PLC0415 - few documents count in epochs
+    from pyaccount.document.epochs import counted, epochs_of  # noqa: PLC0415 - few documents count in epochs
+    from pyaccount.document.rates import epoch  # noqa: PLC0415
 
     length = None if body.epochs is None else epoch(body)
     if length is None or body.epochs is None or body.training.iterations == "solve":
         return None
     done = whole(body.training.iterations)
-    exactly = float(done / length)
-    asked = f"{body.epochs:.10g} epochs of {float(length):.10g} rounds each"
-    if f"{exactly:.10g}" == f"{body.epochs:.10g}":
+    exactly = counted(epochs_of(done, length))
+    asked = f"{counted(body.epochs)} of {float(length):.10g} rounds each"
+    if exactly == counted(body.epochs):
         return f"A run has {done} rounds: {asked}."
-    return f"A run has {done} rounds, {exactly:.10g} epochs: {asked}, rounded up to a whole round."
+    return f"A run has {done} rounds, {exactly}: {asked}, rounded up to a whole round."
 
 
 def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, ...]:
