@@ -115,7 +115,7 @@ def test_samplers_have_a_section_a_picture_and_a_document_each() -> None:
     schema = pyaccount.document.samplers.Sampler.__metadata__[0]  # type: ignore[attr-defined]
     assert shown == set(schema.by_kind)
     pictures = set(re.findall(r"\(pictures/([\w-]+)\.svg\)", page.read_text(encoding="utf-8")))
-    assert pictures == shown | {"truncated"}
+    assert pictures == shown | {"truncated", "shuffled"}
     assert {path.stem for path in (DOCS / "pictures").glob("*.svg")} == pictures
 
 
@@ -174,6 +174,13 @@ def test_pictures_show_the_samplers_definitions() -> None:
         assert {later - earlier for earlier, later in pairwise(order)} == {8}
         part = rounds_of(cells("cyclic-poisson")["one"], record)
         assert {t % 4 for t in part} <= {record * 4 // RECORDS}
+        dealt = rounds_of(cells("shuffled")["one"], record)
+        assert [t // 8 for t in dealt] == list(range(6))  # once in each epoch of eight rounds
+    shown = cells("shuffled")
+    assert {sum(when == t for _, when in shown["one"]) for t in range(ROUNDS)} == {3}
+    # The last batch of an epoch and the first of the next may have a record in common.
+    dealt_to = [rounds_of(shown["one"], record) for record in range(RECORDS)]
+    assert min(later - earlier for times in dealt_to for earlier, later in pairwise(times)) == 1
     shown = cells("user-b-min-sep")
     for user in range(0, RECORDS, 3):
         times = sorted({t for i, t in shown["one"] if user <= i < user + 3})

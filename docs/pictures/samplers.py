@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyaccount
-from pyaccount.document import batch_size, bins, sampling_probability, separation
+from pyaccount.document import batch_size, bins, epoch, sampling_probability, separation
 
 RECORDS, ROUNDS, SEED = 24, 48, 20261121
 
@@ -39,6 +39,10 @@ SAMPLERS: dict[str, dict[str, Any]] = {
     },
     "balls-in-bins": {"sampler": {"kind": "balls-in-bins", "bins": 8}, "training": {}},
     "cyclic-poisson": {"sampler": {"kind": "cyclic-poisson", "partitions": 4}, "training": {"expected_batch_size": 2}},
+    "shuffled": {
+        "sampler": {"kind": "none", "max_participations": 6},
+        "training": {"expected_batch_size": 3, "epochs": 6},
+    },
     "none": {"sampler": {"kind": "none", "max_participations": 6, "min_separation": 8}, "training": {}},
 }
 
@@ -142,12 +146,24 @@ def cyclic_poisson(body: Any, rng: random.Random) -> Raster:
     return raster
 
 
+def shuffled(body: Any, rng: random.Random) -> Raster:
+    """Every epoch all records in a new order, dealt into its batches."""
+    raster, rounds = empty(), epoch(body)
+    assert rounds is not None
+    for start in range(0, ROUNDS, int(rounds)):
+        for place, i in enumerate(some(rng, list(range(RECORDS)), RECORDS)):
+            raster[i][start + place // int(body.training.expected_batch_size)] = 1
+    return raster
+
+
 def deterministic(body: Any, rng: random.Random) -> Raster:
     """The data set in order, again and again: an epoch is as long as participations are apart."""
-    raster, epoch = empty(), body.sampler.min_separation
+    if body.sampler.min_separation is None:
+        return shuffled(body, rng)
+    raster, length = empty(), body.sampler.min_separation
     for i in range(RECORDS):
         for turn in range(body.sampler.max_participations):
-            raster[i][i * epoch // RECORDS + turn * epoch] = 1
+            raster[i][i * length // RECORDS + turn * length] = 1
     return raster
 
 

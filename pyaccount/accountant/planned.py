@@ -234,6 +234,7 @@ def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kep
 def _cut(document: Document, body: Body, stated: dict[str, Any], rounds: int) -> dict[str, Any]:
     """The first rounds of one run of a body."""
     cut = copy.deepcopy({key: value for key, value in stated.items() if key not in ("count", "matrix")})
+    cut["training"].pop("epochs", None)
     cut["training"]["iterations"] = rounds
     sampler = body.sampler
     if isinstance(sampler, BMinSep | UserBMinSep):

@@ -6,6 +6,10 @@ is true of a run only if `poisson_sampling` was on. A step is a step of the opti
 accumulated for one step (other than by Opacus's `BatchMemoryManager`, which splits one batch), a record could enter a step
 several times; Opacus writes the product of rate and batches, which does not say so, and neither would the document.
 
+The sample rate is 1/len(DataLoader): 1/⌈N/B⌉ for batches of B out of N records (1/⌊N/B⌋ where the last is dropped), not B/N.
+An epoch has ⌈N/B⌉ steps, so that steps are epochs over the rate; `get_noise_multiplier(epochs=…)` cuts that quotient off, and
+may calibrate for one step fewer than the loader makes. What counts here is the steps that a history has.
+
 Not for adaptive clipping (`clipping="adaptive"`, `AdaClipDPOptimizer`): each step then also releases how many gradients were not
 clipped, and the history has a noise multiplier σ′ = (σ⁻² − (2σ_b)⁻²)^(−1/2) > σ, that of the gradients alone. Both releases
 together are one with the σ that was asked for (Andrew et al. 2021, Theorem 1): put that in by hand, as [(σ, rate, steps)]. A

@@ -31,6 +31,7 @@ from pyaccount.document import (
     MustWW,
     UserBMinSep,
     WithReplacement,
+    epoch,
     expected_batch_size,
     participation_rate,
     sampling_probability,
@@ -182,6 +183,7 @@ def _phase(document: Document, body: Body) -> Phase:
         name=body.name,
         sampler=body.sampler.kind,
         iterations=whole(body.training.iterations),
+        epochs=_epochs(body),
         count=body.count,
         noise_multiplier=number(body.noise.multiplier),
         sampling_probability=sampling_probability(body) if probable else None,
@@ -219,6 +221,16 @@ def _matrix(body: Body, built: Strategy) -> MatrixRecord:
         else BufferRecord(scales=list(built.buffers[0]), decays=list(built.buffers[1])),
         sha256=built.fingerprint,
     )
+
+
+def _epochs(body: Body) -> float | None:
+    """How many epochs the iterations of a body are, if its document counts in epochs."""
+    length = None if body.epochs is None else epoch(body)
+    if length is None:
+        return None
+    from pyaccount.document.epochs import epochs_of  # noqa: PLC0415 - few documents count in epochs
+
+    return epochs_of(whole(body.training.iterations), length)
 
 
 def _utility(document: Document) -> Utility | None:

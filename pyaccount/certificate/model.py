@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -155,6 +155,11 @@ class Phase(Record):
     name: str | None = Field(description="The phase's name in the document; null for a document with one body.")
     sampler: str = Field(description="The kind of sampler, as in the document.")
     iterations: int = Field(description="Iterations of one run.")
+    epochs: Finite | None = Field(
+        default=None,
+        description="How many epochs the iterations are, exactly, where the document counts in epochs: at least those it asks "
+        "for, since iterations are rounded up. Absent where it counts in iterations.",
+    )
     count: int = Field(description="Runs.")
     noise_multiplier: Finite = Field(description="σ in units of the clip norm; of Laplace noise its scale.")
     sampling_probability: Finite | None = Field(
@@ -173,6 +178,17 @@ class Phase(Record):
     )
     noise: Literal["gaussian", "laplace"] = Field(default="gaussian", description="The kind of noise.")
     matrix: MatrixRecord = Field(description="How the noise of the iterations is correlated.")
+
+    @model_serializer(mode="wrap")
+    def _without_empty_epochs(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """A certificate of a document that counts in iterations is written as before there were epochs.
+
+        The type of what is given is not stated, since the JSON Schema would be of that type instead of these fields.
+        """
+        written: dict[str, Any] = serialize(self)
+        if written.get("epochs") is None:
+            written.pop("epochs", None)
+        return written
 
 
 class Utility(Record):

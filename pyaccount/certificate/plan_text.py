@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.errors import path_text
+from pyaccount.plan.common import length_text
 from pyaccount.plan.plan import duration
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def print_plan(console: Console, plan: Plan, price: Price | None = None) -> None
     console.print(f"question   {plan.question}", highlight=False)
     if plan.candidates:
         console.print(f"choice     {len(plan.candidates)} candidates are compared; below is the first", highlight=False)
+    lengths = {body.path: length_text(body) for body in plan.document.bodies}
     for reduction in plan.reductions:
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="bold")
@@ -32,6 +34,8 @@ def print_plan(console: Console, plan: Plan, price: Price | None = None) -> None
         grid.add_row("source", Text(reduction.source))
         grid.add_row("pair", Text(reduction.pair))
         grid.add_row("rounds", Text(reduction.rounds))
+        if (length := lengths[reduction.path]) is not None:
+            grid.add_row("epochs", Text(length))
         grid.add_row("tight", Text("yes" if reduction.tight else "no"))
         if reduction.remark:
             grid.add_row("remark", Text(reduction.remark))

@@ -24,6 +24,7 @@ from pyaccount.certificate.words import (
     symbol,
     too_little,
 )
+from pyaccount.document.epochs import counted
 from pyaccount.document.ranges import SMALLEST_DELTA, spelled
 from pyaccount.rounding import down, plain, up
 
@@ -122,10 +123,11 @@ def _phase(table: Table, phase: Phase) -> None:
     runs = f"{phase.count} × " if phase.count > 1 else ""
     # Rounded up, whether it was given or found: more noise is no worse.
     noise = f"{symbol(phase)} = {up(phase.noise_multiplier, SOLVED_DIGITS)}"
+    epochs = "" if phase.epochs is None else f" ({counted(phase.epochs)}{' each' if phase.count > 1 else ''})"
     row(
         table,
         phase.name or "training",
-        f"{noise}, {runs}{counted(phase.iterations, 'iteration')}, {phase.sampler}{_rate(phase)}",
+        f"{noise}, {runs}{counted(phase.iterations, 'iteration')}{epochs}, {phase.sampler}{_rate(phase)}",
         f"{symbol(phase)} in units of the clip norm",
     )
     if phase.matrix.kind != "identity":

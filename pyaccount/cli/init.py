@@ -30,6 +30,7 @@ _ANSWERS = {
     "batch_size": ("B", "Records in a batch: expected, or drawn."),
     "sampling_probability": ("P", "Instead of both: the probability to be drawn."),
     "iterations": ("N", "Noisy steps of training."),
+    "epochs": ("E", "Instead of iterations: epochs, in each of which a record takes part once in the mean."),
     "epsilon": ("E", "ε of the guarantee."),
     "delta": ("D", "δ of the guarantee [the largest power of ten below 1/N]."),
     "noise_multiplier": ("S", "σ, in units of the clip norm."),
@@ -73,6 +74,8 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
           --iterations 2000 --epsilon 8 --delta 1e-5
       pyaccount init bandmf.yaml --sampler b-min-sep --min-separation 64 --dataset-size 50_000 \\
           --batch-size 500 --iterations 2000 --epsilon 8
+      pyaccount init shuffled.yaml --sampler none --epochs 10 --max-participations 10 --adjacency zero-out \\
+          --dataset-size 50_000 --batch-size 256 --noise-multiplier 2
       pyaccount init - --yes --sampling-probability 0.01 --iterations 2000 --noise-multiplier 1
     """
     target = None if file == STDOUT else Path(file)
@@ -118,13 +121,14 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
     """The document, from what was given and what else is asked or has a default."""
     from pyaccount.draft.draft import completed, drafted  # noqa: PLC0415
     from pyaccount.draft.interview import out_of_place  # noqa: PLC0415
-    from pyaccount.draft.questions import QUESTIONS  # noqa: PLC0415
+    from pyaccount.draft.questions import QUESTIONS, told  # noqa: PLC0415
     from pyaccount.errors import DocumentError  # noqa: PLC0415
 
     answers: dict[str, str] = {}
     for name, question in QUESTIONS.items():
         if name in given:
-            answers[name] = _read(question, given[name], {**given, **answers})
+            asked, answer = told(name, _read(question, given[name], {**given, **answers}))
+            answers[asked] = answer
     stem = target.stem.strip() if target is not None else ""
     answers.setdefault("name", stem if stem.isprintable() and stem else "training")
     ask = _prompt if interactive else _default_or_missing

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         bands,
         batch_size,
         bins,
+        epoch,
         expected_batch_size,
         participation_rate,
         participations,
@@ -105,6 +106,7 @@ __all__ = [
     "bands",
     "batch_size",
     "bins",
+    "epoch",
     "expected_batch_size",
     "load",
     "load_any",
@@ -129,7 +131,7 @@ _HOMES = {
     "noise": "Gaussian Laplace Noise",
     "overrides": "Override",
     "policy": "Limits Policy load_policy",
-    "rates": "bands batch_size bins expected_batch_size participation_rate participations sampling_probability separation "
+    "rates": "bands batch_size bins epoch expected_batch_size participation_rate participations sampling_probability separation "
     "truncation user_probability",
     "samplers": "FIXED_DRAWS BallsInBins BMinSep CyclicPoisson Deterministic FixedSize MustOW MustWO MustWW Poisson "
     "Sampler UserBMinSep WithReplacement",

@@ -9,6 +9,7 @@ from pyaccount.document.blanks import blanks, choice_at, choices
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Table, place_of, plain
 from pyaccount.document.overrides import set_at
+from pyaccount.document.rates import in_iterations
 from pyaccount.document.rules import broken_rules
 from pyaccount.document.sections import Accounting, PhasedDocument, Privacy, SingleDocument
 from pyaccount.document.validation import validate
@@ -33,7 +34,7 @@ class Document(Written):
         self.name: str = model.name
         self.privacy: Privacy = model.privacy
         self.accounting: Accounting = model.accounting
-        self.bodies: tuple[Body, ...] = bodies_of(model)
+        self.bodies: tuple[Body, ...] = tuple(in_iterations(body) for body in bodies_of(model))
         found = [*problems, *invalid]
         # A mapping that lost keys in reading would only be told what follows from the loss.
         if not any(problem.slug in ("merge-key", "non-string-key") for problem in found):

@@ -101,6 +101,8 @@ class Number(FieldReader):
     whole: bool = False
     blank: bool = False
     choose: bool = False
+    #: What to write instead of `solve` where that is asked for and cannot stand.
+    unsolved: str | None = None
 
     def _read(self, value: object) -> object:
         if self.choose and isinstance(value, dict):
@@ -120,7 +122,7 @@ class Number(FieldReader):
         if value == SOLVE and isinstance(value, str):
             if self.blank:
                 return SOLVE
-            message = f"solve cannot stand here; blanks are allowed at {_BLANKS_TEXT}"
+            message = self.unsolved or f"solve cannot stand here; blanks are allowed at {_BLANKS_TEXT}"
             raise refuse("wrong-type", message, self.allowed)
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float):

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Listing, Node, Place, Scalar, Table, child, plain, replaced
+from pyaccount.document.nodes import Listing, Node, Place, Scalar, Table, child, find, plain, replaced
 from pyaccount.document.reader import read
 from pyaccount.errors import LONGEST_SHOWN, DocumentError, Path, Problem, path_text
 
 Override = str | tuple[str, object]
+
+#: How the place of an override begins.
+_SET = "--set "
+#: Keys of `training` that say one thing in two ways.
+_TWINS = {"iterations": "epochs", "epochs": "iterations"}
 
 _PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+|\[[0-9]+\])*")
 
@@ -31,7 +37,7 @@ def override(root: Node, overrides: Sequence[Override]) -> tuple[Node, list[Prob
         if changed is None:
             problems.append(_dead_end(root, path, value.place.file))
         else:
-            root = changed
+            root = _without_twin(changed, path)
     return root, problems
 
 
@@ -49,6 +55,23 @@ def set_at(root: Node, path: Path, value: Node) -> Node | None:
             return replaced(root, path[: index + 1], value)
         node = below
     return replaced(root, path, value)
+
+
+def _without_twin(root: Node, path: Path) -> Node:
+    """The tree without the other way to say what was set: epochs replace iterations, and the other way round.
+
+    What was itself set by an override stays, and two of them that contradict one another are told as any contradiction.
+    """
+    above, key = path[:-1], str(path[-1])
+    section = find(root, above)
+    twin = _TWINS.get(key)
+    if path[-2:-1] != ("training",) or twin is None or not isinstance(section, Table) or twin not in section.entries:
+        return root
+    written = section.entries[twin][0].file or ""
+    if written.startswith(_SET):
+        return root
+    entries = {name: entry for name, entry in section.entries.items() if name != twin}
+    return replaced(root, above, replace(section, entries=entries))
 
 
 def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
@@ -102,7 +125,7 @@ def _dead_end(root: Node, path: Path, file: str | None) -> Problem:
 
 def _place(text: str) -> Place:
     shortened = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
-    return Place(f"--set {shortened}")
+    return Place(f"{_SET}{shortened}")
 
 
 def _refuse(place: Place, message: str) -> NoReturn:

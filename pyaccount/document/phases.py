@@ -10,8 +10,9 @@ Phase = Mapping[str, Any]
 
 
 def without_length(phase: Phase) -> dict[str, Any]:
-    """The phase without its number of iterations: what its rounds are like."""
-    return {**phase, "training": {key: value for key, value in phase["training"].items() if key != "iterations"}}
+    """The phase without its number of iterations, or epochs: what its rounds are like."""
+    length = ("iterations", "epochs")
+    return {**phase, "training": {key: value for key, value in phase["training"].items() if key not in length}}
 
 
 def lasting(phase: Phase, rounds: int) -> dict[str, Any]:

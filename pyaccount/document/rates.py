@@ -10,6 +10,8 @@ p₀ is the expected number of times that a record is drawn in a round.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import SOLVE
 from pyaccount.document.matrices import UNBANDED, Identity, Toeplitz
@@ -24,6 +26,9 @@ from pyaccount.document.samplers import (
     UserBMinSep,
 )
 from pyaccount.document.views import Body
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 #: The fields that state a rate by themselves.
 RATE_FIELDS = ("sampling_probability", "participation_rate")
@@ -156,6 +161,36 @@ def participations(body: Body) -> int:
         if body.sampler.min_separation is not None:
             limits.append(-(-iterations // body.sampler.min_separation))
     return min(limits)
+
+
+def epoch(body: Body) -> Fraction | None:
+    """The rounds of an epoch, as `epochs.epoch_of` says; None where the body does not say it, or leaves it open."""
+    from pyaccount.document.epochs import epoch_of  # noqa: PLC0415 - few documents count in epochs
+
+    training = body.training
+    stated = {
+        "dataset_size": number(training.dataset_size),
+        "expected_batch_size": number(training.expected_batch_size),
+        **{field: number(getattr(training, field)) for field in RATE_FIELDS},
+    }
+    kind, listed = getattr(body.sampler, "kind", None), number(getattr(body.sampler, "bins", None))
+    if training.expected_batch_size == SOLVE or not isinstance(kind, str):
+        return None
+    return epoch_of(kind, stated, bins=None if listed is None else round(listed), separation=separation(body))
+
+
+def in_iterations(body: Body) -> Body:
+    """The body with its epochs, if it counts in them, as iterations; as it is where these do not follow."""
+    asked = number(body.training.epochs)
+    if asked is None:
+        return body
+    from pyaccount.document.epochs import iterations_of  # noqa: PLC0415 - as above
+
+    training, length = body.training, epoch(body)
+    if training.iterations is None and length is not None:
+        training = training.model_copy(update={"iterations": iterations_of(asked, length)})
+    # The later rooms know iterations alone.
+    return replace(body, training=training.model_copy(update={"epochs": None}), epochs=asked)
 
 
 def bins(body: Body) -> int:

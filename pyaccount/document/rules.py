@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.blanks import blank_batch_is_free, choices_compare_noise, one_blank
+from pyaccount.document.epoch_rules import epochs_say_iterations, length_is_given
 from pyaccount.document.matrix_rules import bands_fit, matrix_is_given, separation_covers_bands
 from pyaccount.document.sampling_rules import SAMPLING_RULES, bins_are_whole, deterministic_order, rate_is_feasible
 from pyaccount.errors import Problem
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
 
 _BODY_RULES = (
+    length_is_given,
+    epochs_say_iterations,
     bands_fit,
     matrix_is_given,
     separation_covers_bands,

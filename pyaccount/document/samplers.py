@@ -18,6 +18,7 @@ from pyaccount.document.ranges import (
     SEPARATION,
     SUBSET_SIZE,
 )
+from pyaccount.document.shuffling import NOT_AMPLIFIED, SHUFFLE
 
 
 class _Truncatable(Section):
@@ -177,9 +178,11 @@ class CyclicPoisson(_Truncatable):
 class Deterministic(Section):
     """No sampling: records take part in an order that is not secret, so that nothing is amplified."""
 
-    kind: Literal["none"] = Field(description="A deterministic order; no amplification by sampling.")
+    kind: Literal["none"] = Field(description="A deterministic order, or a shuffled one; no amplification by sampling.")
     max_participations: Annotated[int | None, Number(PARTICIPATIONS, whole=True)] = Field(
-        default=None, description="The most rounds that any record takes part in. Omitted: it may take part in all."
+        default=None,
+        description="The most rounds that any record takes part in; where each epoch's records are shuffled and dealt into "
+        "batches, the number of epochs. Omitted: it may take part in all.",
     )
     min_separation: Annotated[int | None, Number(SEPARATION, whole=True)] = Field(
         default=None, description="The least distance, in rounds, between two participations of a record."
@@ -190,12 +193,7 @@ class Deterministic(Section):
 FIXED_DRAWS = (FixedSize, WithReplacement, MustOW, MustWO, MustWW)
 
 #: Kinds that people ask for and that have no bound to offer, each with the reason and what is near it.
-REFUSED = {
-    "shuffle": (
-        "no tight bound is known for going through a shuffled data set in batches, and those of Poisson sampling do not hold for "
-        "it; balls-in-bins puts every record in a random batch of the epoch and is analysed, so is fixed-size, which draws afresh"
-    ),
-}
+REFUSED = {SHUFFLE: NOT_AMPLIFIED}
 
 Sampler = Annotated[
     Poisson

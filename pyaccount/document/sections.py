@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from pyaccount.document import ranges
 from pyaccount.document.fields import Choice, Duration, Items, Number, Solve, Text, Version
@@ -17,6 +17,10 @@ from pyaccount.document.words import ADJACENCY_MEANINGS, VERSION, Adjacency
 Method = Literal["auto", "pld", "monte-carlo"]
 Verification = Literal["betting", "fixed-sample"]
 
+_EPOCHS_UNSOLVED = (
+    "epochs are given, not solved for, since it is whole rounds that are added until no more fit: write `iterations: solve` "
+    "instead; so many times expected_batch_size / dataset_size are the epochs"
+)
 _MEANINGS = [f"{meaning} ({word})" for word, meaning in ADJACENCY_MEANINGS.items()]
 
 
@@ -40,6 +44,10 @@ class Privacy(Section):
 class Training(Section):
     """The rounds, and how often a record takes part in them."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["iterations"]}, {"required": ["epochs"]}]},
+    )
+
     dataset_size: Annotated[int | None, Number(ranges.DATASET_SIZE, whole=True)] = Field(
         default=None, description="The number of records in the data set."
     )
@@ -52,8 +60,15 @@ class Training(Section):
     participation_rate: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
         default=None, description="The long-run share of rounds that a record takes part in."
     )
+    # Never None in a document without problems: where epochs are given, `Document` works the iterations out.
     iterations: Annotated[int | Solve, Number(ranges.ITERATIONS, whole=True, blank=True)] = Field(
-        description="The number of rounds: noisy steps of training."
+        default=None,  # type: ignore[arg-type]
+        description="The number of rounds: noisy steps of training. Required unless epochs are given.",
+    )
+    epochs: Annotated[float | None, Number(ranges.EPOCHS, unsolved=_EPOCHS_UNSOLVED)] = Field(
+        default=None,
+        description="Instead of iterations: in an epoch a record takes part once in the mean. Iterations are epochs times "
+        "dataset_size / expected_batch_size (1/participation_rate, or the bins), rounded up.",
     )
 
 

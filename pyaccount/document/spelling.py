@@ -23,6 +23,7 @@ FIELD_ALIASES: dict[str, tuple[str, ...]] = {
         "training.expected_batch_size": "batch_size batch lot_size expected_batch mean_batch_size",
         "training.sampling_probability": "sample_rate sampling_rate subsampling_rate q p rate sampling_prob",
         "training.iterations": "steps num_steps n_steps max_steps num_iterations rounds num_rounds num_updates",
+        "training.epochs": "num_epochs n_epochs max_epochs num_train_epochs",
         "noise.multiplier": "noise_multiplier sigma std stddev noise_scale noise_std",
         "accounting.method": "accountant accounting_method engine",
         "accounting.tolerance": "tol precision accuracy",
@@ -45,9 +46,6 @@ FIELD_ALIASES: dict[str, tuple[str, ...]] = {
 FOREIGN_KEYS: dict[str, str] = {
     alias: advice
     for aliases, advice in {
-        "epochs num_epochs n_epochs": (
-            "give training.iterations, the number of noisy steps: epochs times dataset_size over expected_batch_size"
-        ),
         "clip_norm clipping_norm l2_norm_clip max_grad_norm clipping_threshold sensitivity l2_sensitivity": (
             "leave it out: noise.multiplier is in units of the clip norm, whatever that is"
         ),
@@ -55,6 +53,10 @@ FOREIGN_KEYS: dict[str, str] = {
         "alphas orders rdp_orders": "leave it out: no Rényi orders are needed, the whole privacy loss is accounted for",
         "secure_mode secure_rng poisson_sampling": (
             "leave it out: the certificate lists what must be true of the run; sampler.kind says how batches are drawn"
+        ),
+        "shuffle reshuffle drop_last": (
+            "leave it out, and let sampler.kind say how batches are drawn: of a shuffled data set `kind: none` with "
+            "max_participations, one for each epoch"
         ),
         "num_microbatches microbatches gradient_accumulation_steps": (
             "leave it out, and count in training.iterations the steps to which noise is added"
@@ -76,7 +78,8 @@ VALUE_ALIASES: dict[str, str] = {
         "must-ow": "must.ow ow",
         "must-wo": "must.wo wo",
         "must-ww": "must.ww ww",
-        "shuffle": "shuffling shuffled random-reshuffling epochs shuffle-once",
+        "shuffle": "shuffling shuffled shuffled-batches shuffled-epochs shuffle-batches reshuffle reshuffled reshuffling "
+        "random-shuffle random-reshuffling random-permutation permutation epochs shuffle-once shuffled-once",
         "laplace": "laplacian double-exponential",
         "none": "deterministic sequential no-sampling in-order",
         "identity": "eye i dp-sgd",

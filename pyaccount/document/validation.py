@@ -18,6 +18,7 @@ from pyaccount.document.fields import listed
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located
 from pyaccount.document.shape import field_at, keys_at, reader_of, section_of, union_of, value_at
+from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
 from pyaccount.document.spelling import advice_on, alias_of, nearest
 from pyaccount.errors import Path, Problem, path_text
 
@@ -83,7 +84,10 @@ class _Review:
             allowed, suggestion = context["allowed"], context["suggestion"]
             if path[-1] == "expected_batch_size" and suggestion is not None:
                 suggestion = self.batch(path, suggestion)
-            problem = Problem(kind, context["message"], path, allowed=allowed, suggestion=suggestion)
+            message = context["message"]
+            if path[-2:] == ("sampler", "kind") and self.shape.body_keys and means_shuffling(value_at(self.raw, path)):
+                message += shuffled_as_yaml(value_at(self.raw, (*path[:-2], "training")))
+            problem = Problem(kind, message, path, allowed=allowed, suggestion=suggestion)
             return located(self.root, problem)
         keys = ", ".join(keys_at(self.shape, path, self.raw))
         empty = value_at(self.raw, path) is None
@@ -136,12 +140,7 @@ class _Review:
         """What to do about a key that no other one is meant by."""
         if not parent and key == "kind":
             return "leave it out: what describes a mechanism says no kind, only documents of kind amplification and policy do"
-        advice = advice_on(key)
-        if advice is not None and advice.startswith("give training.iterations"):
-            # The fix is to give what is missing, so that its absence is not told once more.
-            body = parent[:2] if parent[:1] == ("phases",) else ()
-            self.meant.update((*body, *rest) for rest in (("training",), ("training", "iterations")))
-        return advice
+        return advice_on(key)
 
     def missing_keys(self, absent: list[Path]) -> list[Problem]:
         problems = []

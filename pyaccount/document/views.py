@@ -26,6 +26,8 @@ class Body:
     count: int
     #: What the section of the rates is called: in a document about a single draw there is no training.
     rates: str = "training"
+    #: The epochs that the document asks for, if it counts in them; `training` then has the iterations that these are.
+    epochs: float | None = None
 
     def at(self, *path: str) -> Path:
         """The document path of something in this body."""

@@ -8,7 +8,7 @@ from pyaccount.document import Document
 from pyaccount.document.nodes import Table
 from pyaccount.document.reader import read
 from pyaccount.draft.interview import needed
-from pyaccount.draft.questions import QUESTIONS, Answers, Question
+from pyaccount.draft.questions import QUESTIONS, Answers, Question, told
 from pyaccount.draft.writing import text_of
 from pyaccount.errors import Problem
 from pyaccount.plan import compile_document
@@ -23,7 +23,8 @@ def completed(answers: Answers, ask: Ask) -> dict[str, str]:
     if "sampler" not in found:
         found["sampler"] = ask(QUESTIONS["sampler"], found)
     while missing := [question for question in needed(found) if question.name not in found]:
-        found[missing[0].name] = ask(missing[0], found)
+        name, answer = told(missing[0].name, ask(missing[0], found))
+        found[name] = answer
     return found
 
 

@@ -58,6 +58,8 @@ def needed(answers: Answers) -> list[Question]:
     keys = keys_of("sampler", sampler)
     names = {"sampler", "adjacency", "solve", "iterations", "epsilon", "delta", "noise_multiplier"}
     names |= {"records_per_user", "attribution", "subset_size"} & set(keys)
+    if "epochs" in answers:
+        names = (names - {"iterations"}) | {"epochs"}
     by_probability = "sampling_probability" in answers and sampler in _RATED
     if sampler == "user-b-min-sep" or by_probability:
         names.add("sampling_probability")
@@ -65,6 +67,9 @@ def needed(answers: Answers) -> list[Question]:
         names |= {"dataset_size", "batch_size"}
     if sampler in _APART:
         names.add(_APART[sampler])
+    if sampler == "none" and "epochs" in answers:
+        # An epoch is a pass over the batches, so that their number must be known.
+        names |= {"dataset_size", "batch_size"}
     if sampler == "none" and blank != "iterations":
         names.add("max_participations")
     if "matrix" in answers or len(offered("matrix", answers)) > 1:
@@ -162,6 +167,7 @@ _DEFAULTS: dict[str, Callable[[Answers], str | None]] = {
     "bands": _usual_bands,
     "bins": _usual_bins,
     "delta": _usual_delta,
+    # In epochs it would be a claim about the loader that every record comes once in each.
     "max_participations": lambda answers: answers.get("iterations"),
     "min_separation": lambda answers: "1" if answers["sampler"] == "none" else None,
 }
@@ -179,6 +185,10 @@ def out_of_place(answers: Answers) -> list[str]:
     for name, text in answers.items():
         question = QUESTIONS[name]
         section = str(question.path[0]) if question.path else ""
+        if name == "epochs" and blank == "iterations":
+            wrong.append(
+                f"--epochs {text}: --solve iterations leaves blank how long training goes on; give one of the two"
+            )
         if name == blank:
             wrong.append(f"{question.flag} {text}: is what --solve leaves blank; give one of the two")
         if section not in ("sampler", "matrix") or section not in answers or question.path[-1] == "kind":

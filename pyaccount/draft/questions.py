@@ -5,6 +5,7 @@ Answers are kept as they were spelled (`50_000`, `1e-5`), and read by the annota
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
@@ -17,6 +18,7 @@ from pyaccount.document.matrices import BLT, BandedInverse, BandedSquareRoot, Id
 from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.sections import SingleDocument
 from pyaccount.document.shape import field_at, reader_of, union_of
+from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.words import ADJACENCY_MEANINGS
 from pyaccount.errors import Path
@@ -27,6 +29,15 @@ Answers = Mapping[str, str]
 #: The matrices a document can be drafted with: those that a number or two describe.
 MATRICES = (Identity, BandedSquareRoot, OptimalToeplitz, BandedInverse, BLT)
 NOTHING = "nothing"
+
+
+_EPOCHS = re.compile(r"(\S+) ?epochs?")
+
+
+def told(name: str, text: str) -> tuple[str, str]:
+    """The question that an answer answers, and its answer: `10 epochs` to that of iterations says how many epochs."""
+    epochs = _EPOCHS.fullmatch(text) if name == "iterations" else None
+    return ("epochs", epochs[1]) if epochs else (name, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +56,14 @@ class Question:
     def read(self, text: str, answers: Answers) -> str:
         """The answer as a document may spell it. Raises `ValueError` with what is allowed."""
         text = text.strip()
+        if self.name == "iterations" and (epochs := _EPOCHS.fullmatch(text)):
+            return f"{QUESTIONS['epochs'].read(epochs[1], answers)} epochs"
         words = meanings(self)
         if words:
             if text in words:
                 return text
+            if self.name == "sampler" and means_shuffling(text):
+                raise ValueError(shuffled_as_options(answers))
             near = nearest_value(text, words)
             raise ValueError(f"must be {listed(words)}" + (f"; did you mean {near}?" if near else ""))
         if text == SOLVE:
@@ -99,7 +114,8 @@ QUESTIONS = {
         Question(
             "sampling_probability", ("training", "sampling_probability"), "Probability to be drawn, while available"
         ),
-        Question("iterations", ("training", "iterations"), "Iterations, the noisy steps of training"),
+        Question("iterations", ("training", "iterations"), "Iterations, the noisy steps of training; or `10 epochs`"),
+        Question("epochs", ("training", "epochs"), "Epochs of training, instead of iterations"),
         Question("subset_size", ("sampler", "subset_size"), "Records or draws in the subset of a round"),
         Question("bins", ("sampler", "bins"), "Batches that every record is thrown in one of"),
         Question("partitions", ("sampler", "partitions"), "Parts of the data set that take turns"),

@@ -179,7 +179,7 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
     contrast = Engine(threads=threads).ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
     profile: tuple[Answer, ...] = ()
     lemma: GroupLemma | None = None
-    more: dict[Direction, tuple[Point, ...]] = {side: () for side in DIRECTIONS}
+    more: dict[Direction, tuple[Point, ...]] = dict.fromkeys(DIRECTIONS, ())
     missing: list[NotComputed] = []
     # The guarantee stands without what a time limit leaves out of this.
     try:

@@ -128,11 +128,42 @@ def _document(data: CertificateModel) -> Iterator[Flaw]:
 def _phase(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
     multiplier = at(body, "noise", "multiplier")
     yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind"))
-    yield from _same(f"{path}.iterations", phase.iterations, at(body, "training", "iterations"))
+    yield from _length(path, phase, body)
     yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
     yield from _same(f"{path}.noise", phase.noise, at(body, "noise", "kind", default="gaussian"))
     yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
     yield from _rates(path, phase, body)
+
+
+def _length(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
+    """The iterations, stated or as many as the epochs are that the document asks for."""
+    stated, asked = at(body, "training", "iterations"), at(body, "training", "epochs")
+    if stated is not None or not is_number(asked):
+        yield from _same(f"{path}.iterations", phase.iterations, stated)
+    if not is_number(asked):
+        if phase.epochs is not None:
+            yield Flaw(f"{path}.epochs", f"{shown(phase.epochs)}, where the document counts in iterations")
+        return
+    from pyaccount.document.epochs import epoch_of, epochs_of, iterations_of  # noqa: PLC0415 - few count in epochs
+
+    names = ("dataset_size", "expected_batch_size", "sampling_probability", "participation_rate")
+    given = {name: at(body, "training", name) for name in names}
+    numbers = {name: value for name, value in given.items() if is_number(value) and value > 0}
+    bins, apart = at(body, "sampler", "bins"), at(body, "sampler", "min_separation")
+    apart = at(body, "sampler", "partitions") if phase.sampler == "cyclic-poisson" else apart
+    # What keeps participations apart is the number of bands unless it is stated.
+    apart = phase.matrix.bands if apart is None else apart
+    length = epoch_of(
+        phase.sampler,
+        numbers,
+        bins=round(bins) if is_number(bins) else None,
+        separation=round(apart) if apart is not None and is_number(apart) else None,
+    )
+    if length is None or length <= 0:
+        yield Flaw(f"{path}.iterations", "the document counts in epochs, and does not say how many rounds one has")
+        return
+    yield from _same(f"{path}.iterations", phase.iterations, iterations_of(asked, length))
+    yield from _same(f"{path}.epochs", phase.epochs, epochs_of(phase.iterations, length))
 
 
 def _rates(path: str, phase: Phase, body: object) -> Iterator[Flaw]:

@@ -115,12 +115,12 @@ class Seen:
 def _as_far(fresh: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
     """The recomputed certificate as far as the other was computed: what a time limit left out states nothing."""
     missing = stated.get("not_computed") or []
-    cut = dict(fresh)
-    if missing:
-        cut["not_computed"] = missing
-    left = {"profile": [] if "profile" in missing else None, "curve": None}
-    sides = {key: value for key, value in left.items() if key in missing}
-    cut["directions"] = {side: {**numbers, **sides} for side, numbers in fresh["directions"].items()}
+    if not missing:
+        return fresh
+    cut = {**fresh, "not_computed": missing}
+    nothing: dict[str, Any] = {"profile": [], "curve": None}
+    left = {key: value for key, value in nothing.items() if key in missing}
+    cut["directions"] = {side: {**numbers, **left} for side, numbers in fresh["directions"].items()}
     if "profile" in missing:
         cut["profile"] = []
     if "group lemma" in missing:

@@ -70,6 +70,22 @@ def rounds(body: Body) -> int:
     return body.count * whole(body.training.iterations)
 
 
+def length_text(body: Body) -> str | None:
+    """What the rounds of a run have to do with the epochs that its document asks for; None where it asks for none."""
+    from pyaccount.document.epochs import counted, epochs_of  # noqa: PLC0415 - few documents count in epochs
+    from pyaccount.document.rates import epoch  # noqa: PLC0415
+
+    length = None if body.epochs is None else epoch(body)
+    if length is None or body.epochs is None or body.training.iterations == "solve":
+        return None
+    done = whole(body.training.iterations)
+    exactly = counted(epochs_of(done, length))
+    asked = f"{counted(body.epochs)} of {float(length):.10g} rounds each"
+    if exactly == counted(body.epochs):
+        return f"A run has {done} rounds: {asked}."
+    return f"A run has {done} rounds, {exactly}: {asked}, rounded up to a whole round."
+
+
 def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, ...]:
     """What every reduction here assumes of the run; with a matrix, of the body that has it."""
     noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyaccount.arguments import threads_of
@@ -19,6 +19,7 @@ from pyaccount.document import (
 )
 from pyaccount.errors import DocumentError, path_text
 from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, truncated, users
+from pyaccount.plan.common import length_text
 from pyaccount.plan.profile import PROFILE_SHARES
 from pyaccount.plan.reduction import DirectedBounds, Reduction, combine
 from pyaccount.plan.sampled import SampledMechanism, together
@@ -268,7 +269,7 @@ def _compile_one(document: Document) -> Plan:
             )
     if problems:
         raise DocumentError(problems)
-    plan = Plan(document, tuple(_reducer(document, body)(document, body) for body in document.bodies))
+    plan = Plan(document, tuple(_reduced(document, body) for body in document.bodies))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
         message = (
             "only b-min-sep, balls-in-bins, Poisson and random cyclic-poisson sampling of one record, and user-b-min-sep "
@@ -285,6 +286,13 @@ def _compile_one(document: Document) -> Plan:
             # So do those that depend on a file, or on an inverse.
             strategy(document, body)
     return plan
+
+
+def _reduced(document: Document, body: Body) -> Reduction:
+    """The reduction of a body; where it counts in epochs, how many rounds these are is an assumption too."""
+    reduction = _reducer(document, body)(document, body)
+    length = length_text(body)
+    return reduction if length is None else replace(reduction, assumptions=(*reduction.assumptions, length))
 
 
 def _reducer(document: Document, body: Body) -> Callable[[Document, Body], Reduction]:

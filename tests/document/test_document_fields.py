@@ -198,7 +198,7 @@ KEYS = [
     ({6: None, 15: "delta: 1e-5"}, "delta", 14, 1, "privacy.delta"),
     ({13: "nois:", 14: "  multiplier: 1"}, "nois", 13, 1, "noise"),
     ({2: None, 15: "titel: x"}, "titel", 14, 1, None),
-    ({15: "epochs: 3"}, "epochs", 15, 1, None),
+    ({15: "epochs: 3"}, "epochs", 15, 1, "training.epochs"),
     ({12: "  kind: b-min-sep\n  b: 3"}, "sampler.b", 13, 3, "min_separation"),
     ({12: "  kind: balls-in-bins\n  num_bins: 100"}, "sampler.num_bins", 13, 3, "bins"),
     ({12: "  kind: cyclic-poisson\n  q: 0.5", 9: "  # no rate"}, "sampler.q", 13, 3, "training.sampling_probability"),

@@ -73,6 +73,8 @@ VALID = [
     edited({5: "  epsilon: solve", 14: "  kind: gaussian\n  multiplier: 1"}),
     edited({6: "  delta: solve\n  group_size: 4", 14: "  multiplier: 1\ncount: 1_000\nmatrix: {kind: identity}"}),
     edited({10: "  iterations: solve", 14: "  multiplier: 1\naccounting: {profile: []}"}),
+    edited({10: "  epochs: 1_0.5"}),
+    edited({10: "  iterations: 2000\n  epochs: 20"}),
     edited({12: "  kind: none\n  max_participations: 3\n  min_separation: 10"}),
     edited({12: "  kind: fixed-size", 14: "  multiplier: 1\naccounting: {time_limit: 90, seed: 18446744073709551615}"}),
     edited({14: "  multiplier: 1\naccounting: {time_limit: 1 h 30 min, method: auto, tolerance: 1e-8}"}),

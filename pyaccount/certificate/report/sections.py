@@ -179,6 +179,9 @@ def _mechanism(data: CertificateModel) -> tuple[Block, ...]:
 def _phase(data: CertificateModel, phase: Phase, index: int) -> Entry:
     rows = [Fact(symbol(phase), (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
     rows.append(Fact("iterations", (_whole(data, phase.iterations, "iterations"),), ("of one run",)))
+    if phase.epochs is not None:
+        passes = exact(phase.epochs, "epochs", "document")
+        rows.append(Fact("epochs", (passes,), ("the iterations of one run, in epochs",)))
     if phase.count != 1:
         rows.append(Fact("runs", (chosen(phase.count, "runs"),)))
     if phase.sampling_probability is not None:

@@ -1,0 +1,78 @@
+"""The rules about how long a run is: in iterations, or in epochs that say how many these are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyaccount.document.fields import SOLVE
+from pyaccount.document.ranges import ITERATIONS
+from pyaccount.document.rates import RATE_FIELDS, epoch, number, separation
+from pyaccount.document.samplers import BMinSep, CyclicPoisson, Deterministic, UserBMinSep
+from pyaccount.document.views import Body
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+
+
+def length_is_given(document: Document, body: Body) -> Iterator[Problem]:
+    """A run has a number of rounds."""
+    if body.training.iterations is None and body.training.epochs is None and body.epochs is None:
+        path = body.at("training", "iterations")
+        message = "training.iterations is required, or training.epochs"
+        allowed = f"a whole number {ITERATIONS.describe()}, or solve"
+        yield document.problem("missing-key", path, message, allowed=allowed)
+
+
+def epochs_say_iterations(document: Document, body: Body) -> Iterator[Problem]:
+    """Epochs are so many iterations: no others than are given beside them, and as many as a run can have."""
+    if body.epochs is None:
+        return
+    from pyaccount.document.epochs import counted, iterations_of  # noqa: PLC0415 - few documents count in epochs
+
+    path, stated, length = body.at("training", "epochs"), body.training.iterations, epoch(body)
+    if stated == SOLVE:
+        message = "iterations is to be solved, which this would fix: leave this out"
+        yield document.problem("contradiction", path, message)
+        return
+    if length is None:
+        yield from _epoch_is_known(document, body)
+        return
+    said = iterations_of(body.epochs, length)
+    if said not in ITERATIONS:
+        message = f"this makes {said:_} iterations; their number must be {ITERATIONS.describe()}"
+        yield document.problem("out-of-range", path, message)
+    elif number(stated) is not None and stated != said:
+        message = (
+            f"{counted(body.epochs)} of {float(length):.10g} rounds are {said:_} iterations, but iterations says "
+            f"{stated:_}: leave one of the two out"
+        )
+        yield document.problem("contradiction", path, message)
+
+
+def _epoch_is_known(document: Document, body: Body) -> Iterator[Problem]:
+    """How many rounds an epoch has, where no other rule asks for what says it."""
+    training, sampler, path = body.training, body.sampler, body.at("training", "epochs")
+    if training.expected_batch_size == SOLVE:
+        message = (
+            "how many iterations this is depends on expected_batch_size, which is to be solved: give iterations instead"
+        )
+        yield document.problem("contradiction", path, message, allowed="iterations instead")
+    elif isinstance(sampler, UserBMinSep):
+        message = "users have different numbers of records, so there is no common epoch: give iterations instead"
+        yield document.problem("contradiction", path, message, allowed="iterations instead")
+    elif isinstance(sampler, Deterministic):
+        for field in ("dataset_size", "expected_batch_size"):
+            if getattr(training, field) is None:
+                message = (
+                    f"{field} is required: epochs are counted in batches of expected_batch_size out of dataset_size "
+                    "records; or give iterations"
+                )
+                yield document.problem("missing-key", body.at("training", field), message)
+    elif isinstance(sampler, BMinSep | CyclicPoisson) and separation(body) is None:
+        # Bands that are still to be chosen are the separation as well.
+        for field in RATE_FIELDS[:1]:
+            if number(getattr(training, field)) is not None:
+                message = "how many iterations this is depends on the bands that are chosen: give iterations instead"
+                yield document.problem("contradiction", path, message, allowed="iterations instead")
