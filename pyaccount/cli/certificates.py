@@ -9,6 +9,7 @@ import click
 
 from pyaccount.cli.common import FAILS, FORMS, HOLDS, STDOUT, WRONG, check_output, printing, progress, show, written
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
+from pyaccount.cli.stdin import files_of, source_of
 
 
 @click.command(short_help="A certificate as one HTML page, as Markdown or as text.")
@@ -68,14 +69,16 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 
 @click.command(short_help="Hold certificates against limits: a gate for deployment.")
 @click.argument("certificates", metavar="CERT...", nargs=-1, required=True, type=FileName())
-@click.option("--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy.")
+@click.option(
+    "--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy; - is stdin."
+)
 @click.option(
     "--document",
     "documents",
     metavar="DOC",
     multiple=True,
     type=FileName(),
-    help="The document that it must be about; repeat to accept several.",
+    help="The document that it must be about, - for stdin; repeat to accept several.",
 )
 @click.option("--max-epsilon", metavar="E", help="ε at most; with --max-delta at a δ within that limit.")
 @click.option("--max-delta", metavar="D", help="δ at most.")
@@ -126,13 +129,20 @@ def check(
 
     from pyaccount.gate.check import check as judge  # noqa: PLC0415
 
+    files_of(policy, *documents)
     # The empty text is a wrong limit, not an absent one: an unset variable of a script shall not open the gate.
     given = {name: value for name, value in limits.items() if value not in (None, ())}
     places = {
         name: f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, tuple) else value}"
         for name, value in given.items()
     }
-    verdict = judge(certificates, policy=policy, documents=documents or None, limits=given, places=places)
+    verdict = judge(
+        certificates,
+        policy=None if policy is None else source_of(policy),
+        documents=[source_of(document) for document in documents] or None,
+        limits=given,
+        places=places,
+    )
     for judged in verdict.certificates:
         if judged.error is not None:
             click.echo(judged.error, err=True)

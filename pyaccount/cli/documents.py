@@ -6,13 +6,15 @@ import click
 
 from pyaccount.cli.common import HOLDS, WRONG, tell_notes
 from pyaccount.cli.completion import SchemaName, documents_argument, overrides_option
+from pyaccount.cli.stdin import called, files_of, source_of
 
 
 @click.command(short_help="Every error of documents and policies, with line and column.")
 @documents_argument
 @overrides_option
 def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
-    """Report every error of each DOC, with file, line and column; policies too. Nothing is computed.
+    """Report every error of each DOC, with file, line and column; policies too. Nothing is computed. DOC is a file, or once -
+    for standard input.
 
     \b
     Examples:
@@ -24,10 +26,11 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
     from pyaccount.plan import compile_document  # noqa: PLC0415
     from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
 
+    files_of(*documents)
     status = HOLDS
     for document in documents:
         try:
-            loaded = load_written(document, overrides=overrides)
+            loaded = load_written(source_of(document), overrides=overrides)
             if isinstance(loaded, Document):
                 compile_document(loaded)
                 tell_notes(loaded)
@@ -37,7 +40,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
             click.echo(str(error), err=True)
             status = WRONG
         else:
-            click.echo(f"{document}: valid")
+            click.echo(f"{called(document)}: valid")
     return status
 
 
