@@ -136,18 +136,71 @@ class DocumentError(PyaccountError, ValueError):
         return [problem.to_json() for problem in self.problems]
 
 
+#: What the core says at a deadline, and nowhere else.
+TIME_IS_UP = "the time limit was reached"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimit:
+    """How long work may take, in seconds, and the option that says so: `accounting.time_limit`, `--time-limit` …"""
+
+    seconds: float
+    set_by: str
+
+
 class LimitError(PyaccountError):
-    """The limits of the machine, or those the user set, stopped the work; `progress` says how far it came."""
+    """The limits of the machine, or those the user set, stopped the work. `progress` says how far it came, in words of `stage`,
+    `compositions`, `samples` and `known`; `limit` which time limit it was, and what set it.
+    """
 
     exit_code = 3
+    slug = "limit"
 
-    def __init__(self, message: str, progress: str = "") -> None:
-        super().__init__(message, progress)
+    def __init__(self, message: str, *, stage: str = "", samples: int | None = None, seed: int | None = None) -> None:
+        super().__init__(message)
         self.message = message
-        self.progress = progress
+        #: What was being done.
+        self.stage = stage
+        #: How many compositions and samples were done by then; None where none belong to the work.
+        self.compositions: int | None = None
+        self.samples = samples
+        self.seed = seed
+        #: What was found by then, each with its own kind of certainty. Nothing of it is certified.
+        self.known: tuple[str, ...] = ()
+        #: The time limit; None where another limit stopped it.
+        self.limit: TimeLimit | None = None
+
+    @property
+    def progress(self) -> str:
+        """How far the work came, in words."""
+        counts = []
+        if self.samples is not None:
+            counts.append(f"{_counted(self.samples)} samples")
+        if self.compositions is not None and (self.compositions or self.samples is None):
+            counts.append(f"{self.compositions} composition{'' if self.compositions == 1 else 's'}")
+        done = f"after {' and '.join(counts)}" if counts else ""
+        where = ", ".join(part for part in (self.stage, done) if part)
+        parts = [where, *(self.known or ["nothing was found by then"])] if where else [*self.known]
+        if self.seed is not None:
+            parts.append(f"seed {self.seed}")
+        return "; ".join(parts)
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.progress})" if self.progress else self.message
+        limit = "" if self.limit is None else f": {self.limit.seconds:g} s, set by {self.limit.set_by}"
+        progress = f" ({self.progress})" if self.progress else ""
+        return f"{self.message}{limit}{progress}"
+
+    def to_json(self) -> dict[str, object]:
+        """The error for programs."""
+        limit = None if self.limit is None else {"seconds": self.limit.seconds, "set_by": self.limit.set_by}
+        return {
+            "stage": self.stage or None,
+            "compositions": self.compositions,
+            "samples": self.samples,
+            "seed": self.seed,
+            "known": list(self.known),
+            "limit": limit,
+        }
 
 
 class NumericsError(PyaccountError):
@@ -214,6 +267,12 @@ def shown(value: object) -> str:
 def shortened(text: str) -> str:
     """A text of the document, cut to a length that fits into a message."""
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
+def _counted(number: int) -> str:
+    """A count for people: 1.2M."""
+    size, letter = next((one for one in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= one[0]), (1.0, ""))
+    return f"{number / size:.3g}{letter}"
 
 
 def _reading_order(problem: Problem) -> tuple[bool, int, int]:

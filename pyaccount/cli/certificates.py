@@ -201,6 +201,7 @@ def verify(
             certificate,
             threads=threads,
             time_limit=seconds,
+            limited_by="--time-limit",
             report=report,
             folder=folder,
             same_version=same_version,

@@ -41,6 +41,7 @@ def calibrate(session: Session, document: Document) -> SampledEvidence:
         session.allow(delta, STARTS)
         ladders = [ladder(session.plan.tolerance), SECOND]
     foot, fallback = pilot_noise(session, document)
+    session.known[:] = [f"σ is near {foot:.4g}, by the pilot's estimate"]
     claim = session.claim
 
     def test(sigma: float) -> tuple[Test, ...]:
@@ -91,7 +92,10 @@ def pilot_noise(session: Session, document: Document, *, precision: float = ROOT
     def excess(sigma: float) -> tuple[float, float]:
         session.sampler.stage(f"pilot, σ = {sigma:.4g}")
         session.sampler.progress(0.0)
-        return session.excess(session.mechanism(document.with_value(path, sigma)), epsilon, session.claim)
+        found = session.excess(session.mechanism(document.with_value(path, sigma)), epsilon, session.claim)
+        near = session.claim * math.exp(found[0])
+        session.known[:] = [f"δ({epsilon:g}) is near {near:.2g} at σ = {sigma:.4g}, by the pilot's estimate"]
+        return found
 
     if covered:
         start = min(high, _relative(session, document) or 0.6 * high)

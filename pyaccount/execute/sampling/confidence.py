@@ -39,6 +39,7 @@ def solve_epsilon(session: Session, document: Document, refused: Walked | None) 
     foot = 0.0
     if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
         foot = root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
+    session.known.append(f"ε is near {foot:.4g}, by the pilot's estimate")
 
     def test(epsilon: float) -> tuple[Test, ...]:
         return session.test(document, epsilon, delta)
@@ -77,6 +78,7 @@ def solve_delta(session: Session, document: Document) -> SampledEvidence:
     session.sampler.stage("pilot")
     estimates = session.estimate(mechanism, epsilon, shards=64)
     foot = max(estimate.value for estimate in estimates.values())
+    session.known.append(f"δ is near {foot:.3g}, by the pilot's estimate")
     worst = min(1.0, session.unsampled(document, epsilon=epsilon).upper)
     if foot <= 0.0:
         raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; ask at a smaller ε")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
-from pyaccount.execute.progress import silent
+from pyaccount.execute.progress import Stage, limit_of, limited
 from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.pilot import Claim, choose_betting
 from pyaccount.execute.sampling.session import FAILURE_SHARE, open_session
@@ -16,8 +16,10 @@ from pyaccount.execute.sampling.shards import shown
 
 if TYPE_CHECKING:
     from pyaccount.directions import SampledDirection
+    from pyaccount.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.pilot import Estimate
+    from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.plan import Plan
 
 #: Relative standard error at which the estimate is good enough, and shards after which it is taken as it is.
@@ -44,14 +46,21 @@ def forecast(
         message = "estimates are of δ at a given ε, for mechanisms that are judged by sampling; certify gives this answer itself"
         raise DocumentError([document.problem("contradiction", path, message)])
     seed = document.accounting.seed
+    stage, limit = Stage(report), limit_of(document, time_limit, "time_limit=")
     session = open_session(
         plan,
         threads=threads,
         time_limit=time_limit,
-        report=report or silent,
+        report=stage,
         seed=secrets.randbits(64) if seed is None else seed,
     )
+    with limited(limit, stage):
+        return _forecast(session, document)
+
+
+def _forecast(session: Session, document: Document) -> Forecast:
     epsilon, delta = document.privacy.epsilon, document.privacy.delta
+    assert epsilon != "solve"
     sigma = None
     if document.blank is not None and document.blank[-1] == "multiplier":
         assert delta != "solve"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
-from pyaccount.errors import LimitError
+from pyaccount.errors import TIME_IS_UP, LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +143,7 @@ class Sampler:
         remaining = None if self._deadline is None else self._deadline - time.monotonic()
         try:
             if remaining is not None and remaining <= 0.0:
-                raise LimitError("the time limit was reached")
+                raise LimitError(TIME_IS_UP)
             shards, histogram = mechanism.core.simulate(
                 direction,
                 proposal.parameters,
@@ -158,9 +158,8 @@ class Sampler:
                 curve=mechanism.curves.get(direction),
             )
         except LimitError as error:
-            raise LimitError(
-                error.message, f"{self._stage}, after {shown(self.samples)} samples; seed {self.seed}"
-            ) from error
+            error.stage, error.samples, error.seed = self._stage, self.samples, self.seed
+            raise
         self.samples += count * SHARD
         return [[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram
 
