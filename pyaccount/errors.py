@@ -56,6 +56,22 @@ SLUGS: dict[str, str] = {
 }
 
 
+#: What else can stop a command, by the slug that its error has as data. These are promises too, and none is also one above.
+FAILURES: dict[str, str] = {
+    "accountant-state": "The saved state of an accountant cannot be read, or belongs to another one.",
+    "argument": "A value given to a command or a function lies outside the domain on which it is defined.",
+    "bug": "A bug of pyaccount; the traceback is on stderr.",
+    "certificate": "What was given as a certificate is none, or cannot be used as one.",
+    "input-output": "The operating system refused to read or to write.",
+    "interrupted": "Interrupted; nothing was certified.",
+    "limit": "A limit of time or of the machine stopped the work.",
+    "missing-extra": "Something optional is not installed.",
+    "numerics": "A number could not be bounded.",
+    "plan-exceeded": "A round beyond the end of the planned run.",
+    "usage": "The command line is wrong.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One error, located.
@@ -114,13 +130,17 @@ class Problem:
 
 
 class PyaccountError(Exception):
-    """The base of everything pyaccount raises on purpose; `exit_code` is what the command ends with."""
+    """The base of everything pyaccount raises on purpose. The command ends with `exit_code`; `slug` is a key of `FAILURES`."""
 
     exit_code: ClassVar[int] = 3
+    slug: ClassVar[str]
 
 
 class DocumentError(PyaccountError, ValueError):
-    """The document is wrong; `problems` holds everything that is wrong with it, in the order of the text."""
+    """The document is wrong; `problems` holds everything that is wrong with it, in the order of the text.
+
+    Each problem has a slug of its own, of `SLUGS`.
+    """
 
     exit_code = 2
 
@@ -207,36 +227,46 @@ class NumericsError(PyaccountError):
     """The core could not bound a number; the message says which and why."""
 
     exit_code = 3
+    slug = "numerics"
 
 
 class DomainError(PyaccountError, ValueError):
     """An argument of a function lies outside the domain on which its formula is defined."""
 
     exit_code = 2
+    slug = "argument"
 
 
 class CertificateError(PyaccountError, ValueError):
-    """A certificate cannot be read, or does not say what it should."""
+    """A certificate cannot be read, or does not say what it should. `problems` are located as far as they have a place."""
 
     exit_code = 2
+    slug = "certificate"
+
+    def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
+        super().__init__(message)
+        self.problems: tuple[Problem, ...] = tuple(problems)
 
 
 class PlanExceededError(PyaccountError):
     """A round beyond the end of the planned run, for which nothing was certified."""
 
     exit_code = 1
+    slug = "plan-exceeded"
 
 
 class StateError(PyaccountError, ValueError):
     """The saved state of an accountant cannot be read, or belongs to another one."""
 
     exit_code = 2
+    slug = "accountant-state"
 
 
 class MissingExtraError(PyaccountError):
     """Something optional is not installed; the message says how to install it."""
 
     exit_code = 3
+    slug = "missing-extra"
 
 
 def path_text(path: Path) -> str:

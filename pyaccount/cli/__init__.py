@@ -21,6 +21,7 @@ from pyaccount.cli.certify import certify, compare, plan
 from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, is_broken_pipe, write_nowhere
 from pyaccount.cli.completion import completion
 from pyaccount.cli.documents import schema, validate
+from pyaccount.cli.failures import as_data, command_of, tell_errors
 from pyaccount.cli.init import init
 
 
@@ -113,10 +114,10 @@ def run(arguments: list[str] | None = None) -> int:
         if isinstance(error, click.NoSuchOption):
             error = _of_the_document(error)
         error.show()
-        return WRONG
-    except (KeyboardInterrupt, click.Abort):
+        return _told(arguments, WRONG, error)
+    except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted: nothing was certified", err=True)
-        return INTERRUPTED
+        return _told(arguments, INTERRUPTED, error)
     except (_StdoutGoneError, BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and not is_broken_pipe(error):
             raise
@@ -130,14 +131,21 @@ def run(arguments: list[str] | None = None) -> int:
         except OSError:
             # A full disk would be told once more at exit, with an exit code of its own.
             write_nowhere()
-        return STOPPED
+        return _told(arguments, STOPPED, error)
     except Exception as error:
         from pyaccount.errors import PyaccountError  # noqa: PLC0415
 
         if not isinstance(error, PyaccountError):
             raise
         click.echo(str(error), err=True)
-        return error.exit_code
+        return _told(arguments, error.exit_code, error)
+
+
+def _told(arguments: list[str] | None, code: int, error: BaseException) -> int:
+    """The exit code of an error whose text was told; the error as data goes to stdout if the command line asks for JSON."""
+    if as_data(arguments):
+        tell_errors(command_of(arguments, commands.commands), code, error)
+    return code
 
 
 def main() -> None:
@@ -155,11 +163,11 @@ def main() -> None:
         code = run()
     except (SystemExit, KeyboardInterrupt):
         raise
-    except BaseException:  # A panic of the core is no Exception.
+    except BaseException as error:  # A panic of the core is no Exception.
         import traceback  # noqa: PLC0415
 
         traceback.print_exc()
         click.echo("this is a bug of pyaccount, and says nothing about the document or the certificate", err=True)
-        code = BUG
+        code = _told(None, BUG, error)
     gc.freeze()
     sys.exit(code)

@@ -25,6 +25,7 @@ from pyaccount.cli.common import (
     tell_notes,
 )
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
+from pyaccount.cli.failures import tell_errors
 from pyaccount.cli.stdin import files_of, source_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.document import Amplification
+    from pyaccount.errors import DocumentError
+    from pyaccount.plan import Plan
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
@@ -143,7 +146,8 @@ def _hand_over(
 @click.option(
     "--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads of the pilot; 0: one for each core."
 )
-def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int) -> int:
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What to print [text].")
+def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int, form: str) -> int:
     """Show how DOC would be analysed: each theorem, the engine, the cost.
 
     Matrices and sensitivities are computed; ε, δ and σ are not, and are estimated only if --estimate asks. DOC is a file, or -
@@ -153,6 +157,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     Examples:
       pyaccount plan training.yaml
       pyaccount plan bandmf.yaml --estimate --set privacy.delta=1e-3
+      pyaccount plan training.yaml --format json
     """
     from pyaccount.certificate.plan_text import print_plan  # noqa: PLC0415
     from pyaccount.document import Document, load_any  # noqa: PLC0415
@@ -163,7 +168,13 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
         from pyaccount.certificate.amplification import print_amplification_plan  # noqa: PLC0415
         from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
 
-        print_amplification_plan(console(), compile_amplification(loaded))
+        amplification = compile_amplification(loaded)
+        if form == "json":
+            from pyaccount.certificate.plan_record import amplification_plan_record  # noqa: PLC0415
+
+            click.echo(amplification_plan_record(amplification).to_json(), nl=False)
+        else:
+            print_amplification_plan(console(), amplification)
         return HOLDS
     compiled = compile_document(loaded)
     found = None
@@ -172,7 +183,12 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 
         with progress(quiet=False) as report:
             found = forecast(compiled, threads=threads, report=report)
-    print_plan(console(), compiled, found)
+    if form == "json":
+        from pyaccount.certificate.plan_record import plan_record  # noqa: PLC0415
+
+        click.echo(plan_record(compiled, found).to_json(), nl=False)
+    else:
+        print_plan(console(), compiled, found)
     tell_notes(loaded)
     return HOLDS
 
@@ -201,7 +217,8 @@ def compare(
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
     check_output(output, files_of(*documents), form, only="json")
-    plans, wrong = [], False
+    plans: list[Plan] = []
+    wrong: list[DocumentError] = []
     for document in documents:
         try:
             loaded = load(source_of(document), overrides=overrides)
@@ -211,8 +228,10 @@ def compare(
             tell_notes(loaded)
         except DocumentError as error:
             click.echo(str(error), err=True)
-            wrong = True
+            wrong.append(error)
     if wrong:
+        if form == "json":
+            tell_errors("compare", WRONG, *wrong)
         return WRONG
     with progress(quiet=False) as report:
         comparison = compute(plans, threads=threads, report=report)
