@@ -18,10 +18,11 @@ import click
 
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
-from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, is_broken_pipe, write_nowhere
+from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, is_broken_pipe, tell, write_nowhere
 from pyaccount.cli.completion import completion
 from pyaccount.cli.documents import schema, validate
 from pyaccount.cli.failures import as_data, command_of, tell_errors
+from pyaccount.cli.help import Context
 from pyaccount.cli.init import init
 
 
@@ -31,6 +32,8 @@ class _StdoutGoneError(Exception):
 
 class _InOrder(click.Group):
     """Commands in the order in which they are used, not of the alphabet."""
+
+    context_class = Context
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         """The context, unless help is printed."""
@@ -73,9 +76,9 @@ def commands() -> None:
 
     \b
     Examples:
-      pyaccount init training.yaml                             write a document, by questions
-      pyaccount certify training.yaml -o training.cert.json    its certificate
-      pyaccount COMMAND --help                                 more examples
+      pyaccount init training.yaml                      a document, by questions
+      pyaccount certify training.yaml -o my.cert.json   its certificate
+      pyaccount COMMAND --help                          more examples
 
     \b
     Exit codes: 0 holds, 1 does not hold, 2 the document is wrong,
@@ -84,6 +87,7 @@ def commands() -> None:
 
 
 for _command in (init, validate, plan, certify, compare, report, check, verify, schema, completion):
+    _command.context_class = Context
     commands.add_command(_command)
 
 
@@ -113,7 +117,7 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption):
             error = _of_the_document(error)
-        error.show()
+        _show(error)
         return _told(arguments, WRONG, error)
     except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted: nothing was certified", err=True)
@@ -125,7 +129,7 @@ def run(arguments: list[str] | None = None) -> int:
         write_nowhere()
         return HOLDS
     except OSError as error:
-        click.echo(f"{error.filename or 'input or output'}: {error.strerror or error}", err=True)
+        tell(f"{error.filename or 'input or output'}: {error.strerror or error}")
         try:
             sys.stdout.flush()
         except OSError:
@@ -137,8 +141,15 @@ def run(arguments: list[str] | None = None) -> int:
 
         if not isinstance(error, PyaccountError):
             raise
-        click.echo(str(error), err=True)
+        tell(str(error))
         return _told(arguments, error.exit_code, error)
+
+
+def _show(error: click.ClickException) -> None:
+    """Print an error of the command line, whose usage click wraps and whose message it does not."""
+    stream = io.StringIO()
+    error.show(stream)
+    tell(stream.getvalue().rstrip("\n"))
 
 
 def _told(arguments: list[str] | None, code: int, error: BaseException) -> int:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Literal
 
 import click
 
-from pyaccount.cli.common import FAILS, FORMS, HOLDS, STDOUT, WRONG, check_output, printing, progress, show, written
+from pyaccount.cli.common import (
+    FAILS,
+    FORMS,
+    HOLDS,
+    STDOUT,
+    WRONG,
+    check_output,
+    printing,
+    progress,
+    say,
+    show,
+    tell,
+    written,
+)
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
 from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.wrapping import room
 
 
 @click.command(short_help="A certificate as one HTML page, as Markdown or as text.")
@@ -59,7 +74,7 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
     found = read(certificate).any()
     flaws = [f"{flaw.path}: {flaw.message}" for flaw in flaws_of(found)]
     for flaw in flaws:
-        click.echo(f"{certificate}: contradicts itself: {flaw}", err=True)
+        tell(f"{certificate}: contradicts itself: {flaw}")
     if output is None:
         show(found, form, flaws)
     else:
@@ -145,7 +160,7 @@ def check(
     )
     for judged in verdict.certificates:
         if judged.error is not None:
-            click.echo(judged.error, err=True)
+            tell(judged.error)
     with printing():
         if form == "json":
             click.echo(verdict.to_json(), nl=False)
@@ -153,7 +168,8 @@ def check(
             # What cannot be read was told on stderr, with the reason.
             readable = tuple(judged for judged in verdict.certificates if judged.error is None)
             if readable:
-                click.echo(replace(verdict, certificates=readable).to_text(), nl=False)
+                text = replace(verdict, certificates=readable).to_text(room(sys.stdout))
+                say(text)
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
@@ -211,5 +227,5 @@ def verify(
         if form == "json":
             click.echo(verification.to_json(), nl=False)
         elif not (quiet and verification.agrees):
-            click.echo(verification.to_text(), nl=False)
+            say(verification.to_text())
     return HOLDS if verification.agrees else FAILS

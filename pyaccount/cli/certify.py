@@ -22,6 +22,7 @@ from pyaccount.cli.common import (
     printing,
     progress,
     show,
+    tell,
     tell_notes,
 )
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
@@ -227,7 +228,7 @@ def compare(
             plans.append(compile_document(loaded))
             tell_notes(loaded)
         except DocumentError as error:
-            click.echo(str(error), err=True)
+            tell(str(error))
             wrong.append(error)
     if wrong:
         if form == "json":

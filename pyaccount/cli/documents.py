@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, WRONG, printing
+from pyaccount.cli.common import HOLDS, WRONG, printing, tell
 from pyaccount.cli.completion import SchemaName, documents_argument, overrides_option
 from pyaccount.cli.stdin import called, files_of, source_of
 
@@ -43,10 +43,10 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
         if form == "json":
             found.append(_record(called(document), loaded, wrong))
         elif wrong is not None:
-            click.echo(str(wrong), err=True)
+            tell(str(wrong))
         else:
             for note in _notes(loaded):
-                click.echo(note, err=True)
+                tell(note)
             click.echo(f"{called(document)}: valid")
     if form == "json":
         from pyaccount.messages import Validation  # noqa: PLC0415
