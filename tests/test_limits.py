@@ -88,8 +88,8 @@ def test_a_search_says_its_bracket_and_how_much_was_composed(calls: int, ending:
     else:
         # The certified value lies between the ends that were found.
         (known,) = error.known
-        words = known.removeprefix("noise.multiplier = ").split(", ")
-        ends = {word.split()[1]: float(word.split()[0]) for word in words}
+        words = known.removeprefix("noise.multiplier: the ").split(", the ")
+        ends = {word.split()[1]: float(word.split()[-1]) for word in words}
         assert ends.get("fails", 0.0) < 0.64334685 < ends.get("holds", 1e9)
         assert f"after {core.answered} compositions; {known}" in str(error)
 
@@ -119,7 +119,7 @@ def test_after_the_claim_its_interval_is_told_with_the_blank(ending: Callable[[i
         calls += 1
     assert error.stage == "composing"
     assert error.known[0].startswith("ε is at least 7.99")
-    assert error.known[1] == "noise.multiplier = 0.643347 holds, 0.643301 fails"
+    assert error.known[1] == "noise.multiplier: the target holds with 0.643347, the bound fails with 0.643301"
 
 
 def test_samples_say_their_stage_their_number_and_the_pilots_estimate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,10 +140,10 @@ def bracket(path: Path, holds: float | None, fails: float | None) -> str:
     # More noise is no worse, so that σ is rounded to the side on which this stays true; other blanks are whole numbers.
     ends = []
     if holds is not None:
-        ends.append(f"{up(holds) if path[-1] == 'multiplier' else int(holds)} holds")
+        ends.append(f"the target holds with {up(holds) if path[-1] == 'multiplier' else int(holds)}")
     if fails is not None:
-        ends.append(f"{down(fails) if path[-1] == 'multiplier' else int(fails)} fails")
-    return f"{path_text(path)} = {', '.join(ends)}"
+        ends.append(f"the bound fails with {down(fails) if path[-1] == 'multiplier' else int(fails)}")
+    return f"{path_text(path)}: {', '.join(ends)}"
 
 
 def _solve(search: Search) -> Solution:
