@@ -5,6 +5,7 @@ Takes errors of any kind and gives data with the same words and places as the te
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -14,6 +15,15 @@ from pyaccount.errors import CertificateError, DocumentError, LimitError, Pyacco
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+class Message(Record):
+    """What is printed as a whole."""
+
+    def to_json(self) -> str:
+        """The message as JSON text. Half a character, as in names of files that are no text, is written as JSON spells it."""
+        text = json.dumps(self.model_dump(), indent=2, ensure_ascii=False, allow_nan=False)
+        return text.encode(errors="backslashreplace").decode() + "\n"
 
 
 class LimitRecord(Record):
@@ -51,7 +61,7 @@ class ErrorRecord(Record):
     stopped: StoppedRecord | None = Field(description="How far the work came, where a limit stopped it.")
 
 
-class Errors(Record):
+class Errors(Message):
     """Why a command came to no result."""
 
     pyaccount: Literal[1] = Field(description="Format version.")
@@ -59,10 +69,6 @@ class Errors(Record):
     command: str | None = Field(description="The command; null where none was recognised.")
     exit_code: int = Field(description="What the command ends with.")
     errors: list[ErrorRecord] = Field(description="Every error, in the order of the text.")
-
-    def to_json(self) -> str:
-        """The errors as JSON text."""
-        return self.model_dump_json(indent=2) + "\n"
 
 
 class ValidatedRecord(Record):
@@ -79,17 +85,13 @@ class ValidatedRecord(Record):
     errors: list[ErrorRecord] = Field(description="Everything that is wrong with it, in the order of the text.")
 
 
-class Validation(Record):
+class Validation(Message):
     """What `pyaccount validate` found."""
 
     pyaccount: Literal[1] = Field(description="Format version.")
     kind: Literal["validation"] = Field(description="What this is.")
     valid: bool = Field(description="Whether nothing is wrong with any document.")
     documents: list[ValidatedRecord] = Field(description="Each document, in the order given.")
-
-    def to_json(self) -> str:
-        """The validation as JSON text."""
-        return self.model_dump_json(indent=2) + "\n"
 
 
 def errors_of(error: PyaccountError) -> list[ErrorRecord]:

@@ -214,6 +214,19 @@ def test_an_error_that_cannot_be_written_keeps_its_exit_code(bad: str) -> None:
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["validate", "certify"])
+def test_a_name_that_is_no_text_is_data_all_the_same(command: str, bad: str, tmp_path: Path) -> None:
+    file = os.fsencode(tmp_path) + b"/\xff.yaml"
+    Path(os.fsdecode(file)).write_bytes(Path(bad).read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-m", "pyaccount", command, file, "--format", "json"], capture_output=True, check=False
+    )
+    found = json.loads(done.stdout)
+    (first, *_) = found["errors"] if command == "certify" else found["documents"][0]["errors"]
+    assert (done.returncode, first["slug"]) == (2, "out-of-range")
+    assert os.fsencode(first["file"]) == file
+
+
 def test_without_json_nothing_more_is_printed(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["certify", bad], ["certify", bad, "--format", "text"], ["report", bad, "--format", "html"]):
         assert cli.run(arguments) == 2
