@@ -56,6 +56,22 @@ SLUGS: dict[str, str] = {
 }
 
 
+#: What else can stop a command, by the slug that its error has as data. These are promises too, and none is also one above.
+FAILURES: dict[str, str] = {
+    "accountant-state": "The saved state of an accountant cannot be read, or belongs to another one.",
+    "argument": "A value given to a command or a function lies outside the domain on which it is defined.",
+    "bug": "A bug of pyaccount; the traceback is on stderr.",
+    "certificate": "What was given as a certificate is none, or cannot be used as one.",
+    "input-output": "The operating system refused to read or to write.",
+    "interrupted": "Interrupted; nothing was certified.",
+    "limit": "A limit of time or of the machine stopped the work.",
+    "missing-extra": "Something optional is not installed.",
+    "numerics": "A number could not be bounded.",
+    "plan-exceeded": "A round beyond the end of the planned run.",
+    "usage": "The command line is wrong.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One error, located.
@@ -114,13 +130,17 @@ class Problem:
 
 
 class PyaccountError(Exception):
-    """The base of everything pyaccount raises on purpose; `exit_code` is what the command ends with."""
+    """The base of everything pyaccount raises on purpose. The command ends with `exit_code`; `slug` is a key of `FAILURES`."""
 
     exit_code: ClassVar[int] = 3
+    slug: ClassVar[str]
 
 
 class DocumentError(PyaccountError, ValueError):
-    """The document is wrong; `problems` holds everything that is wrong with it, in the order of the text."""
+    """The document is wrong; `problems` holds everything that is wrong with it, in the order of the text.
+
+    Each problem has a slug of its own, of `SLUGS`.
+    """
 
     exit_code = 2
 
@@ -136,54 +156,117 @@ class DocumentError(PyaccountError, ValueError):
         return [problem.to_json() for problem in self.problems]
 
 
+#: What the core says at a deadline, and nowhere else.
+TIME_IS_UP = "the time limit was reached"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimit:
+    """How long work may take, in seconds, and the option that says so: `accounting.time_limit`, `--time-limit` …"""
+
+    seconds: float
+    set_by: str
+
+
 class LimitError(PyaccountError):
-    """The limits of the machine, or those the user set, stopped the work; `progress` says how far it came."""
+    """The limits of the machine, or those the user set, stopped the work. `progress` says how far it came, in words of `stage`,
+    `compositions`, `samples` and `known`; `limit` which time limit it was, and what set it.
+    """
 
     exit_code = 3
+    slug = "limit"
 
-    def __init__(self, message: str, progress: str = "") -> None:
-        super().__init__(message, progress)
+    def __init__(self, message: str, *, stage: str = "", samples: int | None = None, seed: int | None = None) -> None:
+        super().__init__(message)
         self.message = message
-        self.progress = progress
+        #: What was being done.
+        self.stage = stage
+        #: How many compositions and samples were done by then; None where none belong to the work.
+        self.compositions: int | None = None
+        self.samples = samples
+        self.seed = seed
+        #: What was found by then, each with its own kind of certainty. Nothing of it is certified.
+        self.known: tuple[str, ...] = ()
+        #: The time limit; None where another limit stopped it.
+        self.limit: TimeLimit | None = None
+
+    @property
+    def progress(self) -> str:
+        """How far the work came, in words."""
+        counts = []
+        if self.samples is not None:
+            counts.append(f"{_counted(self.samples)} samples")
+        if self.compositions is not None and (self.compositions or self.samples is None):
+            counts.append(f"{self.compositions} composition{'' if self.compositions == 1 else 's'}")
+        done = f"after {' and '.join(counts)}" if counts else ""
+        where = ", ".join(part for part in (self.stage, done) if part)
+        parts = [where, *(self.known or ["nothing was found by then"])] if where else [*self.known]
+        if self.seed is not None:
+            parts.append(f"seed {self.seed}")
+        return "; ".join(parts)
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.progress})" if self.progress else self.message
+        limit = "" if self.limit is None else f": {self.limit.seconds:g} s, set by {self.limit.set_by}"
+        progress = f" ({self.progress})" if self.progress else ""
+        return f"{self.message}{limit}{progress}"
+
+    def to_json(self) -> dict[str, object]:
+        """The error for programs."""
+        limit = None if self.limit is None else {"seconds": self.limit.seconds, "set_by": self.limit.set_by}
+        return {
+            "stage": self.stage or None,
+            "compositions": self.compositions,
+            "samples": self.samples,
+            "seed": self.seed,
+            "known": list(self.known),
+            "limit": limit,
+        }
 
 
 class NumericsError(PyaccountError):
     """The core could not bound a number; the message says which and why."""
 
     exit_code = 3
+    slug = "numerics"
 
 
 class DomainError(PyaccountError, ValueError):
     """An argument of a function lies outside the domain on which its formula is defined."""
 
     exit_code = 2
+    slug = "argument"
 
 
 class CertificateError(PyaccountError, ValueError):
-    """A certificate cannot be read, or does not say what it should."""
+    """A certificate cannot be read, or does not say what it should. `problems` are located as far as they have a place."""
 
     exit_code = 2
+    slug = "certificate"
+
+    def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
+        super().__init__(message)
+        self.problems: tuple[Problem, ...] = tuple(problems)
 
 
 class PlanExceededError(PyaccountError):
     """A round beyond the end of the planned run, for which nothing was certified."""
 
     exit_code = 1
+    slug = "plan-exceeded"
 
 
 class StateError(PyaccountError, ValueError):
     """The saved state of an accountant cannot be read, or belongs to another one."""
 
     exit_code = 2
+    slug = "accountant-state"
 
 
 class MissingExtraError(PyaccountError):
     """Something optional is not installed; the message says how to install it."""
 
     exit_code = 3
+    slug = "missing-extra"
 
 
 def path_text(path: Path) -> str:
@@ -214,6 +297,12 @@ def shown(value: object) -> str:
 def shortened(text: str) -> str:
     """A text of the document, cut to a length that fits into a message."""
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
+def _counted(number: int) -> str:
+    """A count for people: 1.2M."""
+    size, letter = next((one for one in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= one[0]), (1.0, ""))
+    return f"{number / size:.3g}{letter}"
 
 
 def _reading_order(problem: Problem) -> tuple[bool, int, int]:

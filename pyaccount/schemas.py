@@ -74,6 +74,34 @@ def verification_schema() -> dict[str, Any]:
     return _data(Verification, "verification", "verification")
 
 
+def plan_schema() -> dict[str, Any]:
+    """The schema of what `pyaccount plan` says, format version 1."""
+    from pyaccount.certificate.plan_record import PlanRecord  # noqa: PLC0415
+
+    return _written(PlanRecord, "plan", "plan")
+
+
+def amplification_plan_schema() -> dict[str, Any]:
+    """The schema of what `pyaccount plan` says of an amplification, format version 1."""
+    from pyaccount.certificate.plan_record import AmplificationPlanRecord  # noqa: PLC0415
+
+    return _written(AmplificationPlanRecord, "amplification-plan", "plan of an amplification")
+
+
+def validation_schema() -> dict[str, Any]:
+    """The schema of what `pyaccount validate` says, format version 1."""
+    from pyaccount.messages import Validation  # noqa: PLC0415
+
+    return _written(Validation, "validation", "validation")
+
+
+def errors_schema() -> dict[str, Any]:
+    """The schema of what a command says that came to no result, format version 1."""
+    from pyaccount.messages import Errors  # noqa: PLC0415
+
+    return _written(Errors, "errors", "errors")
+
+
 def state_schema() -> dict[str, Any]:
     """The schema of what an accountant saves, format version 1."""
     from pyaccount.accountant.state import AccountantState  # noqa: PLC0415
@@ -111,6 +139,10 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "policy": policy_schema,
     "verdict": verdict_schema,
     "verification": verification_schema,
+    "plan": plan_schema,
+    "amplification-plan": amplification_plan_schema,
+    "validation": validation_schema,
+    "errors": errors_schema,
     "accountant-state": state_schema,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -14,6 +15,9 @@ from pyaccount.plan import DirectedBounds, Plan
 # A deadline would assert timings.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# How wide the terminal is in which tests are started is no part of any.
+os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def test_commands_shown_exist_with_these_options(page: Path) -> None:
             words = shlex.split(line, comments=True)
             if words[:1] != ["pyaccount"]:
                 continue
-            end = next((place for place, word in enumerate(words) if word in ("|", ">", ">>", "&&")), len(words))
+            end = next((place for place, word in enumerate(words) if word in ("|", "<", ">", ">>", "&&")), len(words))
             command = cli.commands.commands[words[1]]
             with command.make_context(f"pyaccount {words[1]}", words[2:end]) as context:
                 assert isinstance(context, click.Context)

@@ -131,7 +131,7 @@ def values(shell_name: str, lines: list[str]) -> list[str]:
         (["pyaccount", "init", "--solve", "i"], ["iterations"]),
         (["pyaccount", "check", "x.json", "--guarantee", "v"], ["verified"]),
         (["pyaccount", "check", "x.json", "--unit", "u"], ["user"]),
-        (["pyaccount", "schema", "amp"], ["amplification", "amplification-certificate"]),
+        (["pyaccount", "schema", "amp"], ["amplification", "amplification-certificate", "amplification-plan"]),
         (["pyaccount", "completion", "b"], ["bash"]),
     ],
 )

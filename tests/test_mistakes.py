@@ -302,14 +302,18 @@ def test_no_number_is_suggested_that_would_be_refused_too(edit: tuple[str, str],
         (["init", "-", "--yes", "--dataset-size", "50k"], "did you mean 50_000?"),
         (["init", "-", "--yes", "--delta", "1%"], "did you mean 0.01?"),
         (["init", "-", "--yes", "--iterations", "2k"], "did you mean 2_000?"),
-        (["certify", "-"], "documents are not read from stdin"),
-        (["validate", "/dev/stdin"], "documents are not read from stdin"),
         (["check", "c.json", "--max-age", "1w"], "a time such as 12 h or 90 d"),
     ],
 )
 def test_messages_of_options_name_the_fix(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(arguments) == 2
     assert words in capsys.readouterr().err
+
+
+def test_standard_input_is_for_the_commands() -> None:
+    for name in ("-", "/dev/stdin"):
+        with pytest.raises(pyaccount.DocumentError, match="standard input is read by the commands only"):
+            pyaccount.certify(name)
 
 
 def test_a_text_is_no_path() -> None:

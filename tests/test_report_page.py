@@ -182,6 +182,39 @@ def test_no_width_makes_the_page_scroll_sideways(tab: browser.Tab, width: int) -
     assert tab.ask("[...document.querySelectorAll('svg')].every(one => one.getBoundingClientRect().width > 200)")
 
 
+CUT = """[...document.querySelectorAll('.scroll, table, td, th, pre, dd, dt, li, p, h1, h2, h3')].filter(one =>
+    (one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 1 && getComputedStyle(one).display !== 'inline')
+    || (one.getBoundingClientRect().width > 1 && one.getBoundingClientRect().right > innerWidth)
+).map(one => one.tagName + ' ' + one.textContent.trim().slice(0, 60))"""
+
+
+@pytest.mark.parametrize("width", [1000, 700, 400, 320])
+def test_no_column_is_cut(tab: browser.Tab, width: int) -> None:
+    tab.look(width=width)
+    assert tab.ask("innerWidth") == width
+    assert tab.ask(CUT) == []
+
+
+def test_a_cell_of_a_narrow_page_says_its_heading(tab: browser.Tab) -> None:
+    tab.look(width=400)
+    found = tab.ask(
+        """[...document.querySelectorAll('table')].map(table => ({
+            headings: [...table.querySelectorAll('th')].map(one => one.textContent),
+            cards: getComputedStyle(table.querySelector('tbody tr')).display === 'grid',
+            told: [...table.querySelector('tbody tr').cells].map(one => one.dataset.heading),
+            shown: [...table.querySelector('tbody tr').cells].map(one => getComputedStyle(one, '::before').content),
+            roles: [...table.querySelectorAll('tr')].every(one => one.getAttribute('role') === 'row'),
+        }))"""
+    )
+    assert found
+    for table in found:
+        assert table["told"] == table["headings"]
+        assert table["roles"]
+        assert table["cards"] == (len(table["headings"]) > 5)
+        if table["cards"]:
+            assert all(one != "none" for one in table["shown"])
+
+
 def test_words_of_pictures_stay_inside_and_apart(tab: browser.Tab) -> None:
     for width in (1000, 360):
         tab.look(width=width)

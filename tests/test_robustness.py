@@ -157,11 +157,12 @@ def test_damaged_policies(seed: int, tmp_path: Path, capsys: pytest.CaptureFixtu
         text = text_of(damaged(original, rng))
         path.write_bytes(torn(text, rng) if rng.random() < 0.3 else text)
         code, out, err = command(capsys, "check", str(RUNS["deterministic"]), "--policy", str(path), "--format", "json")
+        found = json.loads(out)
         if code == 2:
             assert str(path) in err
-            assert out == ""
+            assert list(Draft202012Validator(schemas.errors_schema()).iter_errors(found)) == []
+            assert {error["file"] for error in found["errors"]} == {str(path)}
         else:
-            found = json.loads(out)
             assert list(validator.iter_errors(found)) == []
             assert found["passes"] == (code == 0)
 

@@ -12,9 +12,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from pyaccount.certificate.layout import Figures
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
-from pyaccount.certificate.text_evidence import number_columns, row
+from pyaccount.certificate.text_evidence import items, row
 from pyaccount.files import write_atomically
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.fixed_draws import distinct_records
@@ -121,24 +122,20 @@ def amplify(document: Amplification) -> AmplificationCertificate:
 
 def print_amplification(console: Console, data: AmplificationCertificate) -> None:
     """The certificate for a terminal."""
-    table = Table(box=None, padding=(0, 2))
-    number_columns(table, "ε", "δ at most", "ε′ at most", "δ′ at most")
-    table.add_column("effect of sampling")
+    effect = "effect of sampling"
+    table = Figures("", ("ε", "δ at most", "ε′ at most", "δ′ at most", effect), words=(effect,))
     for one in data.effects:
         numbers = (plain(one.epsilon), up(one.delta), up(one.amplified_epsilon), up(one.amplified_delta))
-        table.add_row(*numbers, one.effect)
+        table.add(*numbers, one.effect)
     facts = Table.grid(padding=(0, 2))
     row(facts, "sampling", data.subject)
     row(facts, "η", f"at most {up(data.eta)}: the probability that a record is drawn at all")
     if data.distinct_records is not None:
         row(facts, "batch", f"{data.distinct_records:.6g} distinct records expected")
-    assumptions = Table.grid(padding=(0, 1))
-    for text in data.assumptions:
-        assumptions.add_row("•", Text(text))
     head = Text.assemble(("Amplification by sampling", "bold"), "  ", (data.name, "bold cyan"))
     parts: list[RenderableType] = [head, Text(data.statement), Text(), facts, Text(), table, Text()]
     theorem = Text(f"{data.theorem}; p_j = {data.law}, η = 1 − p_0. {data.source}.")
-    parts += [Text("Assumptions", style="bold"), assumptions, Text(), theorem]
+    parts += [Text("Assumptions", style="bold"), *items(data.assumptions), Text(), theorem]
     console.print(Panel(Group(*parts), border_style="green", padding=(1, 2)))
 
 
@@ -146,5 +143,4 @@ def print_amplification_plan(console: Console, plan: AmplificationPlan) -> None:
     """What will be computed."""
     console.print(Text(f"{plan.document.name}: amplification by sampling, in closed form"))
     console.print(Text(f"{plan.subject}: {plan.theorem}; p_j = {plan.law}, η = 1 − p_0. {plan.source}."))
-    for text in plan.assumptions:
-        console.print(Text(f"• {text}"))
+    console.print(*items(plan.assumptions))

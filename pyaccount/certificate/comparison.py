@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from pyaccount.certificate.layout import NARROW, Figures
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.rounding import down, plain, up
 
@@ -70,8 +70,11 @@ class Comparison(Record):
         return table + "".join(f"\n**{remark}**\n" for remark in _remarks(self))
 
 
+#: A heading, and what stands below it.
+_Column = tuple[str, Callable[[ComparedRecord], str]]
+
 #: The columns of the table, for people.
-_COLUMNS: tuple[tuple[str, Callable[[ComparedRecord], str]], ...] = (
+_COLUMNS: tuple[_Column, ...] = (
     ("name", lambda row: row.name if row.holds else f"{row.name} (does not hold)"),
     ("sampler", lambda row: row.sampler),
     # More noise is no worse: what is certified with σ is with σ rounded up.
@@ -96,7 +99,7 @@ def _protects(row: ComparedRecord) -> str:
     return f"{row.adjacency}, {row.group_size} {row.unit}{'s' if row.group_size > 1 else ''}"
 
 
-def _columns(data: Comparison) -> tuple[tuple[str, Callable[[ComparedRecord], str]], ...]:
+def _columns(data: Comparison) -> tuple[_Column, ...]:
     """The columns; what is protected is one of them where that is not the same everywhere."""
     if len({_protects(row) for row in data.rows}) == 1:
         return _COLUMNS
@@ -155,17 +158,26 @@ def _row(certificate: Certificate, seconds: float) -> ComparedRecord:
     )
 
 
+def _turned(data: Comparison, columns: Sequence[_Column]) -> Figures:
+    """The comparison with a column for each document, where its rows are too long to be read."""
+    (_, name), *others = columns
+    names = [name(row) for row in data.rows]
+    table = Figures("", ("", *names), words=("", *names), padding=NARROW)
+    for heading, show in others:
+        table.add(heading, *(show(row) for row in data.rows))
+    return table
+
+
 def print_comparison(console: Console, data: Comparison) -> None:
     """The comparison for a terminal."""
     columns = _columns(data)
     title = _protects(data.rows[0]) if columns is _COLUMNS else ""
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
-    for heading, _ in columns:
-        justify: Literal["left", "right"] = "left" if heading in _WORDS else "right"
-        # Where the terminal is too narrow a number goes on in the next line, and is never cut.
-        table.add_column(heading, justify=justify, overflow="fold")
+    headings = [heading for heading, _ in columns]
+    table = Figures("", headings, words=_WORDS, padding=NARROW)
     for row in data.rows:
-        table.add_row(*(Text(show(row)) for _, show in columns))
-    console.print(table)
+        table.add(*(show(row) for _, show in columns))
+    if title:
+        console.print(Text(title, style="italic"))
+    console.print(table if table.fits(console.width) else _turned(data, columns))
     for remark in _remarks(data):
         console.print(Text(remark, style="yellow"))

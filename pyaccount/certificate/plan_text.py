@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from pyaccount.certificate.layout import Figures
 from pyaccount.errors import path_text
 from pyaccount.plan.common import length_text
 from pyaccount.plan.plan import duration
@@ -19,12 +21,25 @@ if TYPE_CHECKING:
     from pyaccount.plan import Plan
 
 
+#: The width of the labels, and of what frames a title.
+_LABEL, _FRAME = 11, 6
+
+
+def _labelled(label: str, text: str) -> RenderableType:
+    """A line with a label; what goes on stands below its beginning."""
+    table = Table.grid()
+    table.add_column(width=_LABEL)
+    table.add_column(overflow="fold")
+    table.add_row(label, Text(text))
+    return table
+
+
 def print_plan(console: Console, plan: Plan, price: Price | None = None) -> None:
     """Print the plan."""
     console.print(Text.assemble(("Plan", "bold"), "  ", (plan.document.name, "bold cyan")))
-    console.print(f"question   {plan.question}", highlight=False)
+    console.print(_labelled("question", plan.question))
     if plan.candidates:
-        console.print(f"choice     {len(plan.candidates)} candidates are compared; below is the first", highlight=False)
+        console.print(_labelled("choice", f"{len(plan.candidates)} candidates are compared; below is the first"))
     lengths = {body.path: length_text(body) for body in plan.document.bodies}
     for reduction in plan.reductions:
         grid = Table.grid(padding=(0, 2))
@@ -39,22 +54,24 @@ def print_plan(console: Console, plan: Plan, price: Price | None = None) -> None
         grid.add_row("tight", Text("yes" if reduction.tight else "no"))
         if reduction.remark:
             grid.add_row("remark", Text(reduction.remark))
-        title = f"{path_text(reduction.path) or 'document'}: {reduction.subject}"
-        console.print(Panel(grid, title=title, title_align="left"))
-    console.print(f"engine     {plan.engine}", highlight=False)
+        title = Text(f"{path_text(reduction.path) or 'document'}: {reduction.subject}")
+        # A title that the frame has no room for would be cut.
+        fits = cell_len(title.plain) <= console.width - _FRAME
+        console.print(Panel(grid, title=title, title_align="left") if fits else Panel(Group(title, grid)))
+    console.print(_labelled("engine", plan.engine))
     if plan.mixed:
-        console.print(
-            "phases     those that are not sampled are composed into one curve δ(ε); every sample of the others' privacy loss is "
-            "weighed with it",
-            highlight=False,
+        words = (
+            "those that are not sampled are composed into one curve δ(ε); every sample of the others' privacy loss is weighed "
+            "with it"
         )
+        console.print(_labelled("phases", words))
     if plan.sampled:
         for line in plan.sampling_cost():
-            console.print(f"cost       {line}", highlight=False)
+            console.print(_labelled("cost", line))
     else:
         _print_cost(console, plan)
     if price is not None:
-        _print_price(console, plan, price)
+        _print_price(console, price)
 
 
 def _print_cost(console: Console, plan: Plan) -> None:
@@ -64,26 +81,22 @@ def _print_cost(console: Console, plan: Plan) -> None:
         if estimate.transform_length
         else ""
     )
-    console.print(
-        f"cost       about {estimate.compositions} compositions{size}: roughly {estimate.seconds:.2g} s on two cores",
-        highlight=False,
-    )
+    words = f"about {estimate.compositions} compositions{size}: roughly {estimate.seconds:.2g} s on two cores"
+    console.print(_labelled("cost", words))
 
 
-def _print_price(console: Console, plan: Plan, price: Price) -> None:
+def _print_price(console: Console, price: Price) -> None:
     """Estimates, labelled as such in every line."""
     if price.plan.considered:
-        table = Table(
-            title="Candidates, by estimates; none is a guarantee", title_justify="left", box=None, padding=(0, 2)
-        )
-        for heading in ("matrix", "bands", "σ near", "prefix-sum MSE near", "tests take about"):
-            table.add_column(heading, justify="left" if heading == "matrix" else "right")
+        title = "Candidates, by estimates; none is a guarantee"
+        headings = ("matrix", "bands", "σ near", "prefix-sum MSE near", "tests take about")
+        table = Figures(title, headings, words=("matrix", "tests take about"))
         for one in price.plan.considered:
             takes = "" if one.seconds is None else duration(one.seconds)
-            table.add_row(one.matrix, str(one.bands), f"{one.noise_multiplier:.4g}", f"{one.prefix_sum_mse:.4g}", takes)
+            table.add(one.matrix, str(one.bands), f"{one.noise_multiplier:.4g}", f"{one.prefix_sum_mse:.4g}", takes)
         console.print(table)
     stages = ", ".join(f"{name} {duration(seconds)}" for name, seconds in price.stages.items())
-    console.print(f"price      about {duration(price.seconds)} on this machine: {stages}", highlight=False)
+    console.print(_labelled("price", f"about {duration(price.seconds)} on this machine: {stages}"))
     if price.sampled is not None:
         _print_forecast(console, price.plan, price.sampled)
 
@@ -94,7 +107,7 @@ def _print_forecast(console: Console, plan: Plan, forecast: Forecast) -> None:
     blank = plan.document.blank
     name = "" if blank is None else {"multiplier": "σ", "epsilon": "ε", "delta": "δ"}[str(blank[-1])]
     if forecast.foot is not None:
-        console.print(f"estimate   {name} near {forecast.foot:.5g}; not a guarantee", highlight=False)
+        console.print(_labelled("estimate", f"{name} near {forecast.foot:.5g}; not a guarantee"))
     for direction, one in forecast.estimates.items():
         where = f"at ε = {forecast.epsilon:.6g}, from {one.samples} samples; not a guarantee"
         seen = (
@@ -102,13 +115,11 @@ def _print_forecast(console: Console, plan: Plan, forecast: Forecast) -> None:
             if one.known
             else f"too few losses seen for an estimate of δ {where}"
         )
-        console.print(f"estimate   {direction}: {seen}", highlight=False)
+        console.print(_labelled("estimate", f"{direction}: {seen}"))
     if forecast.foot is not None and forecast.trade:
         offers = "; ".join(f"{name} = {one.value:.4g} in {duration(one.seconds)}" for one in forecast.trade)
-        console.print(f"trade      {offers} (tests alone; accounting.tolerance says how far they go)", highlight=False)
+        console.print(_labelled("trade", f"{offers} (tests alone; accounting.tolerance says how far they go)"))
     if "tests" not in forecast.stages and forecast.ends_at is None:
-        console.print(
-            "tests      none: what holds without samples is enough, or the claim looks false", highlight=False
-        )
+        console.print(_labelled("tests", "none: what holds without samples is enough, or the claim looks false"))
     for line in cheaper(plan, forecast):
-        console.print(f"cheaper    {line}", highlight=False)
+        console.print(_labelled("cheaper", line))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
+from pyaccount.certificate.layout import Facts, Figures
 from pyaccount.certificate.meaning import meaning
-from pyaccount.certificate.text_evidence import evidence, items, number_columns, row
+from pyaccount.certificate.text_evidence import evidence, items
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
     SOLVED_DIGITS,
@@ -24,7 +24,7 @@ from pyaccount.certificate.words import (
     symbol,
     too_little,
 )
-from pyaccount.document.epochs import counted
+from pyaccount.document.epochs import counted as epochs_text
 from pyaccount.document.ranges import SMALLEST_DELTA, spelled
 from pyaccount.rounding import down, plain, up
 
@@ -67,81 +67,73 @@ def render(data: CertificateModel) -> RenderableType:
     return Panel(Group(*parts), border_style="green" if data.holds else "red", padding=(1, 2))
 
 
-def _numbers(data: CertificateModel) -> Table:
+def _numbers(data: CertificateModel) -> Facts:
     guarantee = data.guarantee
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    table.add_column(style="dim", overflow="fold")
+    facts = Facts()
     epsilon, delta = guarantee.epsilon, guarantee.delta
     # A lower end at one ε or δ is one at every smaller: each is said at its own coordinate, rounded down as it is.
-    row(table, "ε", f"at most {up(epsilon)}", f"at least {down(guarantee.epsilon_lower)}, at δ = {down(delta)}")
-    row(table, "δ", f"at most {up(delta)}", f"at least {down(guarantee.delta_lower)}, at ε = {down(epsilon)}")
-    _kind(table, data)
+    facts.add("ε", f"at most {up(epsilon)}", f"at least {down(guarantee.epsilon_lower)}, at δ = {down(delta)}")
+    facts.add("δ", f"at most {up(delta)}", f"at least {down(guarantee.delta_lower)}, at ε = {down(epsilon)}")
+    _kind(facts, data)
     directions = data.directions
     if data.evidence.sampling is None:
         ends = f"remove ε ≤ {up(directions.remove.epsilon)}, add ε ≤ {up(directions.add.epsilon)}"
-        row(table, "directions", ends, "the larger counts")
+        facts.add("directions", ends, "the larger counts")
     unit = data.privacy
-    row(table, "protects", counted(unit.group_size, unit.unit), unit.adjacency)
-    _solved(table, data)
+    facts.add("protects", counted(unit.group_size, unit.unit), unit.adjacency)
+    _solved(facts, data)
     for phase in data.phases:
-        _phase(table, phase)
+        _phase(facts, phase)
     if data.utility is not None:
-        row(table, "prefix sums", f"noise MSE {data.utility.prefix_sum_mse:.6g}", "in units of the clip norm squared")
+        facts.add("prefix sums", f"noise MSE {data.utility.prefix_sum_mse:.6g}", "in units of the clip norm squared")
         if any(phase.matrix.kind != "identity" for phase in data.phases):
             errors = f"RMSE {data.utility.prefix_sum_rmse:.6g}, max error {data.utility.max_error:.6g}"
-            row(table, "", errors, "in units of the clip norm")
-    _contrast(table, data, "unamplified", data.unamplified)
+            facts.add("", errors, "in units of the clip norm")
+    _contrast(facts, data, "unamplified", data.unamplified)
     if data.group_lemma is not None:
-        _contrast(table, data, "group lemma", data.group_lemma)
+        _contrast(facts, data, "group lemma", data.group_lemma)
     if data.not_computed:
-        row(
-            table,
-            "not computed",
-            ", ".join(data.not_computed),
-            "the time limit was reached after the guarantee was known",
-        )
-    return table
+        missing = ", ".join(data.not_computed)
+        facts.add("not computed", missing, "the time limit was reached after the guarantee was known")
+    return facts
 
 
-def _solved(table: Table, data: CertificateModel) -> None:
+def _solved(facts: Facts, data: CertificateModel) -> None:
     """The blank, and what filled it."""
     solved = data.solved
     if solved is None:
         return
     if solved.path in PRIVACY_BLANKS:
-        row(table, "solved", f"{solved.path} = {up(solved.value)}", smallest(data))
+        facts.add("solved", f"{solved.path} = {up(solved.value)}", smallest(data))
         return
     before, after = failing(data)
     beyond = "" if solved.fails_at is None else f"{before}{too_little(solved.path, solved.fails_at)}{after}"
-    row(table, "solved", f"{solved.path} = {enough(solved.path, solved.value)}", beyond)
+    facts.add("solved", f"{solved.path} = {enough(solved.path, solved.value)}", beyond)
 
 
-def _phase(table: Table, phase: Phase) -> None:
+def _phase(facts: Facts, phase: Phase) -> None:
     """One body: its noise, its sampler and its matrix."""
     runs = f"{phase.count} × " if phase.count > 1 else ""
     # Rounded up, whether it was given or found: more noise is no worse.
     noise = f"{symbol(phase)} = {up(phase.noise_multiplier, SOLVED_DIGITS)}"
-    epochs = "" if phase.epochs is None else f" ({counted(phase.epochs)}{' each' if phase.count > 1 else ''})"
-    row(
-        table,
+    epochs = "" if phase.epochs is None else f" ({epochs_text(phase.epochs)}{' each' if phase.count > 1 else ''})"
+    facts.add(
         phase.name or "training",
         f"{noise}, {runs}{counted(phase.iterations, 'iteration')}{epochs}, {phase.sampler}{_rate(phase)}",
         f"{symbol(phase)} in units of the clip norm",
     )
     if phase.matrix.kind != "identity":
         norm, inside = f"largest column norm {phase.matrix.column_norm:.6g}", stated(phase.matrix)
-        row(table, "matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", norm)
+        facts.add("matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", norm)
         if inside is not None or phase.matrix.sha256 is not None:
             held = "the hash of its file" if inside is None else f"its {inside[0]} {inside[1]}"
-            row(table, "", held, "to train with: in the JSON form")
+            facts.add("", held, "to train with: in the JSON form")
 
 
-def _contrast(table: Table, data: CertificateModel, label: str, contrast: Contrast) -> None:
+def _contrast(facts: Facts, data: CertificateModel, label: str, contrast: Contrast) -> None:
     """The same run analysed another way; at its own δ, where that is not the guarantee's."""
     elsewhere = "" if contrast.delta == data.guarantee.delta else f" at δ = {plain(contrast.delta)}"
-    row(table, label, f"ε ≤ {_bound(contrast.epsilon)}{elsewhere}", contrast.description)
+    facts.add(label, f"ε ≤ {_bound(contrast.epsilon)}{elsewhere}", contrast.description)
 
 
 def _width(matrix: MatrixRecord) -> str:
@@ -150,20 +142,20 @@ def _width(matrix: MatrixRecord) -> str:
     return f"{matrix.bands} bands" if matrix.buffers is None else f"{len(matrix.buffers.scales)} buffers"
 
 
-def _kind(table: Table, data: CertificateModel) -> None:
+def _kind(facts: Facts, data: CertificateModel) -> None:
     """What kind of guarantee sampling gave, and what that means; lower ends have a probability of their own."""
     guarantee, sampling = data.guarantee, data.evidence.sampling
     if guarantee.kind == "verified":
         inside = "" if sampling is None else f", {up(sampling.total_probability, 2)},"
-        row(table, "guarantee", "verified by a randomised test", f"its failure{inside} is part of δ")
+        facts.add("guarantee", "verified by a randomised test", f"its failure{inside} is part of δ")
     elif guarantee.kind == "confidence":
         chance = f"confidence 1 − {up(guarantee.failure_probability, 2)}"
-        row(table, "guarantee", chance, "over the accountant's own randomness, for a mechanism given beforehand")
+        facts.add("guarantee", chance, "over the accountant's own randomness, for a mechanism given beforehand")
     elif sampling is not None:
-        row(table, "guarantee", "proven, without samples", "no test improved on it")
+        facts.add("guarantee", "proven, without samples", "no test improved on it")
     if sampling is not None:
         chance = f"each with confidence 1 − {up(sampling.pointwise_failure_probability, 2)}"
-        row(table, "lower ends", chance, "from samples, over the accountant's own randomness")
+        facts.add("lower ends", chance, "from samples, over the accountant's own randomness")
 
 
 def _rate(phase: Phase) -> str:
@@ -186,14 +178,13 @@ def _bound(value: float | None) -> str:
     return f"∞ (needs a δ below {spelled(SMALLEST_DELTA)} for one record)" if value is None else up(value)
 
 
-def _profile(data: CertificateModel) -> Table:
-    table = Table(title="Privacy profile", title_justify="left", title_style="bold", box=None, padding=(0, 2))
+def _profile(data: CertificateModel) -> Figures:
     if data.evidence.sampling is not None:
-        return _sampled_profile(data, table)
-    number_columns(table, "ε", "δ at most", "δ at least", "remove: δ at most", "add: δ at most")
+        return _sampled_profile(data)
+    table = Figures("Privacy profile", ("ε", "δ at most", "δ at least", "remove: δ at most", "add: δ at most"))
     for point, sides in _points(data):
         ends = ("none" if side is None else up(side.delta, 4) for side in sides)
-        table.add_row(plain(point.epsilon), up(point.delta, 4), down(point.delta_lower, 4), *ends)
+        table.add(plain(point.epsilon), up(point.delta, 4), down(point.delta_lower, 4), *ends)
     return table
 
 
@@ -205,16 +196,18 @@ def _points(data: CertificateModel) -> Iterator[tuple[ProfilePoint, tuple[Profil
         yield point, tuple(side.get(point.epsilon) for side in sides)
 
 
-def _sampled_profile(data: CertificateModel, table: Table) -> Table:
+def _sampled_profile(data: CertificateModel) -> Figures:
     """The profile of a sampled mechanism: bounds that hold with their own probability each, and estimates as such."""
     sampling = data.evidence.sampling
     assert sampling is not None
-    table.title = f"Privacy profile: each bound with confidence 1 − {up(sampling.pointwise_failure_probability, 2)}"
-    number_columns(table, "ε", "δ at most", "δ at least", "estimate", "± s.e.", "remove: estimate", "add: estimate")
+    table = Figures(
+        f"Privacy profile: each bound with confidence 1 − {up(sampling.pointwise_failure_probability, 2)}",
+        ("ε", "δ at most", "δ at least", "estimate", "± s.e.", "remove: estimate", "add: estimate"),
+    )
     for point, sides in _points(data):
         beside = (None if side is None else side.delta_estimate for side in sides)
         estimates = (point.delta_estimate, point.standard_error, *beside)
-        table.add_row(
+        table.add(
             plain(point.epsilon),
             up(point.delta, 3),
             down(point.delta_lower, 3),
@@ -226,18 +219,17 @@ def _sampled_profile(data: CertificateModel, table: Table) -> Table:
     return table
 
 
-def _meaning(data: CertificateModel) -> Table:
+def _meaning(data: CertificateModel) -> Facts:
     """What the profile means for an attacker, in a few lines."""
     found = meaning(data)
     rate = next(one for one in found.rates if one.false_positive_rate == 1e-3)
     mu = found.gaussian.mu_at_points
-    table = Table(title="What it means", title_justify="left", title_style="bold", box=None, padding=(0, 2))
-    table.show_header = False
-    table.add_row("membership advantage", f"at most {up(found.advantage, 4)}", "true- minus false-positive rate")
+    facts = Facts("What it means")
+    facts.add("membership advantage", f"at most {up(found.advantage, 4)}", "true- minus false-positive rate")
     worst = max(rate.presence, rate.absence)
-    table.add_row("true-positive rate", f"at most {up(worst, 4)}", "at a false-positive rate of 0.001")
+    facts.add("true-positive rate", f"at most {up(worst, 4)}", "at a false-positive rate of 0.001")
     needed = "none found" if mu is None else f"at most {up(mu, 4)} at the profile's points"
-    table.add_row("Gaussian μ", needed, f"no μ below {down(found.gaussian.mu_lower, 4)} suffices")
+    facts.add("Gaussian μ", needed, f"no μ below {down(found.gaussian.mu_lower, 4)} suffices")
     if found.failure_probability > 0.0:
-        table.add_row("these together", f"confidence 1 − {up(found.failure_probability, 2)}", "the profile was sampled")
-    return table
+        facts.add("these together", f"confidence 1 − {up(found.failure_probability, 2)}", "the profile was sampled")
+    return facts

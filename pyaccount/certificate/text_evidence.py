@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pyaccount.certificate.layout import NARROW, Figures
 from pyaccount.certificate.words import met, seed_source
 from pyaccount.rounding import down, plain, up
 
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
 def row(table: Table, *cells: str) -> None:
     """A row that shows each text as it is: a certificate's words are no markup."""
     table.add_row(*(Text(cell) for cell in cells))
-
-
-def number_columns(table: Table, *headings: str) -> None:
-    """Columns of numbers: where the terminal is too narrow a number goes on in the next line, and is never cut."""
-    for heading in headings:
-        table.add_column(heading, justify="right", overflow="fold")
 
 
 def items(texts: Iterable[str]) -> list[RenderableType]:
@@ -42,13 +37,11 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
     sampling = data.evidence.sampling
     if sampling is None:
         return []
-    table = Table(title="Tests", title_justify="left", title_style="bold", box=None, padding=(0, 1))
     headings = ("direction", "σ", "δ(ε) below", "at ε", "samples", "log capital", "of", "cap", "stretch", "")
-    number_columns(table, *headings)
+    table = Figures("Tests", headings, padding=NARROW)
     for test in sampling.tests:
         # More noise, a larger ε and a larger threshold claim less: an accepted test stands for the numbers rounded up.
-        row(
-            table,
+        table.add(
             test.direction,
             up(test.noise_multiplier),
             up(test.threshold, 4),
@@ -76,13 +69,10 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             ),
         )
     if data.evidence.considered:
-        choice = Table(
-            title="Considered, by estimates", title_justify="left", title_style="bold", box=None, padding=(0, 2)
-        )
-        number_columns(choice, "matrix", "bands", "σ", "prefix-sum MSE")
+        choice = Figures("Considered, by estimates", ("matrix", "bands", "σ", "prefix-sum MSE"))
         for one in data.evidence.considered:
             estimates = (f"{one.noise_multiplier_estimate:.5g}", f"{one.prefix_sum_mse_estimate:.6g}")
-            row(choice, one.matrix, str(one.bands), *estimates)
+            choice.add(one.matrix, str(one.bands), *estimates)
         parts.append(choice)
     return parts
 
@@ -90,19 +80,11 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
 def evidence(data: CertificateModel) -> list[RenderableType]:
     """How the numbers were reached."""
     found = data.evidence
-    table = Table(
-        title="Error budget of the upper end, in units of δ",
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        padding=(0, 2),
-    )
-    table.add_column("source")
     labels = list(dict.fromkeys(line.direction for line in found.error_budget))
-    number_columns(table, *labels)
+    table = Figures("Error budget of the upper end, in units of δ", ("source", *labels), words=("source",))
     for source in dict.fromkeys(line.source for line in found.error_budget):
         lines = {line.direction: line.contribution for line in found.error_budget if line.source == source}
-        row(table, source, *(up(lines[label], 2) if label in lines else "none" for label in labels))
+        table.add(source, *(up(lines[label], 2) if label in lines else "none" for label in labels))
     versions = ", ".join(f"{name} {number}" for name, number in data.versions.items())
     return [
         Text(f"Evidence: {found.engine}; relative tolerance {plain(found.tolerance)} {met(found)}.", style="bold"),

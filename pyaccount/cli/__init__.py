@@ -18,9 +18,11 @@ import click
 
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
-from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, is_broken_pipe, write_nowhere
+from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, is_broken_pipe, tell, write_nowhere
 from pyaccount.cli.completion import completion
 from pyaccount.cli.documents import schema, validate
+from pyaccount.cli.failures import as_data, command_of, tell_errors
+from pyaccount.cli.help import Context
 from pyaccount.cli.init import init
 
 
@@ -30,6 +32,8 @@ class _StdoutGoneError(Exception):
 
 class _InOrder(click.Group):
     """Commands in the order in which they are used, not of the alphabet."""
+
+    context_class = Context
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         """The context, unless help is printed."""
@@ -72,9 +76,9 @@ def commands() -> None:
 
     \b
     Examples:
-      pyaccount init training.yaml                             write a document, by questions
-      pyaccount certify training.yaml -o training.cert.json    its certificate
-      pyaccount COMMAND --help                                 more examples
+      pyaccount init training.yaml                      a document, by questions
+      pyaccount certify training.yaml -o my.cert.json   its certificate
+      pyaccount COMMAND --help                          more examples
 
     \b
     Exit codes: 0 holds, 1 does not hold, 2 the document is wrong,
@@ -83,6 +87,7 @@ def commands() -> None:
 
 
 for _command in (init, validate, plan, certify, compare, report, check, verify, schema, completion):
+    _command.context_class = Context
     commands.add_command(_command)
 
 
@@ -112,11 +117,11 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption):
             error = _of_the_document(error)
-        error.show()
-        return WRONG
-    except (KeyboardInterrupt, click.Abort):
+        _show(error)
+        return _told(arguments, WRONG, error)
+    except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted: nothing was certified", err=True)
-        return INTERRUPTED
+        return _told(arguments, INTERRUPTED, error)
     except (_StdoutGoneError, BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and not is_broken_pipe(error):
             raise
@@ -124,20 +129,34 @@ def run(arguments: list[str] | None = None) -> int:
         write_nowhere()
         return HOLDS
     except OSError as error:
-        click.echo(f"{error.filename or 'input or output'}: {error.strerror or error}", err=True)
+        tell(f"{error.filename or 'input or output'}: {error.strerror or error}")
         try:
             sys.stdout.flush()
         except OSError:
             # A full disk would be told once more at exit, with an exit code of its own.
             write_nowhere()
-        return STOPPED
+        return _told(arguments, STOPPED, error)
     except Exception as error:
         from pyaccount.errors import PyaccountError  # noqa: PLC0415
 
         if not isinstance(error, PyaccountError):
             raise
-        click.echo(str(error), err=True)
-        return error.exit_code
+        tell(str(error))
+        return _told(arguments, error.exit_code, error)
+
+
+def _show(error: click.ClickException) -> None:
+    """Print an error of the command line, whose usage click wraps and whose message it does not."""
+    stream = io.StringIO()
+    error.show(stream)
+    tell(stream.getvalue().rstrip("\n"))
+
+
+def _told(arguments: list[str] | None, code: int, error: BaseException) -> int:
+    """The exit code of an error whose text was told; the error as data goes to stdout if the command line asks for JSON."""
+    if as_data(arguments):
+        tell_errors(command_of(arguments, commands.commands), code, error)
+    return code
 
 
 def main() -> None:
@@ -155,11 +174,11 @@ def main() -> None:
         code = run()
     except (SystemExit, KeyboardInterrupt):
         raise
-    except BaseException:  # A panic of the core is no Exception.
+    except BaseException as error:  # A panic of the core is no Exception.
         import traceback  # noqa: PLC0415
 
         traceback.print_exc()
         click.echo("this is a bug of pyaccount, and says nothing about the document or the certificate", err=True)
-        code = BUG
+        code = _told(None, BUG, error)
     gc.freeze()
     sys.exit(code)

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Literal
 
 import click
 
-from pyaccount.cli.common import FAILS, FORMS, HOLDS, STDOUT, WRONG, check_output, printing, progress, show, written
+from pyaccount.cli.common import (
+    FAILS,
+    FORMS,
+    HOLDS,
+    STDOUT,
+    WRONG,
+    check_output,
+    printing,
+    progress,
+    say,
+    show,
+    tell,
+    written,
+)
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
+from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.wrapping import room
 
 
 @click.command(short_help="A certificate as one HTML page, as Markdown or as text.")
@@ -58,7 +74,7 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
     found = read(certificate).any()
     flaws = [f"{flaw.path}: {flaw.message}" for flaw in flaws_of(found)]
     for flaw in flaws:
-        click.echo(f"{certificate}: contradicts itself: {flaw}", err=True)
+        tell(f"{certificate}: contradicts itself: {flaw}")
     if output is None:
         show(found, form, flaws)
     else:
@@ -68,14 +84,16 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 
 @click.command(short_help="Hold certificates against limits: a gate for deployment.")
 @click.argument("certificates", metavar="CERT...", nargs=-1, required=True, type=FileName())
-@click.option("--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy.")
+@click.option(
+    "--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy; - is stdin."
+)
 @click.option(
     "--document",
     "documents",
     metavar="DOC",
     multiple=True,
     type=FileName(),
-    help="The document that it must be about; repeat to accept several.",
+    help="The document that it must be about, - for stdin; repeat to accept several.",
 )
 @click.option("--max-epsilon", metavar="E", help="ε at most; with --max-delta at a δ within that limit.")
 @click.option("--max-delta", metavar="D", help="δ at most.")
@@ -126,16 +144,23 @@ def check(
 
     from pyaccount.gate.check import check as judge  # noqa: PLC0415
 
+    files_of(policy, *documents)
     # The empty text is a wrong limit, not an absent one: an unset variable of a script shall not open the gate.
     given = {name: value for name, value in limits.items() if value not in (None, ())}
     places = {
         name: f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, tuple) else value}"
         for name, value in given.items()
     }
-    verdict = judge(certificates, policy=policy, documents=documents or None, limits=given, places=places)
+    verdict = judge(
+        certificates,
+        policy=None if policy is None else source_of(policy),
+        documents=[source_of(document) for document in documents] or None,
+        limits=given,
+        places=places,
+    )
     for judged in verdict.certificates:
         if judged.error is not None:
-            click.echo(judged.error, err=True)
+            tell(judged.error)
     with printing():
         if form == "json":
             click.echo(verdict.to_json(), nl=False)
@@ -143,7 +168,8 @@ def check(
             # What cannot be read was told on stderr, with the reason.
             readable = tuple(judged for judged in verdict.certificates if judged.error is None)
             if readable:
-                click.echo(replace(verdict, certificates=readable).to_text(), nl=False)
+                text = replace(verdict, certificates=readable).to_text(room(sys.stdout))
+                say(text)
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
@@ -191,6 +217,7 @@ def verify(
             certificate,
             threads=threads,
             time_limit=seconds,
+            limited_by="--time-limit",
             report=report,
             folder=folder,
             same_version=same_version,
@@ -200,5 +227,5 @@ def verify(
         if form == "json":
             click.echo(verification.to_json(), nl=False)
         elif not (quiet and verification.agrees):
-            click.echo(verification.to_text(), nl=False)
+            say(verification.to_text())
     return HOLDS if verification.agrees else FAILS

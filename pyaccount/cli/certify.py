@@ -22,9 +22,12 @@ from pyaccount.cli.common import (
     printing,
     progress,
     show,
+    tell,
     tell_notes,
 )
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
+from pyaccount.cli.failures import tell_errors
+from pyaccount.cli.stdin import files_of, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.document import Amplification
+    from pyaccount.errors import DocumentError
+    from pyaccount.plan import Plan
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
@@ -71,27 +76,30 @@ def certify(
     quiet: bool,
     plot: str | None,
 ) -> int:
-    """Certify DOC: fill its blank, check its claim, or tell what one draw does (kind: amplification).
+    """Certify DOC: fill its blank, check its claim, or tell what one draw does (kind: amplification). DOC is a file, or - for
+    standard input.
 
     \b
     Examples:
       pyaccount certify training.yaml
       pyaccount certify training.yaml --set privacy.epsilon=4 -o training.cert.json
+      pyaccount certify - < training.yaml
     """
     from pyaccount.document import Document, load_any  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
-    check_output(output, [document], form, only="json")
+    files = files_of(document)
+    check_output(output, files, form, only="json")
     if plot is not None:
         from pyaccount.certificate.picture import ENDINGS  # noqa: PLC0415
 
         if Path(plot).suffix not in ENDINGS:
             raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
-        check_writable("--plot", Path(plot), [document])
+        check_writable("--plot", Path(plot), files)
         if output is not None and os.path.realpath(output) == os.path.realpath(plot):
             raise click.UsageError(f"--plot {plot}: is the file of --output; give another name")
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
-    loaded = load_any(document, overrides=changes)
+    loaded = load_any(source_of(document), overrides=changes)
     if not isinstance(loaded, Document):
         return _amplify(loaded, output=output, form=form, plot=plot, quiet=quiet)
     if plot is not None:
@@ -139,26 +147,35 @@ def _hand_over(
 @click.option(
     "--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads of the pilot; 0: one for each core."
 )
-def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int) -> int:
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What to print [text].")
+def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int, form: str) -> int:
     """Show how DOC would be analysed: each theorem, the engine, the cost.
 
-    Matrices and sensitivities are computed; ε, δ and σ are not, and are estimated only if --estimate asks.
+    Matrices and sensitivities are computed; ε, δ and σ are not, and are estimated only if --estimate asks. DOC is a file, or -
+    for standard input.
 
     \b
     Examples:
       pyaccount plan training.yaml
       pyaccount plan bandmf.yaml --estimate --set privacy.delta=1e-3
+      pyaccount plan training.yaml --format json
     """
     from pyaccount.certificate.plan_text import print_plan  # noqa: PLC0415
     from pyaccount.document import Document, load_any  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
-    loaded = load_any(document, overrides=overrides)
+    loaded = load_any(source_of(document), overrides=overrides)
     if not isinstance(loaded, Document):
         from pyaccount.certificate.amplification import print_amplification_plan  # noqa: PLC0415
         from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
 
-        print_amplification_plan(console(), compile_amplification(loaded))
+        amplification = compile_amplification(loaded)
+        if form == "json":
+            from pyaccount.certificate.plan_record import amplification_plan_record  # noqa: PLC0415
+
+            click.echo(amplification_plan_record(amplification).to_json(), nl=False)
+        else:
+            print_amplification_plan(console(), amplification)
         return HOLDS
     compiled = compile_document(loaded)
     found = None
@@ -167,7 +184,12 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 
         with progress(quiet=False) as report:
             found = price(compiled, threads=threads, report=report)
-    print_plan(console(), compiled, found)
+    if form == "json":
+        from pyaccount.certificate.plan_record import plan_record  # noqa: PLC0415
+
+        click.echo(plan_record(compiled, found).to_json(), nl=False)
+    else:
+        print_plan(console(), compiled, found)
     tell_notes(loaded)
     return HOLDS
 
@@ -181,7 +203,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 def compare(
     documents: tuple[str, ...], overrides: tuple[str, ...], output: str | None, form: str | None, threads: int
 ) -> int:
-    """Certify each DOC and lay the certificates side by side.
+    """Certify each DOC, a file or once - for standard input, and lay the certificates side by side.
 
     \b
     Examples:
@@ -195,19 +217,22 @@ def compare(
     from pyaccount.files import write_atomically  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
-    check_output(output, documents, form, only="json")
-    plans, wrong = [], False
+    check_output(output, files_of(*documents), form, only="json")
+    plans: list[Plan] = []
+    wrong: list[DocumentError] = []
     for document in documents:
         try:
-            loaded = load(document, overrides=overrides)
+            loaded = load(source_of(document), overrides=overrides)
             if output not in (None, STDOUT):
                 check_apart("--output", Path(output), matrix_files(loaded))
             plans.append(compile_document(loaded))
             tell_notes(loaded)
         except DocumentError as error:
-            click.echo(str(error), err=True)
-            wrong = True
+            tell(str(error))
+            wrong.append(error)
     if wrong:
+        if form == "json":
+            tell_errors("compare", WRONG, *wrong)
         return WRONG
     with progress(quiet=False) as report:
         comparison = compute(plans, threads=threads, report=report)

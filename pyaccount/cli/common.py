@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyaccount.wrapping import fitted, room
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
@@ -111,7 +113,17 @@ def tell_notes(document: Document) -> None:
     from pyaccount.document.notes import notes  # noqa: PLC0415
 
     for note in notes(document):
-        click.echo(note, err=True)
+        tell(note)
+
+
+def tell(text: str, *, indent: int | None = None) -> None:
+    """Say something on stderr that is no result; lines that are too long there go on indented."""
+    click.echo(fitted(text, room(sys.stderr), indent=indent), err=True)
+
+
+def say(text: str) -> None:
+    """Print plain text that is a result and ends its last line."""
+    click.echo(fitted(text, room(sys.stdout)), nl=False)
 
 
 def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:
@@ -124,10 +136,10 @@ def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:
 
 
 def console(*, wide: bool = False) -> Console:
-    """A console for stdout: the terminal's width there, a fixed one in files and pipes."""
+    """A console for stdout: as wide as the terminal or COLUMNS says, with a fixed width in files and pipes."""
     from rich.console import Console  # noqa: PLC0415
 
-    return Console() if sys.stdout.isatty() else Console(width=180 if wide else 110)
+    return Console(width=room(sys.stdout) or (180 if wide else 110))
 
 
 def check_writable(option: str, path: Path, inputs: Iterable[str | Path] = ()) -> None:

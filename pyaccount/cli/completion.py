@@ -195,7 +195,7 @@ def completion(shell: str) -> int:
     Examples:
       pyaccount completion bash > ~/.local/share/bash-completion/completions/pyaccount
       pyaccount completion fish > ~/.config/fish/completions/pyaccount.fish
-      pyaccount completion zsh > ~/.pyaccount.zsh    # and in ~/.zshrc: source ~/.pyaccount.zsh
+      pyaccount completion zsh > ~/.pyaccount.zsh    # source it in ~/.zshrc
 
     To try it in this shell only: source <(pyaccount completion bash)
     """

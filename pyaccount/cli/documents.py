@@ -2,43 +2,104 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from pyaccount.cli.common import HOLDS, WRONG, tell_notes
+from pyaccount.cli.common import HOLDS, WRONG, printing, tell
 from pyaccount.cli.completion import SchemaName, documents_argument, overrides_option
+from pyaccount.cli.stdin import called, files_of, source_of
+
+if TYPE_CHECKING:
+    from pyaccount.document import Amplification, Document, Policy
+    from pyaccount.errors import DocumentError
+    from pyaccount.messages import ValidatedRecord
 
 
 @click.command(short_help="Every error of documents and policies, with line and column.")
 @documents_argument
 @overrides_option
-def validate(documents: tuple[str, ...], overrides: tuple[str, ...]) -> int:
-    """Report every error of each DOC, with file, line and column; policies too. Nothing is computed.
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What to print [text].")
+def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) -> int:
+    """Report every error of each DOC, with file, line and column; policies too. Nothing is computed. DOC is a file, or once -
+    for standard input.
 
     \b
     Examples:
       pyaccount validate training.yaml
       pyaccount validate training.yaml policy.yaml
+      pyaccount validate training.yaml --format json
     """
-    from pyaccount.document import Amplification, Document, load_written  # noqa: PLC0415
     from pyaccount.errors import DocumentError  # noqa: PLC0415
+
+    files_of(*documents)
+    found, status = [], HOLDS
+    for document in documents:
+        loaded, wrong = None, None
+        try:
+            loaded = _checked(document, overrides)
+        except DocumentError as error:
+            wrong, status = error, WRONG
+        if form == "json":
+            found.append(_record(called(document), loaded, wrong))
+        elif wrong is not None:
+            tell(str(wrong))
+        else:
+            for note in _notes(loaded):
+                tell(note)
+            click.echo(f"{called(document)}: valid")
+    if form == "json":
+        from pyaccount.messages import Validation  # noqa: PLC0415
+
+        with printing():
+            validation = Validation(pyaccount=1, kind="validation", valid=status == HOLDS, documents=found)
+            click.echo(validation.to_json(), nl=False)
+    return status
+
+
+def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy:
+    """A document that can be planned. Raises `DocumentError`."""
+    from pyaccount.document import Amplification, Document, load_written  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
     from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
 
-    status = HOLDS
-    for document in documents:
-        try:
-            loaded = load_written(document, overrides=overrides)
-            if isinstance(loaded, Document):
-                compile_document(loaded)
-                tell_notes(loaded)
-            elif isinstance(loaded, Amplification):
-                compile_amplification(loaded)
-        except DocumentError as error:
-            click.echo(str(error), err=True)
-            status = WRONG
-        else:
-            click.echo(f"{document}: valid")
-    return status
+    loaded = load_written(source_of(document), overrides=overrides)
+    if isinstance(loaded, Document):
+        compile_document(loaded)
+    elif isinstance(loaded, Amplification):
+        compile_amplification(loaded)
+    return loaded
+
+
+def _notes(loaded: Document | Amplification | Policy | None) -> list[str]:
+    from pyaccount.document import Document  # noqa: PLC0415
+    from pyaccount.document.notes import notes  # noqa: PLC0415
+
+    return list(notes(loaded)) if isinstance(loaded, Document) else []
+
+
+def _record(
+    file: str, loaded: Document | Amplification | Policy | None, error: DocumentError | None
+) -> ValidatedRecord:
+    """What was found of a document, as data."""
+    from pyaccount.document import Document, Policy  # noqa: PLC0415
+    from pyaccount.messages import ValidatedRecord, errors_of  # noqa: PLC0415
+
+    return ValidatedRecord(
+        file=file,
+        valid=error is None,
+        kind=None
+        if loaded is None
+        else "mechanism"
+        if isinstance(loaded, Document)
+        else "policy"
+        if isinstance(loaded, Policy)
+        else "amplification",
+        name=None if loaded is None else loaded.name,
+        document_sha256=None if loaded is None else loaded.sha256,
+        notes=_notes(loaded),
+        errors=[] if error is None else errors_of(error),
+    )
 
 
 @click.command(short_help="Print the JSON Schema of documents, or of what else has one.")

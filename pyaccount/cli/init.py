@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, check_writable, tell_notes
+from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, check_writable, tell, tell_notes
 from pyaccount.cli.completion import AnswerWord, FileName
+from pyaccount.wrapping import room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount.draft.questions import Answers, Question
     from pyaccount.errors import DocumentError
+
+#: How far a choice is indented, behind its number.
+_CHOICE = 6
 
 #: The options that answer questions, each with what the help says of it.
 _ANSWERS = {
@@ -100,10 +104,16 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
     except FileExistsError as error:
         raise click.UsageError(f"{file} exists already; --force overwrites it, or give another name") from error
     _tell_notes(text, file)
-    click.echo(f"{file}: written and valid. Next:", err=True)
-    click.echo(f"  pyaccount plan {_quoted(file)}       # how it will be analysed, and at what cost", err=True)
-    click.echo(f"  pyaccount certify {_quoted(file)}    # the certificate", err=True)
+    tell(f"{file}: written and valid. Next:")
+    _tell_next(f"pyaccount plan {_quoted(file)}       ", "how it will be analysed, and at what cost")
+    _tell_next(f"pyaccount certify {_quoted(file)}    ", "the certificate")
     return HOLDS
+
+
+def _tell_next(command: str, about: str) -> None:
+    """A command to go on with; what it is for stands above it where one line is too short for both."""
+    line, width = f"  {command}# {about}", room(sys.stderr)
+    click.echo(line if width is None or len(line) <= width else f"  # {about}\n  {command.rstrip()}", err=True)
 
 
 def _tell_notes(text: str, file: str | None) -> None:
@@ -147,7 +157,7 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
             again = _about(error, complete)
             if not interactive or not again:
                 raise click.UsageError(_as_options(error, complete)) from error
-            click.echo(f"\nThis does not fit together:\n{_as_options(error, complete)}\n", err=True)
+            tell(f"\nThis does not fit together:\n{_as_options(error, complete)}\n")
             answers = {name: answer for name, answer in complete.items() if name not in again}
 
 
@@ -183,10 +193,10 @@ def _prompt(question: Question, answers: Answers) -> str:
     if len(words) == 1:
         return next(iter(words))
     if words:
-        click.echo(f"\n{question.ask}:", err=True)
+        tell(f"\n{question.ask}:")
         width = max(map(len, words))
         for number, (word, line) in enumerate(words.items(), start=1):
-            click.echo(f"  {number:2}  {word:<{width}}  {line}", err=True)
+            tell(f"  {number:2}  {word:<{width}}  {line}", indent=_CHOICE)
 
     usual = default(question, answers)
 

@@ -34,9 +34,8 @@ def read_file(name: str) -> str:
             Problem("file-not-found", "this looks like YAML text, where the path of a file or a mapping belongs"),
         )
     if name in ("-", "/dev/stdin"):
-        _refuse(
-            name, Problem("not-a-file", "documents are not read from stdin: write it to a file, which errors can name")
-        )
+        message = "standard input is read by the commands only; give a path, or a mapping such as yaml.safe_load makes"
+        _refuse(name, Problem("not-a-file", message))
     path = Path(name)
     try:
         _check_regular(name, path.stat())
@@ -48,6 +47,11 @@ def read_file(name: str) -> str:
         _refuse(name, Problem("permission-denied", "the file may not be read by this user"))
     except OSError as error:
         _refuse(name, Problem("unreadable-file", f"the file cannot be read: {error.strerror or error}"))
+    return text_of(name, data)
+
+
+def text_of(name: str, data: bytes) -> str:
+    """The text that bytes spell, without a byte order mark; `name` is what errors call it. Raises `DocumentError`."""
     _check_size(name, len(data))
     return _decode(name, data)
 
@@ -56,7 +60,10 @@ def _check_regular(name: str, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
         _refuse(name, Problem("not-a-file", "this is a folder; give the YAML file in it"))
     if not stat.S_ISREG(status.st_mode):
-        _refuse(name, Problem("not-a-file", "this is not a regular file but a pipe, a socket or a device"))
+        _refuse(
+            name,
+            Problem("not-a-file", "this is not a regular file but a pipe, a socket or a device; `-` is standard input"),
+        )
     _check_size(name, status.st_size)
 
 

@@ -12,7 +12,7 @@ from pyaccount.document.fields import listed
 from pyaccount.document.nodes import Scalar, Table, find, located
 from pyaccount.document.overrides import Override, override
 from pyaccount.document.policy import Policy
-from pyaccount.document.sources import not_a_mapping, tree_of
+from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
@@ -31,7 +31,7 @@ NO_DOCUMENTS = {
 
 
 def load(
-    source: str | os.PathLike[str] | Mapping[str, Any] | Document, *, overrides: Sequence[Override] = ()
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document, *, overrides: Sequence[Override] = ()
 ) -> Document:
     """The document of a YAML file, of a mapping, or of another document with overrides.
 
@@ -48,7 +48,7 @@ def load(
 
 
 def load_any(
-    source: str | os.PathLike[str] | Mapping[str, Any] | Written, *, overrides: Sequence[Override] = ()
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Sequence[Override] = ()
 ) -> Document | Amplification:
     """The document of a source, if it describes something to be certified. Raises as `load`."""
     document = load_written(source, overrides=overrides)
@@ -59,7 +59,7 @@ def load_any(
 
 
 def load_written(
-    source: str | os.PathLike[str] | Mapping[str, Any] | Written, *, overrides: Sequence[Override] = ()
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Sequence[Override] = ()
 ) -> Document | Amplification | Policy:
     """The document of a source whatever its kind; without a kind it describes a mechanism. Raises as `load`."""
     file, root, problems = tree_of(source)

@@ -25,7 +25,7 @@ from pyaccount.document.fields import (
 )
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import Scalar, Table, find, located, plain
-from pyaccount.document.sources import not_a_mapping, tree_of
+from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.validation import validate
 from pyaccount.document.words import VERSION, Adjacency
@@ -145,7 +145,7 @@ class Policy(Written):
         return f"<Policy {self.name!r}{f' from {self.file}' if self.file else ''}>"
 
 
-def load_policy(source: str | os.PathLike[str] | Mapping[str, Any] | Policy) -> Policy:
+def load_policy(source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Policy) -> Policy:
     """The policy of a YAML file or of a mapping. Raises `DocumentError` with every problem, also for other documents."""
     file, root, problems = tree_of(source)
     if not isinstance(root, Table):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Node, Place, Scalar
@@ -11,20 +12,35 @@ from pyaccount.document.written import Written
 from pyaccount.errors import Problem
 
 
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A document's bytes that come from no file, and the name that errors give them, as in `<stdin>`.
+
+    Files that the document names are looked for beside a file of that name: in the working folder.
+    """
+
+    name: str
+    data: bytes
+
+
 def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
-    """The file, the tree and the problems of a source: a file's name, a mapping, or a document again."""
+    """The file, the tree and the problems of a source: a file's name, its bytes, a mapping, or a document again."""
     if isinstance(source, Written):
         return source.file, source.root, []
     if isinstance(source, Mapping):
         return None, *from_value(source, Place())
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike | Handed):
         kind = type(source).__name__
         raise TypeError(f"a document is the path of a YAML file, a mapping or a Document, not {kind}")
-    from pyaccount.document.files import read_file  # noqa: PLC0415 - a mapping needs neither
+    from pyaccount.document.files import read_file, text_of  # noqa: PLC0415 - a mapping needs neither
     from pyaccount.document.reader import read  # noqa: PLC0415
 
-    file = os.fsdecode(source)
-    root, problems = read(read_file(file), file)
+    if isinstance(source, Handed):
+        file, text = source.name, text_of(source.name, source.data)
+    else:
+        file = os.fsdecode(source)
+        text = read_file(file)
+    root, problems = read(text, file)
     return file, Scalar(None, Place(file)) if root is None else root, problems
 
 

@@ -17,11 +17,12 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.curve import Point, curves
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
-from pyaccount.execute.progress import NotComputed, Report, left, silent
-from pyaccount.execute.solve import Solution, decide, solve
+from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
+from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.unamplified import unamplified_bounds
 from pyaccount.plan.plan import Plan, compile_document
 from pyaccount.plan.profile import default_profile
+from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -113,21 +114,29 @@ class Evidence:
     not_computed: tuple[NotComputed, ...] = ()
 
 
-def run(
+def run(  # noqa: PLR0913 - a plan, and how it may be run
     plan: Plan,
     *,
     threads: int = 0,
     time_limit: float | None = None,
     report: Report | None = None,
     seed: int | None = None,
+    limited_by: str = "time_limit=",
 ) -> tuple[Plan, Evidence | SampledEvidence]:
     """Make the choices that the document leaves open, then run the plan. Gives the plan that was run, and its evidence.
 
-    `seed` repeats a run of a document that states none; one that the document states comes first.
+    `seed` repeats a run of a document that states none; one that the document states comes first. `limited_by` is what the
+    caller's users know a `time_limit` by.
     """
-    report = report or silent
-    limit = plan.document.accounting.time_limit if time_limit is None else time_limit
-    deadline = None if limit is None else time.monotonic() + limit
+    stage, limit = Stage(report), limit_of(plan.document, time_limit, limited_by)
+    with limited(limit, stage):
+        return _run(plan, threads, None if limit is None else time.monotonic() + limit.seconds, stage, seed)
+
+
+def _run(
+    plan: Plan, threads: int, deadline: float | None, report: Report, seed: int | None
+) -> tuple[Plan, Evidence | SampledEvidence]:
+    """`run` with a deadline, of `time.monotonic`."""
     # One seed for the choice and for the certificate: the recorded one repeats both.
     stated = plan.document.accounting.seed
     if stated is not None:
@@ -161,7 +170,9 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
     solution, holds, known = None, True, None
     if document.blank is None:
         report("checking the claim", 0, 3)
-        verdict = decide(document, engine, plan.tolerance)
+        seen: list[Answer] = []
+        with knowing(lambda: _said(seen[-1] if seen else None)):
+            verdict = decide(document, engine, plan.tolerance, seen)
         holds, known = verdict.holds, verdict.answer
     elif document.blank[-1] not in ("epsilon", "delta"):
         solution = solve(document, engine, report)
@@ -169,14 +180,30 @@ def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, re
         plan = compile_document(document)
     bounds = plan.bounds()
     report("composing", 0, 3)
-    claim = _claim(document, engine, bounds, known, plan.tolerance)
+    with knowing(lambda: [*_said(known), *_filled(solution)]):
+        claim = _claim(document, engine, bounds, known, plan.tolerance)
+    with knowing(lambda: [*_said(claim.at_delta), *_filled(solution)]):
+        return _beside(document, engine, bounds, report, holds=holds, claim=claim, solution=solution)
+
+
+def _beside(  # noqa: PLR0913 - what evidence is made of
+    document: Document,
+    engine: Engine,
+    bounds: DirectedBounds,
+    report: Report,
+    *,
+    holds: bool,
+    claim: Claim,
+    solution: Solution | None,
+) -> Evidence:
+    """The evidence, with what stands beside the claim: the profile and the contrasts."""
     report("profile", 1, 3)
     points = document.accounting.profile
     if points is None:
         points = default_profile(claim.epsilon)
     delta = given(claim.at_delta.question.delta)
     # One Gaussian mechanism: no limit is so short that this matters.
-    contrast = Engine(threads=threads).ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
+    contrast = Engine().ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
     profile: tuple[Answer, ...] = ()
     lemma: GroupLemma | None = None
     more: dict[Direction, tuple[Point, ...]] = dict.fromkeys(DIRECTIONS, ())
@@ -203,6 +230,21 @@ def _known(claim: Claim, profile: tuple[Answer, ...], direction: Direction) -> l
     points = [Point(given(answer.question.epsilon), min(1.0, answer.directions[direction].upper)) for answer in profile]
     least = min(claim.delta, claim.at_epsilon.directions[direction].upper)
     return sorted([*points, Point(claim.epsilon, least), Point(claim.direction(direction).upper, claim.delta)])
+
+
+def _said(answer: Answer | None) -> list[str]:
+    """A proven interval in words."""
+    if answer is None:
+        return []
+    asked, ends = answer.question, f"at least {down(answer.lower)} and at most {up(answer.upper)}"
+    if asked.delta is not None:
+        return [f"ε is {ends} at δ = {plain(asked.delta)}"]
+    return [f"δ is {ends} at ε = {plain(given(asked.epsilon))}"]
+
+
+def _filled(solution: Solution | None) -> list[str]:
+    """A blank that was filled, in words."""
+    return [] if solution is None else [bracket(solution.path, solution.value, solution.fails_at)]
 
 
 def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None, tolerance: float) -> Claim:

@@ -11,9 +11,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import DocumentError
+from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.engine import Engine
-from pyaccount.execute.progress import left, silent
+from pyaccount.execute.progress import knowing, left, silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.common import number
 from pyaccount.plan.plan import Considered, Plan, compile_document
@@ -40,9 +40,14 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
     for k, candidate in enumerate(plan.candidates):
         matrix = candidate.bodies[0].matrix
         label = f"{matrix.kind}, {getattr(matrix, 'bands', 1)} bands"
-        report(f"comparing {len(plan.candidates)} matrices: {label}", k, len(plan.candidates))
+        stage = f"comparing {len(plan.candidates)} matrices: {label}"
+        report(stage, k, len(plan.candidates))
         try:
-            sigma, seconds = _noise(candidate, threads=threads, time_limit=left(deadline), seed=seed, priced=priced)
+            with knowing(lambda: map(_said, considered)):
+                sigma, seconds = _noise(candidate, threads=threads, time_limit=left(deadline), seed=seed, priced=priced)
+        except LimitError as error:
+            error.stage = f"{stage}{': ' if error.stage else ''}{error.stage}"
+            raise
         except DocumentError as error:
             refused = error
             continue
@@ -54,6 +59,11 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
         assert refused is not None
         raise refused
     return replace(compile_document(best[1]), asked=plan.asked, considered=tuple(considered))
+
+
+def _said(one: Considered) -> str:
+    """What was found of a candidate, in words."""
+    return f"{one.matrix} with {one.bands} bands: prefix-sum MSE near {one.prefix_sum_mse:.4g}, an estimate"
 
 
 def _noise(

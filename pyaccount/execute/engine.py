@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.ranges import SMALLEST_DELTA
-from pyaccount.errors import LimitError, NumericsError
+from pyaccount.errors import TIME_IS_UP, LimitError, NumericsError
 from pyaccount.plan.reduction import DirectedBounds
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class Engine:
         self._threads = threads
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         self._profiles: dict[Part, _core.Profile] = {}
+        #: How many compositions it has finished.
+        self.compositions = 0
 
     def ask(self, bounds: DirectedBounds, question: Question) -> Answer:
         """The answer to one question."""
@@ -88,14 +91,16 @@ class Engine:
             for direction in DIRECTIONS:
                 for rounds in (bounds[direction].upper, bounds[direction].lower):
                     wanted.setdefault((rounds, question), len(wanted))
-        intervals = _core.answer_all(
-            [
-                ([(self._profile(r.part), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
-                for rounds, q in wanted
-            ],
-            threads=self._threads,
-            time_limit=self._remaining(),
-        )
+        with self._counting():
+            intervals = _core.answer_all(
+                [
+                    ([(self._profile(r.part), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
+                    for rounds, q in wanted
+                ],
+                threads=self._threads,
+                time_limit=self._remaining(),
+            )
+        self.compositions += len(wanted)
         answers = []
         for bounds, question in items:
             directions: dict[Direction, DirectedAnswer] = {}
@@ -118,14 +123,26 @@ class Engine:
         They are as narrow as the relative tolerance where δ is above `ignored`. Gives with each curve how often its rounds were
         composed.
         """
-        return _core.curve_all(
-            [
-                ([(self._profile(r.part), r.count) for r in rounds], list(epsilons), tolerance, ignored)
-                for rounds, epsilons in items
-            ],
-            threads=self._threads,
-            time_limit=self._remaining(),
-        )
+        with self._counting():
+            curves = _core.curve_all(
+                [
+                    ([(self._profile(r.part), r.count) for r in rounds], list(epsilons), tolerance, ignored)
+                    for rounds, epsilons in items
+                ],
+                threads=self._threads,
+                time_limit=self._remaining(),
+            )
+        self.compositions += sum(count for _, count in curves)
+        return curves
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Let what stops the work say how many compositions were finished."""
+        try:
+            yield
+        except LimitError as error:
+            error.compositions = self.compositions
+            raise
 
     def _profile(self, part: Part) -> _core.Profile:
         if part not in self._profiles:
@@ -137,7 +154,7 @@ class Engine:
             return None
         remaining = self._deadline - time.monotonic()
         if remaining <= 0.0:
-            raise LimitError("the time limit was reached")
+            raise LimitError(TIME_IS_UP)
         return remaining
 
 

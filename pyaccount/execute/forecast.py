@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.execute.choose import choose
 from pyaccount.execute.engine import Engine, Question
-from pyaccount.execute.progress import left, silent
+from pyaccount.execute.progress import Stage, left, limit_of, limited
 from pyaccount.execute.solve import ROUGH, decide, solve
 from pyaccount.plan.plan import compile_document
 from pyaccount.plan.profile import default_profile
@@ -40,8 +40,13 @@ class Price:
 
 def price(plan: Plan, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None) -> Price:
     """The price of a plan's certificate. Raises as `run` does."""
-    report = report or silent
-    deadline = None if time_limit is None else time.monotonic() + time_limit
+    stage, limit = Stage(report), limit_of(plan.document, time_limit, "time_limit=")
+    with limited(limit, stage):
+        return _price(plan, threads, None if limit is None else time.monotonic() + limit.seconds, stage)
+
+
+def _price(plan: Plan, threads: int, deadline: float | None, report: Report) -> Price:
+    """`price` with a deadline, of `time.monotonic`."""
     stages: dict[str, float] = {}
     if plan.candidates:
         began = time.monotonic()

@@ -17,8 +17,9 @@ from pyaccount.document import FIXED_DRAWS, FixedSize, MustWO, separation
 from pyaccount.document.ranges import DRAWS, GROUP_SIZE, ITERATIONS
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Answer, Engine, Question
-from pyaccount.execute.progress import Report
+from pyaccount.execute.progress import Report, knowing
 from pyaccount.plan.plan import compile_document
+from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
@@ -72,10 +73,15 @@ def judge(document: Document, engine: Engine, tolerance: float) -> Verdict:
     return Verdict(answer.upper <= target, bound > target, excess, answer)
 
 
-def decide(document: Document, engine: Engine, tolerance: float) -> Verdict:
-    """`judge`, narrowing the interval until there is a verdict, it stops narrowing, or `FINEST` is reached."""
+def decide(document: Document, engine: Engine, tolerance: float, seen: list[Answer] | None = None) -> Verdict:
+    """`judge`, narrowing the interval until there is a verdict, it stops narrowing, or `FINEST` is reached.
+
+    `seen` gets every answer on the way, for whoever must say how far this came.
+    """
     while True:
         verdict = judge(document, engine, tolerance)
+        if seen is not None:
+            seen.append(verdict.answer)
         if verdict.holds or verdict.fails or tolerance <= FINEST or not verdict.answer.within_tolerance:
             return verdict
         tolerance = max(FINEST, 0.1 * tolerance)
@@ -110,6 +116,13 @@ class Search:
         filled = self.document.with_value(self.path, value)
         return Solution(self.path, value, fails_at, filled, self.held[value].answer)
 
+    def known(self) -> list[str]:
+        """The bracket so far, in words."""
+        noise = self.path[-1] == "multiplier"
+        holds = (min if noise else max)(self.held, default=None)
+        fails = (max if noise else min)(self.failed, default=None)
+        return [] if holds is None and fails is None else [bracket(self.path, holds, fails)]
+
     def infeasible(self, reason: str, remedy: str) -> DocumentError:
         """The error for a target that no value reaches."""
         return DocumentError([self.document.problem("target-infeasible", self.path, f"{reason}; try {remedy}")])
@@ -118,7 +131,23 @@ class Search:
 def solve(document: Document, engine: Engine, report: Report) -> Solution:
     """Fill the document's blank (one of noise, iterations, group size, batch size)."""
     search = Search(document, engine, report)
-    name = search.path[-1]
+    with knowing(search.known):
+        return _solve(search)
+
+
+def bracket(path: Path, holds: float | None, fails: float | None) -> str:
+    """What is known of a blank, in words: a value with which the target is met, and one with which the bound misses it."""
+    # More noise is no worse, so that σ is rounded to the side on which this stays true; other blanks are whole numbers.
+    ends = []
+    if holds is not None:
+        ends.append(f"the target holds with {up(holds) if path[-1] == 'multiplier' else int(holds)}")
+    if fails is not None:
+        ends.append(f"the bound fails with {down(fails) if path[-1] == 'multiplier' else int(fails)}")
+    return f"{path_text(path)}: {', '.join(ends)}"
+
+
+def _solve(search: Search) -> Solution:
+    document, name = search.document, search.path[-1]
     if name == "multiplier":
         return _smallest_noise(search)
     if name == "iterations":

@@ -18,6 +18,7 @@ from pyaccount.gate.verdict import Judged, PolicyUsed, Verdict
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.document import Document
+    from pyaccount.document.sources import Handed
 
 Source = str | os.PathLike[str]
 
@@ -25,8 +26,8 @@ Source = str | os.PathLike[str]
 def check(
     sources: Sequence[Source | Certificate],
     *,
-    policy: Source | Mapping[str, Any] | Policy | None = None,
-    documents: Sequence[Source | Mapping[str, Any] | Document] | None = None,
+    policy: Source | Handed | Mapping[str, Any] | Policy | None = None,
+    documents: Sequence[Source | Handed | Mapping[str, Any] | Document] | None = None,
     limits: Mapping[str, object] | None = None,
     places: Mapping[str, str] | None = None,
 ) -> Verdict:
@@ -65,7 +66,7 @@ def check(
     return Verdict(1, "verdict", passes, recomputed=False, policy=used, certificates=tuple(judged))
 
 
-def _about(documents: Sequence[Source | Mapping[str, Any] | Document], origin: str) -> About:
+def _about(documents: Sequence[Source | Handed | Mapping[str, Any] | Document], origin: str) -> About:
     """The documents that certificates must be about, by their hashes. Raises `DocumentError` for what is none."""
     if not documents:
         raise DomainError("document is a document, or a list of at least one: of none is no certificate")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from pyaccount.certificate.mistaken import taken_for_certificate
-from pyaccount.errors import CertificateError, path_text, shown
+from pyaccount.errors import CertificateError, Problem, path_text, shown
 from pyaccount.errors import Path as Place
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Read:
             message = (
                 "certifies one draw before a mechanism, not a training run: there is no adjacency or claim to judge"
             )
-            raise CertificateError(f"{self.file}: {message}")
+            raise _refused(self.file, message)
         return self._typed(CertificateModel)
 
     def amplification(self) -> AmplificationCertificate:
@@ -104,7 +104,7 @@ def parse(data: bytes, file: str) -> Read:
     """The certificate in a text; `file` is what messages call it."""
     raw = _json(data, file)
     if not isinstance(raw, dict):
-        raise CertificateError(f"{file}: not a certificate: an object is expected, not {shown(raw)}")
+        raise _refused(file, f"not a certificate: an object is expected, not {shown(raw)}")
     found = list(_oddities(raw))
     if found:
         raise _refusal(file, found)
@@ -112,14 +112,12 @@ def parse(data: bytes, file: str) -> Read:
     other = kind if kind is not None else "amplification" if "privacy" in raw and "guarantee" not in raw else None
     if isinstance(other, str) and other in OTHERS:
         said = "" if kind is None else f"{shown(kind)}, "
-        raise CertificateError(f"{file}: kind: {said}not a certificate but {OTHERS[other]}")
+        raise _refused(file, f"{said}not a certificate but {OTHERS[other]}", ("kind",))
     if type(version) is not int or version != 1:
         said = "says no format version" if version is None else f"says pyaccount: {shown(version)}"
-        raise CertificateError(
-            f"{file}: pyaccount: not a certificate of format version 1, which is read here: it {said}"
-        )
+        raise _refused(file, f"not a certificate of format version 1, which is read here: it {said}", ("pyaccount",))
     if kind not in (CERTIFICATE, AMPLIFICATION):
-        raise CertificateError(f"{file}: kind: not a certificate, but {'nothing' if kind is None else shown(kind)}")
+        raise _refused(file, f"not a certificate, but {'nothing' if kind is None else shown(kind)}", ("kind",))
     return Read(file, raw, hashlib.sha256(data).hexdigest())
 
 
@@ -129,15 +127,15 @@ def _bytes_of(file: str) -> bytes:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise CertificateError(f"{file}: this is {what}; give the JSON file of a certificate")
+            raise _refused(file, f"this is {what}; give the JSON file of a certificate")
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         # ValueError: a name with a null character.
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise CertificateError(f"{file}: cannot be read: {reason or error}") from error
+        raise _refused(file, f"cannot be read: {reason or error}") from error
     if len(data) > LARGEST_FILE:
-        raise CertificateError(f"{file}: a certificate has at most {LARGEST_FILE:_} bytes")
+        raise _refused(file, f"a certificate has at most {LARGEST_FILE:_} bytes")
     return data
 
 
@@ -165,14 +163,14 @@ def _json(data: bytes, file: str) -> Any:
     try:
         return json.loads(data.decode(), object_pairs_hook=_object, parse_int=_integer)
     except UnicodeDecodeError as error:
-        raise CertificateError(f"{file}: not a certificate: byte {error.start} is not UTF-8 text") from error
+        raise _refused(file, f"not a certificate: byte {error.start} is not UTF-8 text") from error
     except json.JSONDecodeError as error:
         if (message := taken_for_certificate(data.decode(), file)) is not None:
-            raise CertificateError(f"{file}: {message}") from error
-        place = f"{file}:{error.lineno}:{error.colno}"
-        raise CertificateError(f"{place}: not a certificate: not JSON: {error.msg}") from error
+            raise _refused(file, message) from error
+        message = f"not a certificate: not JSON: {error.msg}"
+        raise _refused(file, message, place=(error.lineno, error.colno)) from error
     except RecursionError as error:
-        raise CertificateError(f"{file}: not a certificate: nested too deeply") from error
+        raise _refused(file, "not a certificate: nested too deeply") from error
 
 
 def _oddities(raw: dict[str, Any]) -> list[tuple[Place, str]]:
@@ -203,7 +201,17 @@ def _broken(text: str) -> bool:
 
 
 def _refusal(file: str, found: _Found) -> CertificateError:
-    lines = [f"{file}: {path_text(path)}: {message}" for path, message in found[:MOST_SHOWN]]
+    problems = [Problem(CertificateError.slug, message, path, file) for path, message in found[:MOST_SHOWN]]
+    lines = [f"{file}: {problem.path_text}: {problem.message}" for problem in problems]
     if len(found) > MOST_SHOWN:
         lines.append(f"{file}: and {len(found) - MOST_SHOWN} more")
-    return CertificateError("\n".join(["not a certificate of format version 1:", *lines]))
+    return CertificateError("\n".join(["not a certificate of format version 1:", *lines]), problems)
+
+
+def _refused(
+    file: str, message: str, path: Place = (), place: tuple[int | None, int | None] = (None, None)
+) -> CertificateError:
+    """The error of a file that is no certificate, for one reason."""
+    problem = Problem(CertificateError.slug, message, path, file, *place)
+    where = ":".join(str(part) for part in (file, *place) if part is not None)
+    return CertificateError(f"{where}: {path_text(path)}{': ' if path else ''}{message}", [problem])

@@ -37,7 +37,7 @@ class Recomputation:
     document: Document
     threads: int
     time_limit: float | None
-    report: Report | None
+    report: Report
     #: Draw other samples than the recorded ones.
     seed: int | None = None
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pyaccount.errors import shown
 from pyaccount.rounding import plain, up
+from pyaccount.wrapping import fitted
 
 #: What a limit or a certificate says: a number, a word, or several.
 Value = float | int | bool | str | tuple[str, ...] | None
@@ -86,8 +87,8 @@ class Verdict:
         """The verdict as JSON text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def to_text(self) -> str:
-        """The verdict for people: each rule with the certificate's value and the limit."""
+    def to_text(self, width: int | None = None) -> str:
+        """The verdict for people: each rule with the certificate's value and the limit; as a table, where that is no wider."""
         lines = []
         for judged in self.certificates:
             word = "cannot be read" if judged.error is not None else "passes" if judged.passes else "FAILS"
@@ -104,7 +105,8 @@ class Verdict:
                 for one in judged.rules
             ]
             if judged.rules:
-                lines += _table(rows, [one.remark for one in judged.rules])
+                table = _table(rows, [one.remark for one in judged.rules])
+                lines += table if width is None or max(map(len, table)) <= width else _blocks(judged.rules, width)
         if any(judged.error is None for judged in self.certificates):
             if not any(one.origin != "always" for judged in self.certificates for one in judged.rules):
                 lines.append("No limit was given: give --policy, or --max-epsilon and --max-delta.")
@@ -130,6 +132,18 @@ def _said(rule: Rule, value: Value, *, limit: bool) -> str:
 def _days(seconds: float) -> str:
     size, unit = next(((s, u) for s, u in ((86400, "d"), (3600, "h"), (60, "min")) if abs(seconds) >= s), (1, "s"))
     return f"{seconds / size:.3g} {unit}"
+
+
+def _blocks(rules: Sequence[Rule], width: int) -> list[str]:
+    """Each rule as a sentence, below which it goes on."""
+    lines = []
+    for one in rules:
+        value, limit = _said(one, one.value, limit=False), _said(one, one.limit, limit=True)
+        asked = f"; asked for: {limit}, by {one.origin}" if one.origin != "always" else ""
+        said = f"  {'ok' if one.passes else 'FAILS':5}  {one.rule}: {value}{asked}"
+        lines += fitted(said, width, indent=9).split("\n")
+        lines += [fitted(f"         {part}", width) for part in (one.remark or "").splitlines()]
+    return lines
 
 
 def _table(rows: Sequence[tuple[str, ...]], remarks: Sequence[str | None]) -> list[str]:

@@ -14,6 +14,7 @@ from pyaccount.certificate.amplification import AmplificationCertificate, amplif
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.document import Amplification, Document
 from pyaccount.errors import DocumentError, DomainError, path_text
+from pyaccount.execute.progress import Stage, limit_of, limited
 from pyaccount.gate.agreement import Difference, Terms
 from pyaccount.gate.consistency import created_flaws, flaws, hash_flaws
 from pyaccount.gate.reading import AMPLIFICATION, Read, parse, read
@@ -34,6 +35,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     folder: str | os.PathLike[str] | None = None,
     same_version: bool = False,
     seed: int | Literal["new"] | None = None,
+    limited_by: str = "time_limit=",
 ) -> Verification:
     """Recompute a certificate and compare every field. `time_limit` is in seconds, or spelled as in a document
     (`10 min`), and overrides the document's.
@@ -43,7 +45,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     against samples of `seed` instead of those recorded: a number in [0, 2⁶⁴), or `new` for one drawn now.
 
     Raises `CertificateError` for what is no certificate, `DocumentError` if a file that its document names is missing,
-    `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
+    `LimitError`, which calls the option that set `time_limit` as `limited_by` says; Ctrl-C raises `KeyboardInterrupt`.
     """
     threads, limit = threads_of(threads), seconds_of(time_limit)
     if isinstance(source, Certificate | AmplificationCertificate):
@@ -65,9 +67,11 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     document = seen.document()
     if not isinstance(document, Document):
         return seen.verdict(None, Terms("digits", 0.0, seen.same_version), [])
-    recomputation = Recomputation(seen, data, document, threads, limit, report, _drawn(seed))
+    stage = Stage(report)
+    recomputation = Recomputation(seen, data, document, threads, limit, stage, _drawn(seed))
     try:
-        return recomputation.verdict()
+        with limited(limit_of(document, limit, limited_by), stage):
+            return recomputation.verdict()
     except DocumentError as error:
         if any(problem.slug == "matrix-file" for problem in error.problems):
             hint = "; files that a certificate's document names are looked for beside it, or in the folder of --folder"

@@ -230,17 +230,26 @@ class Plan:
         time_limit: float | None = None,
         report: Report | None = None,
         seed: int | None = None,
+        limited_by: str = "time_limit=",
     ) -> Certificate:
         """Execute the plan on this machine and certify the result.
 
         `threads` 0 means one for each core; it never changes the answer. `seed` is for repeating a recorded run of a document
         that states no seed; to try seeds until a test accepts would void the guarantee. Raises `DocumentError` for a target
         that nothing reaches, `LimitError` at the time limit, `KeyboardInterrupt` on Ctrl-C; there is no partial certificate.
+        `limited_by` is what that error calls the option which set `time_limit`.
         """
         from pyaccount.certificate.issue import issue  # noqa: PLC0415 - the certificate room is not needed to plan
         from pyaccount.execute import run  # noqa: PLC0415
 
-        plan, evidence = run(self, threads=threads_of(threads), time_limit=time_limit, report=report, seed=seed)
+        plan, evidence = run(
+            self,
+            threads=threads_of(threads),
+            time_limit=time_limit,
+            report=report,
+            seed=seed,
+            limited_by=limited_by,
+        )
         return issue(plan, evidence)
 
 

@@ -59,6 +59,7 @@ def noise_descent(session: Session, document: Document, *, shards: int = ESTIMAT
     else:
         session.allow(delta, STARTS)
     foot, fallback = pilot_noise(session, document, shards=shards)
+    session.known[:] = [f"σ is near {foot:.4g}, by the pilot's estimate"]
     claim = session.claim
     return Descent(
         foot,
@@ -103,7 +104,10 @@ def pilot_noise(
         session.sampler.stage(f"pilot, σ = {sigma:.4g}")
         session.sampler.progress(0.0)
         mechanism = session.mechanism(document.with_value(path, sigma))
-        return session.excess(mechanism, epsilon, session.claim, shards=shards)
+        found = session.excess(mechanism, epsilon, session.claim, shards=shards)
+        near = session.claim * math.exp(found[0])
+        session.known[:] = [f"δ({epsilon:g}) is near {near:.2g} at σ = {sigma:.4g}, by the pilot's estimate"]
+        return found
 
     if covered:
         start = min(high, cyclic_noise(session, document) or 0.6 * high)

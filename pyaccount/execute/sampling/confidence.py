@@ -66,6 +66,7 @@ def epsilon_descent(session: Session, document: Document) -> Descent:
     foot = 0.0
     if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
         foot = root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
+    session.known.append(f"ε is near {foot:.4g}, by the pilot's estimate")
     steps = ladders(session.plan.tolerance) if foot > 0.0 else [Ladder((0.0,))]
     return Descent(foot, worst, steps, lambda epsilon: (document, epsilon, delta), mechanism.cost)
 
@@ -95,6 +96,7 @@ def delta_descent(session: Session, document: Document) -> Descent:
     session.sampler.stage("pilot")
     estimates = session.estimate(mechanism, epsilon, shards=64)
     foot = max(estimate.value for estimate in estimates.values())
+    session.known.append(f"δ is near {foot:.3g}, by the pilot's estimate")
     worst = min(1.0, session.unsampled(document, epsilon=epsilon).upper)
     if foot <= 0.0:
         raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; ask at a smaller ε")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.execute.progress import knowing
 from pyaccount.execute.sampling.calibrate import calibrate
 from pyaccount.execute.sampling.confidence import solve_delta, solve_epsilon
 from pyaccount.execute.sampling.evidence import evidence_of
@@ -24,7 +25,12 @@ def execute_sampled(
 ) -> SampledEvidence:
     """Run a plan whose mechanism is sampled. Raises as `execute` does."""
     session = open_session(plan, threads=threads, time_limit=time_limit, report=report, seed=seed)
-    document = plan.document
+    report("bounds without samples", 0, None)
+    with knowing(lambda: session.known):
+        return _execute(session, plan.document)
+
+
+def _execute(session: Session, document: Document) -> SampledEvidence:
     blank = None if document.blank is None else document.blank[-1]
     if blank == "multiplier":
         return calibrate(session, document)

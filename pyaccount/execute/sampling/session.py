@@ -52,6 +52,8 @@ class Session:
     composed: dict[object, Others] = field(default_factory=dict)
     #: What the profile was read off: the curve's other points are in it too.
     histograms: dict[SampledDirection, list[Histogram]] = field(default_factory=dict)
+    #: What was found so far, in words: for the message if a limit stops the work.
+    known: list[str] = field(default_factory=list)
 
     def mechanism(self, document: Document) -> SampledMechanism:
         """The mechanism of a document without a blank in its noise: its sampled phases, and the curve of the others."""
@@ -147,9 +149,14 @@ class Session:
         if self.fixed is not None:
             if budget is not None and len(mechanism.directions) * self.fixed.samples > budget:
                 return ()
-            return verify_fixed(self.sampler, mechanism, sigma, epsilon, self.fixed)
-        estimates = self.estimate(mechanism, epsilon)
-        return verify(self.sampler, Claim(mechanism, sigma, epsilon, delta, self.log_target), estimates, budget)
+            tests = verify_fixed(self.sampler, mechanism, sigma, epsilon, self.fixed)
+        else:
+            claim = Claim(mechanism, sigma, epsilon, delta, self.log_target)
+            tests = verify(self.sampler, claim, self.estimate(mechanism, epsilon), budget)
+        if tests:
+            outcome = "accepted" if all(test.accepted for test in tests) else "rejected"
+            self.known.append(f"({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g} was {outcome}")
+        return tests
 
 
 def open_session(plan: Plan, *, threads: int, time_limit: float | None, report: Report, seed: int) -> Session:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount import _core
-from pyaccount.errors import LimitError
+from pyaccount.errors import TIME_IS_UP, LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -217,12 +217,11 @@ class Sampler:
         remaining = None if self._deadline is None else self._deadline - time.monotonic()
         try:
             if remaining is not None and remaining <= 0.0:
-                raise LimitError("the time limit was reached")
+                raise LimitError(TIME_IS_UP)
             yield remaining
         except LimitError as error:
-            raise LimitError(
-                error.message, f"{self._stage}, after {shown(self.samples)} samples; seed {self.seed}"
-            ) from error
+            error.stage, error.samples, error.seed = self._stage, self.samples, self.seed
+            raise
 
 
 def shown(number: float) -> str:

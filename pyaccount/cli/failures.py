@@ -1,0 +1,68 @@
+"""Errors of a command as JSON on stdout, where `--format json` asks for it: whoever reads stdout reads one JSON value, always.
+
+The text of the error stays on stderr, and the exit code is the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import click
+
+from pyaccount.cli.common import write_nowhere
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyaccount.messages import ErrorRecord
+
+
+def as_data(arguments: Sequence[str] | None) -> bool:
+    """Whether a command line asks for JSON. It need not be one that can be parsed."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # What follows -- is no option.
+    words = words[: words.index("--")] if "--" in words else words
+    asked = [
+        word.removeprefix("--format=")
+        for before, word in pairwise(["", *words])
+        if before == "--format" or word.startswith("--format=")
+    ]
+    return asked[-1:] == ["json"]
+
+
+def command_of(arguments: Sequence[str] | None, known: Iterable[str]) -> str | None:
+    """The command that a command line calls."""
+    words = sys.argv[1:] if arguments is None else arguments
+    first = next((word for word in words if not word.startswith("-")), None)
+    return first if first is not None and first in known else None
+
+
+def tell_errors(command: str | None, code: int, *found: BaseException) -> None:
+    """Print errors as one JSON value on stdout, unless nothing can be written there: then the exit code says enough."""
+    from pyaccount.messages import errors  # noqa: PLC0415 - most commands fail at nothing
+
+    records = [record for one in found for record in _records(one)]
+    try:
+        click.echo(errors(command, code, records).to_json(), nl=False)
+        sys.stdout.flush()
+    except OSError:
+        write_nowhere()
+
+
+def _records(error: BaseException) -> list[ErrorRecord]:
+    from pyaccount.errors import PyaccountError  # noqa: PLC0415
+    from pyaccount.messages import errors_of, failure  # noqa: PLC0415
+
+    if isinstance(error, PyaccountError):
+        return errors_of(error)
+    if isinstance(error, click.ClickException):
+        like = getattr(error, "possibilities", None)
+        return [failure("usage", error.format_message(), suggestion=like[0] if like else None)]
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return [failure("interrupted", "interrupted: nothing was certified")]
+    if isinstance(error, OSError):
+        file = error.filename if isinstance(error.filename, str) else None
+        return [failure("input-output", error.strerror or str(error), file=file)]
+    return [failure("bug", f"{type(error).__name__}: {error}")]

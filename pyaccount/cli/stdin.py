@@ -1,0 +1,53 @@
+"""Documents from standard input, for which `-` stands where a document is asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pyaccount.document.sources import Handed
+
+#: What means standard input, and what errors call it.
+SPELLINGS = ("-", "/dev/stdin")
+NAME = "<stdin>"
+
+
+def is_stdin(name: str) -> bool:
+    """Whether an argument stands for standard input; a file of this name is written ./-."""
+    return name in SPELLINGS
+
+
+def files_of(*names: str | None) -> list[str]:
+    """Those of the arguments that name files. At most one of all may be standard input, which is read only once."""
+    given = [name for name in names if name is not None]
+    if sum(map(is_stdin, given)) > 1:
+        raise click.UsageError("- stands for standard input, which can be read only once: give it once")
+    return [name for name in given if not is_stdin(name)]
+
+
+def source_of(name: str) -> str | Handed:
+    """What a document is loaded from: its file's name, or what standard input holds. Raises `DocumentError`."""
+    if not is_stdin(name):
+        return name
+    from pyaccount.document.files import LARGEST_FILE  # noqa: PLC0415 - nothing is loaded for a file
+    from pyaccount.document.sources import Handed  # noqa: PLC0415
+    from pyaccount.errors import DocumentError, Problem  # noqa: PLC0415
+
+    # A program that is started without one has none.
+    if sys.stdin is None:
+        raise DocumentError([Problem("unreadable-file", "standard input is closed", file=NAME)])
+    if sys.stdin.isatty():
+        click.echo("reading the document from the terminal; Ctrl-D ends it", err=True)
+    try:
+        return Handed(NAME, sys.stdin.buffer.read(LARGEST_FILE + 1))
+    except OSError as error:
+        message = f"standard input cannot be read: {error.strerror or error}"
+        raise DocumentError([Problem("unreadable-file", message, file=NAME)]) from error
+
+
+def called(name: str) -> str:
+    """What messages call an argument."""
+    return NAME if is_stdin(name) else name
