@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exact_mixtures import Array, Mixture, hockey_stick, nothing
+from exact_mixtures import Array, Mixture, hockey_stick, judged_stick, nothing
 from sampled_tools import (
     Law,
     bin_law,
@@ -63,6 +64,31 @@ class Truth:
         """δ(ε) of the worse direction."""
         return max(self.delta(direction, epsilon, sigma, agreement) for direction in self.directions)
 
+    def enclosure(self, direction: str, epsilon: float, sigma: float | None = None) -> tuple[float, float] | None:
+        """δ(ε) with the likelihood ratio that makes losses small, and with the one that makes them large, where the package has
+        two because columns are longer than the separation (docs/sampling.md); None where none are.
+        """
+        body = self.document
+        if "min_separation" not in body.get("sampler", {}) or "truncate_to" in body["sampler"]:
+            return None
+        law, matrix, b = law_of(body), self._matrix(body), body["sampler"]["min_separation"]
+        charges = crossings(matrix, b)
+        if not charges.any():
+            return None
+        stated = body["noise"]["multiplier"]
+        matrix = matrix / (sigma if stated == "solve" else stated)
+        charges = charges / (sigma if stated == "solve" else stated) ** 2
+        exact = Mixture.of(law, matrix)
+        high, low = (enclosing(law, matrix, extra) for extra in (np.zeros(len(matrix)), charges))
+        found = []
+        for above, below in ((high, low), (low, high)):
+            if direction == "add":
+                found.append(hockey_stick(nothing(len(matrix)), below, epsilon))
+            else:
+                other = below.mirrored if direction == "replace" else nothing(len(matrix))
+                found.append(judged_stick(exact, above, other, epsilon))
+        return found[1], found[0]
+
     @property
     def truncated(self) -> bool:
         """Whether batches are."""
@@ -103,6 +129,31 @@ class Truth:
             np.load(self.folder / given["file"]) if given["kind"] == "dense" else lower_toeplitz(column(given, n), n)
         )
         return np.asarray(matrix / np.linalg.norm(matrix, axis=0).max() if given.get("normalize", True) else matrix)
+
+
+def crossings(matrix: Array, b: int) -> Array:
+    """Γ_i: the most that column i shares with others in rounds at least b apart, by trying all sets of rounds."""
+    gram, n = matrix.T @ matrix, len(matrix)
+    most = np.zeros(n)
+    for taken in product((False, True), repeat=n):
+        rounds = [i for i in range(n) if taken[i]]
+        if all(later - earlier >= b for earlier, later in pairwise(rounds)):
+            for i in rounds:
+                most[i] = max(most[i], sum(gram[i, j] for j in rounds if j != i))
+    return most
+
+
+def enclosing(law: Law, matrix: Array, extra: Array) -> Mixture:
+    """Σ_x w_x e^{⟨Cx, y⟩ − ½ Σ x_i² (‖c_i‖² + extra_i)} as weights of N(Cx, I)."""
+    squares = (matrix**2).sum(axis=0) + extra
+    exact = Mixture.of(law, matrix)
+    merged = dict.fromkeys((tuple(row) for row in exact.means.tolist()), 0.0)
+    for x, weight in law.items():
+        mean = np.round(matrix @ np.array(x, dtype=float), 14) + 0.0
+        merged[tuple(mean.tolist())] += weight * float(np.exp(0.5 * (mean @ mean - np.square(x) @ squares)))
+    weights = np.array(list(merged.values()))
+    moved = np.any(exact.means != 0.0, axis=1)
+    return Mixture(weights, exact.means, float(exact.weights[moved].sum() - weights[moved].sum()))
 
 
 @lru_cache(maxsize=256)

@@ -31,6 +31,8 @@ VANISHING = 1e-40
 FIRST_STEP, NARROWER, LEAST_STEP = 0.6, 0.7, 0.02
 #: Shares of the largest value below which the integrand is left out, and how far around the means it is looked for.
 NEGLIGIBLE, REACH = 1e-12, 13.0
+#: Points of the quadrature along a line, where there is no formula.
+NODES = 64
 #: How well roots are known before the last of Newton's steps.
 ROOT = 1e-5
 #: Points that are worked on at a time.
@@ -39,10 +41,14 @@ CHUNK = 1 << 15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """Σ_k w_k N(m_k, I), a row of `means` for each weight."""
+    """Σ_k w_k N(m_k, I), a row of `means` for each weight.
+
+    The weights sum to 1 but for `missing`, which is where a density is replaced by a bound of it.
+    """
 
     weights: Array
     means: Array
+    missing: float = 0.0
 
     @classmethod
     def of(cls, law: Mapping[tuple[int, ...], float], matrix: Array, scale: float = 1.0) -> Mixture:
@@ -62,7 +68,7 @@ class Mixture:
     @property
     def mirrored(self) -> Mixture:
         """The law of −y."""
-        return Mixture(self.weights, -self.means + 0.0)
+        return Mixture(self.weights, -self.means + 0.0, self.missing)
 
 
 def nothing(dimension: int) -> Mixture:
@@ -81,6 +87,29 @@ def hockey_stick(p: Mixture, q: Mixture, epsilon: float, *, agreement: float = A
         return lines
     if lines.dimensions == 0:
         return float(lines.values(np.zeros((1, 0)))[0])
+    return _across(lines, agreement)
+
+
+def judged_stick(p: Mixture, above: Mixture, below: Mixture, epsilon: float, *, agreement: float = 1e-3) -> float:
+    """∫ P (1 − e^ε B/A)₊: samples of P whose likelihood ratio is taken to be A/B. P's and A's means are the same, row by row.
+
+    Along a line there is no formula for this one: Gauss-Legendre quadrature from the root on, good to some 1e-4.
+    """
+    lines = _Lines.of(above, below, epsilon)
+    if isinstance(lines, float):
+        return lines
+    moved = np.any(p.means != 0.0, axis=1)
+    rows = np.zeros(len(lines.coefficients))
+    rows[: moved.sum()], rows[-1] = p.weights[moved], p.weights[~moved].sum()
+    # A itself: the part of what stands still that is not B's.
+    whole = np.where(np.arange(len(rows)) < moved.sum(), lines.coefficients, 0.0)
+    whole[-1] = above.weights[~moved].sum()
+    judged = _Judged(lines.coefficients, lines.along, lines.across, epsilon, rows, whole)
+    return float(judged.values(np.zeros((1, 0)))[0]) if judged.dimensions == 0 else _across(judged, agreement)
+
+
+def _across(lines: _Lines, agreement: float) -> float:
+    """The trapezoidal sum of the lines' values, with narrower steps until two agree."""
     region, last, step = _Region.of(lines), np.nan, FIRST_STEP
     while True:
         found = sum(float(lines.values(points).sum()) for points in region.points(step)) * step**lines.dimensions
@@ -109,7 +138,8 @@ class _Lines:
         # w₀ − e^ε v₀ for the weights of what stands still. Weights sum to 1, so w₀ − v₀ is a difference of what moves, which is
         # often far smaller.
         rest = float(q.weights[~moved[1]].sum())
-        still = -rest * np.expm1(epsilon) + (weights[1].sum() - weights[0].sum())
+        moves = [weight.sum() + mixture.missing for weight, mixture in zip(weights, (p, q), strict=True)]
+        still = -rest * np.expm1(epsilon) + (moves[1] - moves[0])
         if not moved[0].any() and still <= 0.0:
             return 0.0
         if not moved[1].any() and still >= 0.0:
@@ -173,6 +203,32 @@ class _Lines:
             if done.all():
                 return t
         raise ArithmeticError("a root was not found")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Judged(_Lines):
+    """The lines on which A > e^ε B, with the weights of P and of A in the rows of the coefficients."""
+
+    sampled: Array
+    whole: Array
+
+    def values(self, points: Array) -> Array:
+        """∫ P (A − e^ε B)/A from the root on, on the line through each point."""
+        offsets = points @ self.across.T - 0.5 * (self.across**2).sum(axis=1) - 0.5 * self.along**2
+        root = np.maximum(self._roots(offsets + 0.5 * self.along**2), -9.0 - np.abs(self.along).max())
+        length = np.maximum(root, self.along.max()) + 9.0 - root
+        density = np.exp(-0.5 * (points**2).sum(axis=1)) * (2.0 * np.pi) ** (-0.5 * (self.dimensions + 1))
+        total = np.zeros(len(points))
+        for node, weight in zip(*np.polynomial.legendre.leggauss(NODES), strict=True):
+            t = root + 0.5 * (node + 1.0) * length
+            terms = offsets + t[:, None] * self.along
+            top = terms.max(axis=1)
+            shares = np.exp(terms - top[:, None])
+            ratio = (shares @ self.coefficients) / (shares @ self.whole)
+            total += (
+                0.5 * weight * length * np.exp(top - 0.5 * t * t) * (shares @ self.sampled) * np.maximum(ratio, 0.0)
+            )
+        return density * total
 
 
 def _logarithm(terms: Array, slopes: Array) -> tuple[Array, Array]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
 import pytest
+from exact_documents import Truth, column, law_of
 from exact_mixtures import Mixture, hockey_stick, nothing
 from numpy.typing import NDArray
 from oracle import gaussian_delta, mixture_delta
@@ -146,3 +148,47 @@ def test_means_on_both_sides_against_random_outcomes(epsilon: float) -> None:
         values = np.maximum(0.0, 1.0 - math.exp(epsilon) * densities[1] / densities[0])
         error = float(values.std()) / math.sqrt(len(values))
         assert abs(float(values.mean()) - hockey_stick(one, other, epsilon)) < 4.0 * error
+
+
+@pytest.mark.parametrize("direction", ["remove", "add", "replace"])
+@pytest.mark.parametrize("kind", ["b-min-sep", "user-b-min-sep"])
+def test_enclosures_against_random_outcomes(kind: str, direction: str, tmp_path: Path) -> None:
+    """Samples of the true law, judged by the two likelihood ratios that enclose the true one."""
+    sampler = {"kind": kind, "min_separation": 1, "records_per_user": 2, "start": "cold"}
+    document = {
+        "privacy": {"adjacency": "zero-out"},
+        "training": {"iterations": 3, "sampling_probability": 0.3},
+        "sampler": sampler,
+        "matrix": {"kind": "blt", "scales": [0.5], "decays": [0.7]},
+        "noise": {"multiplier": 1.3},
+    }
+    truth = Truth(document, tmp_path)
+    law, matrix = law_of(document), lower_toeplitz(column(document["matrix"], 3), 3)
+    matrix = matrix / np.linalg.norm(matrix, axis=0).max() / 1.3
+    points, weights = np.array(list(law), dtype=float), np.array(list(law.values()))
+    means, squares = points @ matrix.T, (matrix**2).sum(axis=0)
+    gram = matrix.T @ matrix
+    charges = (gram - np.diag(np.diag(gram))).sum(axis=1)
+    rng = np.random.default_rng(8)
+    size = 400_000
+    y = rng.normal(size=(size, 3))
+    if direction != "add":
+        y += means[rng.choice(len(weights), size, p=weights / weights.sum())]
+
+    def ratio(extra: Array, sign: float = 1.0) -> Array:
+        return np.asarray(np.exp(sign * (y @ means.T) - 0.5 * (points**2) @ (squares + extra)) @ weights)
+
+    for epsilon in (0.3, 2.0):
+        enclosed = truth.enclosure(direction, epsilon)
+        assert enclosed is not None
+        if direction != "replace":
+            assert enclosed[0] <= truth.delta(direction, epsilon) <= enclosed[1]
+        for expected, above, below in zip(enclosed, (charges, 0.0 * charges), (0.0 * charges, charges), strict=True):
+            loss = {
+                "remove": lambda up, down: np.log(ratio(up)),
+                "add": lambda up, down: -np.log(ratio(down)),
+                "replace": lambda up, down: np.log(ratio(up)) - np.log(ratio(down, -1.0)),
+            }[direction](above, below)
+            values = np.maximum(0.0, -np.expm1(epsilon - loss))
+            # Where nothing is seen of a value, it is small.
+            assert abs(float(values.mean()) - expected) < 4.0 * float(values.std()) / math.sqrt(size) + 1e-6
