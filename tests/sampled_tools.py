@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -38,8 +41,77 @@ def renewal_law(n: int, b: int, p: float, *, warm: bool) -> Law:
     return law
 
 
+def users_law(n: int, b: int, p: float, k: int, *, warm: bool) -> Law:
+    """b-min-sep sampling of a user's k records: how many are drawn in each round, by going through the rounds."""
+    joins = 1.0 - (1.0 - p) ** k
+    total = 1.0 + (b - 1) * joins
+    starts = [1.0 / total] + [joins / total] * (b - 1) if warm else [1.0]
+    law: Law = {}
+
+    def walk(x: tuple[int, ...], probability: float) -> None:
+        if len(x) >= n:
+            law[x[:n]] = law.get(x[:n], 0.0) + probability
+            return
+        for j in range(k + 1):
+            rest = (j, *[0] * (b - 1)) if j else (0,)
+            walk((*x, *rest), probability * comb(k, j) * p**j * (1.0 - p) ** (k - j))
+
+    for wait, chance in enumerate(starts):
+        walk((0,) * wait, chance)
+    return {x: probability for x, probability in law.items() if probability > 0.0}
+
+
+def phase_law(n: int, parts: int, p: float) -> Law:
+    """Cyclic Poisson sampling from a random part: of the rounds of one part, each with probability p."""
+    law: Law = {}
+    for phase in range(parts):
+        for x in product((0, 1), repeat=n):
+            if all(i % parts == phase for i, taken in enumerate(x) if taken):
+                turns = len(range(phase, n, parts))
+                probability = p ** sum(x) * (1.0 - p) ** (turns - sum(x)) / parts
+                law[x] = law.get(x, 0.0) + probability
+    return {x: probability for x, probability in law.items() if probability > 0.0}
+
+
 def bin_law(n: int, bins: int) -> Law:
     return {tuple(int(i % bins == t) for i in range(n)): 1.0 / bins for t in range(bins)}
+
+
+@lru_cache(maxsize=64)
+def counts_law(items: tuple[tuple[tuple[int, ...], float], ...], others: int) -> Law:
+    """The law of the numbers of other records in each place: all records one after the other."""
+    places = len(items[0][0])
+    found: Law = {(0,) * places: 1.0}
+    for _ in range(others):
+        following: Law = {}
+        for (r, chance), (x, probability) in product(found.items(), items):
+            key = tuple(a + b for a, b in zip(r, x, strict=True))
+            following[key] = following.get(key, 0.0) + chance * probability
+        found = following
+    return found
+
+
+def outcomes_of(x: tuple[int, ...], shares: list[float]) -> Iterator[tuple[tuple[int, ...], float]]:
+    """What becomes of a pattern: 1 where nothing is truncated (a share of 0), 2 where it survives, 0 where it does not."""
+    choices = [
+        [(0, 1.0)] if not taken else [(1, 1.0)] if share == 0.0 else [(2, share), (0, 1.0 - share)]
+        for taken, share in zip(x, shares, strict=True)
+    ]
+    for combination in product(*choices):
+        yield tuple(m for m, _ in combination), float(np.prod([weight for _, weight in combination]))
+
+
+def pair_given(law: Law, r: tuple[int, ...], limit: int) -> tuple[Law, Law]:
+    """The mixtures P and Q over multiples of columns, given the others' counts."""
+    shares = [limit / (count + 1) if count >= limit else 0.0 for count in r]
+    present: Law = {}
+    absent: Law = {}
+    for x, probability in law.items():
+        for m, weight in outcomes_of(x, shares):
+            away = tuple(-1 if one == 2 else 0 for one in m)
+            present[m] = present.get(m, 0.0) + probability * weight
+            absent[away] = absent.get(away, 0.0) + probability * weight
+    return present, absent
 
 
 def lower_toeplitz(column: Array, n: int) -> Array:

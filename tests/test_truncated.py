@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import pytest
-from sampled_tools import Array, Law, bin_law, estimated, lower_toeplitz, renewal_law
+from sampled_tools import (
+    Array,
+    Law,
+    bin_law,
+    counts_law,
+    estimated,
+    lower_toeplitz,
+    pair_given,
+    renewal_law,
+)
 from scipy.special import logsumexp  # type: ignore[import-untyped]
 from scipy.stats import chi2
 
 from pyaccount import _core
-
-
-@lru_cache(maxsize=64)
-def counts_law(items: tuple[tuple[tuple[int, ...], float], ...], others: int) -> Law:
-    """The law of the numbers of other records in each place: all records one after the other."""
-    places = len(items[0][0])
-    found: Law = {(0,) * places: 1.0}
-    for _ in range(others):
-        following: Law = {}
-        for (r, chance), (x, probability) in product(found.items(), items):
-            key = tuple(a + b for a, b in zip(r, x, strict=True))
-            following[key] = following.get(key, 0.0) + chance * probability
-        found = following
-    return found
-
-
-def outcomes_of(x: tuple[int, ...], shares: list[float]) -> Iterator[tuple[tuple[int, ...], float]]:
-    """What becomes of a pattern: 1 where nothing is truncated (a share of 0), 2 where it survives, 0 where it does not."""
-    choices = [
-        [(0, 1.0)] if not taken else [(1, 1.0)] if share == 0.0 else [(2, share), (0, 1.0 - share)]
-        for taken, share in zip(x, shares, strict=True)
-    ]
-    for combination in product(*choices):
-        yield tuple(m for m, _ in combination), float(np.prod([weight for _, weight in combination]))
-
-
-def pair_given(law: Law, r: tuple[int, ...], limit: int) -> tuple[Law, Law]:
-    """The mixtures P and Q over multiples of columns, given the others' counts."""
-    shares = [limit / (count + 1) if count >= limit else 0.0 for count in r]
-    present: Law = {}
-    absent: Law = {}
-    for x, probability in law.items():
-        for m, weight in outcomes_of(x, shares):
-            away = tuple(-1 if one == 2 else 0 for one in m)
-            present[m] = present.get(m, 0.0) + probability * weight
-            absent[away] = absent.get(away, 0.0) + probability * weight
-    return present, absent
 
 
 def log_density(mixture: Law, columns: Array, y: Array) -> Array:

@@ -1,0 +1,192 @@
+"""Random small documents of every kind that is judged by sampling, with targets near what is true of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from exact_documents import Truth
+
+Random = np.random.Generator
+Mapping = dict[str, Any]
+
+BANDED = ("identity", "banded-square-root", "toeplitz", "optimal-toeplitz")
+#: Whose columns may be longer than the separation.
+LONG = ("dense", "banded-inverse", "blt")
+
+
+def rate(rng: Random, least: float = 1e-5) -> float:
+    """Small, middling and large probabilities."""
+    return float(
+        rng.choice([10 ** rng.uniform(math.log10(least), -1.0), rng.uniform(0.05, 0.6), rng.uniform(0.5, 1.0)])
+    )
+
+
+def noise(rng: Random, largest: float = 4.0) -> float:
+    return float(math.exp(rng.uniform(math.log(0.35), math.log(largest))))
+
+
+def matrix(rng: Random, kind: str, n: int, bands: int, folder: Path) -> Mapping:
+    """A matrix of this kind; a banded one of at most so many bands."""
+    given: Mapping = {"kind": kind}
+    if kind == "identity":
+        return given
+    bands = int(rng.integers(1, min(bands, n) + 1))
+    if kind in ("banded-square-root", "optimal-toeplitz"):
+        given["bands"] = bands
+    elif kind == "toeplitz":
+        given["coefficients"] = [1.0, *rng.uniform(0.05, 1.2, bands - 1).round(4).tolist()]
+    elif kind == "banded-inverse":
+        given["bands"] = int(rng.integers(1, n + 1))
+    elif kind == "blt":
+        count = int(rng.integers(1, 3))
+        listed = {
+            "scales": rng.uniform(0.05, 0.5, count).round(4).tolist(),
+            "decays": rng.uniform(0.2, 0.95, count).round(4).tolist(),
+        }
+        given |= listed if rng.random() < 0.7 else {"buffers": 1}
+    else:
+        entries = np.tril(rng.uniform(0.0, 1.0, (n, n))) + np.diag(rng.uniform(0.3, 1.0, n))
+        path = folder / f"matrix-{int(rng.integers(1 << 62)):x}.npy"
+        np.save(path, entries)
+        given["file"] = str(path)
+    if rng.random() < 0.25:
+        given["normalize"] = False
+    return given
+
+
+def body(rng: Random, n: int, sampler: Mapping, given: Mapping, p: float | None) -> Mapping:
+    training: Mapping = {"iterations": n}
+    if p is not None:
+        training["sampling_probability"] = p
+    return {"training": training, "sampler": sampler, "matrix": given, "noise": {"multiplier": noise(rng)}}
+
+
+def separated(rng: Random, folder: Path, kinds: tuple[str, ...], n: int, *, users: bool = False) -> Mapping:
+    """b-min-sep sampling, of records or of users."""
+    b = int(rng.integers(1, n + 1))
+    sampler: Mapping = {"kind": "b-min-sep", "min_separation": b, "start": str(rng.choice(["cold", "warm"]))}
+    if users:
+        sampler |= {"kind": "user-b-min-sep", "records_per_user": int(rng.integers(1, 3)), "attribution": "single"}
+    return body(rng, n, sampler, matrix(rng, str(rng.choice(kinds)), n, b, folder), rate(rng))
+
+
+def in_bins(rng: Random, folder: Path, n: int) -> Mapping:
+    sampler = {"kind": "balls-in-bins", "bins": int(rng.integers(1, min(n, 3) + 1))}
+    return body(rng, n, sampler, matrix(rng, str(rng.choice([*BANDED, *LONG])), n, n, folder), None)
+
+
+def phases(rng: Random, folder: Path, n: int) -> Mapping:
+    parts = int(rng.integers(1, n + 1))
+    sampler = {"kind": "cyclic-poisson", "partitions": parts, "phase": "random"}
+    return body(rng, n, sampler, matrix(rng, str(rng.choice(BANDED)), n, parts, folder), rate(rng))
+
+
+def poisson(rng: Random, folder: Path, n: int) -> Mapping:
+    return body(rng, n, {"kind": "poisson"}, {"kind": "identity"}, rate(rng))
+
+
+def truncated(rng: Random, folder: Path, n: int, *, bins: bool) -> Mapping:
+    """With few enough records that all their counts can be gone through."""
+    made = in_bins(rng, folder, n) if bins else separated(rng, folder, BANDED, n)
+    size = int(rng.integers(2, 7))
+    made["training"]["dataset_size"] = size
+    made["sampler"]["truncate_to"] = int(rng.integers(1, size))
+    return made
+
+
+def several(rng: Random, folder: Path, second: Callable[[], Mapping]) -> Mapping:
+    """A sampled phase beside another one."""
+    first = separated(rng, folder, BANDED, 2)
+    if first["sampler"]["min_separation"] == 1 and first["matrix"]["kind"] == "identity":
+        first["sampler"]["min_separation"] = 2
+    return {"phases": [first, second()]}
+
+
+#: What is attacked: the name, and how a body (or several) is drawn for so many rounds.
+KINDS: dict[str, Callable[[Random, Path, int], Mapping]] = {
+    "b-min-sep": lambda rng, folder, n: separated(rng, folder, BANDED, n),
+    "b-min-sep, blt": lambda rng, folder, n: separated(rng, folder, ("blt",), n),
+    "b-min-sep, banded-inverse": lambda rng, folder, n: separated(rng, folder, ("banded-inverse",), n),
+    "b-min-sep, dense": lambda rng, folder, n: separated(rng, folder, ("dense",), n),
+    "user-b-min-sep": lambda rng, folder, n: separated(rng, folder, BANDED, n, users=True),
+    "user-b-min-sep, long columns": lambda rng, folder, n: separated(rng, folder, LONG, min(n, 3), users=True),
+    "balls-in-bins": in_bins,
+    "cyclic-poisson": phases,
+    "poisson": poisson,
+    "truncated b-min-sep": lambda rng, folder, n: truncated(rng, folder, 2, bins=False),
+    "truncated bins": lambda rng, folder, n: truncated(rng, folder, min(n, 3), bins=True),
+    "beside composed": lambda rng, folder, n: several(
+        rng, folder, lambda: poisson(rng, folder, int(rng.integers(1, 3)))
+    ),
+    "two sampled": lambda rng, folder, n: several(rng, folder, lambda: in_bins(rng, folder, 2)),
+}
+
+
+def draw(kind: str, seed: int, folder: Path) -> Truth | None:
+    """The document of this kind and seed; None where no target of interest is in reach of it."""
+    rng = np.random.default_rng([seed, *kind.encode()])
+    n = int(rng.choice([2, 3, 4], p=[0.35, 0.5, 0.15]))
+    adjacency = "zero-out" if "truncated" in kind else str(rng.choice(["add-remove", "zero-out", "replace-one"]))
+    made = KINDS[kind](rng, folder, n)
+    accounting: Mapping = {"seed": int(rng.integers(1 << 32))}
+    if kind == "poisson":
+        accounting["method"] = "monte-carlo"
+    if rng.random() < 0.3:
+        accounting["profile"] = [0.0, 0.25, 1.0, 2.0, 4.0, 8.0, 12.0]
+    document: Mapping = {"pyaccount": 1, "name": f"{kind}, {seed}", "privacy": {"adjacency": adjacency}, **made}
+    document["accounting"] = accounting
+    truth = Truth(document, folder)
+    found = target(rng, truth)
+    if found is None:
+        return None
+    epsilon, delta = found
+    blank = str(rng.choice(["multiplier", "epsilon", "delta", "none"], p=[0.3, 0.2, 0.15, 0.35]))
+    if blank == "none":
+        # Claims that are true and claims that are not.
+        delta = min(
+            0.9, delta * float(rng.choice([rng.uniform(1.1, 1.5), rng.uniform(1.5, 6.0), rng.uniform(0.4, 0.95)]))
+        )
+    document["privacy"] |= {"epsilon": epsilon, "delta": delta}
+    if blank == "multiplier":
+        made.get("phases", [made])[0]["noise"]["multiplier"] = "solve"
+    elif blank != "none":
+        document["privacy"][blank] = "solve"
+    return truth
+
+
+def target(rng: Random, truth: Truth) -> tuple[float, float] | None:
+    """(ε, δ) on the true curve: from an ε or from a δ, small ones and large ones."""
+
+    def coarse(epsilon: float) -> float:
+        return truth.largest(epsilon, agreement=0.01)
+
+    most = coarse(0.0)
+    if rng.random() < 0.5:
+        epsilon = float(
+            rng.choice(
+                [0.0, rng.uniform(0.0, 1.0), rng.uniform(1.0, 5.0), rng.uniform(5.0, 12.0)], p=[0.1, 0.3, 0.4, 0.2]
+            )
+        )
+        epsilon = round(epsilon, 3)
+        delta = coarse(epsilon)
+        if 1e-10 < delta < 0.5:
+            return epsilon, float(f"{delta:.6g}")
+    delta = 10 ** rng.uniform(-9.0, -2.0)
+    if delta > 0.9 * most:
+        delta = most * rng.uniform(0.001, 0.8)
+    if delta < 1e-11:
+        return None
+    low, high = 0.0, 1.0
+    while coarse(high) > delta:
+        low, high = high, 2.0 * high
+        if high > 16.0:
+            return None
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if coarse(middle) > delta else (low, middle)
+    epsilon = float(f"{high:.4g}")
+    return epsilon, float(f"{coarse(epsilon):.6g}")

@@ -1,0 +1,228 @@
+"""The exact δ(ε) of small sampled mechanism documents, from their text and the samplers' definitions alone.
+
+A document is the mapping that the package is given. Laws are enumerated, matrices built by their definitions; only those
+that the package optimises itself (`optimal-toeplitz`, `blt` with `buffers`) are taken from it, as numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from exact_mixtures import Array, Mixture, hockey_stick, judged_stick, nothing
+from sampled_tools import (
+    Law,
+    bin_law,
+    counts_law,
+    lower_toeplitz,
+    outcomes_of,
+    pair_given,
+    phase_law,
+    renewal_law,
+    users_law,
+)
+
+import pyaccount
+from pyaccount.plan.strategy import strategy
+
+#: A mechanism as it may turn out: the chance, P and Q.
+Case = tuple[float, Mixture, Mixture]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What a document is about, for any noise multiplier where that is the blank."""
+
+    document: dict[str, Any]
+    folder: Path
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """Those that differ."""
+        return ("replace",) if self.document["privacy"]["adjacency"] == "replace-one" else ("remove", "add")
+
+    def delta(self, direction: str, epsilon: float, sigma: float | None = None, agreement: float = 1e-5) -> float:
+        """δ(ε) in one direction."""
+        return sum(
+            chance * hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon, agreement=agreement)
+            for chance, p, q in self._cases(sigma, zeros=False)
+        )
+
+    def zeros(self, direction: str, epsilon: float, sigma: float | None = None) -> float:
+        """δ(ε) of the data set in which all other records contribute nothing: a true lower bound where batches are truncated."""
+        return sum(
+            chance * hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon)
+            for chance, p, q in self._cases(sigma, zeros=True)
+        )
+
+    def largest(self, epsilon: float, sigma: float | None = None, agreement: float = 1e-5) -> float:
+        """δ(ε) of the worse direction."""
+        return max(self.delta(direction, epsilon, sigma, agreement) for direction in self.directions)
+
+    def enclosure(self, direction: str, epsilon: float, sigma: float | None = None) -> tuple[float, float] | None:
+        """δ(ε) with the likelihood ratio that makes losses small, and with the one that makes them large, where the package has
+        two because columns are longer than the separation (docs/sampling.md); None where none are.
+        """
+        body = self.document
+        if "min_separation" not in body.get("sampler", {}) or "truncate_to" in body["sampler"]:
+            return None
+        law, matrix, b = law_of(body), self._matrix(body), body["sampler"]["min_separation"]
+        charges = crossings(matrix, b)
+        if not charges.any():
+            return None
+        stated = body["noise"]["multiplier"]
+        matrix = matrix / (sigma if stated == "solve" else stated)
+        charges = charges / (sigma if stated == "solve" else stated) ** 2
+        exact = Mixture.of(law, matrix)
+        high, low = (enclosing(law, matrix, extra) for extra in (np.zeros(len(matrix)), charges))
+        found = []
+        for above, below in ((high, low), (low, high)):
+            if direction == "add":
+                found.append(hockey_stick(nothing(len(matrix)), below, epsilon))
+            else:
+                other = below.mirrored if direction == "replace" else nothing(len(matrix))
+                found.append(judged_stick(exact, above, other, epsilon))
+        return found[1], found[0]
+
+    @property
+    def truncated(self) -> bool:
+        """Whether batches are."""
+        return any("truncate_to" in body["sampler"] for body in self.bodies)
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """The phases, each as often as it runs."""
+        listed = self.document.get("phases", [self.document])
+        return [body for body in listed for _ in range(body.get("count", 1))]
+
+    def _cases(self, sigma: float | None, *, zeros: bool) -> list[Case]:
+        adjacency = self.document["privacy"]["adjacency"]
+        found: list[Case] = []
+        for k, body in enumerate(self.bodies):
+            stated = body["noise"]["multiplier"]
+            noise = sigma if stated == "solve" else stated
+            assert noise is not None
+            cases = self._of_body(body, noise, adjacency, zeros=zeros)
+            found = cases if k == 0 else [(a * b, p.beside(r), q.beside(s)) for a, p, q in found for b, r, s in cases]
+        return found
+
+    def _of_body(self, body: dict[str, Any], sigma: float, adjacency: str, *, zeros: bool) -> list[Case]:
+        law, matrix = law_of(body), self._matrix(body)
+        if "truncate_to" in body["sampler"]:
+            return truncated_cases(body, law, matrix / sigma, zeros=zeros)
+        p = Mixture.of(law, matrix, 1.0 / sigma)
+        return [(1.0, p, p.mirrored if adjacency == "replace-one" else nothing(len(matrix)))]
+
+    def _matrix(self, body: dict[str, Any]) -> Array:
+        given, n = body.get("matrix", {"kind": "identity"}), body["training"]["iterations"]
+        if given["kind"] == "optimal-toeplitz" or "buffers" in given:
+            index = self.document.get("phases", [self.document]).index(body)
+            return lower_toeplitz(np.array(_optimised(json.dumps(self.document), index)), n)
+        if given["kind"] == "identity":
+            return np.eye(n)
+        matrix = (
+            np.load(self.folder / given["file"]) if given["kind"] == "dense" else lower_toeplitz(column(given, n), n)
+        )
+        return np.asarray(matrix / np.linalg.norm(matrix, axis=0).max() if given.get("normalize", True) else matrix)
+
+
+def crossings(matrix: Array, b: int) -> Array:
+    """Γ_i: the most that column i shares with others in rounds at least b apart, by trying all sets of rounds."""
+    gram, n = matrix.T @ matrix, len(matrix)
+    most = np.zeros(n)
+    for taken in product((False, True), repeat=n):
+        rounds = [i for i in range(n) if taken[i]]
+        if all(later - earlier >= b for earlier, later in pairwise(rounds)):
+            for i in rounds:
+                most[i] = max(most[i], sum(gram[i, j] for j in rounds if j != i))
+    return most
+
+
+def enclosing(law: Law, matrix: Array, extra: Array) -> Mixture:
+    """Σ_x w_x e^{⟨Cx, y⟩ − ½ Σ x_i² (‖c_i‖² + extra_i)} as weights of N(Cx, I)."""
+    squares = (matrix**2).sum(axis=0) + extra
+    exact = Mixture.of(law, matrix)
+    merged = dict.fromkeys((tuple(row) for row in exact.means.tolist()), 0.0)
+    for x, weight in law.items():
+        mean = np.round(matrix @ np.array(x, dtype=float), 14) + 0.0
+        merged[tuple(mean.tolist())] += weight * float(np.exp(0.5 * (mean @ mean - np.square(x) @ squares)))
+    weights = np.array(list(merged.values()))
+    moved = np.any(exact.means != 0.0, axis=1)
+    return Mixture(weights, exact.means, float(exact.weights[moved].sum() - weights[moved].sum()))
+
+
+@lru_cache(maxsize=256)
+def _optimised(document: str, index: int) -> tuple[float, ...]:
+    """The coefficients that the package finds for a phase's matrix."""
+    raw = json.loads(document)
+    loaded = pyaccount.load({**raw, "privacy": {**raw["privacy"], "epsilon": 1.0, "delta": 1e-5}})
+    coefficients = strategy(loaded, loaded.bodies[index]).coefficients
+    assert coefficients is not None
+    return coefficients
+
+
+def column(given: dict[str, Any], n: int) -> Array:
+    """The first column of a Toeplitz matrix, by its definition, as long as the matrix."""
+    kind = given["kind"]
+    if kind == "toeplitz":
+        return np.array(given["coefficients"], dtype=float)
+    if kind == "banded-square-root":
+        return np.cumprod([1.0, *((2 * j - 1) / (2 * j) for j in range(1, given["bands"]))])
+    if kind == "banded-inverse":
+        roots = np.cumprod([1.0, *((2 * j - 3) / (2 * j) for j in range(1, given.get("bands", 1)))])
+        inverse = np.array(given.get("inverse_coefficients", roots), dtype=float)
+        return np.asarray(np.linalg.inv(lower_toeplitz(inverse[:n], n))[:, 0])
+    if kind == "blt":
+        powers = np.power.outer(np.array(given["decays"], dtype=float), np.arange(n - 1))
+        return np.concatenate([[1.0], np.array(given["scales"]) @ powers])
+    raise ValueError(kind)
+
+
+def law_of(body: dict[str, Any]) -> Law:
+    """The law of one record's (or user's) participations."""
+    sampler, n, p = body["sampler"], body["training"]["iterations"], body["training"].get("sampling_probability", 0.0)
+    kind, warm = sampler["kind"], sampler.get("start", "warm") == "warm"
+    if kind == "poisson":
+        return renewal_law(n, 1, p, warm=False)
+    if kind == "b-min-sep":
+        return renewal_law(n, sampler["min_separation"], p, warm=warm)
+    if kind == "user-b-min-sep":
+        return users_law(n, sampler["min_separation"], p, sampler["records_per_user"], warm=warm)
+    if kind == "balls-in-bins":
+        return bin_law(n, sampler["bins"])
+    assert kind == "cyclic-poisson"
+    return phase_law(n, sampler["partitions"], p)
+
+
+def truncated_cases(body: dict[str, Any], law: Law, matrix: Array, *, zeros: bool) -> list[Case]:
+    """P and Q for each outcome of the others' counts that makes a difference; or for others that contribute nothing, in one.
+
+    Bins keep one draw of survival for all their rounds: what counts is the place, and a column of `places` is what it moves.
+    """
+    n, limit, others = len(matrix), body["sampler"]["truncate_to"], body["training"]["dataset_size"] - 1
+    places, of_place = matrix, law
+    if body["sampler"]["kind"] == "balls-in-bins":
+        bins = body["sampler"]["bins"]
+        places = np.stack([matrix[:, t::bins].sum(axis=1) for t in range(bins)], axis=1)
+        of_place = {tuple(int(k == t) for k in range(bins)): 1.0 / bins for t in range(bins)}
+    chances: dict[tuple[int, ...], float] = {}
+    for r, chance in counts_law(tuple(of_place.items()), others).items():
+        # All counts below the limit are one: nothing is truncated.
+        key = tuple(count if count >= limit else 0 for count in r)
+        chances[key] = chances.get(key, 0.0) + chance
+    if not zeros:
+        pairs = ((chance, pair_given(of_place, r, limit)) for r, chance in chances.items())
+        return [(chance, Mixture.of(p, places), Mixture.of(q, places)) for chance, (p, q) in pairs]
+    kept: Law = {}
+    for r, chance in chances.items():
+        shares = [limit / (count + 1) if count >= limit else 0.0 for count in r]
+        for x, probability in of_place.items():
+            for outcome, weight in outcomes_of(x, shares):
+                key = tuple(min(one, 1) for one in outcome)
+                kept[key] = kept.get(key, 0.0) + chance * probability * weight
+    return [(1.0, Mixture.of(kept, places), nothing(n))]
