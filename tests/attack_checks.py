@@ -121,16 +121,6 @@ class Attack:
         found = [one for side in sides if (one := self.truth.enclosure(side, epsilon, sigma)) is not None]
         return (max(low for low, _ in found), max(high for _, high in found)) if found else None
 
-    def _expected(self, direction: str, epsilon: float, estimate: float, error: float) -> float:
-        """What an estimate is of: the truth, or where the likelihood ratio is enclosed, anything between the two."""
-        found = self.delta(direction, epsilon)
-        if abs(estimate - found) <= FAR * error:
-            return found
-        enclosed = self._enclosure(direction, epsilon)
-        if enclosed is None:
-            return found
-        return min(max(estimate, enclosed[0] * (1.0 - ROUGH)), enclosed[1] * (1.0 + ROUGH))
-
     def _certificate(self, data: Any) -> None:
         sampling, guarantee = data.evidence.sampling, data.guarantee
         sides = ("remove", "add")
@@ -194,8 +184,7 @@ class Attack:
         self._below(direction, point.epsilon, point.delta_lower, where, q)
         if point.delta_estimate is not None:
             self._inside(point.delta_estimate, point.delta_lower, point.delta, where, point.epsilon)
-            expected = self._expected(direction, point.epsilon, point.delta_estimate, point.standard_error)
-            self._score(self.out.scores, point.delta_estimate, point.standard_error, expected, where, point.epsilon)
+            self._score(self.out.scores, point.delta_estimate, point.standard_error, found, where, point.epsilon)
 
     def _inside(self, estimate: float, lower: float, upper: float, where: str, epsilon: float) -> None:
         self.out.intervals += 1
@@ -231,9 +220,6 @@ class Attack:
 
     def _forecast(self, plan: Any, data: Any) -> None:
         """The estimates of `plan --estimate`, against the truth and the certificate's intervals; its σ against the true one."""
-        privacy = self.truth.document["privacy"]
-        if privacy["epsilon"] == "solve":
-            return
         try:
             made = forecast(plan, threads=1, time_limit=self.limit)
         except PyaccountError as error:
@@ -241,13 +227,14 @@ class Attack:
             return
         if made.noise_multiplier is not None:
             self._root(made)
-            return
         for direction, estimate in made.estimates.items():
-            where, epsilon = f"forecast, {direction}", privacy["epsilon"]
-            found = self._expected(direction, epsilon, estimate.value, estimate.standard_error)
+            where, epsilon = f"forecast, {direction}", made.epsilon
+            if not estimate.known:
+                continue
+            found = self.delta(direction, epsilon, made.noise_multiplier)
             self._score(self.out.scores, estimate.value, estimate.standard_error, found, where, epsilon)
             numbers = getattr(data.directions, "remove" if direction == "replace" else direction)
-            if numbers.epsilon == epsilon:
+            if made.noise_multiplier is None and numbers.epsilon == epsilon:
                 self._inside(estimate.value, numbers.delta_lower, numbers.delta, where, epsilon)
 
     def _root(self, made: Any) -> None:
