@@ -164,7 +164,7 @@ class Attack:
 
     def _ends(self, direction: str, numbers: Any, where: str, q: float) -> None:
         """ε and δ of a guarantee, from above and from below."""
-        found = self.delta(direction, numbers.epsilon)
+        found = (self._attained if self.revealed else self.delta)(direction, numbers.epsilon)
         self._bound(
             found <= numbers.delta * (1.0 + SLACK), where, f"δ({numbers.epsilon}) = {found} > {numbers.delta}", q
         )
