@@ -262,7 +262,9 @@ class TestRecord(Record):
     log_capital: Finite = Field(description="ln of the highest capital reached.")
     log_target: Finite = Field(description="ln(1/q): the capital that certifies.")
     mean: NonNegative = Field(description="Of the samples; an estimate, which a test that may stop early biases.")
-    standard_error: NonNegative = Field(description="Of the mean; an estimate.")
+    standard_error: NonNegative | None = Field(
+        description="Of the mean; an estimate. Null where no sample counted, or too few to tell."
+    )
     accepted: bool = Field(description="Whether the claim was certified.")
 
 

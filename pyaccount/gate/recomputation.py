@@ -220,7 +220,11 @@ def _refused(found: Again) -> str:
     if not found.tests:
         return "tested anew: it does not hold without samples"
     last = found.tests[-1]
-    estimate = f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}"
+    estimate = (
+        f"no sample saw a loss above ε = {last.epsilon:.6g}"
+        if last.standard_error is None
+        else f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}"
+    )
     return f"tested anew, and not accepted: {estimate}, claimed is {last.threshold:.6g}"
 
 

@@ -63,7 +63,8 @@ class Forecast:
     #: Where δ is estimated, and the document with the pilot's value in the blank.
     epsilon: float
     document: Document
-    #: The pilot's value of the blank, before any distance is added; none for a claim.
+    #: What is blank, and the pilot's value of it, before any distance is added; none for a claim.
+    blank: str | None
     foot: float | None
     estimates: dict[SampledDirection, Estimate]
     #: In seconds on this machine, by stage, in the order in which they come.
@@ -84,8 +85,7 @@ class Forecast:
     @property
     def noise_multiplier(self) -> float | None:
         """The pilot's σ, if that is the blank."""
-        blank = self.document.blank
-        return self.foot if blank is not None and blank[-1] == "multiplier" else None
+        return self.foot if self.blank == "multiplier" else None
 
 
 @dataclass(slots=True)
@@ -200,6 +200,7 @@ def forecast(
     return Forecast(
         epsilon=epsilon,
         document=at,
+        blank=None if document.blank is None else str(document.blank[-1]),
         foot=None if claim else descent.foot,
         estimates=_told(session, at, epsilon),
         stages=stages,

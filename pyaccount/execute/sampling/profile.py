@@ -206,15 +206,15 @@ class Curve:
 
 
 def larger(points: Sequence[Point]) -> Point:
-    """The guarantee's point from those of its directions: each bound and the estimate the larger one.
+    """The guarantee's point from those of its directions, (remove, add) or one: each bound and the estimate the larger one.
 
-    Where too little of a direction was seen for an estimate, the other's is told: the search that found one found next
-    to nothing there.
+    Where too little of adding a record was seen for an estimate, that of removing one is told: adding is seldom the
+    larger of the two, and then it is seen as well. Without an estimate of the first direction there is none.
     """
     upper, lower = max(point.upper for point in points), max(point.lower for point in points)
-    known = [(point.estimate, point.standard_error) for point in points if point.estimate is not None]
-    if not known:
+    if points[0].estimate is None:
         return Point(points[0].epsilon, upper, lower)
+    known = [(point.estimate, point.standard_error) for point in points if point.estimate is not None]
     estimate, error = max(known, key=lambda pair: pair[0])
     return Point(points[0].epsilon, upper, lower, max(estimate, lower), error)
 

@@ -49,7 +49,8 @@ class Test:
     log_capital: float
     log_target: float
     mean: float
-    standard_error: float
+    #: None where no sample was seen to count.
+    standard_error: float | None
     accepted: bool
 
 
@@ -125,7 +126,7 @@ def _without_samples(  # noqa: PLR0913 - the parts of a test
         log_capital=claim.log_target if accepted else 0.0,
         log_target=claim.log_target,
         mean=0.0 if estimate is None else estimate.value,
-        standard_error=0.0 if estimate is None else estimate.standard_error,
+        standard_error=None if estimate is None or not estimate.known else estimate.standard_error,
         accepted=accepted,
     )
 
@@ -180,9 +181,14 @@ def _bet(sampler: Sampler, claim: Claim, direction: SampledDirection, betting: B
         log_capital=capital.highest,
         log_target=claim.log_target,
         mean=mean,
-        standard_error=math.sqrt(max(square / samples - mean * mean, 0.0) / samples),
+        standard_error=_error(mean, square, samples),
         accepted=capital.reached(claim.log_target),
     )
+
+
+def _error(mean: float, square: float, samples: int) -> float | None:
+    """The standard error of a mean; none where nothing was seen, which is not a mean known for certain."""
+    return None if square <= 0.0 else math.sqrt(max(square / samples - mean * mean, 0.0) / samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +276,7 @@ def verify_fixed(
                 log_capital=0.0,
                 log_target=-math.log(plan.failure_probability),
                 mean=mean,
-                standard_error=math.sqrt(max(square / plan.samples - mean * mean, 0.0) / plan.samples),
+                standard_error=_error(mean, square, plan.samples),
                 accepted=accepted,
             )
         )
