@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import secrets
 from typing import Any
 
 import pytest
@@ -12,12 +14,30 @@ from pyaccount.certificate import Certificate
 from pyaccount.execute import Answer, Engine, Question
 from pyaccount.plan import DirectedBounds, Plan
 
-# A deadline would assert timings.
-settings.register_profile("patient", deadline=None)
+# A deadline would assert timings, and examples that differ from run to run would find what nobody can find again.
+settings.register_profile("patient", deadline=None, derandomize=True)
 settings.load_profile("patient")
 
 # How wide the terminal is in which tests are started is no part of any.
 os.environ.pop("COLUMNS", None)
+
+
+#: Where seeds come from that a document leaves to the operating system: the same in every run, unless a test is marked `entropy`.
+_drawn, _source = secrets.randbits, {"bits": random.Random(0).getrandbits}
+
+
+def _bits(count: int) -> int:
+    return _source["bits"](count)
+
+
+secrets.randbits = _bits
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Start each test's seeds anew, so that they do not depend on the tests before."""
+    real = item.get_closest_marker("entropy") is not None
+    _source["bits"] = _drawn if real else random.Random(item.nodeid).getrandbits
 
 
 @pytest.fixture

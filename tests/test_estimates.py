@@ -231,7 +231,7 @@ def test_mixtures_that_are_none_are_refused(name: str, components: Any) -> None:
 def test_a_time_limit_says_how_far_it_came() -> None:
     one = Sampler(seed=1, threads=1, time_limit=1e-9, report=silent)
     one.stage("pilot")
-    with pytest.raises(LimitError, match="pilot, after 0 samples; .*seed 1"):
+    with pytest.raises(LimitError, match=r"pilot, after 0 samples; .*seed 1"):
         Estimator(one).at(one_round(), "remove", 1.0)
 
 

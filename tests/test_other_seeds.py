@@ -44,6 +44,7 @@ def test_forgeries_do_not(forged: dict[str, Any], place: str, tmp_path: Path) ->
     assert place in refused(found)
 
 
+@pytest.mark.entropy
 def test_a_new_seed_is_another_one_each_time_and_can_be_repeated(tmp_path: Path) -> None:
     path = save(tmp_path, VERIFIED)
     first, second = (pyaccount.verify(path, seed="new") for _ in range(2))

@@ -225,6 +225,7 @@ def test_threads_change_nothing_and_seeds_do() -> None:
     assert first["evidence"]["sampling"]["seed_source"] == "document"
 
 
+@pytest.mark.entropy
 def test_the_seed_comes_from_the_system_and_is_recorded() -> None:
     unseeded = document(accounting={"profile": []})
     data = [pyaccount.certify(unseeded).data for _ in range(2)]

@@ -142,7 +142,8 @@ def _run(
     if stated is not None:
         seed = stated
     elif seed is None:
-        seed = secrets.randbits(64)
+        # What is only composed needs none.
+        seed = secrets.randbits(64) if plan.sampled or plan.candidates else 0
     if plan.candidates:
         from pyaccount.execute.choose import choose  # noqa: PLC0415 - seldom needed
 
