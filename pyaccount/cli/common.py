@@ -40,28 +40,11 @@ STDOUT = "-"
 FORMS = ["text", "markdown", "json", "html"]
 
 
-def is_broken_pipe(error: BaseException) -> bool:
-    """Whether an error says that the reader of stdout has gone; click and rich make an exit with code 1 of that."""
-    return isinstance(error if not isinstance(error, SystemExit) else error.__context__, BrokenPipeError)
-
-
-def write_nowhere() -> None:
-    """Let nothing more be written to stdout, neither now nor by the interpreter at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
-
 @contextmanager
 def printing() -> Iterator[None]:
-    """Print a result whose exit code is known: a reader of stdout that has had enough does not change it."""
-    try:
-        yield
-        sys.stdout.flush()
-    except (BrokenPipeError, SystemExit) as error:
-        if not is_broken_pipe(error):
-            raise
-        write_nowhere()
+    """Print a result whose exit code is known; what does not reach stdout is an error here, and not one of the exit."""
+    yield
+    sys.stdout.flush()
 
 
 def show(certificate: Certificate | AmplificationCertificate, form: str, flaws: Sequence[str] = ()) -> None:
