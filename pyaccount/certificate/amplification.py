@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -14,8 +14,8 @@ from rich.text import Text
 
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
-from pyaccount.certificate.text_evidence import number_columns, row
-from pyaccount.files import write_atomically
+from pyaccount.certificate.saving import save, written
+from pyaccount.certificate.text_evidence import contradicted, number_columns, row, told
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.fixed_draws import distinct_records
 from pyaccount.rounding import plain, up
@@ -61,24 +61,20 @@ class AmplificationCertificate(Record):
     created: str = Field(description="UTC, ISO 8601.")
 
     def to_html(self) -> str:
-        """The certificate as one self-contained HTML page."""
-        from pyaccount.certificate.report import to_html  # noqa: PLC0415 - it renders this
-
-        return to_html(self)
+        """The certificate as one self-contained HTML page, with what in it contradicts the rest."""
+        return written(self, "html")
 
     def to_markdown(self) -> str:
-        """The certificate as Markdown."""
-        from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
-
-        return to_markdown(self)
+        """The certificate as Markdown, with what in it contradicts the rest."""
+        return written(self, "markdown")
 
     def to_json(self) -> str:
         """The certificate as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the JSON form; the file appears whole or not at all."""
-        write_atomically(Path(path), self.to_json())
+    def save(self, path: str | os.PathLike[str], *, form: str | None = None) -> None:
+        """Write the form that the ending of the file's name says, or `form`; as `Certificate.save`."""
+        save(self, path, form)
 
 
 def amplify(document: Amplification) -> AmplificationCertificate:
@@ -119,8 +115,8 @@ def amplify(document: Amplification) -> AmplificationCertificate:
     )
 
 
-def print_amplification(console: Console, data: AmplificationCertificate) -> None:
-    """The certificate for a terminal."""
+def print_amplification(console: Console, data: AmplificationCertificate, flaws: Sequence[str] = ()) -> None:
+    """The certificate for a terminal; `flaws` are what in it contradicts the rest of it."""
     table = Table(box=None, padding=(0, 2))
     number_columns(table, "ε", "δ at most", "ε′ at most", "δ′ at most")
     table.add_column("effect of sampling")
@@ -135,11 +131,11 @@ def print_amplification(console: Console, data: AmplificationCertificate) -> Non
     assumptions = Table.grid(padding=(0, 1))
     for text in data.assumptions:
         assumptions.add_row("•", Text(text))
-    head = Text.assemble(("Amplification by sampling", "bold"), "  ", (data.name, "bold cyan"))
-    parts: list[RenderableType] = [head, Text(data.statement), Text(), facts, Text(), table, Text()]
+    head = Text.assemble(("Amplification by sampling", "bold"), "  ", (data.name, "bold cyan"), *contradicted(flaws))
+    parts: list[RenderableType] = [head, *told(flaws), Text(data.statement), Text(), facts, Text(), table, Text()]
     theorem = Text(f"{data.theorem}; p_j = {data.law}, η = 1 − p_0. {data.source}.")
     parts += [Text("Assumptions", style="bold"), assumptions, Text(), theorem]
-    console.print(Panel(Group(*parts), border_style="green", padding=(1, 2)))
+    console.print(Panel(Group(*parts), border_style="red" if flaws else "green", padding=(1, 2)))
 
 
 def print_amplification_plan(console: Console, plan: AmplificationPlan) -> None:

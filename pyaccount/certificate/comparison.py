@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
@@ -152,6 +153,17 @@ def _row(certificate: Certificate, seconds: float) -> ComparedRecord:
         seconds=seconds,
         document_sha256=data.document_sha256,
     )
+
+
+def written(data: Comparison, form: str) -> str:
+    """The comparison as text, markdown or json."""
+    if form == "json":
+        return data.to_json()
+    if form == "markdown":
+        return data.to_markdown()
+    stream = io.StringIO()
+    print_comparison(Console(file=stream, width=180), data)
+    return stream.getvalue()
 
 
 def print_comparison(console: Console, data: Comparison) -> None:

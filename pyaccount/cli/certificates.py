@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pyaccount.cli.common import FAILS, FORMS, HOLDS, STDOUT, WRONG, check_output, printing, progress, show, written
+from pyaccount.cli.common import FAILS, HOLDS, STDOUT, STOPPED, WRONG, check_output, printing, progress, show
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
+from pyaccount.cli.outputs import Asked, hand_over, put_elsewhere
+from pyaccount.forms import FORMS
+
+if TYPE_CHECKING:
+    from pyaccount.gate.verification import Verification
 
 
 @click.command(short_help="A certificate as one HTML page, as Markdown or as text.")
@@ -34,35 +39,26 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
     Nothing is computed anew: the report says what CERT says, and shows first if that contradicts itself. Whether the claim
     holds is part of the report, not of the exit code.
     """
+    from pyaccount.certificate.saving import contradictions, written  # noqa: PLC0415
     from pyaccount.files import write_atomically  # noqa: PLC0415
-    from pyaccount.gate.consistency import flaws_of  # noqa: PLC0415
     from pyaccount.gate.reading import read  # noqa: PLC0415
 
     output = None if output == STDOUT else output
     check_output(output, [certificate])
-    endings = {
-        ".html": "html",
-        ".htm": "html",
-        ".md": "markdown",
-        ".markdown": "markdown",
-        ".txt": "text",
-        ".json": "json",
-    }
-    if form is None and output is not None:
-        form = endings.get(Path(output).suffix.lower())
-        if form is None:
-            raise click.UsageError(
-                f"--output {output}: the name must end in {', '.join(endings)}, or --format say the form"
-            )
-    form = form or "html"
+    form = Asked.checked(output, form, FORMS, otherwise="html").written
     found = read(certificate).any()
-    flaws = [f"{flaw.path}: {flaw.message}" for flaw in flaws_of(found)]
+    flaws = contradictions(found)
     for flaw in flaws:
         click.echo(f"{certificate}: contradicts itself: {flaw}", err=True)
     if output is None:
         show(found, form, flaws)
-    else:
-        write_atomically(Path(output), written(found, form, flaws))
+        return HOLDS
+    text = written(found, form, flaws)
+    try:
+        write_atomically(Path(output), text)
+    except OSError as error:
+        put_elsewhere("report", text, output, error)
+        return STOPPED
     return HOLDS
 
 
@@ -99,7 +95,7 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 @click.option("--max-age", metavar="TIME", help="How old the certificate may be, e.g. 90d.")
 @click.option("--document-sha256", metavar="HASH", multiple=True, help="The accepted document; repeat for several.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
-@click.option("--quiet", is_flag=True, help="No text about what passes.")
+@click.option("--quiet", is_flag=True, help="Print only what fails.")
 def check(
     certificates: tuple[str, ...],
     policy: str | None,
@@ -139,11 +135,11 @@ def check(
     with printing():
         if form == "json":
             click.echo(verdict.to_json(), nl=False)
-        elif not (quiet and verdict.passes):
+        else:
             # What cannot be read was told on stderr, with the reason.
             readable = tuple(judged for judged in verdict.certificates if judged.error is None)
             if readable:
-                click.echo(replace(verdict, certificates=readable).to_text(), nl=False)
+                click.echo(replace(verdict, certificates=readable).to_text(only_wrong=quiet), nl=False)
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
@@ -159,7 +155,7 @@ def check(
 @click.option(
     "--seed", metavar="SEED", type=Seed(), help="Hold samples against others: those of a number, or of a `new` one."
 )
-@click.option("--quiet", is_flag=True, help="No progress, and no text if it agrees.")
+@click.option("--quiet", is_flag=True, help="No progress, and only what does not agree.")
 def verify(
     certificate: str,
     form: str,
@@ -196,9 +192,17 @@ def verify(
             same_version=same_version,
             seed=seed,
         )
-    with printing():
-        if form == "json":
-            click.echo(verification.to_json(), nl=False)
-        elif not (quiet and verification.agrees):
-            click.echo(verification.to_text(), nl=False)
+    said = None if form == "text" else form
+    delivered = hand_over(
+        "verdict",
+        lambda _: verification.to_json(),
+        lambda form: click.echo(_said(verification, form, quiet=quiet), nl=False),
+        Asked(None, said, quiet=quiet and verification.agrees),
+    )
+    if not delivered:
+        return STOPPED
     return HOLDS if verification.agrees else FAILS
+
+
+def _said(verification: Verification, form: str, *, quiet: bool) -> str:
+    return verification.to_json() if form == "json" else verification.to_text(only_wrong=quiet)

@@ -10,21 +10,22 @@ import click
 
 from pyaccount.cli.common import (
     FAILS,
-    FORMS,
     HOLDS,
     STDOUT,
+    STOPPED,
     WRONG,
     check_apart,
     check_output,
     check_writable,
     console,
     matrix_files,
-    printing,
     progress,
     show,
     tell_notes,
 )
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
+from pyaccount.cli.outputs import Asked, hand_over
+from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +34,18 @@ if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.document import Amplification
 
+#: What a comparison can be printed as.
+COMPARISONS = ["text", "markdown", "json"]
+
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 
 def output_option(what: str) -> Callable[[Decorated], Decorated]:
     """The option that writes the result to a file."""
-    text = f"Write the {what} as JSON to FILE, whole or not at all, or to stdout if FILE is -."
+    text = (
+        f"Write the {what} to FILE, whole or not at all, in the form that its ending or --format says; "
+        "or as JSON to stdout if FILE is -."
+    )
     return click.option("-o", "--output", metavar="FILE", type=FileName(), help=text)
 
 
@@ -46,7 +53,12 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
 @document_argument
 @overrides_option
 @output_option("certificate")
-@click.option("--format", "form", type=click.Choice(FORMS), help="What to print on stdout [default: text].")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    help="What to write and to print [default: by FILE's ending; text on stdout].",
+)
 @click.option(
     "--threads",
     type=click.IntRange(0, 1024),
@@ -93,43 +105,42 @@ def certify(
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
     loaded = load_any(document, overrides=changes)
     if not isinstance(loaded, Document):
-        return _amplify(loaded, output=output, form=form, plot=plot, quiet=quiet)
+        return _amplify(loaded, Asked.checked(output, form, FORMS, quiet=quiet), plot)
     if plot is not None:
         raise click.UsageError("--plot is for documents of kind amplification")
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), matrix_files(loaded))
+    asked = Asked.checked(output, form, FORMS, quiet=quiet)
     plan = compile_document(loaded)
     if not quiet:
         tell_notes(loaded)
     with progress(quiet=quiet) as report:
         certificate = plan.run(threads=threads, report=report)
-    _hand_over(certificate, output, form, quiet=quiet)
+    if not _hand_over(certificate, asked):
+        return STOPPED
     return HOLDS if certificate.holds else FAILS
 
 
-def _amplify(document: Amplification, *, output: str | None, form: str | None, plot: str | None, quiet: bool) -> int:
+def _amplify(document: Amplification, asked: Asked, plot: str | None) -> int:
     from pyaccount.certificate.amplification import amplify  # noqa: PLC0415
 
     certificate = amplify(document)
+    delivered = _hand_over(certificate, asked)
     if plot is not None:
         from pyaccount.certificate.picture import aligned_profile  # noqa: PLC0415
 
         aligned_profile(certificate, Path(plot))
-    _hand_over(certificate, output, form, quiet=quiet)
-    return HOLDS
+    return HOLDS if delivered else STOPPED
 
 
-def _hand_over(
-    certificate: Certificate | AmplificationCertificate, output: str | None, form: str | None, *, quiet: bool
-) -> None:
-    """Write a certificate to where it was asked for, and print it."""
-    if output is not None and output != STDOUT:
-        certificate.save(output)
-    with printing():
-        if output == STDOUT:
-            show(certificate, "json")
-        elif form is not None or not quiet:
-            show(certificate, form or "text")
+def _hand_over(certificate: Certificate | AmplificationCertificate, asked: Asked) -> bool:
+    """Write a certificate to where it was asked for, and print it; whether that could be done."""
+    from pyaccount.certificate.saving import written  # noqa: PLC0415
+
+    # It was made here, and nothing in it contradicts the rest.
+    return hand_over(
+        "certificate", lambda form: written(certificate, form, ()), lambda form: show(certificate, form), asked
+    )
 
 
 @click.command(short_help="Which theorem applies to each part of a document, and the cost.")
@@ -176,7 +187,12 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 @documents_argument
 @overrides_option
 @output_option("comparison")
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), help="What to print [text].")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(COMPARISONS),
+    help="What to write and to print [default: by FILE's ending; text on stdout].",
+)
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
 def compare(
     documents: tuple[str, ...], overrides: tuple[str, ...], output: str | None, form: str | None, threads: int
@@ -189,10 +205,9 @@ def compare(
       pyaccount compare poisson.yaml fixed-size.yaml --format markdown >> PULL_REQUEST.md
     """
     from pyaccount.certificate.comparison import compare as compute  # noqa: PLC0415
-    from pyaccount.certificate.comparison import print_comparison  # noqa: PLC0415
+    from pyaccount.certificate.comparison import print_comparison, written  # noqa: PLC0415
     from pyaccount.document import load  # noqa: PLC0415
     from pyaccount.errors import DocumentError  # noqa: PLC0415
-    from pyaccount.files import write_atomically  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
     check_output(output, documents, form, only="json")
@@ -209,15 +224,16 @@ def compare(
             wrong = True
     if wrong:
         return WRONG
+    asked = Asked.checked(output, form, COMPARISONS)
     with progress(quiet=False) as report:
         comparison = compute(plans, threads=threads, report=report)
-    if output not in (None, STDOUT):
-        write_atomically(Path(output), comparison.to_json())
-    with printing():
-        if form == "json" or output == STDOUT:
-            click.echo(comparison.to_json(), nl=False)
-        elif form == "markdown":
-            click.echo(comparison.to_markdown(), nl=False)
-        else:
+
+    def show_it(form: str) -> None:
+        if form == "text":
             print_comparison(console(wide=True), comparison)
+        else:
+            click.echo(written(comparison, form), nl=False)
+
+    if not hand_over("comparison", lambda form: written(comparison, form), show_it, asked):
+        return STOPPED
     return HOLDS if all(row.holds for row in comparison.rows) else FAILS

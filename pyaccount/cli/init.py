@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, check_writable, tell_notes
+from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, STOPPED, check_writable, tell_notes
 from pyaccount.cli.completion import AnswerWord, FileName
+from pyaccount.cli.outputs import put_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,6 +97,9 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
         write_atomically(target, text, overwrite=force)
     except FileExistsError as error:
         raise click.UsageError(f"{file} exists already; --force overwrites it, or give another name") from error
+    except OSError as error:
+        put_elsewhere("document", text, file, error)
+        return STOPPED
     _tell_notes(text, file)
     click.echo(f"{file}: written and valid. Next:", err=True)
     click.echo(f"  pyaccount plan {_quoted(file)}       # how it will be analysed, and at what cost", err=True)

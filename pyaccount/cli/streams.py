@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
+#: The names of the standard streams that were closed when the command was started.
+closed: set[str] = set()
+
+#: What names stdout among files.
+_STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
 class _Stream(io.FileIO):
     """A stream's descriptor, on which some errors lose what is written instead of being raised."""
 
@@ -50,6 +57,7 @@ def fill() -> None:
     """
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
+            closed.add(name)
             nowhere = os.open(os.devnull, os.O_RDWR)
             try:
                 os.fstat(descriptor)
@@ -80,6 +88,11 @@ def prepare() -> None:
                 write_through=stream.write_through,
             )
             setattr(sys, name, ready)
+
+
+def is_closed(output: str) -> bool:
+    """Whether a name of `--output` stands for stdout, which was closed when the command was started."""
+    return output in _STDOUT and "stdout" in closed
 
 
 def give_up() -> None:
