@@ -197,29 +197,43 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 def compare(
     documents: tuple[str, ...], overrides: tuple[str, ...], output: str | None, form: str | None, threads: int
 ) -> int:
-    """Certify each DOC and lay the certificates side by side.
+    """Certify each DOC and lay the certificates side by side. A DOC may be a finished certificate (JSON): it is not recomputed.
 
     \b
     Examples:
       pyaccount compare poisson.yaml fixed-size.yaml --set privacy.delta=1e-6
       pyaccount compare poisson.yaml fixed-size.yaml --format markdown >> PULL_REQUEST.md
+      pyaccount compare training.cert.json poisson.yaml
+
+    A document that fails when it is certified, or runs out of time, has a row that says so, and the others are certified all
+    the same.
+
+    \b
+    Exit codes: 0 all hold; 2 a document is wrong, 3 one was stopped, or else
+    1 one does not hold or a certificate contradicts itself.
     """
+    from pyaccount.certificate import Certificate  # noqa: PLC0415
+    from pyaccount.certificate.compared import comparable  # noqa: PLC0415
     from pyaccount.certificate.comparison import compare as compute  # noqa: PLC0415
     from pyaccount.certificate.comparison import print_comparison, written  # noqa: PLC0415
-    from pyaccount.document import load  # noqa: PLC0415
-    from pyaccount.errors import DocumentError  # noqa: PLC0415
-    from pyaccount.plan import compile_document  # noqa: PLC0415
+    from pyaccount.errors import CertificateError, DocumentError  # noqa: PLC0415
 
     check_output(output, documents, form, only="json")
     plans, wrong = [], False
     for document in documents:
         try:
-            loaded = load(document, overrides=overrides)
+            plan = comparable(document, overrides)
+            plans.append(plan)
+            if isinstance(plan, Certificate):
+                if overrides:
+                    click.echo(
+                        f"{document}: a finished certificate, compared as it is: --set changes documents", err=True
+                    )
+                continue
             if output not in (None, STDOUT):
-                check_apart("--output", Path(output), matrix_files(loaded))
-            plans.append(compile_document(loaded))
-            tell_notes(loaded)
-        except DocumentError as error:
+                check_apart("--output", Path(output), matrix_files(plan.document))
+            tell_notes(plan.document)
+        except (CertificateError, DocumentError) as error:
             click.echo(str(error), err=True)
             wrong = True
     if wrong:
@@ -236,4 +250,7 @@ def compare(
 
     if not hand_over("comparison", lambda form: written(comparison, form), show_it, asked):
         return STOPPED
-    return HOLDS if all(row.holds for row in comparison.rows) else FAILS
+    whys = {failed.why for failed in comparison.failures}
+    if whys & {"wrong", "stopped"}:
+        return WRONG if "wrong" in whys else STOPPED
+    return HOLDS if not whys and all(row.holds for row in comparison.rows) else FAILS
