@@ -208,7 +208,7 @@ def test_without_a_working_folder_it_goes_to_the_temporary_one(tmp_path: Path) -
 
 
 @FULL
-@pytest.mark.parametrize("command", ["certify", "compare", "verify"])
+@pytest.mark.parametrize("command", ["certify", "compare", "plan", "verify"])
 def test_what_a_full_stdout_takes_is_kept(command: str, tmp_path: Path) -> None:
     source = RUNS["deterministic"] if command == "verify" else EXAMPLE
     shell = f"cd {tmp_path}; {sys.executable} -m pyaccount {command} {source} > /dev/full"
@@ -221,7 +221,7 @@ def test_what_a_full_stdout_takes_is_kept(command: str, tmp_path: Path) -> None:
     )
     assert done.returncode == cli.STOPPED
     assert "standard output cannot be written to: No space left on device" in done.stderr
-    kinds = {"certify": "certificate", "compare": "comparison", "verify": "verification"}
+    kinds = {"certify": "certificate", "compare": "comparison", "plan": "plan", "verify": "verification"}
     assert json.loads(named(done.stderr).read_text(encoding="utf-8"))["kind"] == kinds[command]
     assert named(done.stderr).parent == tmp_path
 
