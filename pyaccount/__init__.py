@@ -172,17 +172,22 @@ def amplify(
 
 
 def compare(
-    sources: Sequence[Source | Document],
+    sources: Sequence[Source | Document | Certificate],
     *,
     overrides: Sequence[str | tuple[str, object]] = (),
     threads: int = 0,
     progress: bool = False,
 ) -> Comparison:
-    """Certify several documents and lay the results side by side.
+    """Certify several documents and lay the results side by side, with finished certificates among them.
 
-    Raises `TypeError` for one document where a list of them belongs, and otherwise as `certify`, before the work where it can.
+    A certificate, or the JSON file of one, is compared as it is: nothing is recomputed, and `overrides` do not change it.
+    A document that fails or is stopped is among the `failures` of the comparison, and the others are certified all the same.
+
+    Raises `TypeError` for one document where a list of them belongs, and before the work `DocumentError` for documents that
+    are wrong and `CertificateError` for a file that should be a certificate; Ctrl-C raises `KeyboardInterrupt`.
     """
     from pyaccount.arguments import threads_of
+    from pyaccount.certificate.compared import comparable
     from pyaccount.certificate.comparison import compare as compute
     from pyaccount.errors import DomainError
 
@@ -191,7 +196,7 @@ def compare(
     sources, threads = list(sources), threads_of(threads)
     if not sources:
         raise DomainError("sources is a list of documents, of at least one: there is nothing to compare")
-    plans = [compile(load(source, overrides=overrides)) for source in sources]
+    plans = [comparable(source, overrides) for source in sources]
     if not progress:
         return compute(plans, threads=threads)
     from pyaccount.execute.bar import progress_bar

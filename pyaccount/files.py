@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -22,9 +23,7 @@ def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True
             return
         if path.is_symlink():
             path = Path(os.path.realpath(path, strict=False))
-    import tempfile  # noqa: PLC0415 - much for those who only read certificates
-
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    handle, temporary = _temporary(path.parent, path)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -41,6 +40,28 @@ def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def try_folder(folder: Path, path: Path) -> None:
+    """Find out whether a file like `path` can come into being in a folder. Raises `OSError` if not.
+
+    That a disk is full now says nothing about when the work is done.
+    """
+    try:
+        handle, temporary = _temporary(folder, path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return
+        raise
+    os.close(handle)
+    Path(temporary).unlink(missing_ok=True)
+
+
+def _temporary(folder: Path, path: Path) -> tuple[int, str]:
+    """A new private file in a folder; its name begins like that of `path`, and is not too long where that is not."""
+    import tempfile  # noqa: PLC0415 - much for those who only read certificates
+
+    return tempfile.mkstemp(dir=folder, prefix=f".{path.name[:48]}.", suffix=".tmp")
 
 
 def is_no_file(path: Path) -> bool:

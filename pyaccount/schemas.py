@@ -46,6 +46,13 @@ def amplification_certificate_schema() -> dict[str, Any]:
     return _written(AmplificationCertificate, "amplification-certificate", "amplification certificate")
 
 
+def contradictory_certificate_schema() -> dict[str, Any]:
+    """The schema of a report in JSON of a certificate that contradicts itself, format version 1."""
+    from pyaccount.certificate.saving import ContradictoryCertificate  # noqa: PLC0415
+
+    return _written(ContradictoryCertificate, "contradictory-certificate", "contradictory certificate")
+
+
 def policy_schema() -> dict[str, Any]:
     """The schema of policies, version 1."""
     from pyaccount.document.schema import policy_schema as generate  # noqa: PLC0415
@@ -135,6 +142,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "certificate": certificate_schema,
     "amplification": amplification_schema,
     "amplification-certificate": amplification_certificate_schema,
+    "contradictory-certificate": contradictory_certificate_schema,
     "comparison": comparison_schema,
     "policy": policy_schema,
     "verdict": verdict_schema,

@@ -249,6 +249,23 @@ def test_several_certificates_and_both_sources_of_limits(capsys: pytest.CaptureF
         assert words in out
 
 
+def test_quiet_prints_only_what_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    good = [str(save(tmp_path, golden("deterministic"), f"{place}.json")) for place in range(30)]
+    bad = str(save(tmp_path, changed(golden("deterministic"), noise_multiplier=9.5), "bad.json"))
+    loud = run(capsys, "check", *good, bad, "--max-epsilon", "8", "--max-delta", "1e-5")
+    code, out, err = run(capsys, "check", *good, bad, "--max-epsilon", "8", "--max-delta", "1e-5", "--quiet")
+    assert (code, err) == (1, "")
+    lines = out.splitlines()
+    assert lines[0] == f"{bad}: FAILS"
+    assert lines[2].split()[:2] == ["FAILS", "intact"]
+    assert "noise_multiplier" in out
+    assert len(lines) == 4
+    # Every line is one that is printed otherwise too, but for the widths of columns.
+    assert {" ".join(line.split()) for line in lines} <= {" ".join(line.split()) for line in loud[1].splitlines()}
+    broken = str(save(tmp_path, "{", "broken.json"))
+    assert run(capsys, "check", *good, broken, "--quiet")[:2] == (2, "")
+
+
 def test_exit_codes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     good = str(RUNS["deterministic"])
     assert run(capsys, "check", good, "--quiet") == (0, "", "")

@@ -208,7 +208,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["certify", "training.json"], ["it is a certificate", "pyaccount report", "under `document`"]),
         (["validate", "training.json"], ["it is a certificate"]),
-        (["compare", "training.json"], ["it is a certificate"]),
+        (["compare", "training.yaml", "report.html"], ["report.html"]),
         (["report", "training.yaml"], ["pyaccount certify", "training.yaml -o CERT"]),
         (["check", "training.yaml"], ["pyaccount certify"]),
         (["verify", "training.yaml"], ["pyaccount certify"]),

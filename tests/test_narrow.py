@@ -21,6 +21,7 @@ from rich.console import Console
 import pyaccount
 from pyaccount import cli
 from pyaccount.certificate.amplification import print_amplification, print_amplification_plan
+from pyaccount.certificate.compared import FailedRecord
 from pyaccount.certificate.comparison import Comparison, print_comparison
 from pyaccount.certificate.layout import Figures
 from pyaccount.certificate.plan_text import print_plan
@@ -87,6 +88,20 @@ def test_comparisons_stand_side_by_side(comparison: Comparison, width: int) -> N
     if width == 60:
         (line,) = (line for line in text.splitlines() if line.strip().startswith("ε at most") and "2.9553" in line)
         assert "11.0464" in line
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, 110])
+def test_what_failed_has_its_place_in_narrow_comparisons(comparison: Comparison, width: int) -> None:
+    failed = FailedRecord(place=1, name="slow", file=None, why="stopped", message="no time", seconds=2.0)
+    mixed = comparison.model_copy(update={"failures": [failed]})
+    text = assert_fits(width, lambda console: print_comparison(console, mixed))
+    plain = " ".join(text.split())
+    assert "slow: stopped: no time" in plain
+    assert "none:" in plain
+    whole = printed(WHOLE, lambda console: print_comparison(console, mixed)).splitlines()
+    assert whole[2].split() == ["slow", "none:", "stopped", "2", "s"]
+    alone = comparison.model_copy(update={"rows": [], "failures": [failed.model_copy(update={"place": 0})]})
+    assert "none:" in assert_fits(width, lambda console: print_comparison(console, alone))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -167,6 +182,15 @@ def test_verdicts(width: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert re.search(
         r"^  FAILS  max_delta: 0.01; asked for: at most", re.sub(r"\n {9}", " ", narrow), flags=re.MULTILINE
     )
+
+
+def test_a_quiet_verdict_is_narrow_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate = str(ROOT / "tests" / "golden" / "certificates" / "v1" / "verified.json")
+    monkeypatch.setenv("COLUMNS", "60")
+    assert cli.run(["check", certificate, "--policy", str(EXAMPLES / "policy.yaml"), "--quiet"]) == 1
+    out = capsys.readouterr().out
+    assert re.findall(r"^  (ok|FAILS)", out, flags=re.MULTILINE) == ["FAILS"]
+    assert "FAILS  max_delta: 0.01; asked for: at most" in re.sub(r"\n {9}", " ", out)
 
 
 def on_a_terminal(columns: int, *arguments: str) -> tuple[int, str]:

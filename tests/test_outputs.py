@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from gate_tools import ROOT, RUNS
 
+import pyaccount
 from pyaccount import cli
 from pyaccount.files import write_atomically
+from pyaccount.gate.consistency import flaws
+from pyaccount.plan import Plan
 
 EXAMPLE = ROOT / "examples" / "check-a-claim.yaml"
 
@@ -141,3 +146,150 @@ def test_a_folder_behind_a_link_is_named(capsys: pytest.CaptureFixture[str], tmp
     code, _, err = run(capsys, "certify", str(EXAMPLE), "-o", str(link))
     assert code == 2
     assert "nowhere does not exist" in err
+
+
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+
+
+def named(told: str) -> Path:
+    """The file that a message names."""
+    (name,) = re.findall(r"^the \w+ was written to (.+)$", told, flags=re.MULTILINE)
+    return Path(name)
+
+
+def is_certificate(text: str) -> bool:
+    found = pyaccount.Certificate.from_json(text)
+    return found.holds and flaws(found.data) == []
+
+
+@FULL
+@pytest.mark.parametrize("more", [[], ["--quiet"], ["--format", "json"]])
+def test_a_certificate_that_finds_no_file_goes_to_stdout(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "certify", str(EXAMPLE), "-o", "/dev/full", *more)
+    assert code == cli.STOPPED
+    assert is_certificate(out)
+    assert err == (
+        "--output /dev/full: cannot be written: No space left on device\nthe certificate is on standard output\n"
+    )
+
+
+@FULL
+def test_where_stdout_is_taken_it_goes_to_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full.json").write_text("mine", encoding="utf-8")
+    for form, begin in (("markdown", "# Privacy"), ("text", "╭")):
+        code, out, err = run(capsys, "certify", str(EXAMPLE), "-o", "/dev/full", "--format", form)
+        assert code == cli.STOPPED
+        assert out.startswith(begin)
+        assert named(err).parent == tmp_path
+        assert is_certificate(named(err).read_text(encoding="utf-8"))
+    assert (tmp_path / "full.json").read_text(encoding="utf-8") == "mine"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@FULL
+def test_without_a_working_folder_it_goes_to_the_temporary_one(tmp_path: Path) -> None:
+    gone, temporary = tmp_path / "gone", tmp_path / "temporary"
+    temporary.mkdir()
+    script = f"mkdir {gone}; cd {gone}; rmdir {gone}; {sys.executable} -m pyaccount certify {EXAMPLE} -o /dev/full"
+    for stdout in (">/dev/full", ">/dev/null", ">&-"):
+        done = subprocess.run(
+            ["bash", "-c", f"{script} {stdout}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)},
+        )
+        assert done.returncode == cli.STOPPED, done.stderr
+        assert named(done.stderr).parent == temporary
+        assert is_certificate(named(done.stderr).read_text(encoding="utf-8"))
+
+
+@FULL
+@pytest.mark.parametrize("command", ["certify", "compare", "plan", "verify"])
+def test_what_a_full_stdout_takes_is_kept(command: str, tmp_path: Path) -> None:
+    source = RUNS["deterministic"] if command == "verify" else EXAMPLE
+    shell = f"cd {tmp_path}; {sys.executable} -m pyaccount {command} {source} > /dev/full"
+    done = subprocess.run(
+        ["bash", "-c", shell],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == cli.STOPPED
+    assert "standard output cannot be written to: No space left on device" in done.stderr
+    kinds = {"certify": "certificate", "compare": "comparison", "plan": "plan", "verify": "verification"}
+    assert json.loads(named(done.stderr).read_text(encoding="utf-8"))["kind"] == kinds[command]
+    assert named(done.stderr).parent == tmp_path
+
+
+@FULL
+def test_a_file_that_was_written_is_named_where_stdout_is_full(tmp_path: Path) -> None:
+    shell = f"cd {tmp_path}; {sys.executable} -m pyaccount certify {EXAMPLE} -o a.json > /dev/full"
+    done = subprocess.run(
+        ["bash", "-c", shell], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (cli.STOPPED, "the certificate is in a.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("command", ["certify", "compare"])
+def test_a_folder_that_vanished_takes_no_result_with_it(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    original = Plan.run
+
+    def vanishing(self: Plan, **options: Any) -> pyaccount.Certificate:
+        folder.rmdir()
+        return original(self, **options)
+
+    monkeypatch.setattr(Plan, "run", vanishing)
+    code, out, err = run(capsys, command, str(EXAMPLE), "-o", str(folder / "a.json"))
+    assert code == cli.STOPPED
+    assert json.loads(out)["pyaccount"] == 1
+    assert f"--output {folder / 'a.json'}: cannot be written: No such file or directory" in err
+
+
+def test_a_pipe_without_a_reader_takes_no_certificate_with_it(tmp_path: Path) -> None:
+    """It ended in 0, as if the reader of stdout had gone, and the certificate was lost."""
+    shell = f"{sys.executable} -m pyaccount certify {EXAMPLE} --quiet -o >(true)"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+    assert done.returncode == cli.STOPPED
+    assert "Broken pipe" in done.stderr
+    assert is_certificate(done.stdout)
+
+
+@FULL
+def test_reports_and_documents_are_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "report", str(RUNS["deterministic"]), "-o", "/dev/full", "--format", "markdown")
+    assert (code, out[:9]) == (cli.STOPPED, "# Privacy")
+    assert "the report is on standard output" in err
+    answers = ["--yes", "--sampling-probability", "0.01", "--iterations", "20", "--noise-multiplier", "1"]
+    code, out, err = run(capsys, "init", "/dev/full", "--force", *answers)
+    assert (code, "pyaccount: 1" in out) == (cli.STOPPED, True)
+    assert "the document is on standard output" in err
+
+
+def test_a_name_that_no_file_can_have_is_told_before_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Plan, "run", None)
+    code, out, err = run(capsys, "certify", str(EXAMPLE), "-o", str(tmp_path / f"{'a' * 300}.json"))
+    assert (code, out) == (2, "")
+    assert "cannot be written: File name too long" in err
+    monkeypatch.undo()
+    name = tmp_path / f"{'a' * 245}.json"
+    assert run(capsys, "certify", str(EXAMPLE), "--quiet", "-o", str(name)) == (0, "", "")
+
+
+def test_a_closed_stdout_is_no_output() -> None:
+    for name in ("-", "/dev/stdout"):
+        shell = f"{sys.executable} -m pyaccount certify {EXAMPLE} -o {name} >&-"
+        done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+        assert done.returncode == cli.WRONG
+        assert f"--output {name}: standard output is closed" in done.stderr

@@ -19,7 +19,8 @@ from typing import Any
 import mpmath as mp
 import pytest
 import yaml
-from gate_tools import RUNS
+from gate_tools import RUNS, save
+from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 from rich.console import Console
 
@@ -31,7 +32,9 @@ from pyaccount.certificate.report.page import DIRECTIONS, Figure, Number, Page, 
 from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis, svg
 from pyaccount.certificate.report.written import yaml_text
 from pyaccount.certificate.text import print_certificate
+from pyaccount.forms import FORMS
 from pyaccount.rounding import up
+from pyaccount.schemas import SCHEMAS
 
 ROOT = Path(__file__).parents[1]
 
@@ -518,6 +521,99 @@ def test_only_reports_load_the_template_engine() -> None:
         assert done.stderr.splitlines()[-1] == "[]", arguments
 
 
+def test_the_ending_decides_what_certify_writes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    example = str(ROOT / "examples" / "check-a-claim.yaml")
+    draw = str(ROOT / "examples" / "one-draw.yaml")
+    begins = {"html": "<!DOCTYPE html>", "md": "# ", "txt": "╭", "json": "{", "JSON": "{"}
+    for source in (example, draw):
+        for ending, begin in begins.items():
+            target = tmp_path / f"out.{ending}"
+            code, out, err = run(capsys, "certify", source, "-o", str(target))
+            # On stdout it is text, as ever.
+            assert (code, out.lstrip()[0], err) == (0, "╭", "")
+            assert target.read_text(encoding="utf-8").lstrip().startswith(begin)
+    for ending, begin in (("md", "| name |"), ("txt", "add-remove"), ("json", "{")):
+        target = tmp_path / f"compared.{ending}"
+        assert run(capsys, "compare", example, "-o", str(target))[0] == 0
+        assert target.read_text(encoding="utf-8").startswith(begin)
+
+
+def test_the_format_overrides_the_ending_and_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    example = str(ROOT / "examples" / "check-a-claim.yaml")
+    target = tmp_path / "out.html"
+    code, out, err = run(capsys, "certify", example, "-o", str(target), "--format", "json")
+    assert (code, json.loads(out)) == (0, json.loads(target.read_text(encoding="utf-8")))
+    assert err == f"--output {target}: written as json, as --format says; its ending says html\n"
+    code, _, err = run(capsys, "report", str(RUNS["deterministic"]), "-o", str(target), "--format", "markdown")
+    assert (code, target.read_text(encoding="utf-8")[:2]) == (0, "# ")
+    assert "written as markdown, as --format says; its ending says html" in err
+    assert run(capsys, "certify", example, "-o", str(tmp_path / "out.md"), "--format", "markdown")[2] == ""
+
+
+def test_an_ending_that_says_no_form_is_told_before_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = str(ROOT / "examples" / "check-a-claim.yaml")
+    for name in ("out.cert", "out", "out.htlm"):
+        with monkeypatch.context() as patched:
+            patched.setattr(pyaccount.Plan, "run", None)
+            code, out, err = run(capsys, "certify", example, "-o", str(tmp_path / name))
+        assert (code, out) == (2, "")
+        assert f"{name}: the name must end in .html, .htm, .md, .markdown, .txt, .json, or --format say the form" in err
+        assert run(capsys, "certify", example, "-o", str(tmp_path / name), "--format", "html")[::2] == (0, "")
+        assert (tmp_path / name).read_text(encoding="utf-8").lstrip().startswith("<!DOCTYPE html>")
+    # A comparison has no page.
+    code, _, err = run(capsys, "compare", example, "-o", str(tmp_path / "out.html"))
+    assert (code, "the name must end in .md, .markdown, .txt, .json" in err) == (2, True)
+
+
+def test_python_saves_every_form(tmp_path: Path) -> None:
+    for one in (certificate("composed"), amplified()):
+        for ending, begin in (("html", "<!DOCTYPE html>"), ("md", "# "), ("txt", "╭"), ("json", "{")):
+            one.save(tmp_path / f"a.{ending}")
+            assert (tmp_path / f"a.{ending}").read_text(encoding="utf-8").lstrip().startswith(begin)
+        one.save(tmp_path / "a.cert", form="markdown")
+        assert (tmp_path / "a.cert").read_text(encoding="utf-8") == one.to_markdown()
+        with pytest.raises(pyaccount.DomainError, match="the name must end in"):
+            one.save(tmp_path / "a.certificate")
+        with pytest.raises(
+            pyaccount.DomainError, match="form = 'yaml' is outside its domain: text, markdown, json, html"
+        ):
+            one.save(tmp_path / "a.json", form="yaml")
+        with pytest.warns(UserWarning, match=r"a\.html: written as json, as form says; its ending says html"):
+            one.save(tmp_path / "a.html", form="json")
+
+
+def test_of_what_contradicts_itself_nothing_says_that_it_holds(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good = json.loads(RUNS["deterministic"].read_text(encoding="utf-8"))
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(good | {"noise_multiplier": 9.5}), encoding="utf-8")
+    for form in FORMS:
+        code, fine, _ = run(capsys, "report", str(RUNS["deterministic"]), "--format", form)
+        code, out, err = run(capsys, "report", str(bad), "--format", form)
+        assert code == 0
+        assert "contradicts itself: noise_multiplier: 9.5" in err
+        for said in ("HOLDS", "— holds", ">holds<", '"holds"'):
+            assert said not in out
+        assert any(said in fine for said in ("HOLDS", "— holds", ">holds<", '"holds"'))
+        place = out.replace("\\", "").index("noise_multiplier: 9.5")
+        assert place < min(at for at in (out.find("differentially private"), len(out)) if at >= 0)
+        target = tmp_path / f"out.{form}"
+        assert run(capsys, "report", str(bad), "--format", form, "-o", str(target))[0] == 0
+        assert target.read_text(encoding="utf-8") == out
+    found = json.loads(run(capsys, "report", str(bad), "--format", "json")[1])
+    Draft202012Validator(SCHEMAS["contradictory-certificate"]()).validate(found)
+    # It is no certificate, and what it says but for the verdict is told as it is.
+    assert "not a certificate" in run(capsys, "check", str(save(tmp_path, found)))[2]
+    loaded = pyaccount.Certificate.load(bad)
+    # Fields that it lacks, being older than they are, are null.
+    assert found["certificate"] | {"holds": True} == json.loads(loaded.to_json())
+    assert "contradicts itself" in loaded.to_html()
+    assert loaded.to_markdown().startswith("# Privacy certificate: golden — **contradicts itself**")
+
+
 @pytest.mark.parametrize("form", ["html", "markdown", "text"])
 def test_a_certificate_that_contradicts_itself_is_shown_as_such(
     form: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -528,13 +624,13 @@ def test_a_certificate_that_contradicts_itself_is_shown_as_such(
         code, out, err = run(capsys, "report", str(file), "--format", form)
         assert code == 0
         assert (f"{file}: contradicts itself: statement: " in err) is flawed
+        assert ("contradicts itself" in out) is flawed
+        if flawed:
+            # Before anything else that it says.
+            assert out.index("contradicts itself") < out.index("well")
         if form != "text":
-            assert ("contradicts itself" in out) is flawed
             assert "were not recomputed here" in out
             assert "<b>" not in out
-            if flawed:
-                # Before anything else that it says.
-                assert out.index("contradicts itself") < out.index("well")
 
 
 def test_an_amplification_that_contradicts_itself_is_shown_as_such(
@@ -542,7 +638,8 @@ def test_an_amplification_that_contradicts_itself_is_shown_as_such(
 ) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps(json.loads(amplified().to_json()) | {"document_sha256": "0" * 64}), encoding="utf-8")
-    code, out, err = run(capsys, "report", str(bad))
-    assert code == 0
-    assert "contradicts itself: document_sha256: " in err
-    assert "contradicts itself" in out
+    for form in FORMS:
+        code, out, err = run(capsys, "report", str(bad), "--format", form)
+        assert code == 0
+        assert "contradicts itself: document_sha256: " in err
+        assert "contradict" in out[: out.index("(0.")]

@@ -126,10 +126,26 @@ noise: {multiplier: 4}
     assert "<stdin>:6:29: matrix.file = 'matrix.txt' [matrix-file]" in capsys.readouterr().err
 
 
-def test_a_program_without_standard_input_says_so() -> None:
-    command = [sys.executable, "-m", "pyaccount", "validate", "-"]
+def test_a_finished_certificate_from_it_is_compared_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certificate = ROOT / "tests" / "golden" / "certificates" / "v1" / "deterministic.json"
+    # Certificates may be larger than documents.
+    hand(monkeypatch, certificate.read_bytes() + b" " * LARGEST_FILE)
+    assert cli.run(["compare", "-", str(EXAMPLE), "--format", "json"]) == 0
+    finished, made = json.loads(capsys.readouterr().out)["rows"]
+    assert (finished["finished"], made["finished"]) == (True, False)
+    assert finished["epsilon"] == json.loads(certificate.read_bytes())["guarantee"]["epsilon"]
+    hand(monkeypatch, b'{"kind": "certificate"}')
+    assert cli.run(["compare", "-"]) == 2
+    assert "<stdin>: pyaccount: not a certificate" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["validate", "certify", "compare"])
+def test_a_program_without_standard_input_says_so(command: str) -> None:
+    words = [sys.executable, "-m", "pyaccount", command, "-"]
     done = subprocess.run(
-        ["bash", "-c", 'exec "$@" <&-', "bash", *command], capture_output=True, text=True, check=False, cwd=ROOT
+        ["bash", "-c", 'exec "$@" <&-', "bash", *words], capture_output=True, text=True, check=False, cwd=ROOT
     )
     assert done.returncode == 2
     assert "<stdin>: [unreadable-file]\n    standard input is closed" in done.stderr

@@ -255,13 +255,18 @@ def test_a_matrix_file_lies_beside_the_certificate(tmp_path: Path) -> None:
         pyaccount.verify(target)
 
 
-def test_limits_and_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_limits_and_time(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, err = run(capsys, "verify", str(RUNS["verified"]), "--time-limit", "1e-3 s")
     assert (code, out) == (3, "")
     assert "time limit" in err
     for bad in ("soon", "-1", "nan", "inf", "0"):
         assert run(capsys, "verify", str(RUNS["deterministic"]), "--time-limit", bad)[0] == 2
     assert run(capsys, "verify", str(RUNS["deterministic"]), "--quiet") == (0, "", "")
+    looser = golden("deterministic")["unamplified"]["epsilon"] * (1 + 1e-7)
+    wrong = save(tmp_path, changed(golden("deterministic"), statement="x", unamplified__epsilon=looser))
+    for more, told in ((), True), (("--quiet",), False):
+        code, out, _ = run(capsys, "verify", str(wrong), *more)
+        assert (code, ": agrees: " in out, "statement: contradicts" in out) == (1, told, True)
 
 
 def test_ctrl_c_interrupts(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -15,8 +15,8 @@ from rich.text import Text
 from pyaccount.certificate.layout import Figures
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
-from pyaccount.certificate.text_evidence import items, row
-from pyaccount.files import write_atomically
+from pyaccount.certificate.saving import save, written
+from pyaccount.certificate.text_evidence import contradicted, items, row, told
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
 from pyaccount.plan.fixed_draws import distinct_records
 from pyaccount.rounding import plain, up
@@ -62,24 +62,20 @@ class AmplificationCertificate(Record):
     created: str = Field(description="UTC, ISO 8601.")
 
     def to_html(self) -> str:
-        """The certificate as one self-contained HTML page."""
-        from pyaccount.certificate.report import to_html  # noqa: PLC0415 - it renders this
-
-        return to_html(self)
+        """The certificate as one self-contained HTML page, with what in it contradicts the rest."""
+        return written(self, "html")
 
     def to_markdown(self) -> str:
-        """The certificate as Markdown."""
-        from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
-
-        return to_markdown(self)
+        """The certificate as Markdown, with what in it contradicts the rest."""
+        return written(self, "markdown")
 
     def to_json(self) -> str:
         """The certificate as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the JSON form; the file appears whole or not at all."""
-        write_atomically(Path(path), self.to_json())
+    def save(self, path: str | os.PathLike[str], *, form: str | None = None) -> None:
+        """Write the form that the ending of the file's name says, or `form`; as `Certificate.save`."""
+        save(self, path, form)
 
 
 def amplify(document: Amplification) -> AmplificationCertificate:
@@ -120,8 +116,8 @@ def amplify(document: Amplification) -> AmplificationCertificate:
     )
 
 
-def print_amplification(console: Console, data: AmplificationCertificate) -> None:
-    """The certificate for a terminal."""
+def print_amplification(console: Console, data: AmplificationCertificate, flaws: Sequence[str] = ()) -> None:
+    """The certificate for a terminal; `flaws` are what in it contradicts the rest of it."""
     effect = "effect of sampling"
     table = Figures("", ("ε", "δ at most", "ε′ at most", "δ′ at most", effect), words=(effect,))
     for one in data.effects:
@@ -132,11 +128,11 @@ def print_amplification(console: Console, data: AmplificationCertificate) -> Non
     row(facts, "η", f"at most {up(data.eta)}: the probability that a record is drawn at all")
     if data.distinct_records is not None:
         row(facts, "batch", f"{data.distinct_records:.6g} distinct records expected")
-    head = Text.assemble(("Amplification by sampling", "bold"), "  ", (data.name, "bold cyan"))
-    parts: list[RenderableType] = [head, Text(data.statement), Text(), facts, Text(), table, Text()]
+    head = Text.assemble(("Amplification by sampling", "bold"), "  ", (data.name, "bold cyan"), *contradicted(flaws))
+    parts: list[RenderableType] = [head, *told(flaws), Text(data.statement), Text(), facts, Text(), table, Text()]
     theorem = Text(f"{data.theorem}; p_j = {data.law}, η = 1 − p_0. {data.source}.")
     parts += [Text("Assumptions", style="bold"), *items(data.assumptions), Text(), theorem]
-    console.print(Panel(Group(*parts), border_style="green", padding=(1, 2)))
+    console.print(Panel(Group(*parts), border_style="red" if flaws else "green", padding=(1, 2)))
 
 
 def print_amplification_plan(console: Console, plan: AmplificationPlan) -> None:

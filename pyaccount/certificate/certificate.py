@@ -6,13 +6,12 @@ import json
 import os
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.arguments import number_of
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
+from pyaccount.certificate.saving import save, written
 from pyaccount.document.ranges import SMALLEST_DELTA, spelled
-from pyaccount.files import write_atomically
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -178,16 +177,12 @@ class Certificate:
         return meaning(self.data)
 
     def to_html(self) -> str:
-        """The certificate as one self-contained HTML page."""
-        from pyaccount.certificate.report import to_html  # noqa: PLC0415
-
-        return to_html(self)
+        """The certificate as one self-contained HTML page, with what in it contradicts the rest."""
+        return written(self, "html")
 
     def to_markdown(self) -> str:
-        """The certificate as Markdown, for pull requests and model cards."""
-        from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
-
-        return to_markdown(self)
+        """The certificate as Markdown, for pull requests and model cards, with what in it contradicts the rest."""
+        return written(self, "markdown")
 
     def to_json(self) -> str:
         """The certificate as JSON text."""
@@ -207,9 +202,13 @@ class Certificate:
 
         return cls(read(path).certificate())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the JSON form; the file appears whole or not at all."""
-        write_atomically(Path(path), self.to_json())
+    def save(self, path: str | os.PathLike[str], *, form: str | None = None) -> None:
+        """Write the form that the ending of the file's name says: `.json`, `.html`, `.md` or `.txt`.
+
+        `form` (json, html, markdown, text) says it instead, with a warning where the ending says another one.
+        The file appears whole or not at all. Raises `DomainError` for an ending that says no form, and `OSError`.
+        """
+        save(self, path, form)
 
     def __repr__(self) -> str:
         guarantee = self.data.guarantee

@@ -1,7 +1,8 @@
-"""Certificates side by side: what a person wants to see when choosing a sampler."""
+"""Certificates side by side: what a person wants to see when choosing a sampler, and why a document has none."""
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
@@ -10,14 +11,16 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.certificate.compared import WORDS, FailedRecord, contradiction, failure
 from pyaccount.certificate.layout import NARROW, Figures
 from pyaccount.certificate.model import NonNegative, Probability, Record
+from pyaccount.errors import PyaccountError
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from pyaccount.certificate.certificate import Certificate
     from pyaccount.execute.progress import Report
     from pyaccount.plan import Plan
 
@@ -43,8 +46,12 @@ class ComparedRecord(Record):
     expected_batch_size: float | None = Field(description="Expected records (or draws) in a batch, with one phase.")
     distinct_records: float | None = Field(description="Expected distinct records in a batch, with one phase.")
     prefix_sum_mse: float | None = Field(description="Mean variance of the noise of prefix sums, with one phase.")
-    seconds: float = Field(description="How long certifying took here.")
+    seconds: float = Field(description="How long certifying took here; 0 for a finished certificate.")
     document_sha256: str
+    finished: bool = Field(
+        default=False,
+        description="Whether it was a finished certificate, whose figures stand here unchanged and not recomputed.",
+    )
 
 
 class Comparison(Record):
@@ -52,7 +59,16 @@ class Comparison(Record):
 
     pyaccount: Literal[1] = Field(description="Format version.")
     kind: Literal["comparison"]
-    rows: list[ComparedRecord]
+    rows: list[ComparedRecord] = Field(description="Of each certificate, in the order of what was compared.")
+    failures: list[FailedRecord] = Field(
+        default_factory=list, description="What has no row, and why; each says its place among the rows."
+    )
+
+    def entries(self) -> Iterator[ComparedRecord | FailedRecord]:
+        """Rows and failures in the order of what was compared."""
+        rows, failures = iter(self.rows), {failed.place: failed for failed in self.failures}
+        for place in range(len(self.rows) + len(self.failures)):
+            yield failures[place] if place in failures else next(rows)
 
     def to_json(self) -> str:
         """The comparison as JSON text."""
@@ -63,7 +79,11 @@ class Comparison(Record):
         columns = _columns(self)
         titles = [title for title, _ in columns]
         lines = [titles, ["---" if title in _WORDS else "---:" for title in titles]]
-        for row in self.rows:
+        for row in self.entries():
+            if isinstance(row, FailedRecord):
+                why = _markdown(f"{WORDS[row.why]}: {row.message}")
+                lines.append(_failed(row, titles, _markdown(row.name), why))
+                continue
             # A name may hold what Markdown reads as the end of a cell.
             lines.append([show(row).replace("|", "\\|") for _, show in columns])
         table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
@@ -87,12 +107,25 @@ _COLUMNS: tuple[_Column, ...] = (
     ("distinct a batch", lambda row: _number(row.distinct_records)),
     ("prefix-sum MSE", lambda row: _number(row.prefix_sum_mse)),
     ("guarantee", lambda row: row.kind),
-    ("time", lambda row: f"{row.seconds:.2g} s"),
+    ("time", lambda row: "finished" if row.finished else f"{row.seconds:.2g} s"),
 )
 
 
 #: Titles of columns that hold words.
 _WORDS = ("name", "protects", "sampler", "guarantee")
+
+
+def _failed(failed: FailedRecord, titles: Sequence[str], name: str, why: str) -> list[str]:
+    """The cells of what has no certificate: why that is stands where others have their guarantee."""
+    cells = {"name": name, "guarantee": why, "time": f"{failed.seconds:.2g} s"}
+    return [cells.get(title, "") for title in titles]
+
+
+def _markdown(text: str) -> str:
+    """Text that is read as itself in a cell of a table: messages quote what documents say."""
+    from pyaccount.certificate.report.markdown import text as escaped  # noqa: PLC0415 - few comparisons need it
+
+    return escaped(text)
 
 
 def _protects(row: ComparedRecord) -> str:
@@ -101,7 +134,7 @@ def _protects(row: ComparedRecord) -> str:
 
 def _columns(data: Comparison) -> tuple[_Column, ...]:
     """The columns; what is protected is one of them where that is not the same everywhere."""
-    if len({_protects(row) for row in data.rows}) == 1:
+    if len({_protects(row) for row in data.rows}) <= 1:
         return _COLUMNS
     return (_COLUMNS[0], ("protects", _protects), *_COLUMNS[1:])
 
@@ -122,17 +155,32 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def compare(plans: Sequence[Plan], *, threads: int = 0, report: Report | None = None) -> Comparison:
-    """Run each plan and lay the certificates side by side. Raises as `Plan.run` does."""
-    rows = []
-    for plan in plans:
+def compare(plans: Sequence[Plan | Certificate], *, threads: int = 0, report: Report | None = None) -> Comparison:
+    """Run each plan, and lay the certificates beside those that are finished.
+
+    What cannot be certified, or contradicts itself, is among the failures, and the others are certified all the same.
+    Ctrl-C raises `KeyboardInterrupt`.
+    """
+    rows, failures = [], []
+    for place, plan in enumerate(plans):
+        if isinstance(plan, Certificate):
+            failed = contradiction(place, plan)
+            if failed is None:
+                rows.append(_row(plan, 0.0, finished=True))
+            else:
+                failures.append(failed)
+            continue
         began = time.monotonic()
-        certificate = plan.run(threads=threads, report=report)
-        rows.append(_row(certificate, time.monotonic() - began))
-    return Comparison(pyaccount=1, kind="comparison", rows=rows)
+        try:
+            certificate = plan.run(threads=threads, report=report)
+        except PyaccountError as error:
+            failures.append(failure(place, plan, error, time.monotonic() - began))
+        else:
+            rows.append(_row(certificate, time.monotonic() - began))
+    return Comparison(pyaccount=1, kind="comparison", rows=rows, failures=failures)
 
 
-def _row(certificate: Certificate, seconds: float) -> ComparedRecord:
+def _row(certificate: Certificate, seconds: float, *, finished: bool = False) -> ComparedRecord:
     data = certificate.data
     only = data.phases[0] if len(data.phases) == 1 else None
     # Told at a larger δ, where this one is too small to resolve, it would be no bound.
@@ -155,29 +203,49 @@ def _row(certificate: Certificate, seconds: float) -> ComparedRecord:
         prefix_sum_mse=None if data.utility is None else data.utility.prefix_sum_mse,
         seconds=seconds,
         document_sha256=data.document_sha256,
+        finished=finished,
     )
 
 
-def _turned(data: Comparison, columns: Sequence[_Column]) -> Figures:
-    """The comparison with a column for each document, where its rows are too long to be read."""
-    (_, name), *others = columns
-    names = [name(row) for row in data.rows]
+def _turned(titles: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str]) -> Figures:
+    """The comparison with a column for each of what was compared, where its rows are too long to be read."""
+    names = [row[0] for row in rows]
     table = Figures("", ("", *names), words=("", *names), padding=NARROW)
-    for heading, show in others:
-        table.add(heading, *(show(row) for row in data.rows))
+    for place, title in enumerate(titles[1:], start=1):
+        table.add(title, *(row[place] for row in rows), styles=("", *styles))
     return table
+
+
+def written(data: Comparison, form: str) -> str:
+    """The comparison as text, markdown or json."""
+    if form == "json":
+        return data.to_json()
+    if form == "markdown":
+        return data.to_markdown()
+    stream = io.StringIO()
+    print_comparison(Console(file=stream, width=180), data)
+    return stream.getvalue()
 
 
 def print_comparison(console: Console, data: Comparison) -> None:
     """The comparison for a terminal."""
     columns = _columns(data)
-    title = _protects(data.rows[0]) if columns is _COLUMNS else ""
-    headings = [heading for heading, _ in columns]
-    table = Figures("", headings, words=_WORDS, padding=NARROW)
-    for row in data.rows:
-        table.add(*(show(row) for _, show in columns))
+    title = _protects(data.rows[0]) if columns is _COLUMNS and data.rows else ""
+    titles = [heading for heading, _ in columns]
+    table = Figures("", titles, words=_WORDS, padding=NARROW)
+    rows, styles = [], []
+    for row in data.entries():
+        if isinstance(row, FailedRecord):
+            cells, style = _failed(row, titles, row.name, WORDS[row.why]), "red"
+        else:
+            cells, style = [show(row) for _, show in columns], ""
+        rows.append(cells)
+        styles.append(style)
+        table.add(*cells, styles=[style] * len(cells))
     if title:
         console.print(Text(title, style="italic"))
-    console.print(table if table.fits(console.width) else _turned(data, columns))
+    console.print(table if table.fits(console.width) else _turned(titles, rows, styles))
+    for one in data.failures:
+        console.print(Text(f"{one.name}: {WORDS[one.why].removeprefix('none: ')}: {one.message}", style="red"))
     for remark in _remarks(data):
         console.print(Text(remark, style="yellow"))

@@ -32,10 +32,12 @@ class Figures:
     def __init__(self, title: str, headings: Sequence[str], *, words: Sequence[str] = (), padding: int = WIDE) -> None:
         self.title, self.headings, self.words, self.padding = title, tuple(headings), tuple(words), padding
         self.rows: list[tuple[str, ...]] = []
+        self.styles: list[Sequence[str]] = []
 
-    def add(self, *cells: str) -> None:
-        """Add a row."""
+    def add(self, *cells: str, styles: Sequence[str] = ()) -> None:
+        """Add a row, with a style for each cell or none."""
         self.rows.append(cells)
+        self.styles.append(styles or ("",) * len(cells))
 
     def fits(self, width: int) -> bool:
         """Whether the table has room as a whole, with its headings in one line."""
@@ -107,8 +109,8 @@ class Figures:
                 overflow="fold",
                 width=widths[column],
             )
-        for row in self.rows:
-            table.add_row(*(Text(row[column]) for column in columns))
+        for row, styles in zip(self.rows, self.styles, strict=True):
+            table.add_row(*(Text(row[column], style=styles[column]) for column in columns))
         return table
 
 

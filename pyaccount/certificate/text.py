@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from pyaccount.certificate.layout import Facts, Figures
 from pyaccount.certificate.meaning import meaning
-from pyaccount.certificate.text_evidence import evidence, items
+from pyaccount.certificate.text_evidence import contradicted, evidence, items, told
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
     SOLVED_DIGITS,
@@ -33,17 +33,20 @@ if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, Phase, ProfilePoint
 
 
-def print_certificate(console: Console, certificate: Certificate) -> None:
-    """Print the certificate."""
-    console.print(render(certificate.data))
+def print_certificate(console: Console, certificate: Certificate, flaws: Sequence[str] = ()) -> None:
+    """Print the certificate; `flaws` are what in it contradicts the rest of it."""
+    console.print(render(certificate.data, flaws))
 
 
-def render(data: CertificateModel) -> RenderableType:
+def render(data: CertificateModel, flaws: Sequence[str] = ()) -> RenderableType:
     """The certificate as a rich renderable. Upper bounds are rounded up, lower bounds down."""
-    verdict = Text("HOLDS", style="bold green") if data.holds else Text("DOES NOT HOLD", style="bold red")
-    head = Text.assemble(("Privacy certificate", "bold"), "  ", (data.name, "bold cyan"), "  ", verdict)
+    verdict = [("  ", ""), ("HOLDS", "bold green") if data.holds else ("DOES NOT HOLD", "bold red")]
+    # Whether it holds is said by figures of which not all can be true.
+    verdict = contradicted(flaws) or verdict
+    head = Text.assemble(("Privacy certificate", "bold"), "  ", (data.name, "bold cyan"), *verdict)
     parts: list[RenderableType] = [
         head,
+        *told(flaws),
         Text(data.statement),
         Text(),
         _numbers(data),
@@ -64,7 +67,7 @@ def render(data: CertificateModel) -> RenderableType:
         Text(),
         *evidence(data),
     ]
-    return Panel(Group(*parts), border_style="green" if data.holds else "red", padding=(1, 2))
+    return Panel(Group(*parts), border_style="green" if data.holds and not flaws else "red", padding=(1, 2))
 
 
 def _numbers(data: CertificateModel) -> Facts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.certificate.layout import NARROW, Figures
-from pyaccount.certificate.words import met, seed_source
+from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS, met, seed_source
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
@@ -30,6 +30,16 @@ def items(texts: Iterable[str]) -> list[RenderableType]:
     for text in texts:
         row(grid, "•", text)
     return [grid]
+
+
+def contradicted(flaws: Sequence[str]) -> list[tuple[str, str]]:
+    """The verdict on a certificate that contradicts itself, for its head: it stands for any other."""
+    return [("  ", ""), (CONTRADICTED.upper(), "bold red")] if flaws else []
+
+
+def told(flaws: Sequence[str]) -> list[RenderableType]:
+    """What in a certificate contradicts the rest of it, before anything else that it says."""
+    return [Text(CONTRADICTS, style="bold red"), *items(flaws), Text()] if flaws else []
 
 
 def _tests(data: CertificateModel) -> list[RenderableType]:

@@ -9,6 +9,10 @@ from pyaccount.rounding import down, plain, up
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, EvidenceRecord, MatrixRecord, Phase, SamplingRecord
 
+#: What is said first of a certificate whose parts do not fit one another, and instead of whether it holds.
+CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."
+CONTRADICTED = "contradicts itself"
+
 #: What an attacker tells apart, by adjacency: the first data set, the second one.
 HYPOTHESES = {
     "add-remove": ("presence", "absence"),

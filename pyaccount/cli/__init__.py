@@ -12,13 +12,13 @@ import gc
 import io
 import os
 import sys
-from typing import Any
 
 import click
 
+from pyaccount.cli import streams
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
-from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, is_broken_pipe, tell, write_nowhere
+from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
 from pyaccount.cli.completion import completion
 from pyaccount.cli.documents import schema, validate
 from pyaccount.cli.failures import as_data, command_of, tell_errors
@@ -26,28 +26,10 @@ from pyaccount.cli.help import Context
 from pyaccount.cli.init import init
 
 
-class _StdoutGoneError(Exception):
-    """The reader of stdout has gone. Of the error that says so click makes an exit with code 1, which means something else."""
-
-
 class _InOrder(click.Group):
     """Commands in the order in which they are used, not of the alphabet."""
 
     context_class = Context
-
-    def make_context(self, *args: Any, **more: Any) -> click.Context:
-        """The context, unless help is printed."""
-        try:
-            return super().make_context(*args, **more)
-        except BrokenPipeError as error:
-            raise _StdoutGoneError from error
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that is called."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise _StdoutGoneError from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order of adding."""
@@ -106,13 +88,14 @@ def _of_the_document(error: click.NoSuchOption) -> click.ClickException:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code; every expected failure becomes a message on stderr."""
+    streams.fill()
     try:
         code = int(commands.main(args=arguments, prog_name="pyaccount", standalone_mode=False) or HOLDS)
         # What is noticed only at exit would change the exit code there.
         sys.stdout.flush()
         return code
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        click.echo(error.format_message(), err=True)
         return WRONG
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption):
@@ -122,19 +105,13 @@ def run(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted: nothing was certified", err=True)
         return _told(arguments, INTERRUPTED, error)
-    except (_StdoutGoneError, BrokenPipeError, SystemExit) as error:
-        if isinstance(error, SystemExit) and not is_broken_pipe(error):
-            raise
-        # The reader of stdout has gone; what it wanted, it has. Keep the interpreter from complaining at exit.
-        write_nowhere()
-        return HOLDS
     except OSError as error:
         tell(f"{error.filename or 'input or output'}: {error.strerror or error}")
         try:
             sys.stdout.flush()
         except OSError:
             # A full disk would be told once more at exit, with an exit code of its own.
-            write_nowhere()
+            streams.give_up()
         return _told(arguments, STOPPED, error)
     except Exception as error:
         from pyaccount.errors import PyaccountError  # noqa: PLC0415
@@ -166,10 +143,7 @@ def main() -> None:
     gc.set_threshold(100_000)
     # To find pydantic's plugins is to read about every installed package; none may have a say in what a document means.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    for stream in (sys.stdout, sys.stderr):
-        # Results hold ε and δ, whatever the locale; names of files that are no text are spelled out.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    streams.prepare()
     try:
         code = run()
     except (SystemExit, KeyboardInterrupt):

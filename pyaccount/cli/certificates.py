@@ -8,22 +8,11 @@ from typing import Literal
 
 import click
 
-from pyaccount.cli.common import (
-    FAILS,
-    FORMS,
-    HOLDS,
-    STDOUT,
-    WRONG,
-    check_output,
-    printing,
-    progress,
-    say,
-    show,
-    tell,
-    written,
-)
+from pyaccount.cli.common import FAILS, HOLDS, STDOUT, STOPPED, WRONG, check_output, printing, progress, say, show, tell
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
+from pyaccount.cli.outputs import Asked, hand_over, put_elsewhere
 from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.forms import FORMS
 from pyaccount.wrapping import room
 
 
@@ -50,35 +39,26 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
     Nothing is computed anew: the report says what CERT says, and shows first if that contradicts itself. Whether the claim
     holds is part of the report, not of the exit code.
     """
+    from pyaccount.certificate.saving import contradictions, written  # noqa: PLC0415
     from pyaccount.files import write_atomically  # noqa: PLC0415
-    from pyaccount.gate.consistency import flaws_of  # noqa: PLC0415
     from pyaccount.gate.reading import read  # noqa: PLC0415
 
     output = None if output == STDOUT else output
     check_output(output, [certificate])
-    endings = {
-        ".html": "html",
-        ".htm": "html",
-        ".md": "markdown",
-        ".markdown": "markdown",
-        ".txt": "text",
-        ".json": "json",
-    }
-    if form is None and output is not None:
-        form = endings.get(Path(output).suffix.lower())
-        if form is None:
-            raise click.UsageError(
-                f"--output {output}: the name must end in {', '.join(endings)}, or --format say the form"
-            )
-    form = form or "html"
+    form = Asked.checked(output, form, FORMS, otherwise="html").written
     found = read(certificate).any()
-    flaws = [f"{flaw.path}: {flaw.message}" for flaw in flaws_of(found)]
+    flaws = contradictions(found)
     for flaw in flaws:
         tell(f"{certificate}: contradicts itself: {flaw}")
     if output is None:
         show(found, form, flaws)
-    else:
-        write_atomically(Path(output), written(found, form, flaws))
+        return HOLDS
+    text = written(found, form, flaws)
+    try:
+        write_atomically(Path(output), text)
+    except OSError as error:
+        put_elsewhere("report", text, output, error)
+        return STOPPED
     return HOLDS
 
 
@@ -117,7 +97,7 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 @click.option("--max-age", metavar="TIME", help="How old the certificate may be, e.g. 90d.")
 @click.option("--document-sha256", metavar="HASH", multiple=True, help="The accepted document; repeat for several.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
-@click.option("--quiet", is_flag=True, help="No text about what passes.")
+@click.option("--quiet", is_flag=True, help="Print only what fails.")
 def check(
     certificates: tuple[str, ...],
     policy: str | None,
@@ -164,12 +144,11 @@ def check(
     with printing():
         if form == "json":
             click.echo(verdict.to_json(), nl=False)
-        elif not (quiet and verdict.passes):
+        else:
             # What cannot be read was told on stderr, with the reason.
             readable = tuple(judged for judged in verdict.certificates if judged.error is None)
             if readable:
-                text = replace(verdict, certificates=readable).to_text(room(sys.stdout))
-                say(text)
+                say(replace(verdict, certificates=readable).to_text(room(sys.stdout), only_wrong=quiet))
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
@@ -185,7 +164,7 @@ def check(
 @click.option(
     "--seed", metavar="SEED", type=Seed(), help="Hold samples against others: those of a number, or of a `new` one."
 )
-@click.option("--quiet", is_flag=True, help="No progress, and no text if it agrees.")
+@click.option("--quiet", is_flag=True, help="No progress, and only what does not agree.")
 def verify(
     certificate: str,
     form: str,
@@ -223,9 +202,14 @@ def verify(
             same_version=same_version,
             seed=seed,
         )
-    with printing():
+
+    def show_it(form: str) -> None:
         if form == "json":
             click.echo(verification.to_json(), nl=False)
-        elif not (quiet and verification.agrees):
-            say(verification.to_text())
+        else:
+            say(verification.to_text(only_wrong=quiet))
+
+    asked = Asked(None, None if form == "text" else form, quiet=quiet and verification.agrees)
+    if not hand_over("verdict", lambda _: verification.to_json(), show_it, asked):
+        return STOPPED
     return HOLDS if verification.agrees else FAILS

@@ -10,16 +10,15 @@ import click
 
 from pyaccount.cli.common import (
     FAILS,
-    FORMS,
     HOLDS,
     STDOUT,
+    STOPPED,
     WRONG,
     check_apart,
     check_output,
     check_writable,
     console,
     matrix_files,
-    printing,
     progress,
     show,
     tell,
@@ -27,7 +26,9 @@ from pyaccount.cli.common import (
 )
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
 from pyaccount.cli.failures import tell_errors
-from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.cli.outputs import Asked, hand_over
+from pyaccount.cli.stdin import called, files_of, source_of
+from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,15 +36,20 @@ if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.document import Amplification
-    from pyaccount.errors import DocumentError
     from pyaccount.plan import Plan
+
+#: What a comparison can be printed as.
+COMPARISONS = ["text", "markdown", "json"]
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 
 def output_option(what: str) -> Callable[[Decorated], Decorated]:
     """The option that writes the result to a file."""
-    text = f"Write the {what} as JSON to FILE, whole or not at all, or to stdout if FILE is -."
+    text = (
+        f"Write the {what} to FILE, whole or not at all, in the form that its ending or --format says; "
+        "or as JSON to stdout if FILE is -."
+    )
     return click.option("-o", "--output", metavar="FILE", type=FileName(), help=text)
 
 
@@ -51,7 +57,12 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
 @document_argument
 @overrides_option
 @output_option("certificate")
-@click.option("--format", "form", type=click.Choice(FORMS), help="What to print on stdout [default: text].")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    help="What to write and to print [default: by FILE's ending; text on stdout].",
+)
 @click.option(
     "--threads",
     type=click.IntRange(0, 1024),
@@ -101,43 +112,42 @@ def certify(
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
     loaded = load_any(source_of(document), overrides=changes)
     if not isinstance(loaded, Document):
-        return _amplify(loaded, output=output, form=form, plot=plot, quiet=quiet)
+        return _amplify(loaded, Asked.checked(output, form, FORMS, quiet=quiet), plot)
     if plot is not None:
         raise click.UsageError("--plot is for documents of kind amplification")
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), matrix_files(loaded))
+    asked = Asked.checked(output, form, FORMS, quiet=quiet)
     plan = compile_document(loaded)
     if not quiet:
         tell_notes(loaded)
     with progress(quiet=quiet) as report:
         certificate = plan.run(threads=threads, report=report)
-    _hand_over(certificate, output, form, quiet=quiet)
+    if not _hand_over(certificate, asked):
+        return STOPPED
     return HOLDS if certificate.holds else FAILS
 
 
-def _amplify(document: Amplification, *, output: str | None, form: str | None, plot: str | None, quiet: bool) -> int:
+def _amplify(document: Amplification, asked: Asked, plot: str | None) -> int:
     from pyaccount.certificate.amplification import amplify  # noqa: PLC0415
 
     certificate = amplify(document)
+    delivered = _hand_over(certificate, asked)
     if plot is not None:
         from pyaccount.certificate.picture import aligned_profile  # noqa: PLC0415
 
         aligned_profile(certificate, Path(plot))
-    _hand_over(certificate, output, form, quiet=quiet)
-    return HOLDS
+    return HOLDS if delivered else STOPPED
 
 
-def _hand_over(
-    certificate: Certificate | AmplificationCertificate, output: str | None, form: str | None, *, quiet: bool
-) -> None:
-    """Write a certificate to where it was asked for, and print it."""
-    if output is not None and output != STDOUT:
-        certificate.save(output)
-    with printing():
-        if output == STDOUT:
-            show(certificate, "json")
-        elif form is not None or not quiet:
-            show(certificate, form or "text")
+def _hand_over(certificate: Certificate | AmplificationCertificate, asked: Asked) -> bool:
+    """Write a certificate to where it was asked for, and print it; whether that could be done."""
+    from pyaccount.certificate.saving import written  # noqa: PLC0415
+
+    # It was made here, and nothing in it contradicts the rest.
+    return hand_over(
+        "certificate", lambda form: written(certificate, form, ()), lambda form: show(certificate, form), asked
+    )
 
 
 @click.command(short_help="Which theorem applies to each part of a document, and the cost.")
@@ -160,23 +170,13 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
       pyaccount plan bandmf.yaml --estimate --set privacy.delta=1e-3
       pyaccount plan training.yaml --format json
     """
-    from pyaccount.certificate.plan_text import print_plan  # noqa: PLC0415
     from pyaccount.document import Document, load_any  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
 
     loaded = load_any(source_of(document), overrides=overrides)
+    asked = Asked(None, None if form == "text" else form)
     if not isinstance(loaded, Document):
-        from pyaccount.certificate.amplification import print_amplification_plan  # noqa: PLC0415
-        from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
-
-        amplification = compile_amplification(loaded)
-        if form == "json":
-            from pyaccount.certificate.plan_record import amplification_plan_record  # noqa: PLC0415
-
-            click.echo(amplification_plan_record(amplification).to_json(), nl=False)
-        else:
-            print_amplification_plan(console(), amplification)
-        return HOLDS
+        return _plan_amplification(loaded, asked)
     compiled = compile_document(loaded)
     found = None
     if estimate:
@@ -184,65 +184,117 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 
         with progress(quiet=False) as report:
             found = price(compiled, threads=threads, report=report)
-    if form == "json":
+
+    def as_json(_: str = "json") -> str:
         from pyaccount.certificate.plan_record import plan_record  # noqa: PLC0415
 
-        click.echo(plan_record(compiled, found).to_json(), nl=False)
-    else:
-        print_plan(console(), compiled, found)
+        return plan_record(compiled, found).to_json()
+
+    def show_it(form: str) -> None:
+        from pyaccount.certificate.plan_text import print_plan  # noqa: PLC0415
+
+        if form == "json":
+            click.echo(as_json(), nl=False)
+        else:
+            print_plan(console(), compiled, found)
+
+    delivered = hand_over("plan", as_json, show_it, asked)
     tell_notes(loaded)
-    return HOLDS
+    return HOLDS if delivered else STOPPED
+
+
+def _plan_amplification(document: Amplification, asked: Asked) -> int:
+    from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
+
+    plan = compile_amplification(document)
+
+    def as_json(_: str = "json") -> str:
+        from pyaccount.certificate.plan_record import amplification_plan_record  # noqa: PLC0415
+
+        return amplification_plan_record(plan).to_json()
+
+    def show_it(form: str) -> None:
+        from pyaccount.certificate.amplification import print_amplification_plan  # noqa: PLC0415
+
+        if form == "json":
+            click.echo(as_json(), nl=False)
+        else:
+            print_amplification_plan(console(), plan)
+
+    return HOLDS if hand_over("plan", as_json, show_it, asked) else STOPPED
 
 
 @click.command(short_help="Certify several documents and lay the results side by side.")
 @documents_argument
 @overrides_option
 @output_option("comparison")
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), help="What to print [text].")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(COMPARISONS),
+    help="What to write and to print [default: by FILE's ending; text on stdout].",
+)
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
 def compare(
     documents: tuple[str, ...], overrides: tuple[str, ...], output: str | None, form: str | None, threads: int
 ) -> int:
-    """Certify each DOC, a file or once - for standard input, and lay the certificates side by side.
+    """Certify each DOC, a file or once - for standard input, and lay the certificates side by side. A DOC may be a finished
+    certificate (JSON): it is not recomputed.
 
     \b
     Examples:
       pyaccount compare poisson.yaml fixed-size.yaml --set privacy.delta=1e-6
       pyaccount compare poisson.yaml fixed-size.yaml --format markdown >> PULL_REQUEST.md
+      pyaccount compare training.cert.json poisson.yaml
+
+    A document that fails when it is certified, or runs out of time, has a row that says so, and the others are certified all
+    the same.
+
+    \b
+    Exit codes: 0 all hold; 2 a document is wrong, 3 one was stopped, or else
+    1 one does not hold or a certificate contradicts itself.
     """
+    from pyaccount.certificate import Certificate  # noqa: PLC0415
+    from pyaccount.certificate.compared import comparable  # noqa: PLC0415
     from pyaccount.certificate.comparison import compare as compute  # noqa: PLC0415
-    from pyaccount.certificate.comparison import print_comparison  # noqa: PLC0415
-    from pyaccount.document import load  # noqa: PLC0415
-    from pyaccount.errors import DocumentError  # noqa: PLC0415
-    from pyaccount.files import write_atomically  # noqa: PLC0415
-    from pyaccount.plan import compile_document  # noqa: PLC0415
+    from pyaccount.certificate.comparison import print_comparison, written  # noqa: PLC0415
+    from pyaccount.errors import CertificateError, DocumentError  # noqa: PLC0415
+    from pyaccount.gate.reading import LARGEST_FILE  # noqa: PLC0415
 
     check_output(output, files_of(*documents), form, only="json")
-    plans: list[Plan] = []
-    wrong: list[DocumentError] = []
+    plans: list[Plan | Certificate] = []
+    wrong: list[CertificateError | DocumentError] = []
     for document in documents:
         try:
-            loaded = load(source_of(document), overrides=overrides)
+            plan = comparable(source_of(document, largest=LARGEST_FILE), overrides)
+            plans.append(plan)
+            if isinstance(plan, Certificate):
+                if overrides:
+                    tell(f"{called(document)}: a finished certificate, compared as it is: --set changes documents")
+                continue
             if output not in (None, STDOUT):
-                check_apart("--output", Path(output), matrix_files(loaded))
-            plans.append(compile_document(loaded))
-            tell_notes(loaded)
-        except DocumentError as error:
+                check_apart("--output", Path(output), matrix_files(plan.document))
+            tell_notes(plan.document)
+        except (CertificateError, DocumentError) as error:
             tell(str(error))
             wrong.append(error)
     if wrong:
         if form == "json":
             tell_errors("compare", WRONG, *wrong)
         return WRONG
+    asked = Asked.checked(output, form, COMPARISONS)
     with progress(quiet=False) as report:
         comparison = compute(plans, threads=threads, report=report)
-    if output not in (None, STDOUT):
-        write_atomically(Path(output), comparison.to_json())
-    with printing():
-        if form == "json" or output == STDOUT:
-            click.echo(comparison.to_json(), nl=False)
-        elif form == "markdown":
-            click.echo(comparison.to_markdown(), nl=False)
-        else:
+
+    def show_it(form: str) -> None:
+        if form == "text":
             print_comparison(console(wide=True), comparison)
-    return HOLDS if all(row.holds for row in comparison.rows) else FAILS
+        else:
+            click.echo(written(comparison, form), nl=False)
+
+    if not hand_over("comparison", lambda form: written(comparison, form), show_it, asked):
+        return STOPPED
+    whys = {failed.why for failed in comparison.failures}
+    if whys & {"wrong", "stopped"}:
+        return WRONG if "wrong" in whys else STOPPED
+    return HOLDS if not whys and all(row.holds for row in comparison.rows) else FAILS

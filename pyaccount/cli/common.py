@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pyaccount.cli import streams
 from pyaccount.wrapping import fitted, room
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ EXIT_CODES = {
     HOLDS: "The claim holds (certify, compare), passes (check), agrees (verify); the command did what it was asked.",
     FAILS: "The claim does not hold, a limit is not kept, or the certificate does not agree with what was recomputed.",
     WRONG: "The document, the certificate or the command line is wrong; nothing was computed.",
-    STOPPED: "A limit of time or memory stopped it, or a number could not be bounded; nothing was certified.",
+    STOPPED: "A limit of time or memory stopped it, or a number could not be bounded: nothing was certified. Or a result could "
+    "not be written to where it was asked for: the message says where it is.",
     BUG: "A bug of pyaccount: it says nothing about the document or the certificate. Please report the traceback.",
     INTERRUPTED: "Interrupted; nothing was written.",
 }
@@ -38,74 +40,22 @@ EXIT_CODES = {
 #: The name by which `--output` means stdout.
 STDOUT = "-"
 
-#: What a certificate can be printed as.
-FORMS = ["text", "markdown", "json", "html"]
-
-
-def is_broken_pipe(error: BaseException) -> bool:
-    """Whether an error says that the reader of stdout has gone; click and rich make an exit with code 1 of that."""
-    return isinstance(error if not isinstance(error, SystemExit) else error.__context__, BrokenPipeError)
-
-
-def write_nowhere() -> None:
-    """Let nothing more be written to stdout, neither now nor by the interpreter at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Print a result whose exit code is known: a reader of stdout that has had enough does not change it."""
-    try:
-        yield
-        sys.stdout.flush()
-    except (BrokenPipeError, SystemExit) as error:
-        if not is_broken_pipe(error):
-            raise
-        write_nowhere()
+    """Print a result whose exit code is known; what does not reach stdout is an error here, and not one of the exit."""
+    yield
+    sys.stdout.flush()
 
 
 def show(certificate: Certificate | AmplificationCertificate, form: str, flaws: Sequence[str] = ()) -> None:
-    """Print a certificate on stdout."""
+    """Print a certificate on stdout; a report shows the flaws that were found in it."""
+    from pyaccount.certificate.saving import print_text, written  # noqa: PLC0415
+
     if form == "text":
-        _print(console(), certificate)
+        print_text(console(), certificate, flaws)
     else:
         click.echo(written(certificate, form, flaws), nl=False)
-
-
-def written(certificate: Certificate | AmplificationCertificate, form: str, flaws: Sequence[str] = ()) -> str:
-    """A certificate in one of `FORMS`; a report shows the flaws that were found in it."""
-    if form == "html":
-        from pyaccount.certificate.report import to_html  # noqa: PLC0415
-
-        return to_html(certificate, flaws)
-    if form == "markdown":
-        from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
-
-        return to_markdown(certificate, flaws)
-    if form == "json":
-        return certificate.to_json()
-    import io  # noqa: PLC0415
-
-    from rich.console import Console  # noqa: PLC0415
-
-    stream = io.StringIO()
-    _print(Console(file=stream, width=110), certificate)
-    return stream.getvalue()
-
-
-def _print(console: Console, certificate: Certificate | AmplificationCertificate) -> None:
-    from pyaccount.certificate import Certificate  # noqa: PLC0415
-
-    if isinstance(certificate, Certificate):
-        from pyaccount.certificate.text import print_certificate  # noqa: PLC0415
-
-        print_certificate(console, certificate)
-    else:
-        from pyaccount.certificate.amplification import print_amplification  # noqa: PLC0415
-
-        print_amplification(console, certificate)
 
 
 def tell_notes(document: Document) -> None:
@@ -144,8 +94,14 @@ def console(*, wide: bool = False) -> Console:
 
 def check_writable(option: str, path: Path, inputs: Iterable[str | Path] = ()) -> None:
     """Find out before the work, not after it, that the result has nowhere to go, or would take an input's place."""
-    from pyaccount.files import is_no_file  # noqa: PLC0415
+    from pyaccount.files import is_no_file, try_folder  # noqa: PLC0415
 
+    try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            # A name that is too long, or in a folder that may not be looked into.
+            path.lstat()
+    except OSError as error:
+        raise click.UsageError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
     if path.is_dir():
         raise click.UsageError(f"{option} {path}: is a folder")
     check_apart(option, path, inputs)
@@ -158,6 +114,10 @@ def check_writable(option: str, path: Path, inputs: Iterable[str | Path] = ()) -
         raise click.UsageError(f"{option} {path}: the folder {folder} does not exist")
     if not os.access(folder, os.W_OK):
         raise click.UsageError(f"{option} {path}: the folder {folder} may not be written to")
+    try:
+        try_folder(folder, path)
+    except OSError as error:
+        raise click.UsageError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
 
 
 def check_apart(option: str, path: Path, inputs: Iterable[str | Path]) -> None:
@@ -185,6 +145,8 @@ def check_output(
     output: str | None, inputs: Iterable[str], form: str | None = None, *, only: str | None = None
 ) -> None:
     """Check `--output` before the work; `-` is stdout, where nothing else but the form that is written there fits."""
+    if output is not None and streams.is_closed(output):
+        raise click.UsageError(f"--output {output}: standard output is closed")
     if output == STDOUT:
         if form not in (None, only):
             raise click.UsageError(f"--output {STDOUT} writes {only} to stdout, where --format {form} would follow it")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import write_nowhere
+from pyaccount.cli import streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ def tell_errors(command: str | None, code: int, *found: BaseException) -> None:
         click.echo(errors(command, code, records).to_json(), nl=False)
         sys.stdout.flush()
     except OSError:
-        write_nowhere()
+        streams.give_up()
 
 
 def _records(error: BaseException) -> list[ErrorRecord]:

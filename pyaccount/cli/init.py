@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, check_writable, tell, tell_notes
+from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, STOPPED, check_writable, tell, tell_notes
 from pyaccount.cli.completion import AnswerWord, FileName
+from pyaccount.cli.outputs import put_elsewhere
 from pyaccount.wrapping import room
 
 if TYPE_CHECKING:
@@ -103,6 +104,9 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
         write_atomically(target, text, overwrite=force)
     except FileExistsError as error:
         raise click.UsageError(f"{file} exists already; --force overwrites it, or give another name") from error
+    except OSError as error:
+        put_elsewhere("document", text, file, error)
+        return STOPPED
     _tell_notes(text, file)
     tell(f"{file}: written and valid. Next:")
     _tell_next(f"pyaccount plan {_quoted(file)}       ", "how it will be analysed, and at what cost")

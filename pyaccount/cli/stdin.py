@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyaccount.cli import streams
+
 if TYPE_CHECKING:
     from pyaccount.document.sources import Handed
 
@@ -28,8 +30,11 @@ def files_of(*names: str | None) -> list[str]:
     return [name for name in given if not is_stdin(name)]
 
 
-def source_of(name: str) -> str | Handed:
-    """What a document is loaded from: its file's name, or what standard input holds. Raises `DocumentError`."""
+def source_of(name: str, *, largest: int | None = None) -> str | Handed:
+    """What a document is loaded from: its file's name, or what standard input holds. Raises `DocumentError`.
+
+    `largest` is for what may be another thing than a document, and larger.
+    """
     if not is_stdin(name):
         return name
     from pyaccount.document.files import LARGEST_FILE  # noqa: PLC0415 - nothing is loaded for a file
@@ -37,12 +42,12 @@ def source_of(name: str) -> str | Handed:
     from pyaccount.errors import DocumentError, Problem  # noqa: PLC0415
 
     # A program that is started without one has none.
-    if sys.stdin is None:
+    if streams.stdin_is_closed():
         raise DocumentError([Problem("unreadable-file", "standard input is closed", file=NAME)])
     if sys.stdin.isatty():
         click.echo("reading the document from the terminal; Ctrl-D ends it", err=True)
     try:
-        return Handed(NAME, sys.stdin.buffer.read(LARGEST_FILE + 1))
+        return Handed(NAME, sys.stdin.buffer.read((largest or LARGEST_FILE) + 1))
     except OSError as error:
         message = f"standard input cannot be read: {error.strerror or error}"
         raise DocumentError([Problem("unreadable-file", message, file=NAME)]) from error

@@ -87,12 +87,18 @@ class Verdict:
         """The verdict as JSON text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def to_text(self, width: int | None = None) -> str:
-        """The verdict for people: each rule with the certificate's value and the limit; as a table, where that is no wider."""
+    def to_text(self, width: int | None = None, *, only_wrong: bool = False) -> str:
+        """The verdict for people: each rule with the certificate's value and the limit; as a table, where that is no wider.
+
+        With `only_wrong` what passes is left out, certificates and rules, and what the verdict is worth by itself.
+        """
         lines = []
         for judged in self.certificates:
+            if only_wrong and judged.passes:
+                continue
             word = "cannot be read" if judged.error is not None else "passes" if judged.passes else "FAILS"
             lines.append(f"{judged.file}: {word}")
+            rules = [one for one in judged.rules if not (only_wrong and one.passes)]
             rows = [("", "rule", "certificate", "limit", "asked for by")]
             rows += [
                 (
@@ -102,12 +108,12 @@ class Verdict:
                     _said(one, one.limit, limit=True),
                     one.origin,
                 )
-                for one in judged.rules
+                for one in rules
             ]
-            if judged.rules:
-                table = _table(rows, [one.remark for one in judged.rules])
-                lines += table if width is None or max(map(len, table)) <= width else _blocks(judged.rules, width)
-        if any(judged.error is None for judged in self.certificates):
+            if rules:
+                table = _table(rows, [one.remark for one in rules])
+                lines += table if width is None or max(map(len, table)) <= width else _blocks(rules, width)
+        if not only_wrong and any(judged.error is None for judged in self.certificates):
             if not any(one.origin != "always" for judged in self.certificates for one in judged.rules):
                 lines.append("No limit was given: give --policy, or --max-epsilon and --max-delta.")
             lines.append("Nothing was recomputed: `pyaccount verify` does that.")

@@ -55,15 +55,16 @@ class Verification:
         """The verification as JSON text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def to_text(self) -> str:
-        """The verification for people."""
+    def to_text(self, *, only_wrong: bool = False) -> str:
+        """The verification for people; with `only_wrong` the differences that may be are left out."""
         word = "agrees" if self.agrees else "DOES NOT AGREE"
         same = "; no figure differs" if self.identical else ""
         lines = [f"{self.file}: {word}{same}", f"  {_COMPARED[self.compared]}"]
         lines += [f"  {note}" for note in self.notes]
         lines += [f"  {flaw.path}: contradicts the certificate: {flaw.message}" for flaw in self.flaws]
         # What does not agree comes first.
-        ordered = sorted(self.differences, key=lambda one: one.agrees)
+        told = [one for one in self.differences if not (only_wrong and one.agrees)]
+        ordered = sorted(told, key=lambda one: one.agrees)
         lines += [f"  {_line(one)}" for one in ordered[:MOST_SHOWN]]
         if len(ordered) > MOST_SHOWN:
             lines.append(f"  and {len(ordered) - MOST_SHOWN} more differences: --format json has them all")

@@ -13,8 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.page import AS_STATED, CONTRADICTS, DIRECTIONS, Number, origins_of
+from pyaccount.certificate.report.page import AS_STATED, DIRECTIONS, Number, origins_of
 from pyaccount.certificate.report.plot import svg
+from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS
 
 if TYPE_CHECKING:
     from pyaccount.certificate.report.page import Block, Figure, Inline, Page
@@ -30,6 +31,7 @@ def html(page: Page) -> str:
         .render(
             page=page,
             as_stated=AS_STATED,
+            contradicted=CONTRADICTED,
             contradicts=CONTRADICTS,
             # The style sheet is part of this package; it holds nothing to escape.
             style=Markup(style),

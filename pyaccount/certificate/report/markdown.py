@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.certificate.report.page import (
     AS_STATED,
-    CONTRADICTS,
     DIRECTIONS,
     Checklist,
     Code,
@@ -21,6 +20,7 @@ from pyaccount.certificate.report.page import (
     Table,
     origins_of,
 )
+from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +34,8 @@ _SPECIAL = re.compile(r"[\\`*_\[\]|~$@#]|:(?=//)|(?<=www)\.")
 def markdown(page: Page) -> str:
     """The page. Pictures are left out: their tables say the same."""
     verdict = {None: "", True: " — holds", False: " — **does not hold**"}[page.holds]
+    # Whether it holds is said by figures of which not all can be true.
+    verdict = f" — **{CONTRADICTED}**" if page.flaws else verdict
     parts = [f"# {page.title}: {text(page.name)}{verdict}"]
     if page.flaws:
         parts += [f"> **{CONTRADICTS}**\n>\n" + "\n".join(f"> - {text(flaw)}" for flaw in page.flaws)]

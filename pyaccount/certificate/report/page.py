@@ -27,7 +27,6 @@ DIRECTIONS: dict[Direction, str] = {
 
 #: What a report is worth by itself.
 AS_STATED = "The figures are as stated in the certificate and were not recomputed here: pyaccount verify does that."
-CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,121 @@
+"""What is compared: documents to be certified, and finished certificates beside them, which stay as they are."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.certificate.model import Record
+from pyaccount.document.sources import Handed
+from pyaccount.errors import DocumentError, DomainError, PyaccountError
+from pyaccount.plan import Plan, compile_document
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+
+#: What every certificate says of itself, and no document: there `kind` is the document's own.
+_CERTIFICATE = re.compile(rb'"kind"\s*:\s*"(?:amplification-)?certificate"')
+#: More than the certificate of a document of the largest size has.
+_LARGEST = 1 << 27
+
+Why = Literal["wrong", "stopped", "contradictory"]
+
+#: What a table says of a failure, where others have their guarantee.
+WORDS: dict[Why, str] = {
+    "wrong": "none: the document is wrong",
+    "stopped": "none: stopped",
+    "contradictory": "none: contradicts itself",
+}
+
+
+class FailedRecord(Record):
+    """A document that gave no certificate, or a certificate that cannot be relied upon."""
+
+    place: int = Field(
+        ge=0, description="Its place among all that was compared, from 0; the rows fill the others in order."
+    )
+    name: str = Field(description="What the document calls the mechanism.")
+    file: str | None = Field(description="The document's file; null: it was none, or is a certificate.")
+    why: Why = Field(
+        description="wrong: no value of the blank meets the target, or the like; stopped: by a limit of time or memory, or "
+        "because a number could not be bounded; contradictory: a certificate that contradicts itself."
+    )
+    message: str = Field(description="What happened, for people.")
+    seconds: float = Field(description="How long it took here.")
+
+
+def is_certificate(source: object) -> bool:
+    """Whether a source is a finished certificate: one in memory, or the JSON of one."""
+    if isinstance(source, Certificate):
+        return True
+    if isinstance(source, Handed):
+        return _holds_certificate(source.data)
+    if not isinstance(source, str | os.PathLike):
+        return False
+    try:
+        path = Path(os.fsdecode(source))
+        if not stat.S_ISREG(path.stat().st_mode) or path.stat().st_size > _LARGEST:
+            return False
+        data = path.read_bytes()
+    except (OSError, ValueError):
+        # Who reads documents says what is wrong with it.
+        return False
+    return _holds_certificate(data)
+
+
+def _holds_certificate(data: bytes) -> bool:
+    return data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _CERTIFICATE.search(data) is not None
+
+
+def comparable(
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate,
+    overrides: Sequence[str | tuple[str, object]] = (),
+) -> Plan | Certificate:
+    """What is compared: the plan of a document, or a finished certificate, to which overrides do not apply.
+
+    Raises `DocumentError`, and `CertificateError` for the certificate of an amplification or one that cannot be read.
+    """
+    if isinstance(source, Certificate):
+        return source
+    if isinstance(source, str | os.PathLike) and is_certificate(source):
+        return Certificate.load(source)
+    if isinstance(source, Handed) and is_certificate(source):
+        from pyaccount.gate.reading import parse  # noqa: PLC0415 - that room knows this one's models
+
+        return Certificate(parse(source.data, source.name).certificate())
+    from pyaccount.document import load  # noqa: PLC0415
+
+    return compile_document(load(source, overrides=overrides))
+
+
+def failure(place: int, plan: Plan, error: PyaccountError, seconds: float) -> FailedRecord:
+    """The record of a document that could not be certified."""
+    why: Why = "wrong" if isinstance(error, DocumentError | DomainError) else "stopped"
+    document = plan.asked or plan.document
+    return FailedRecord(
+        place=place, name=document.name, file=document.file, why=why, message=str(error), seconds=seconds
+    )
+
+
+def contradiction(place: int, certificate: Certificate) -> FailedRecord | None:
+    """The record of a certificate that contradicts itself; none where it does not."""
+    from pyaccount.certificate.saving import contradictions  # noqa: PLC0415
+
+    found = contradictions(certificate)
+    if not found:
+        return None
+    return FailedRecord(
+        place=place,
+        name=certificate.data.name,
+        file=None,
+        why="contradictory",
+        message="\n".join(("the certificate contradicts itself:", *found)),
+        seconds=0.0,
+    )
