@@ -24,8 +24,9 @@ pub(super) struct Mixture {
 
 /// Components in a block.
 const BLOCK: usize = 32;
-/// Up to this many components all tails are summed: there is little to gain, and the error counted stays what it was.
+/// Up to this many components all densities are summed, and up to that many all tails, where leaving some out changes the error.
 const FEW: usize = 64;
+const FEW_TAILS: usize = 512;
 /// Terms smaller than the largest by this in the logarithm are left out of a density, and of a tail.
 const FAINT: f64 = 45.0;
 const FAINT_TAIL: f64 = 60.0;
@@ -118,7 +119,7 @@ impl Mixture {
     /// `e^ε Pr[Y > τ]` under the mixture.
     pub(super) fn scaled_tail(&self, epsilon: f64, tau: f64, weight_error: f64) -> Approximation {
         let mut total = Approximation::default();
-        if self.components.len() <= FEW {
+        if self.components.len() <= FEW_TAILS {
             for c in &self.components {
                 total += c.scaled_tail(epsilon, tau, weight_error);
             }

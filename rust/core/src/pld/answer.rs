@@ -381,8 +381,7 @@ impl<'a> Search<'a> {
             idle = if costly && width > 0.7 * previous { idle + 1 } else { 0 };
             previous = width;
             // On the finest lattice there is, another attempt helps only where this one looked in the wrong place.
-            let placed = found.upper.is_finite() && found.upper > grid.read_from;
-            let spent = grid.limited && (attempt > 0 || placed || matches!(self.query, Query::Delta(_)));
+            let spent = grid.limited && (attempt > 0 || matches!(self.query, Query::Delta(_)));
             if answer.within_tolerance || below || idle == 2 || spent {
                 break;
             }
