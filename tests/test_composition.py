@@ -206,7 +206,7 @@ def test_hardly_any_noise_is_resolved(epsilon: float) -> None:
 
 
 def test_losses_of_a_million_nats_have_a_lower_bound() -> None:
-    """No lattice holds both a loss of ln(1 − p) and one of 500,000 nats exactly; the interval is wider than asked, but no more."""
+    """No lattice holds both a loss of ln(1 − p) and one of 500,000 nats exactly; the interval is wider than asked."""
     with mp.workdps(oracle.DIGITS):
         truth = rarely_all_or_nothing(0.01, 1e-3, 2000, 2e7)
     found = ask((poisson(0.01, 1e-3), 2000), epsilon=2e7, tolerance=1e-2)
@@ -218,7 +218,9 @@ def test_losses_of_a_million_nats_have_a_lower_bound() -> None:
 @pytest.mark.parametrize("epsilon", [0.0, 400.0])
 def test_far_below_the_mean_a_coarse_lattice_serves(epsilon: float) -> None:
     """δ is 1 but for the rounding of its last digits: nothing is gained by resolving it like a tail."""
-    found = ask((Profile.gaussian(1.0, 40.0), 10**6), (Profile.gaussian(1.0, 41.0), 10**6), epsilon=epsilon, tolerance=1e-2)
+    found = ask(
+        (Profile.gaussian(1.0, 40.0), 10**6), (Profile.gaussian(1.0, 41.0), 10**6), epsilon=epsilon, tolerance=1e-2
+    )
     mu = math.sqrt(10**6 / 40.0**2 + 10**6 / 41.0**2)
     with mp.workdps(oracle.DIGITS):
         contains(found, oracle.gaussian_delta(mp.mpf(mu), mp.mpf(epsilon)), 1e-2)
