@@ -22,15 +22,35 @@ def gaussian_delta(mu: mp.mpf, epsilon: mp.mpf) -> mp.mpf:
 
 
 def decreasing_root(f: Callable[[mp.mpf], mp.mpf], target: mp.mpf, high: mp.mpf) -> mp.mpf:
-    """The x ≥ 0 with f(x) = target for a decreasing f, by bisection to 30 digits; 0 if f(0) ≤ target."""
+    """The x ≥ 0 with f(x) = target for a decreasing f, to 30 digits; 0 if f(0) ≤ target.
+
+    Bisection; once the bracket is small, secants of ln f propose its ends, which count only by what f is there.
+    """
     low = mp.mpf(0)
     if f(low) <= target:
         return low
     while f(high) > target:
         low, high = high, 2 * high
+
+    def narrowed(x: mp.mpf) -> tuple[mp.mpf, mp.mpf]:
+        return (x, high) if f(x) > target else (low, x)
+
+    for _ in range(14):
+        low, high = narrowed((low + high) / 2)
+    before, after = low, high
+    for _ in range(8):
+        first, second = mp.log(f(before) / target), mp.log(f(after) / target)
+        if first == second:
+            break
+        before, after = after, after - second * (after - before) / (second - first)
+    margin = abs(after) * mp.mpf(10) ** -31
+    for x in (after - margin, after + margin):
+        if low < x < high:
+            low, high = narrowed(x)
     for _ in range(110):
-        middle = (low + high) / 2
-        low, high = (middle, high) if f(middle) > target else (low, middle)
+        if high - low <= mp.mpf(10) ** -30 * high:
+            break
+        low, high = narrowed((low + high) / 2)
     return high
 
 

@@ -173,6 +173,59 @@ def test_rare_sampling_is_resolved(p: float, sigma: float, count: int, delta: fl
     assert 1.0 < found.lower <= found.upper <= found.lower * (1 + 1e-3)
 
 
+def rarely_all_or_nothing(p: float, sigma: float, count: int, epsilon: float) -> mp.mpf:
+    """δ(ε) of `count` Poisson rounds with so little noise that a round shows whether the record was in it.
+
+    Given who took part j times, the losses sum up to a normal law: j times ln p + 1/2σ² in the mean with variance 1/σ² each, and
+    ln(1 − p) for each round without. The mixture's ratio differs from that only where its other component is above 1e-20.
+    """
+    total = mp.mpf(0)
+    for j, weight in enumerate(oracle.binomial(count, p)):
+        if weight < mp.mpf(10) ** -30:
+            continue
+        mean = j * (mp.log(p) + 1 / (2 * mp.mpf(sigma) ** 2)) + (count - j) * mp.log(1 - mp.mpf(p))
+        if j == 0:
+            total += weight * max(mp.mpf(0), 1 - mp.exp(epsilon - mean))
+            continue
+        deviation = mp.sqrt(j) / mp.mpf(sigma)
+        distance = (mean - epsilon) / deviation
+        # E(1 − e^{ε − S})₊ of a normal S.
+        lost = mp.exp(epsilon - mean + deviation**2 / 2) * oracle.tail(deviation - distance)
+        total += weight * (oracle.tail(-distance) - lost)
+    return total
+
+
+@pytest.mark.parametrize("epsilon", [2000.0, 5000.0, 8137.0])
+def test_hardly_any_noise_is_resolved(epsilon: float) -> None:
+    """The profile is a plateau hundreds of nats long beside a kink at ln(1 − p): the lower law must not give the plateau up."""
+    with mp.workdps(oracle.DIGITS):
+        truth = rarely_all_or_nothing(0.01, 0.05, 2000, epsilon)
+    found = ask((poisson(0.01, 0.05), 2000), epsilon=epsilon, tolerance=1e-2)
+    assert found.within_tolerance
+    contains(found, truth, 1e-2)
+
+
+def test_losses_of_a_million_nats_have_a_lower_bound() -> None:
+    """No lattice holds both a loss of ln(1 − p) and one of 500,000 nats exactly; the interval is wider than asked."""
+    with mp.workdps(oracle.DIGITS):
+        truth = rarely_all_or_nothing(0.01, 1e-3, 2000, 2e7)
+    found = ask((poisson(0.01, 1e-3), 2000), epsilon=2e7, tolerance=1e-2)
+    assert found.lower <= truth <= found.upper
+    assert found.upper <= 1.01 * truth
+    assert found.lower >= 0.5 * truth
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 400.0])
+def test_far_below_the_mean_a_coarse_lattice_serves(epsilon: float) -> None:
+    """δ is 1 but for the rounding of its last digits: nothing is gained by resolving it like a tail."""
+    found = ask(
+        (Profile.gaussian(1.0, 40.0), 10**6), (Profile.gaussian(1.0, 41.0), 10**6), epsilon=epsilon, tolerance=1e-2
+    )
+    mu = math.sqrt(10**6 / 40.0**2 + 10**6 / 41.0**2)
+    with mp.workdps(oracle.DIGITS):
+        contains(found, oracle.gaussian_delta(mp.mpf(mu), mp.mpf(epsilon)), 1e-2)
+
+
 def test_count_is_repetition() -> None:
     """`count` rounds at once, and the same rounds in pieces, give overlapping intervals of the same quantity."""
     profile = poisson(0.02, 0.9)

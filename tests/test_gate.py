@@ -512,6 +512,7 @@ def test_certificates_do_not_contradict_their_rates(sampler: str, training: dict
         "training": {**training, "iterations": 20},
         "sampler": {"kind": sampler},
         "noise": {"multiplier": 3},
+        "accounting": {"profile": [0.1]},
     }
     assert pyaccount.check(pyaccount.certify(document), document=document)
 

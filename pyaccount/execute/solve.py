@@ -10,6 +10,7 @@ the failing candidate fails too.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,11 @@ class Verdict:
     #: ln(value found / target): positive where the target is missed.
     excess: float
     answer: Answer
+
+    @property
+    def bound(self) -> float:
+        """The lower end of the bound's interval: beyond the target, the candidate fails."""
+        return max(direction.upper_account.lower for direction in self.answer.directions.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +215,7 @@ def _smallest_noise(search: Search) -> Solution:
             candidate = _between(search, fails, holds, width)
         else:
             widest = max((left, right), key=lambda end: end[1] / end[0])
-            candidate = math.sqrt(widest[0] * widest[1])
+            candidate = _edge(search, *widest, width)
         search.try_value(candidate, _needed(gap, search.tolerance))
 
 
@@ -221,6 +227,32 @@ def _open_ends(search: Search, low: float, high: float) -> tuple[tuple[float, fl
     """
     inside = [value for value in search.undecided if low < value < high]
     return ((low, min(inside)), (max(inside), high)) if inside else ((low, high), (low, high))
+
+
+def _edge(search: Search, low: float, high: float, width: float) -> float:
+    """The next candidate between an undecided one and one that holds or fails: where an end of the interval meets the target.
+
+    Like `_between`, for one end: the upper one beside a candidate that holds, the lower one beside one that fails.
+    """
+    known, open_end = (low, high) if low in search.failed else (high, low)
+    verdicts = (search.failed if known in search.failed else search.held)[known], search.undecided[open_end]
+    at_known, at_open = (math.log(_missed(search, verdict, upper=known in search.held)) for verdict in verdicts)
+    share = 0.5
+    if math.isfinite(at_known) and math.isfinite(at_open) and at_known * at_open < 0.0 and search.steps % 5 != 4:
+        share = at_known / (at_known - at_open)
+    # Just on the side of what is known, where there is a verdict to be had.
+    distance = abs(math.log(high / low))
+    share = min(max(share - 0.3 * width / distance, 0.05), 0.95)
+    return known * math.exp(share * math.log(open_end / known))
+
+
+def _missed(search: Search, verdict: Verdict, *, upper: bool) -> float:
+    """The upper or the lower end of what was found, in units of the target."""
+    privacy = search.document.privacy
+    target = privacy.epsilon if privacy.epsilon != 0.0 else privacy.delta
+    assert target != "solve"
+    found = verdict.answer.upper if upper else verdict.bound
+    return max(found / target, sys.float_info.min)
 
 
 def _stride(verdict: Verdict) -> float:

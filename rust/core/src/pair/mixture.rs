@@ -8,80 +8,10 @@
 //! τ costs only the likelihood-ratio defect between the two thresholds; that term is in the error returned.
 
 use crate::error::{Error, Result};
+use crate::pair::components::{Component, Mixture};
 use crate::pair::weights::{binomial, Weights};
 use crate::pair::{Profile, ProfilePoint};
-use crate::special::{scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
-
-/// One Gaussian of a mixture: its log weight and its shift in units of the noise's standard deviation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Component {
-    log_weight: f64,
-    weight: f64,
-    shift: f64,
-}
-
-/// A mixture of unit-variance Gaussians.
-#[derive(Debug, Clone, PartialEq)]
-struct Mixture {
-    /// Sorted by shift.
-    components: Vec<Component>,
-}
-
-impl Mixture {
-    fn new(components: impl Iterator<Item = (f64, f64)>) -> Self {
-        let mut components: Vec<Component> =
-            components.map(|(log_weight, shift)| Component { log_weight, weight: log_weight.exp(), shift }).collect();
-        components.sort_by(|a, b| a.shift.total_cmp(&b.shift));
-        Self { components }
-    }
-
-    fn mirrored(&self) -> Self {
-        Self::new(self.components.iter().map(|c| (c.log_weight, -c.shift)))
-    }
-
-    /// `ln(density(y)/φ(y))`, its derivative, and a bound on the rounding of the former.
-    fn log_ratio(&self, y: f64) -> (f64, f64, f64) {
-        if let [only] = self.components[..] {
-            let (linear, square) = (only.shift * y, 0.5 * only.shift * only.shift);
-            let rounding = 6.0 * UNIT_ROUNDOFF * (linear.abs() + square + only.log_weight.abs());
-            return (only.log_weight + linear - square, only.shift, rounding);
-        }
-        let exponent = |c: &Component| c.log_weight + c.shift * (y - 0.5 * c.shift);
-        let largest = self.components.iter().map(exponent).fold(f64::NEG_INFINITY, f64::max);
-        let (mut sum, mut moment, mut magnitude) = (0.0, 0.0, 0.0_f64);
-        for c in &self.components {
-            let e = exponent(c);
-            if e > largest - 45.0 {
-                let term = (e - largest).exp();
-                sum += term;
-                moment += term * c.shift;
-                magnitude = magnitude.max(c.log_weight.abs() + c.shift.abs() * (y.abs() + c.shift.abs()));
-            }
-        }
-        // Terms left out weigh at most e^-45 each; the rest is the rounding of the exponents that matter.
-        #[allow(clippy::cast_precision_loss)] // a count of components
-        let count = self.components.len() as f64;
-        let rounding = UNIT_ROUNDOFF * (6.0 * magnitude + 2.0 * count + 4.0) + 3e-20 * count;
-        (largest + sum.ln(), moment / sum, rounding)
-    }
-
-    /// `e^ε Pr[Y > τ]` under the mixture.
-    fn scaled_tail(&self, epsilon: f64, tau: f64, weight_error: f64) -> Approximation {
-        let mut total = Approximation::default();
-        for c in &self.components {
-            let x = tau - c.shift;
-            let x_error = UNIT_ROUNDOFF * (x.abs() + 2.0 * c.shift.abs());
-            total += if c.weight > UNDERFLOW {
-                scaled_upper_tail(epsilon, x, x_error).scaled(c.weight, weight_error)
-            } else {
-                // The weight has left the normal range; e^ε may bring the product back.
-                let relative = weight_error + 2.0 * UNIT_ROUNDOFF * (epsilon.abs() + c.log_weight.abs());
-                scaled_upper_tail(epsilon + c.log_weight, x, x_error).scaled(1.0, relative)
-            };
-        }
-        total
-    }
-}
+use crate::special::UNIT_ROUNDOFF;
 
 /// The profile H_{e^ε}(P‖Q) of a pair of Gaussian mixtures with increasing likelihood ratio.
 ///

@@ -4,7 +4,7 @@
 //! dominating pair, or any convex bound on it. This room takes the parameters of a round and gives its two profiles
 //! (remove and add). It must not know about composition, targets or documents.
 //!
-//! One file each: [`mixture`] (mixtures of Gaussians), [`substitution`] (batches of fixed size with replaced records),
+//! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`substitution`] (batches of fixed size with replaced records),
 //! [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`revealed`] (known draws), [`truncated`] (Poisson sampling with truncated
 //! batches); [`amplification`] (one draw before any
 //! mechanism); [`batch`] and [`weights`] have the laws of how many
@@ -12,6 +12,7 @@
 
 pub mod amplification;
 pub mod batch;
+mod components;
 pub mod discrete;
 pub mod hull;
 pub mod laplace;

@@ -83,6 +83,12 @@ const LARGEST_TILT: f64 = 1e5;
 const SMALLEST_EPSILON: f64 = 1e-6;
 /// No composed δ below this is resolved.
 const SMALLEST_DELTA: f64 = 1e-290;
+/// Longer transforms cost enough to look for a shorter one.
+const COSTLY: usize = 1 << 18;
+/// How much further a lower side may fall that is out of tolerance anyway, in units of what it misses.
+const FORGONE: f64 = 4.0;
+/// How much coarser than what the longest transform holds a lattice may be.
+const COARSEST: f64 = 4096.0;
 /// Attempts at narrowing the interval before it is reported as it is.
 const ATTEMPTS: usize = 5;
 
@@ -344,6 +350,11 @@ impl<'a> Search<'a> {
                 longest: LONGEST,
             };
             let grid = choose(&groups, saddle, &goal);
+            let (grid, width) = if grid.limited || grid.length > COSTLY {
+                self.coarser(&groups, grid, saddle, &goal, effort)?
+            } else {
+                (grid, width)
+            };
             // The mesh may add as much again, spread evenly over its cells.
             let found = self.attempt(&grid, saddle, center, 0.25 * width * saddle.max(1.0), seen)?;
             let answer = match best {
@@ -366,10 +377,12 @@ impl<'a> Search<'a> {
             best = Some(answer);
             let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
             // Costly work that twice failed to narrow the interval is not repeated with more effort.
-            let costly = found.transform_length > 1 << 18 || found.nodes > 1 << 15;
+            let costly = found.transform_length > COSTLY || found.nodes > 1 << 15;
             idle = if costly && width > 0.7 * previous { idle + 1 } else { 0 };
             previous = width;
-            if answer.within_tolerance || below || idle == 2 || (grid.limited && attempt > 0) {
+            // On the finest lattice there is, another attempt helps only where this one looked in the wrong place.
+            let spent = grid.limited && (attempt > 0 || matches!(self.query, Query::Delta(_)));
+            if answer.within_tolerance || below || idle == 2 || spent {
                 break;
             }
             match self.query {
@@ -402,6 +415,62 @@ impl<'a> Search<'a> {
         best.ok_or(Error::Numerics { reason: "no attempt at composing the rounds was made" })
     }
 
+    /// A grid for `goal` where the second-order estimate asks for a long transform, and the width in ε that it is for.
+    ///
+    /// The estimate is for losses that are spread evenly over a fine lattice. Where they are not (most rounds lose nearly nothing, a
+    /// few lose thousands of nats) a coarser lattice serves as well as `finest`: the coarsest that does so is taken.
+    fn coarser(&self, groups: &Groups, finest: Grid, saddle: f64, goal: &Goal, effort: f64) -> Result<(Grid, f64)> {
+        let at = groups.at(saddle);
+        let deviation = at.variance.sqrt();
+        // ln δ falls about as fast as that of a normal law, left of whose mean it hardly falls.
+        let standing = if saddle == 0.0 { ((goal.epsilon - at.mean) / deviation).min(0.0) } else { 0.0 };
+        let hazard = saddle + (-0.5 * standing * standing).exp() / deviation;
+        let width = match self.query {
+            Query::Epsilon(_) => self.tolerance * goal.epsilon.max(SMALLEST_EPSILON),
+            Query::Delta(_) => (self.tolerance / hazard).min(0.25 * deviation),
+        } / effort;
+        let slack = (1e-2 * width * hazard).clamp(1e-9, 1e-3);
+        let best = self.sides(&finest, saddle, width)?;
+        let gap = best[0] - best[1];
+        let limited = finest.limited && gap > 0.5 * width;
+        // Where even the finest lattice falls short from below, not all of the time is spent on that side.
+        let forgone = if limited { FORGONE * gap } else { 0.0 };
+        let mut spacing = finest.spacing * COARSEST;
+        while spacing > 2.0 * finest.spacing {
+            let grid = choose(groups, saddle, &Goal { slack, spacing, ..*goal });
+            let sides = self.sides(&grid, saddle, width)?;
+            if sides[0] - best[0] <= 0.25 * width && best[1] - sides[1] <= 0.25 * width + forgone {
+                return Ok((Grid { limited, ..grid }, width));
+            }
+            spacing *= 0.25;
+        }
+        Ok((Grid { limited, ..finest }, width))
+    }
+
+    /// Where the upper and the lower side of the rounds lie on a grid, in nats: by their cumulants, or by their means where the tilt
+    /// is small.
+    fn sides(&self, grid: &Grid, saddle: f64, width: f64) -> Result<[f64; 2]> {
+        let meshes = self.meshes(grid, saddle, 0.25 * width * saddle.max(1.0))?;
+        Ok([Side::Upper, Side::Lower].map(|side| {
+            let masses: Vec<Masses> = meshes
+                .iter()
+                .zip(self.rounds)
+                .map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh))
+                .collect();
+            let at = self.groups(&masses).at(saddle);
+            if saddle * saddle * at.variance > 1.0 {
+                at.value / saddle
+            } else {
+                at.mean
+            }
+        }))
+    }
+
+    fn meshes(&self, grid: &Grid, saddle: f64, budget: f64) -> Result<Vec<Mesh>> {
+        let steepest = grid.theta[0].max(grid.tilt + grid.theta[1]);
+        (0..self.rounds.len()).map(|group| self.mesh(group, grid.spacing, saddle, steepest, budget)).collect()
+    }
+
     /// One composition of both sides. `budget` is the error that the meshes may add to ln δ; `saddle` weighs it.
     fn attempt(
         &self,
@@ -411,15 +480,10 @@ impl<'a> Search<'a> {
         budget: f64,
         seen: &mut dyn FnMut(&Readoff, &Readoff),
     ) -> Result<Answer> {
-        let mut meshes = Vec::with_capacity(self.rounds.len());
+        let meshes = self.meshes(grid, saddle, budget)?;
         let mut profile_error = 0.0_f64;
-        for group in 0..self.rounds.len() {
-            let steepest = grid.theta[0].max(grid.tilt + grid.theta[1]);
-            let mesh = self.mesh(group, grid.spacing, saddle, steepest, budget)?;
-            for node in mesh.nodes.iter().filter(|n| n.point.delta > SMALLEST_DELTA) {
-                profile_error = profile_error.max(node.point.delta_error / node.point.delta);
-            }
-            meshes.push(mesh);
+        for node in meshes.iter().flat_map(|mesh| &mesh.nodes).filter(|n| n.point.delta > SMALLEST_DELTA) {
+            profile_error = profile_error.max(node.point.delta_error / node.point.delta);
         }
         let transforms = Transforms::new(grid.length);
         let side = |side: Side| {

@@ -10,7 +10,8 @@
 //!   misses the right value and the right one the left value ([`Defects`]). The segment between the two values lowered by
 //!   s and s′ lies below the larger line, hence below the profile, exactly if it does so where the lines meet: `s/b + s′/a ≥ 1`.
 //!   Going left to right, each node is lowered as little as this allows. Lowering a value further never invalidates a
-//!   segment, so the hull of the result is still below. In the smooth case s alternates around `fh²/4`, and the law
+//!   segment, so the hull of the result is still below, and so it is when the left value is lowered by all of b after the fact:
+//!   done where lowering the right one would drag a plateau down ([`dragged`]), left of which lies a kink or a wide cell. In the smooth case s alternates around `fh²/4`, and the law
 //!   loses a variance of `h²/3` where the upper one gains `h²/6`; at a sharp edge of the density nothing is lost on its empty
 //!   side.
 //!
@@ -69,6 +70,27 @@ fn upper(mesh: &Mesh) -> Masses {
     hull(mesh, 1.0, &values, last)
 }
 
+/// Where a value would be lowered by more than this share of it, the other end of the cell is considered.
+const NOTICED: f64 = 1e-5;
+/// It is lowered after the fact where that costs less by this factor.
+const MUCH: f64 = 16.0;
+/// Nodes looked at for the cost of lowering one.
+const MOST_DRAGGED: usize = 4096;
+
+/// The stretch of losses on which the hull follows the value of node j when it is lowered `by` some: as far as supporting lines
+/// pass over half of the way. On a plateau that is all of it. A cost only: no bound depends on it.
+fn dragged(nodes: &[Node], j: usize, by: f64) -> f64 {
+    let height = nodes[j].point.delta - 0.5 * by;
+    let over = |k: &usize| {
+        let (there, point) = (&nodes[*k], &nodes[*k].point);
+        point.delta - point.slope * (nodes[j].epsilon - there.epsilon).exp_m1() > height
+    };
+    let end = nodes.len() - 1;
+    let right = (j + 1..end).take(MOST_DRAGGED).find(|k| !over(k)).unwrap_or(end.min(j + MOST_DRAGGED));
+    let left = (1..j).rev().take(MOST_DRAGGED).find(|k| !over(k)).unwrap_or(j.saturating_sub(MOST_DRAGGED));
+    nodes[right].epsilon - nodes[left].epsilon
+}
+
 fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
     let nodes = &mesh.nodes;
     // δ − δ(∞) at the nodes, from below.
@@ -79,11 +101,20 @@ fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
     let line = -nodes[0].epsilon.exp_m1() * (1.0 - 4.0 * UNIT_ROUNDOFF) - at_infinity;
     values.push(first.min(line).max(0.0));
     let mut lowered = first - values[0];
-    for cell in nodes.windows(2) {
-        let i = values.len() - 1;
+    for (i, cell) in nodes.windows(2).enumerate() {
         let defects = Defects::between(&cell[0], &cell[1], at_infinity);
         let target = floor(&cell[1]);
         let needed = defects.right_needed(lowered);
+        if needed > NOTICED * target && target > 0.0 {
+            let (left, room) = (floor(&cell[0]), defects.left_needed(0.0));
+            let cost = |j: usize, by: f64| by * dragged(nodes, j, by);
+            if room <= left && MUCH * cost(i, (room - lowered).max(0.0)) < cost(i + 1, needed.min(0.5 * target)) {
+                values[i] = (left - room).clamp(0.0, values[i]);
+                values.push(target);
+                lowered = 0.0;
+                continue;
+            }
+        }
         if needed < target {
             lowered = needed;
             values.push(target - needed);

@@ -66,6 +66,8 @@ impl Defects {
         // Values and lines are lowered alike, so only rounding is left to allow for.
         let rounding = 8.0 * UNIT_ROUNDOFF * (p.delta + q.delta);
         let rise = (p.slope + p.slope_error) * forward * (1.0 + 8.0 * UNIT_ROUNDOFF);
+        // A slope that has underflowed says nothing across a cell this wide.
+        let rise = if rise.is_nan() { f64::INFINITY } else { rise };
         let fall = (q.slope - q.slope_error) * backward * (1.0 - 8.0 * UNIT_ROUNDOFF);
         let (a, b) = ((rise - drop + rounding).max(0.0), (drop - fall + rounding).max(0.0));
         let errors = rounding + p.delta_error + q.delta_error;
@@ -194,4 +196,22 @@ const OPEN: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 fn node(profile: &dyn Profile, spacing: f64, index: i64, bracket: (f64, f64)) -> Node {
     let epsilon = index as f64 * spacing;
     Node { index, epsilon, point: profile.at_within(epsilon, bracket).or_trivial(epsilon) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slope_that_underflowed_claims_nothing_across_a_wide_cell() {
+        let at = |index: i32, delta: f64, slope: f64| Node {
+            index: index.into(),
+            epsilon: index.into(),
+            point: ProfilePoint { delta, delta_error: 0.0, slope, slope_error: 0.0, threshold: f64::NAN },
+        };
+        // 1 − e^ε at ε = −1000, where the slope e^ε is no double; e^1200 times it is unknown.
+        let defects = Defects::between(&at(-1000, 1.0, 0.0), &at(200, 0.01, 1e-3), 0.0);
+        assert!(defects.right_needed(0.0).is_infinite());
+        assert!(defects.gap() > 0.9);
+    }
 }
