@@ -97,7 +97,7 @@ def test_the_catalogue_reads_well() -> None:
 
 
 EXCEPTIONS: list[tuple[Any, int, str]] = [
-    (errors.LimitError("out of time", progress="3 of 7 phases"), 3, "out of time (3 of 7 phases)"),
+    (errors.LimitError("out of time", stage="pilot"), 3, "out of time (pilot; nothing was found by then)"),
     (errors.LimitError("out of memory"), 3, "out of memory"),
     (errors.NumericsError("no bound for δ"), 3, "no bound for δ"),
     (errors.CertificateError("not JSON"), 2, "not JSON"),

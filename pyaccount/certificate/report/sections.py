@@ -252,6 +252,9 @@ def _contrasts(data: CertificateModel) -> tuple[Fact, ...]:
     rows = [_contrast("not amplified: ε", data.unamplified, "contrast")]
     if data.group_lemma is not None:
         rows.append(_contrast("group lemma: ε", data.group_lemma, "lemma"))
+    if data.not_computed:
+        missing = ", ".join(data.not_computed)
+        rows.append(Fact("not computed", (missing,), ("the time limit was reached after the guarantee was known",)))
     return tuple(rows)
 
 

@@ -1,0 +1,138 @@
+"""A time limit that falls after the guarantee is known: the certificate stands, and says what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_tools import save
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.errors import TIME_IS_UP, LimitError
+from pyaccount.execute.engine import Engine
+from pyaccount.execute.sampling.shards import Sampler
+
+SAMPLED: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "cut short",
+    "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": 1e-2},
+    "training": {"participation_rate": 0.05, "iterations": 32},
+    "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
+    "matrix": {"kind": "banded-square-root", "bands": 4},
+    "noise": {"multiplier": "solve"},
+    "accounting": {"profile": [1, 2, 3], "tolerance": 0.05, "seed": 5},
+}
+GROUP: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "cut short",
+    "privacy": {"adjacency": "add-remove", "group_size": 2, "epsilon": "solve", "delta": 1e-6},
+    "training": {"sampling_probability": 0.01, "iterations": 100},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 1.0},
+    "accounting": {"profile": [0.5, 1, 2]},
+}
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, stage: str, times: int = 1) -> None:
+    """Let the time be up when a stage of sampling is entered for so many times."""
+    limited, seen = Sampler._limited, []
+
+    @contextmanager
+    def stopped(self: Sampler) -> Iterator[float | None]:
+        now = self._stage
+        if now.startswith(stage) and now not in seen:
+            seen.append(now)
+        if now.startswith(stage) and len(seen) >= times:
+            raise LimitError(TIME_IS_UP)
+        with limited(self) as remaining:
+            yield remaining
+
+    monkeypatch.setattr(Sampler, "_limited", stopped)
+
+
+@pytest.mark.parametrize(("stage", "missing"), [("profile", ["profile"]), ("lower ends", ["lower ends", "profile"])])
+def test_a_sampled_guarantee_stands_without_what_is_beside_it(
+    stage: str, missing: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = pyaccount.certify(SAMPLED)
+    with monkeypatch.context() as limited:
+        stop_at(limited, stage)
+        certificate = pyaccount.certify(SAMPLED)
+    assert certificate.data.not_computed == missing
+    assert certificate.data.profile == []
+    assert certificate.data.guarantee.kind == "verified"
+    assert certificate.noise_multiplier == whole.noise_multiplier
+    assert certificate.data.unamplified == whole.data.unamplified
+    lower = whole.data.guarantee.epsilon_lower if stage == "profile" else 0.0
+    assert certificate.data.guarantee.epsilon_lower == lower
+    assert whole.data.not_computed == []
+    path = save(tmp_path, json.loads(certificate.to_json()))
+    assert cli.run(["report", str(path), "--format", "text"]) == 0
+    assert "not computed" in capsys.readouterr().out
+    assert "not computed" in certificate.to_markdown().lower()
+    assert pyaccount.check(path, max_epsilon=2, max_delta=1e-2)
+    # What is missing states nothing; what is there is tested anew.
+    assert pyaccount.verify(path).agrees, pyaccount.verify(path).to_text()
+
+
+def test_an_accepted_value_stands_without_the_rest_of_the_search(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = pyaccount.certify(SAMPLED)
+    with monkeypatch.context() as limited:
+        stop_at(limited, "testing", 2)
+        certificate = pyaccount.certify(SAMPLED)
+    assert certificate.data.not_computed[0] == "search"
+    assert certificate.data.guarantee.kind == "verified"
+    assert certificate.noise_multiplier is not None
+    assert whole.noise_multiplier is not None
+    assert certificate.noise_multiplier > whole.noise_multiplier
+    path = save(tmp_path, json.loads(certificate.to_json()))
+    assert pyaccount.verify(path).agrees
+
+
+def test_nothing_accepted_is_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_at(monkeypatch, "testing")
+    with pytest.raises(LimitError, match="time limit"):
+        pyaccount.certify(SAMPLED)
+
+
+@pytest.mark.parametrize("part", ["profile", "curve", "group lemma"])
+def test_a_composed_guarantee_stands_without_what_is_beside_it(
+    part: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = pyaccount.certify(GROUP)
+    ask_all, curves = Engine.ask_all, Engine.curves
+
+    def up(*_: Any, **__: Any) -> Any:
+        raise LimitError(TIME_IS_UP)
+
+    with monkeypatch.context() as limited:
+        if part == "profile":
+            limited.setattr(Engine, "ask_all", lambda self, items: ask_all(self, items) if len(items) == 1 else up())
+        elif part == "curve":
+            limited.setattr(Engine, "curves", up)
+        else:
+            limited.setattr("pyaccount.execute.group_lemma", up)
+        certificate = pyaccount.certify(GROUP)
+    assert certificate.data.not_computed == (["profile", "curve"] if part == "profile" else [part])
+    assert certificate.data.guarantee == whole.data.guarantee
+    assert (certificate.data.profile == []) == (part == "profile")
+    assert (certificate.data.group_lemma is None) == (part == "group lemma")
+    assert curves is Engine.curves
+    path = save(tmp_path, json.loads(certificate.to_json()))
+    assert pyaccount.verify(path).agrees, pyaccount.verify(path).to_text()
+
+
+def test_a_forged_claim_is_not_hidden_behind_what_is_missing(tmp_path: Path) -> None:
+    """Saying that something was not computed takes nothing back of what is stated."""
+    stated = json.loads(pyaccount.certify(GROUP).to_json())
+    stated["guarantee"]["epsilon"] *= 0.9
+    stated["solved"]["value"] = stated["guarantee"]["epsilon"]
+    stated["not_computed"] = ["profile", "curve", "group lemma"]
+    assert not pyaccount.verify(save(tmp_path, stated)).agrees
