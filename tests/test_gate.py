@@ -209,7 +209,7 @@ SMALLER = 0.9 * golden("deterministic")["guarantee"]["epsilon"]
         ("confidence", {"guarantee__kind": "deterministic", "guarantee__failure_probability": 0.0}, "guarantee.kind"),
         ("confidence", {"evidence__error_budget": []}, "evidence.error_budget"),
         ("confidence", {"evidence__sampling__total_probability": 1e-5}, "evidence.sampling.test_probability"),
-        ("confidence", {"evidence__sampling__tests__1__accepted": False}, "evidence.sampling.tests"),
+        ("confidence", {"evidence__sampling__tests__-1__accepted": False}, "evidence.sampling.tests"),
         ("confidence", {"evidence__sampling__tests__-2__threshold": 0.02}, "evidence.sampling.tests"),
         ("verified", {"evidence__sampling__tests__-2__epsilon": 2.5}, "evidence.sampling.tests"),
         ("verified", {"evidence__sampling__tests__-2__noise_multiplier": 0.9}, "evidence.sampling.tests"),

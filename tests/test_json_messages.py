@@ -129,12 +129,18 @@ def test_estimates_say_that_they_are_none_but_that(capsys: pytest.CaptureFixture
     document = tmp_path / "short.yaml"
     text = (EXAMPLES / "cifar10-bandmf.yaml").read_text(encoding="utf-8")
     document.write_text(
-        text.replace("iterations: 2000", "iterations: 96").replace("multiplier: solve", "multiplier: 4")
+        text.replace("iterations: 2000", "iterations: 96").replace("multiplier: solve", "multiplier: 1")
     )
-    code, found, _ = said(capsys, "plan", str(document), "--estimate", "--set", "privacy.delta=1e-3")
+    code, found, _ = said(
+        capsys, "plan", str(document), "--estimate", *("--set", "privacy.delta=1e-3", "--set", "privacy.epsilon=1")
+    )
     assert code == 0
     assert {one["direction"] for one in found["forecast"]["directions"]} <= {"remove", "add", "replace"}
-    assert all(one["delta_estimate"] >= 0.0 and one["samples"] > 0 for one in found["forecast"]["directions"])
+    assert all(one["samples"] > 0 for one in found["forecast"]["directions"])
+    # Where too few samples counted there is none.
+    estimates = [one["delta_estimate"] for one in found["forecast"]["directions"]]
+    assert any(estimates)
+    assert all(estimate is None or estimate >= 0.0 for estimate in estimates)
 
 
 def test_what_else_goes_wrong_has_a_slug(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

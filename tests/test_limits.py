@@ -139,16 +139,20 @@ def test_samples_say_their_stage_their_number_and_the_pilots_estimate(monkeypatc
 
 def test_the_sampler_counts_what_it_drew(monkeypatch: pytest.MonkeyPatch) -> None:
     counts: list[int] = []
-    run = Sampler.run
 
-    def run_twice(self: Sampler, *arguments: Any, count: int = 32, **more: Any) -> Any:
-        if len(counts) == 2:
-            self._deadline = 0.0
-        found = run(self, *arguments, count=count, **more)
-        counts.append(count)
-        return found
+    def counted(draw: Callable[..., Any], usual: int | None = None) -> Callable[..., Any]:
+        def twice(self: Sampler, *arguments: Any, count: int | None = usual, **more: Any) -> Any:
+            if len(counts) == 2:
+                self._deadline = 0.0
+            assert count is not None
+            found = draw(self, *arguments, count=count, **more)
+            counts.append(count)
+            return found
 
-    monkeypatch.setattr(Sampler, "run", run_twice)
+        return twice
+
+    monkeypatch.setattr(Sampler, "run", counted(Sampler.run, 32))
+    monkeypatch.setattr(Sampler, "balanced", counted(Sampler.balanced))
     error = stopped(SAMPLED, time_limit=600)
     assert error.samples == SHARD * sum(counts)
     assert error.seed == 1

@@ -84,7 +84,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "no adjacency": ([("  adjacency: add-remove\n", "")], "4:3", ["adjacency is required", "zero-out"]),
     "a small data set": ([("50_000", "100")], "9:24", ["100 records", "at most 100"]),
     "half a record": ([("500\n", "500.5\n"), ("poisson", "fixed-size")], "9:24", ["500 or 501"]),
-    "an uneven epoch": ([("poisson", "balls-in-bins"), ("500\n", "499\n")], "9:24", ["500, for 100 bins"]),
+    "an uneven epoch": ([("poisson", "balls-in-bins"), ("500\n", "499\n")], "9:24", ["bins: 100 (an expected batch of 500)"]),
     "a matrix with Poisson": (
         [("noise:", "matrix:\n  kind: banded-square-root\n  bands: 8\nnoise:")], "12:9", ["b-min-sep, balls-in-bins"],
     ),

@@ -56,6 +56,7 @@ PAGES = [
 @pytest.mark.parametrize("snippet", PAGES)
 def test_python_snippets_of_the_pages_run(snippet: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("examples").symlink_to(ROOT / "examples")
     # The page about gates has a certificate and a policy.
     for folder in ("certificates", "privacy"):
         (tmp_path / folder).mkdir()
