@@ -72,7 +72,8 @@ fn upper(mesh: &Mesh) -> Masses {
 
 /// Where a value would be lowered by more than this share of it, the other end of the cell is considered.
 const NOTICED: f64 = 1e-5;
-/// It is lowered after the fact where that costs less by this factor.
+/// It is lowered after the fact where the hull would follow over so many nats, and where that costs less by this factor.
+const PLATEAU: f64 = 32.0;
 const MUCH: f64 = 16.0;
 /// Nodes looked at for the cost of lowering one.
 const MOST_DRAGGED: usize = 4096;
@@ -107,8 +108,9 @@ fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
         let needed = defects.right_needed(lowered);
         if needed > NOTICED * target && target > 0.0 {
             let (left, room) = (floor(&cell[0]), defects.left_needed(0.0));
-            let cost = |j: usize, by: f64| by * dragged(nodes, j, by);
-            if room <= left && MUCH * cost(i, (room - lowered).max(0.0)) < cost(i + 1, needed.min(0.5 * target)) {
+            let by = needed.min(0.5 * target);
+            let (stretch, extra) = (dragged(nodes, i + 1, by), (room - lowered).max(0.0));
+            if stretch > PLATEAU && room <= left && MUCH * extra * dragged(nodes, i, extra) < by * stretch {
                 values[i] = (left - room).clamp(0.0, values[i]);
                 values.push(target);
                 lowered = 0.0;
