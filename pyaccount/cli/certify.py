@@ -153,7 +153,11 @@ def _hand_over(certificate: Certificate | AmplificationCertificate, asked: Asked
 @click.command(short_help="Which theorem applies to each part of a document, and the cost.")
 @document_argument
 @overrides_option
-@click.option("--estimate", is_flag=True, help="Price the certificate on this machine, and estimate δ and the blank, by running a little of it.")
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Price the certificate on this machine, and estimate δ and the blank, by running a little of it.",
+)
 @click.option(
     "--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads of the pilot; 0: one for each core."
 )
