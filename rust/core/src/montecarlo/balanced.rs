@@ -33,6 +33,7 @@ use crate::montecarlo::vector::{splat, with_vectors, Lanes, Vector, Vectored, LA
 use crate::run::Run;
 
 /// Groups of eight samples in a shard: what the shares of the components add up to.
+#[allow(clippy::cast_possible_truncation)] // 128
 pub const UNITS: u32 = (SHARD / LANES) as u32;
 
 /// A proposal, for all mechanisms that are sampled together.
