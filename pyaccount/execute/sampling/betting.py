@@ -25,6 +25,9 @@ BALANCES = (0.0, 0.35, 0.6, 0.8, 1.0)
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
 #: Proposals that are measured, of those with the least caps, and shards of each.
 MEASURED, TRIAL = 6, 8
+#: A claim nearer to the estimate than this, relatively, is given up: the samples that could tell grow with the square of
+#: its inverse, and estimates are hardly better than that. It can only lose a certificate.
+CLOSEST = 0.01
 #: Effective samples below which a measured variance says nothing.
 LEAST_EFFECTIVE = 12.0
 
@@ -61,7 +64,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: SampledDirection, 
     estimate = replace(estimate, value=estimate.sampled, floor=0.0)
     mechanism, threshold, log_target = claim.mechanism, claim.delta, claim.log_target
     gap = threshold - estimate.value
-    if gap <= 0.0:
+    if gap <= CLOSEST * threshold:
         return None
     found = [_plain_betting(claim, direction, estimate.value)]
     options = []

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: A test is given up after this many times the samples it was expected to take.
 PATIENCE = 5.0
+#: How far, relatively, estimates must be below a claim that nobody asked for.
+COMFORTABLE = 0.03
 #: What summing logarithms of capitals may be wrong by: at the start, and for each sample (a unit of rounding each).
 LOG_SLACK, SAMPLE_SLACK = 1e-6, 2.3e-16
 #: A test has at least so many shards, so that a poor forecast does not end it early.
@@ -84,12 +86,16 @@ def verify(
 ) -> tuple[Test, ...]:
     """Test a claim in every direction, the likeliest to fail first; stops at the first rejection.
 
-    Nothing is tested where the tests are expected to take more samples than `budget`.
+    With a budget nothing is tested where the tests are expected to take more samples than that, or where the claim is so
+    close to the estimate that who tests it again may be out of luck.
     """
     order = sorted(claim.mechanism.directions, key=lambda direction: -estimates[direction].value)
     bettings = {side: choose_betting(sampler, claim, side, estimates[side]) for side in order}
-    if budget is not None and sum(0.0 if one is None else one.expected_samples for one in bettings.values()) > budget:
-        return ()
+    if budget is not None:
+        near = any(found.value > (1.0 - COMFORTABLE) * claim.delta for found in estimates.values())
+        dear = sum(0.0 if one is None else one.expected_samples for one in bettings.values()) > budget
+        if near or dear:
+            return ()
     tests: list[Test] = []
     for direction, betting in bettings.items():
         if betting is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Rungs below the tolerance are halved down to this distance; where the tolerance is no wider than `NARROW`, one twice
 #: as far comes first.
-LEAST_DISTANCE, NARROW = 0.00125, 0.02
+LEAST_DISTANCE, NARROW = 0.005, 0.02
 #: Where a second ladder starts if the first one's top is rejected: multiples of that.
 SECOND = (5.0, 3.0, 2.0)
 #: Below the tolerance a rung is tested if its tests are expected to take no more than this many seconds on one core (of
