@@ -157,7 +157,10 @@ def test_phases_have_their_own_matrices() -> None:
 
 
 def test_older_certificates_say_what_they_lack() -> None:
-    matrix = pyaccount.Certificate.from_json(json.dumps(golden("verified"))).matrix
+    older = golden("verified")
+    for field in ("normalization", "coefficients", "inverse_coefficients", "entries", "size"):
+        older["phases"][0]["matrix"].pop(field)
+    matrix = pyaccount.Certificate.from_json(json.dumps(older)).matrix
     assert matrix is not None
     assert matrix.kind == "banded-square-root"
     with pytest.raises(CertificateError, match="certify its document anew"):
