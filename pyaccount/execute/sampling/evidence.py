@@ -16,7 +16,7 @@ from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.shards import SHARD, Proposal, Table, Wager
 from pyaccount.execute.sampling.verify import Capital, FixedSample, Test, lower_wagers
-from pyaccount.execute.unamplified import unamplified_bounds
+from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
 from pyaccount.plan.plan import compile_document
 from pyaccount.plan.profile import default_profile
 
@@ -150,7 +150,9 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
     contrast = Engine().ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
     fallback = contrast
     if session.plan.mixed and kind == "deterministic":
-        fallback = session.unsampled(document, delta=contrast_delta)
+        # What certifies was composed before any limit fell; asking again for its budget must not lose it.
+        bounds = unsampled_bounds(compile_document(document))
+        fallback = Engine().ask(bounds, Question(None, contrast_delta, session.fineness))
     return SampledEvidence(
         document=document,
         holds=holds,
