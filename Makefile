@@ -31,7 +31,7 @@ rust-test:
 	cargo test --locked --quiet -p pyaccount-core
 
 python-test: build
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # Side by side with peers, in an environment of their own.
 bench: benchmarks/.venv/installed

@@ -319,6 +319,30 @@ class Sampled:
         from it and their Σ L and Σ L², for each ε the Σ V and Σ V² of these, and over all samples Σ V·α dM_k/dM and Σ V²·dM/dM_k.
         """
 
+    def defensive_bounds(
+        self,
+        direction: str,
+        components: Sequence[tuple[int, Sequence[float], float]],
+        epsilon: float,
+        curve: ComposedCurve | None = None,
+    ) -> tuple[float, float, float]:
+        """As `bounds`, for samples from a mixture with the components of `balanced`; see the core's `montecarlo::defensive`."""
+
+    def defensive(
+        self,
+        direction: str,
+        components: Sequence[tuple[int, Sequence[float], float]],
+        tables: Sequence[tuple[float, float, Sequence[tuple[float, float]]]],
+        *,
+        key: tuple[int, int, int, int],
+        first: int,
+        count: int,
+        threads: int,
+        time_limit: float | None,
+        curve: ComposedCurve | None = None,
+    ) -> list[list[tuple[list[float], float, float]]]:
+        """As `simulate`, with samples from a mixture; capitals mean something after whole shards only."""
+
     def tilt(self, theta: float) -> tuple[float, float, float] | None:
         """‖m̄‖², E‖Cx‖²/2 (both in units of σ²) and ln Z(θ); None where nothing can be tilted."""
 

@@ -236,6 +236,20 @@ class BudgetLine(Record):
     contribution: NonNegative = Field(description="How much it may add to the upper end.")
 
 
+class ComponentRecord(Record):
+    """A part of a mixture that samples were drawn from: another participation law with stretched means, or a tilt."""
+
+    share: Probability = Field(description="The share of the samples that were drawn from it.")
+    tilt: Finite | None = Field(
+        default=None, description="θ of the mechanism tilted along its mean participation; 0 is plain sampling."
+    )
+    parameters: list[Finite] = Field(
+        default=[],
+        description="The probabilities (or the exponents of the bins' weights) of its participation patterns.",
+    )
+    stretch: Finite | None = Field(default=None, description="κ: the factor on the means.")
+
+
 class ProposalRecord(Record):
     """Where samples were drawn from; see the documentation of sampling."""
 
@@ -245,6 +259,9 @@ class ProposalRecord(Record):
     stretch: Finite = Field(description="κ: the factor on the means.")
     others: list[Finite] = Field(
         default=[], description="The parameters of further sampled phases, where several are sampled together."
+    )
+    mixture: list[ComponentRecord] = Field(
+        default=[], description="The mixture that samples came from, of which this proposal bounds them; empty without."
     )
 
 

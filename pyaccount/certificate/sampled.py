@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyaccount import _core
 from pyaccount.certificate.model import (
     BudgetLine,
+    ComponentRecord,
     ComposedCurveRecord,
     DirectionResult,
     Directions,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.evidence import DirectionNumbers
     from pyaccount.execute.sampling.others import Others
     from pyaccount.execute.sampling.profile import Point
+    from pyaccount.execute.sampling.shards import Component, Proposal
     from pyaccount.execute.sampling.verify import Test
     from pyaccount.plan.plan import Plan
 
@@ -143,15 +145,29 @@ def _curve(others: Others) -> ComposedCurveRecord:
     )
 
 
+def _proposal(proposal: Proposal) -> ProposalRecord:
+    return ProposalRecord(
+        parameter=proposal.parameter,
+        stretch=proposal.stretch,
+        others=list(proposal.others),
+        mixture=[_component(one) for one in proposal.components],
+    )
+
+
+def _component(component: Component) -> ComponentRecord:
+    share = component.share / _core.SHARD_UNITS
+    if not component.parameters:
+        return ComponentRecord(share=share, tilt=component.number)
+    return ComponentRecord(share=share, parameters=list(component.parameters), stretch=component.number)
+
+
 def _test(test: Test) -> TestRecord:
     return TestRecord(
         direction=test.direction,
         noise_multiplier=test.noise_multiplier,
         epsilon=test.epsilon,
         threshold=test.threshold,
-        proposal=ProposalRecord(
-            parameter=test.proposal.parameter, stretch=test.proposal.stretch, others=list(test.proposal.others)
-        ),
+        proposal=_proposal(test.proposal),
         cap=test.limits.cap,
         stakes=list(test.stakes),
         samples=test.samples,

@@ -60,7 +60,7 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             f"{test.log_capital:.2f}",
             f"{test.log_target:.2f}",
             up(test.cap, 3),
-            f"{test.proposal.stretch:.3g}",
+            f"{test.proposal.stretch:.3g}{' +' + str(len(test.proposal.mixture) - 1) if test.proposal.mixture else ''}",
             "accepted" if test.accepted else "rejected",
         )
     parts: list[RenderableType] = [

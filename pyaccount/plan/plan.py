@@ -217,7 +217,7 @@ class Plan:
                 f"80 %: {duration(easy * cost / 2e9)} to {duration(hard * cost / 2e9)} on two cores"
             )
         lines.append(
-            "with truncated batches nothing bounds the weights of other samples than plain ones"
+            "with truncated batches only plain samples bound others that are mixed with them: --estimate asks the pilot"
             if any(truncation(body) is not None for body in self.document.bodies)
             else "samples drawn where losses are large, with bounded weights, take fewer: --estimate asks the pilot how many"
         )

@@ -111,7 +111,7 @@ def _tests(tests: list[TestRecord]) -> Table:
             (exact(test.log_capital, "nats", "record", 4),),
             (exact(test.log_target, "nats", "record", 4),),
             (safe(up(test.cap, 3), "probability", "record"),),
-            (exact(test.proposal.stretch, "factor", "record", 3),),
+            _proposal(test),
         )
         for test in tests
     )
@@ -119,6 +119,12 @@ def _tests(tests: list[TestRecord]) -> Table:
         "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, capital as a natural logarithm."
     )
     return Table((caption,), headings, rows, words=2)
+
+
+def _proposal(test: TestRecord) -> Content:
+    """The stretch, and with how many other proposals samples were mixed."""
+    stretch, others = exact(test.proposal.stretch, "factor", "record", 3), len(test.proposal.mixture) - 1
+    return (stretch, " in a mixture with ", exact(others, "proposals", "record")) if others > 0 else (stretch,)
 
 
 def _considered(data: CertificateModel) -> Table:

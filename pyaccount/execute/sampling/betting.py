@@ -1,5 +1,8 @@
 """Where to sample for a test, and with which stakes: the choice with the least expected cost.
 
+Plain sampling, stretched proposals, and mixtures of the best of these with what the estimate's samples came from: a
+proposal alone may bound its samples well and vary much, which is what tests close to the truth pay for.
+
 Nothing here enters a guarantee: a test is as valid with a poor choice. It rests on estimates, and on a few samples of its own.
 """
 
@@ -9,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.proposals import between, plain, proposed, stretched
+from pyaccount.execute.sampling.proposals import between, mixed, plain, proposed, stretched
 from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table, Wager
 
 if TYPE_CHECKING:
@@ -21,10 +24,18 @@ if TYPE_CHECKING:
 EXCESSES = tuple(0.1 * 1.25**k for k in range(19))
 #: Where between the sampler's own parameter and the one that balances the components' weights a test may sample.
 BALANCES = (0.0, 0.35, 0.6, 0.8, 1.0)
+#: The same where the record is added: there fewer participations bound small likelihood ratios better.
+BALANCES_ADDED = (-2.0, -1.4, -1.0, -0.6, -0.3, 0.0, 0.35)
 #: Stakes that are tried, as shares of the largest allowed one.
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
 #: Proposals that are measured, of those with the least caps, and shards of each.
 MEASURED, TRIAL = 6, 8
+#: Tests that are expected to take more samples than this look for a mixture; one must take so much less, for its samples
+#: take somewhat longer. Shares of its samples, in units, that come from the proposal which bounds them.
+MIXED_FROM, MIXED_WORTH = 1e6, 0.75
+ANCHORS = (112, 96, 64, 32)
+#: The core takes no bets on samples whose log densities may be off by more.
+MOST_ROUNDING = 1e-6
 #: A claim nearer to the estimate than this, relatively, is given up: the samples that could tell grow with the square of
 #: its inverse, and estimates are hardly better than that. It can only lose a certificate.
 CLOSEST = 0.01
@@ -72,7 +83,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: SampledDirection, 
         likely = stretched(mechanism, direction, excess, 1.0)
         balanced = mechanism.core.balanced_parameters(likely.stretch)
         # Between the sampler's own parameter and the one that balances the components' weights lies the least cap.
-        for share in BALANCES:
+        for share in BALANCES_ADDED if direction == "add" else BALANCES:
             pairs = zip(likely.parameters, balanced, strict=True)
             proposal = proposed([between(own, other, share) for own, other in pairs], likely.stretch)
             limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
@@ -88,7 +99,36 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: SampledDirection, 
         if fastest <= 0.0 or log_target / fastest >= min(b.expected_samples for b in found):
             break
         found.append(_measured_betting(sampler, claim, direction, estimate, cap, proposal))
-    return min(found, key=lambda betting: betting.expected_samples)
+    single = min(found, key=lambda betting: betting.expected_samples)
+    mixed = _mixed_betting(sampler, claim, direction, estimate, single)
+    return single if mixed is None else mixed
+
+
+def _mixed_betting(
+    sampler: Sampler, claim: Claim, direction: SampledDirection, estimate: Estimate, single: Betting
+) -> Betting | None:
+    """The best mixture of a proposal with others; None where none takes clearly fewer samples than the proposal alone."""
+    best, most = None, MIXED_WORTH * single.expected_samples
+    if single.expected_samples < MIXED_FROM:
+        return None
+    # Where the likelihood ratio is only enclosed, so are the densities of stretched laws: plain sampling's is known.
+    anchor = plain(claim.mechanism, direction) if claim.mechanism.enclosed else single.proposal
+    for share in ANCHORS:
+        components = mixed(claim.mechanism, direction, anchor, estimate.components, share)
+        if components is None:
+            continue
+        proposal = replace(anchor, components=components)
+        limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
+        fastest = math.log1p((claim.delta - estimate.value) / max(limits.cap - claim.delta, 1e-300))
+        if not limits.rounding < MOST_ROUNDING or claim.log_target / fastest >= most:
+            # Not even samples that do not vary would do; with smaller shares of the anchor the bound is weaker still.
+            break
+        if limits.cap <= claim.delta:
+            continue
+        betting = _measured_betting(sampler, claim, direction, estimate, limits.cap, proposal)
+        if betting.expected_samples < most:
+            best, most = betting, betting.expected_samples
+    return best
 
 
 def _plain_betting(claim: Claim, direction: SampledDirection, mean: float) -> Betting:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyaccount import _core
-from pyaccount.execute.sampling.proposals import library, plain
+from pyaccount.execute.sampling.proposals import PLAIN, library, plain, shared
 from pyaccount.execute.sampling.shards import SHARD, Balanced, Component, Proposal, Sampler
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class Estimate:
     proposal: Proposal
     #: The part of `value` that the others' curve adds whatever is drawn.
     floor: float = 0.0
+    #: The mixture that its samples came from.
+    components: tuple[Component, ...] = ()
 
     @property
     def sampled(self) -> float:
@@ -195,7 +197,8 @@ class Estimator:
             mechanism, direction, mixture.components, epsilons, purpose=purpose, candidate=stream, count=shards
         )
         floor = mechanism.floor(direction)
-        return [_estimate(sums, k, single, floor) for k, single in enumerate(mixture.singles)]
+        found = [_estimate(sums, k, single, floor) for k, single in enumerate(mixture.singles)]
+        return [replace(one, components=mixture.components) for one in found]
 
     def _scout(self, mechanism: SampledMechanism, direction: SampledDirection, epsilons: Sequence[float]) -> Mixture:
         """The proposals that matter, and in which shares."""
@@ -293,8 +296,7 @@ def _middle(above: Estimate, below: Estimate) -> Estimate:
     return replace(above, value=0.5 * (above.value + below.value), standard_error=error)
 
 
-#: Plain sampling, and the most tilts of a mixture.
-PLAIN = Component(0, (), 0.0)
+#: The most tilts of a mixture.
 MOST_TILTS = 40
 
 
@@ -315,17 +317,10 @@ def _mean_statistic(mechanism: SampledMechanism, theta: float) -> float:
 
 def _shared(components: Sequence[Component], weights: Sequence[float]) -> list[Component]:
     """The units of a shard, by weight: each component gets at least one and plain sampling, the first, an eighth."""
-    spare = _core.SHARD_UNITS - PLAIN_UNITS - (len(components) - 1)
-    total = sum(weights)
-    wanted = [spare * weight / total for weight in weights]
-    units = [math.floor(one) for one in wanted]
-    # What rounding left over goes where most was cut off.
-    order = sorted(range(len(units)), key=lambda k: units[k] - wanted[k])
-    for k in order[: spare - sum(units)]:
-        units[k] += 1
+    units = shared(weights, _core.SHARD_UNITS - PLAIN_UNITS + 1)
     return [
-        replace(one, share=more + (PLAIN_UNITS if k == 0 else 1))
-        for k, (one, more) in enumerate(zip(components, units, strict=True))
+        replace(one, share=unit + (PLAIN_UNITS - 1 if k == 0 else 0))
+        for k, (one, unit) in enumerate(zip(components, units, strict=True))
     ]
 
 

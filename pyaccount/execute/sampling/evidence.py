@@ -108,7 +108,7 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
     # The last accepted test's proposal has a small cap, and with it a small error of the generator; another varies less.
-    tested = {test.direction: test.proposal for test in walked.tests if test.stakes}
+    tested = {test.direction: test.proposal.single for test in walked.tests if test.stakes}
     epsilons = document.accounting.profile
     if epsilons is None:
         epsilons = default_profile(epsilon)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.execute.sampling.shards import Proposal
+from pyaccount.execute.sampling.shards import Component, Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 EXCESSES = (0.4, 0.8, 1.4, 2.4, 4.0)
 ODDS = (1.0, 3.0, 9.0)
 ODDS_ADDED = (1.0, 3.0, 9.0, 60.0)
+#: Plain sampling, as a component.
+PLAIN = Component(1, (), 0.0)
 
 
 def stretched(mechanism: SampledMechanism, direction: SampledDirection, excess: float, odds: float) -> Proposal:
@@ -36,6 +39,48 @@ def proposed(parameters: Sequence[float], stretch: float) -> Proposal:
 def plain(mechanism: SampledMechanism, direction: SampledDirection) -> Proposal:
     """Plain sampling."""
     return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
+
+
+def mixed(
+    mechanism: SampledMechanism,
+    direction: SampledDirection,
+    anchor: Proposal,
+    others: Sequence[Component],
+    share: int,
+) -> tuple[Component, ...] | None:
+    """A mixture with `share` units of a proposal and the rest of what else `others` has; None where that is nothing.
+
+    Plain sampling comes first, with a unit where it is not the proposal itself.
+    """
+    usual = plain(mechanism, direction)
+    own = Component(share, anchor.parameters, anchor.stretch)
+    bounded_by_plain = anchor.single == usual
+    rest = [
+        one
+        for one in others
+        if one.parameters != own.parameters or one.number != own.number
+        if one.parameters != usual.parameters or one.number != usual.stretch
+        if one.parameters or one.number != 0.0
+    ]
+    spare = _core.SHARD_UNITS - share - (0 if bounded_by_plain else 1)
+    rest = sorted(rest, key=lambda one: -one.share)[:spare]
+    if not rest:
+        return None
+    head = [replace(PLAIN, share=share)] if bounded_by_plain else [PLAIN, own]
+    units = shared([one.share for one in rest], spare)
+    return (*head, *(replace(one, share=unit) for one, unit in zip(rest, units, strict=True)))
+
+
+def shared(weights: Sequence[float], units: int) -> list[int]:
+    """Whole units in proportion to weights, at least one each."""
+    spare, total = units - len(weights), sum(weights)
+    wanted = [spare * weight / total for weight in weights]
+    found = [math.floor(one) for one in wanted]
+    # What rounding left over goes where most was cut off.
+    order = sorted(range(len(found)), key=lambda k: found[k] - wanted[k])
+    for k in order[: spare - sum(found)]:
+        found[k] += 1
+    return [1 + one for one in found]
 
 
 def library(mechanism: SampledMechanism, direction: SampledDirection) -> list[Proposal]:

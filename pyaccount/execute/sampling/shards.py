@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount import _core
@@ -28,6 +28,15 @@ WAVE = 32
 
 
 @dataclass(frozen=True, slots=True)
+class Component:
+    """A proposal's share of a mixture: a law and its stretch, or without parameters a tilt."""
+
+    share: int
+    parameters: tuple[float, ...]
+    number: float
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """Where samples are drawn from; see the core's `proposal`."""
 
@@ -35,11 +44,18 @@ class Proposal:
     stretch: float
     #: The parameters of further mechanisms that are sampled together with the first.
     others: tuple[float, ...] = ()
+    #: A mixture of this law and stretch, which bounds its samples, with others; see the core's `defensive`. Empty without.
+    components: tuple[Component, ...] = ()
 
     @property
     def parameters(self) -> tuple[float, ...]:
         """One for each mechanism."""
         return (self.parameter, *self.others)
+
+    @property
+    def single(self) -> Proposal:
+        """The law and stretch alone."""
+        return replace(self, components=()) if self.components else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +82,6 @@ class Sums:
     log_capital: tuple[float, ...]
     value: float
     square: float
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """A proposal's share of a mixture: a law and its stretch, or without parameters a tilt."""
-
-    share: int
-    parameters: tuple[float, ...]
-    number: float
 
 
 class Balanced(NamedTuple):
@@ -140,9 +147,11 @@ class Sampler:
     ) -> Limits:
         """What is proven about samples from a proposal."""
         curve = mechanism.curves.get(direction)
-        cap, generator, rounding = mechanism.core.bounds(
-            direction, proposal.parameters, proposal.stretch, epsilon, curve
-        )
+        if proposal.components:
+            found = mechanism.core.defensive_bounds(direction, told(proposal.components), epsilon, curve)
+        else:
+            found = mechanism.core.bounds(direction, proposal.parameters, proposal.stretch, epsilon, curve)
+        cap, generator, rounding = found
         if mechanism.overstated > 0.0:
             generator += mechanism.overstated * (math.exp(min(epsilon, 700.0)) if direction == "add" else 1.0)
         return Limits(cap, generator, rounding, mechanism.floor(direction))
@@ -161,20 +170,37 @@ class Sampler:
         edges: tuple[float, float] | None = None,
     ) -> tuple[list[list[Sums]], _core.LossHistogram | None]:
         """Run shards `first`, …: the sums of each for each table, and the histogram of all. Raises `LimitError`."""
+        bets = [(t.epsilon, t.cap, [(w.threshold, w.stake) for w in t.wagers]) for t in tables]
+        key, curve = self._key(purpose, candidate, direction), mechanism.curves.get(direction)
+        assert edges is None or not proposal.components, "a histogram has samples of one proposal"
+        histogram: _core.LossHistogram | None = None
         with self._limited() as remaining:
-            shards, histogram = mechanism.core.simulate(
-                direction,
-                proposal.parameters,
-                proposal.stretch,
-                [(t.epsilon, t.cap, [(w.threshold, w.stake) for w in t.wagers]) for t in tables],
-                edges=edges,
-                key=self._key(purpose, candidate, direction),
-                first=first,
-                count=count,
-                threads=self._threads,
-                time_limit=remaining,
-                curve=mechanism.curves.get(direction),
-            )
+            if proposal.components:
+                shards = mechanism.core.defensive(
+                    direction,
+                    told(proposal.components),
+                    bets,
+                    key=key,
+                    first=first,
+                    count=count,
+                    threads=self._threads,
+                    time_limit=remaining,
+                    curve=curve,
+                )
+            else:
+                shards, histogram = mechanism.core.simulate(
+                    direction,
+                    proposal.parameters,
+                    proposal.stretch,
+                    bets,
+                    edges=edges,
+                    key=key,
+                    first=first,
+                    count=count,
+                    threads=self._threads,
+                    time_limit=remaining,
+                    curve=curve,
+                )
         self.samples += count * SHARD
         return [[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram
 
@@ -196,7 +222,7 @@ class Sampler:
         with self._limited() as remaining:
             found = mechanism.core.balanced(
                 direction,
-                [(one.share, one.parameters, one.number) for one in components],
+                told(components),
                 list(epsilons),
                 key=self._key(purpose, self.fresh() if candidate is None else candidate, direction),
                 first=0,
@@ -222,6 +248,11 @@ class Sampler:
         except LimitError as error:
             error.stage, error.samples, error.seed = self._stage, self.samples, self.seed
             raise
+
+
+def told(components: Sequence[Component]) -> list[tuple[int, tuple[float, ...], float]]:
+    """Components as the core takes them."""
+    return [(one.share, one.parameters, one.number) for one in components]
 
 
 def shown(number: float) -> str:

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use pyaccount_core::montecarlo::balanced::{simulate_balanced, tilt_facts, BalancedJob, Component, UNITS};
+use pyaccount_core::montecarlo::balanced::{simulate_balanced, tilt_facts, BalancedJob};
 use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
+use pyaccount_core::montecarlo::components::{Component, Mixture, UNITS};
+use pyaccount_core::montecarlo::defensive::{simulate_defensive, DefensiveJob};
 use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
 use pyaccount_core::montecarlo::mechanism::{caps_of, generator_error_of, rounding_of, Mechanism, Part};
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
@@ -16,7 +18,7 @@ use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::value::{Bound as Side, Curve};
 use pyaccount_core::montecarlo::vector::instruction_sets;
-use pyaccount_core::montecarlo::wager::Table;
+use pyaccount_core::montecarlo::wager::{Sums, Table};
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -121,6 +123,18 @@ type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, 
 
 /// A table of wagers: (ε, cap, [(threshold, stake), …]).
 type Wagers = (f64, f64, Vec<(f64, f64)>);
+
+/// A component of a mixture: its share, and the parameters and stretch of a proposal, or no parameters and θ.
+type Shared = (u32, Vec<f64>, f64);
+
+fn table((epsilon, cap, wagers): Wagers) -> Table {
+    Table { epsilon, cap, wagers }
+}
+
+fn shards(found: Vec<Vec<Sums>>) -> Shards {
+    let one = |sums: Sums| (sums.log_capital, sums.value, sums.square);
+    found.into_iter().map(|tables| tables.into_iter().map(one).collect()).collect()
+}
 
 fn comparison(name: &str) -> PyResult<Comparison> {
     match name {
@@ -309,12 +323,7 @@ impl Sampled {
         let curve = curve.map(|curve| Arc::clone(&curve.0));
         let job = Job { curve, ..self.job(direction, parameter, stretch, tables, edges, key)? };
         let outcome = enter(py, threads, time_limit, move |run| simulate(&job, first, count, run))?;
-        let shards = outcome
-            .shards
-            .into_iter()
-            .map(|tables| tables.into_iter().map(|sums| (sums.log_capital, sums.value, sums.square)).collect())
-            .collect();
-        Ok((shards, outcome.histogram.map(LossHistogram)))
+        Ok((shards(outcome.shards), outcome.histogram.map(LossHistogram)))
     }
 
     #[allow(clippy::needless_pass_by_value)] // converted from Python
@@ -324,7 +333,7 @@ impl Sampled {
         &self,
         py: Python<'_>,
         direction: &str,
-        components: Vec<(u32, Vec<f64>, f64)>,
+        components: Vec<Shared>,
         epsilons: Vec<f64>,
         key: (u64, u32, u32, u32),
         first: u64,
@@ -334,24 +343,53 @@ impl Sampled {
         curve: Option<&ComposedCurve>,
     ) -> PyResult<Balanced> {
         let (seed, purpose, candidate, side) = key;
-        let component = |(share, parameters, number): (u32, Vec<f64>, f64)| {
-            let component = if parameters.is_empty() {
-                Component::Tilted(number)
-            } else {
-                Component::Stretched(parameters, number)
-            };
-            (component, share)
-        };
         let job = BalancedJob {
-            parts: self.0.clone(),
-            comparison: comparison(direction)?,
+            mixture: self.mixture(direction, components)?,
             curve: curve.map(|curve| Arc::clone(&curve.0)),
-            components: components.into_iter().map(component).collect(),
             epsilons,
             key: StreamKey { seed, purpose, candidate, direction: side },
         };
         let sums = enter(py, threads, time_limit, move |run| simulate_balanced(&job, first, count, run))?;
         Ok((sums.drawn, sums.losses, sums.values, sums.merits))
+    }
+
+    #[pyo3(signature = (direction, components, epsilon, curve = None))]
+    fn defensive_bounds(
+        &self,
+        direction: &str,
+        components: Vec<Shared>,
+        epsilon: f64,
+        curve: Option<&ComposedCurve>,
+    ) -> PyResult<(f64, f64, f64)> {
+        let curve = curve.map(|curve| &*curve.0);
+        let limits = self.mixture(direction, components)?.limits(epsilon, curve).map_err(raise)?;
+        let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
+        Ok((limits.cap, limits.generator, limits.rounding + read))
+    }
+
+    #[pyo3(signature = (direction, components, tables, *, key, first, count, threads, time_limit, curve = None))]
+    #[allow(clippy::too_many_arguments)] // a call of the engine's
+    fn defensive(
+        &self,
+        py: Python<'_>,
+        direction: &str,
+        components: Vec<Shared>,
+        tables: Vec<Wagers>,
+        key: (u64, u32, u32, u32),
+        first: u64,
+        count: u64,
+        threads: usize,
+        time_limit: Option<f64>,
+        curve: Option<&ComposedCurve>,
+    ) -> PyResult<Shards> {
+        let (seed, purpose, candidate, side) = key;
+        let job = DefensiveJob {
+            mixture: self.mixture(direction, components)?,
+            curve: curve.map(|curve| Arc::clone(&curve.0)),
+            tables: tables.into_iter().map(table).collect(),
+            key: StreamKey { seed, purpose, candidate, direction: side },
+        };
+        Ok(shards(enter(py, threads, time_limit, move |run| simulate_defensive(&job, first, count, run))?))
     }
 
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {
@@ -390,6 +428,22 @@ impl Sampled {
         self.0.iter().zip(parameters).map(part).collect()
     }
 
+    fn mixture(&self, direction: &str, components: Vec<Shared>) -> PyResult<Mixture> {
+        let component = |(share, parameters, number): Shared| {
+            let component = if parameters.is_empty() {
+                Component::Tilted(number)
+            } else {
+                Component::Stretched(parameters, number)
+            };
+            (component, share)
+        };
+        Ok(Mixture {
+            parts: self.0.clone(),
+            comparison: comparison(direction)?,
+            components: components.into_iter().map(component).collect(),
+        })
+    }
+
     fn job(
         &self,
         direction: &str,
@@ -403,7 +457,7 @@ impl Sampled {
             parts: self.parts(parameter, stretch)?,
             comparison: comparison(direction)?,
             curve: None,
-            tables: tables.into_iter().map(|(epsilon, cap, wagers)| Table { epsilon, cap, wagers }).collect(),
+            tables: tables.into_iter().map(table).collect(),
             edges: edges.map(|(lowest, width)| Edges { lowest, width }),
             key: StreamKey { seed, purpose, candidate, direction: side },
         })

@@ -11,7 +11,7 @@
 //! computed from L.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
+use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Comparison;
@@ -157,10 +157,22 @@ impl BinsKernel {
     /// stretched exponents, and 2T u for the sum.
     #[must_use]
     pub fn rounding(&self, stretch: f64) -> f64 {
+        self.rounding_at(stretch, stretch.abs())
+    }
+
+    /// The same for samples whose mean is at most `means` times the largest s_t.
+    #[must_use]
+    pub fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
         let bins = self.law.squares.len() as f64;
         let scale = 1.0 + stretch.abs();
-        UNIT_ROUNDOFF * (self.rounding_scale * scale * scale + 4.0 * bins + 64.0)
+        UNIT_ROUNDOFF * (self.rounding_scale * scale * (1.0 + means) + 4.0 * bins + 64.0)
+    }
+
+    /// A bound on |v_t|/(T + 16) times T + 16 of such samples, u of which is a bound on its error.
+    #[must_use]
+    pub fn products(&self, means: f64) -> f64 {
+        self.rounding_scale * (1.0 + means)
     }
 
     /// Draw v for eight samples.
@@ -239,17 +251,13 @@ impl BinsKernel {
         scratch
     }
 
-    /// The log densities of eight samples whose v is in `scratch`.
+    /// The log densities of eight samples whose v is in `scratch`; that of plain sampling for the proposal's.
     #[inline(always)]
     #[must_use]
-    pub fn ratios<V: Vector>(&self, proposal: Option<&BinsProposal>, mirrored: bool, scratch: &BinsScratch) -> Ratios {
+    pub fn ratios<V: Vector>(&self, mirrored: bool, scratch: &BinsScratch) -> Ratios {
         let mixture = log_sum::<V>(scratch, 1.0, &self.constants);
         let mirrored = if mirrored { log_sum::<V>(scratch, -1.0, &self.constants) } else { splat(0.0) };
-        let proposal = match proposal {
-            Some(m) => log_sum::<V>(scratch, m.stretch, &m.constants),
-            None => mixture,
-        };
-        Ratios { mixture, mirrored, proposal }
+        Ratios { mixture, mirrored, proposal: mixture }
     }
 
     /// The log densities for given v in units of σ, one vector for each lane.
@@ -257,7 +265,7 @@ impl BinsKernel {
     #[must_use]
     pub fn given<V: Vector>(&self, products: &[Vec<f64>], mirrored: bool) -> Ratios {
         let scratch = self.given_products(products);
-        self.ratios::<V>(None, mirrored, &scratch)
+        self.ratios::<V>(mirrored, &scratch)
     }
 }
 
@@ -278,7 +286,14 @@ impl Kernel for BinsKernel {
         let reference = proposal.stretch == 0.0;
         let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
         self.draw::<V>(proposal, stream, scratch);
-        let mut ratios = self.ratios::<V>((!plain).then_some(proposal), mirrored, scratch);
+        let own = self.ratios::<V>(mirrored, scratch);
+        let mut ratios = if purpose.worthless(&own) {
+            purpose.unweighted(own)
+        } else if plain {
+            own
+        } else {
+            Ratios { proposal: log_sum::<V>(scratch, proposal.stretch, &proposal.constants), ..own }
+        };
         if reference {
             ratios.proposal = splat(0.0);
         }
@@ -352,6 +367,9 @@ impl Balanced for BinsKernel {
             Comparison::Replace => (own.sub(V::load(&log_sum::<V>(scratch, -1.0, &self.constants))), own),
         };
         out.add_loss(loss);
+        if out.worthless() {
+            return;
+        }
         for (k, origin) in origins.each.iter().enumerate() {
             if let Origin::Stretched(m) = origin {
                 out.add(k, V::load(&log_sum::<V>(scratch, m.stretch, &m.constants)).sub(numerator));

@@ -2,7 +2,7 @@
 
 use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::vector::{splat, Lanes, Vector, Vectored};
+use crate::montecarlo::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// The three log densities of a sample relative to R: of P, of Q, and of the proposal.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,6 +27,31 @@ pub struct Purpose {
     pub comparison: Comparison,
     /// Whether bounds may be taken from the samples, or estimates only.
     pub binding: bool,
+    /// Samples whose losses are at most this are worth nothing, so their weights are not asked for; −∞ where all are.
+    pub least: f64,
+}
+
+impl Purpose {
+    /// Whether none of eight samples with these densities is worth anything: then they stand for their own proposal.
+    #[inline(always)]
+    #[must_use]
+    pub fn worthless(&self, ratios: &Ratios) -> bool {
+        let loss = |l: usize| match self.comparison {
+            Comparison::Remove => ratios.mixture[l],
+            Comparison::Add => -ratios.mixture[l],
+            Comparison::Replace => ratios.mixture[l] - ratios.mirrored[l],
+        };
+        // Written so that a loss that is no number counts.
+        (0..LANES).all(|l| loss(l) <= self.least)
+    }
+
+    /// The densities of samples that are worth nothing, with weights of 1.
+    #[inline(always)]
+    #[must_use]
+    pub fn unweighted(&self, ratios: Ratios) -> Ratios {
+        let proposal = if self.comparison == Comparison::Add { splat(0.0) } else { ratios.mixture };
+        Ratios { proposal, ..ratios }
+    }
 }
 
 /// A mechanism of which eight samples can be drawn at once.

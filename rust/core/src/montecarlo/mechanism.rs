@@ -5,12 +5,14 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal};
+use crate::montecarlo::components::Balanced;
 use crate::montecarlo::kernel::Ratios;
 use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
 use crate::montecarlo::proposal::{caps, Caps, Comparison, Sums};
 use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, Scratch};
 use crate::montecarlo::source::Given;
 use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR};
+use crate::montecarlo::tilt::{TiltBase, Tilted};
 use crate::montecarlo::truncated::{largest_multiple, TruncatedKernel};
 use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
 use crate::montecarlo::value::Curve;
@@ -62,6 +64,17 @@ impl Proposal {
     }
 }
 
+/// The linear statistic t of tilts: Σ_i |∂_i t| over the coordinates of the noise, a bound on |t| and one on its rounding.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Statistic {
+    /// Σ_i |∂_i t|.
+    pub slope: f64,
+    /// |t| is at most this.
+    pub size: f64,
+    /// How far the computed t may be off.
+    pub error: f64,
+}
+
 impl Mechanism {
     /// The proposal for a sampling probability (renewal) or an exponent of the bins' weights, and a stretch.
     ///
@@ -93,6 +106,12 @@ impl Mechanism {
             Self::Truncated(kernel) => Law::Renewal(kernel.renewal().law()),
             Self::TruncatedBins(kernel) => Law::Bins(kernel.bins().law()),
         }
+    }
+
+    /// Whether batches are truncated.
+    #[must_use]
+    pub fn truncated(&self) -> bool {
+        matches!(self, Self::Truncated(_) | Self::TruncatedBins(_))
     }
 
     /// The parameter of plain sampling: the probability to join, or the exponent 0.
@@ -145,25 +164,123 @@ impl Mechanism {
     /// A bound on the error of each log density from rounding.
     #[must_use]
     pub fn rounding(&self, stretch: f64) -> f64 {
+        self.rounding_at(stretch, stretch.abs())
+    }
+
+    /// The same for samples whose mean is at most `means` times what participations give. (Nothing else than stretched means is drawn where
+    /// batches are truncated.)
+    #[must_use]
+    pub(super) fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
         match self {
-            Self::Renewal(kernel) => kernel.rounding(stretch),
-            Self::Bins(kernel) => kernel.rounding(stretch),
-            Self::Overlapping(kernel) => kernel.rounding(stretch),
+            Self::Renewal(kernel) => kernel.rounding_at(stretch, means),
+            Self::Bins(kernel) => kernel.rounding_at(stretch, means),
+            Self::Overlapping(kernel) => kernel.rounding_at(stretch, means),
             Self::Truncated(kernel) => kernel.rounding(stretch),
             Self::TruncatedBins(kernel) => kernel.rounding(stretch),
         }
     }
 
+    /// A bound on Σ_i sup |∂_i ln f| over the coordinates of the noise, for any mixture of the family.
+    pub(super) fn lipschitz(&self) -> f64 {
+        match self {
+            Self::Renewal(kernel) => kernel.lipschitz(),
+            Self::Bins(kernel) => kernel.lipschitz(),
+            Self::Overlapping(kernel) => kernel.lipschitz(),
+            Self::Truncated(kernel) => kernel.lipschitz(),
+            Self::TruncatedBins(kernel) => kernel.lipschitz(),
+        }
+    }
+
+    /// How far a coordinate of a drawn sample is from an exact one on average: the normal number, and the means added to it, κĈx
+    /// and (as multiples of the largest entry of Ĉx, `displaced`) θm̄.
+    ///
+    /// [`NORMAL_ERROR`] holds 6u more than it needs. Adding κĈx rounds by u of the sum, at most u(0.8 + |κ| max Ĉx) on average;
+    /// θm̄ and adding it by as much again and u of twice θm̄; κ times how many records take part by u of itself. With truncation
+    /// participations count 2κ or 2κ − 1 times. (Of bins the products are added to, and their rounding is that of the log
+    /// densities.)
+    pub(super) fn coordinate_error(&self, stretch: f64, displaced: f64) -> f64 {
+        let added = |largest: f64| self.added(stretch.abs() * largest, displaced * largest);
+        match self {
+            Self::Renewal(kernel) => NORMAL_ERROR + added(kernel.largest_mean()),
+            Self::Overlapping(kernel) => kernel.coordinate_error(stretch) + added(kernel.reach().1),
+            Self::Truncated(kernel) => {
+                let multiple = (2.0 * stretch).abs().max((2.0 * stretch - 1.0).abs());
+                NORMAL_ERROR + self.added(multiple * kernel.renewal().largest_mean(), 0.0)
+            }
+            Self::Bins(_) | Self::TruncatedBins(_) => NORMAL_ERROR,
+        }
+    }
+
+    /// What adding means of these sizes to a normal number may round by, beyond what [`NORMAL_ERROR`] has room for.
+    fn added(&self, mean: f64, displaced: f64) -> f64 {
+        let several = matches!(self.law(), Law::Renewal(law) if law.records() > 1);
+        let first = if several { 2.0 * mean } else { mean };
+        let sums = if displaced > 0.0 { 1.6 + mean + first + 2.0 * displaced } else { 0.8 + first };
+        UNIT_ROUNDOFF * (sums - 6.0).max(0.0)
+    }
+
+    /// The direction of tilts; none where batches are truncated.
+    pub(super) fn tilt_base(&self) -> Option<TiltBase> {
+        match self {
+            Self::Renewal(kernel) => kernel.tilt_base(),
+            Self::Overlapping(kernel) => kernel.tilt_base(),
+            Self::Bins(kernel) => kernel.tilt_base(),
+            Self::Truncated(_) | Self::TruncatedBins(_) => None,
+        }
+    }
+
+    /// P (R for `add`) tilted by θ along the direction of [`Self::tilt_base`].
+    pub(super) fn tilted(&self, base: &TiltBase, theta: f64, add: bool) -> Tilted {
+        match self {
+            Self::Renewal(kernel) if !add => kernel.tilted(base, theta),
+            Self::Overlapping(kernel) if !add => kernel.tilted(base, theta),
+            Self::Bins(kernel) if !add => kernel.tilted(base, theta),
+            _ => base.reference(theta),
+        }
+    }
+
+    /// The largest |θm̄_i|, as a multiple of the largest entry of Ĉx (bins: of the largest s_t).
+    pub(super) fn displacement(&self, base: &TiltBase, theta: f64) -> f64 {
+        let largest = |numbers: &[f64]| numbers.iter().copied().fold(0.0, f64::max);
+        theta.abs()
+            * match self {
+                Self::Renewal(kernel) => base.sizes().1 / kernel.largest_mean(),
+                Self::Overlapping(kernel) => base.sizes().1 / kernel.reach().1,
+                Self::Bins(kernel) => largest(&base.overlap) / largest(&kernel.law().squares),
+                Self::Truncated(_) | Self::TruncatedBins(_) => f64::INFINITY,
+            }
+    }
+
+    /// What t = ⟨m̄, ŷ⟩ may be, for samples whose mean is at most `means` times what participations give.
+    ///
+    /// A sum of n products with |ŷ| ≤ 8.5 + `means`·max Ĉx. Of bins it is a mean of the products v, which have their own error,
+    /// and its slope is a mean of theirs.
+    pub(super) fn statistic(&self, base: &TiltBase, means: f64) -> Statistic {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let terms = base.overlap.len() as f64;
+        let rounds = |largest: f64| {
+            let total = base.sizes().0 * (1.0 + 1e-9);
+            let size = total * (LARGEST_NORMAL + means * largest);
+            Statistic { slope: total, size, error: UNIT_ROUNDOFF * (terms + 4.0) * size * (1.0 + 1e-6) }
+        };
+        match self {
+            Self::Bins(kernel) => {
+                // Both the products' own error and that of T terms of their mean.
+                let size = kernel.products(means);
+                Statistic { slope: kernel.lipschitz(), size, error: 3.0 * UNIT_ROUNDOFF * size }
+            }
+            Self::Renewal(kernel) => rounds(kernel.largest_mean()),
+            Self::Overlapping(kernel) => rounds(kernel.reach().1),
+            Self::Truncated(_) | Self::TruncatedBins(_) => {
+                Statistic { slope: f64::INFINITY, size: f64::INFINITY, error: f64::INFINITY }
+            }
+        }
+    }
+
     /// The Lipschitz bound Λ of a mechanism, how far a coordinate of a drawn sample is from an exact one on average, and how much the law
     /// of its patterns differs from the generator's, in total variation.
-    fn generator(&self, proposal: &Proposal) -> (f64, f64, f64) {
-        let (lipschitz, coordinate) = match self {
-            Self::Renewal(kernel) => (kernel.lipschitz(), NORMAL_ERROR),
-            Self::Bins(kernel) => (kernel.lipschitz(), NORMAL_ERROR),
-            Self::Overlapping(kernel) => (kernel.lipschitz(), kernel.coordinate_error(proposal.stretch())),
-            Self::Truncated(kernel) => (kernel.lipschitz(), NORMAL_ERROR),
-            Self::TruncatedBins(kernel) => (kernel.lipschitz(), NORMAL_ERROR),
-        };
+    pub(super) fn generator(&self, proposal: &Proposal) -> (f64, f64, f64) {
+        let (lipschitz, coordinate) = (self.lipschitz(), self.coordinate_error(proposal.stretch(), 0.0));
         let truncation = match self {
             Self::Truncated(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
             Self::TruncatedBins(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
@@ -195,7 +312,7 @@ impl Mechanism {
     }
 
     /// A bound on every |ln density| of a sample: it lies between the least and the largest ⟨Cx, y⟩ − ‖Cx‖²/2 over the patterns.
-    fn magnitude(&self, stretch: f64) -> f64 {
+    pub(super) fn magnitude(&self, stretch: f64) -> f64 {
         let scale = 1.0 + stretch.abs();
         match self {
             Self::Renewal(kernel) => {
@@ -323,13 +440,13 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
 ///
 /// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the
 ///   Lipschitz bound of the mechanism, and each of the generator's numbers is within [`NORMAL_ERROR`] of an exact
-///   one on average (and the mean added to it within [`OverlappingKernel::coordinate_error`] where that is long sums). With
+///   one on average (and the mean added to it within [`Mechanism::coordinate_error`]). With
 ///   truncated batches V = (f − e^ε h)/g changes by at most factor times the sum of the slopes of f, of h and of g, in which columns
 ///   count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|), and Λ there is twice that of the columns.
 /// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
 ///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
-///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing patterns change V by at most its cap. A bin is drawn with an error of at
-///   most 2⁻⁵² + T u for each of T bins.
+/// most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
+/// patterns change V by at most its cap. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
 /// * Counts of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
 #[must_use]
 pub fn generator_error_of(parts: &[Part], limits: Caps) -> f64 {

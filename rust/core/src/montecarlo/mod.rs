@@ -19,7 +19,8 @@
 //! | [`truncated`], [`truncated_bins`] | the same where batches are truncated |
 //! | [`counts`] | how many of the other records join |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
-//! | [`tilt`], [`balanced`] | estimates from several proposals at once |
+//! | [`components`], [`tilt`] | mixtures of several proposals, and what they are made of |
+//! | [`balanced`], [`defensive`] | estimates and tests from mixtures |
 //! | [`value`] | what a sample is worth with other mechanisms composed |
 //! | [`wager`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
@@ -30,8 +31,10 @@
 pub mod balanced;
 pub mod bins;
 pub mod columns;
+pub mod components;
 pub mod correlate;
 pub mod counts;
+pub mod defensive;
 pub mod histogram;
 pub mod kernel;
 pub mod lanes;

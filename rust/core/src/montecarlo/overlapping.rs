@@ -19,8 +19,8 @@
 //! normal densities for add, exact for the enclosed loss.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::columns::{ColumnScratch, Columns};
+use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
 use crate::montecarlo::proposal::{Comparison, Sums};
 use crate::montecarlo::recursion::{log_density, Ring};
@@ -164,10 +164,16 @@ impl OverlappingKernel {
     /// of the recursion adds 4u; a pattern passes n steps and at most ⌈n/b⌉ participations, of up to k records.
     #[must_use]
     pub fn rounding(&self, stretch: f64) -> f64 {
+        self.rounding_at(stretch, stretch.abs())
+    }
+
+    /// The same for samples whose mean is at most `means` times what participations give.
+    #[must_use]
+    pub fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
         let (n, most, records) =
             (cast(self.upper.iterations()), cast(self.upper.most_participations()), f64::from(self.upper.records()));
         let scale = 1.0 + stretch.abs();
-        let largest = LARGEST_NORMAL + stretch.abs() * records * self.columns.reach().1 * self.unit;
+        let largest = LARGEST_NORMAL + means * self.reach().1;
         let sums = (self.columns.rounding(largest) + 8.0 * UNIT_ROUNDOFF * self.columns.total() * largest) * self.unit;
         let exponent = scale * sums
             + UNIT_ROUNDOFF
@@ -203,7 +209,7 @@ impl OverlappingKernel {
     fn densities<V: Vector>(
         &self,
         comparison: Comparison,
-        drawn: Option<(&RenewalProposal, bool, &Drawn)>,
+        drawn: Option<(&RenewalProposal, Purpose, &Drawn)>,
         scratch: &mut OverlappingScratch,
     ) -> Ratios {
         let OverlappingScratch { patterns, rows, sums, ring, columns } = scratch;
@@ -218,7 +224,10 @@ impl OverlappingKernel {
             splat(0.0)
         };
         let mut out = Ratios { mixture, mirrored, proposal: mixture };
-        let Some((proposal, binding, drawn)) = drawn else { return out };
+        let Some((proposal, purpose, drawn)) = drawn else { return out };
+        if purpose.worthless(&out) {
+            return purpose.unweighted(out);
+        }
         let (law, stretch) = (&proposal.law, proposal.stretch);
         let plain_stretch = comparison.plain_stretch();
         #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
@@ -226,7 +235,7 @@ impl OverlappingKernel {
         if plain && (stretch == 0.0 || same_law(&self.upper, law)) {
             // V = (1 − e^{ε−L})_+ itself.
             out.proposal = if comparison == Comparison::Add { splat(0.0) } else { mixture };
-        } else if binding {
+        } else if purpose.binding {
             out.proposal = log_density::<V>(law, (stretch * unit, stretch), &small.squares, sums, ring);
         } else {
             let numerator = if comparison == Comparison::Add { splat(0.0) } else { mixture };
@@ -280,7 +289,7 @@ impl Kernel for OverlappingKernel {
         for lane in 0..LANES {
             drawn.patterns[lane] = log_weight(&self.upper, &proposal.law, first[lane], &scratch.patterns[lane]);
         }
-        self.densities::<V>(purpose.comparison, Some((proposal, purpose.binding, &drawn)), scratch)
+        self.densities::<V>(purpose.comparison, Some((proposal, purpose, &drawn)), scratch)
     }
 }
 
@@ -342,10 +351,13 @@ impl OverlappingKernel {
         for row in rows.iter_mut() {
             row[0] *= kernel.unit;
         }
-        let mean = rows.iter().map(|row| row[0]).collect();
+        let mean: Vec<f64> = rows.iter().map(|row| row[0]).collect();
         kernel.columns.correlate::<V>(rows, sums, columns);
-        let overlap = sums.iter().take(kernel.columns.iterations()).map(|sum| sum[0] * kernel.unit).collect();
-        TiltBase::of_rounds(&kernel.upper, mean, overlap)
+        let overlap: Vec<f64> = sums.iter().take(kernel.columns.iterations()).map(|sum| sum[0] * kernel.unit).collect();
+        let largest = mean.iter().copied().fold(0.0, f64::max);
+        let error = kernel.columns.rounding(largest) * kernel.unit
+            + 2.0 * UNIT_ROUNDOFF * overlap.iter().copied().fold(0.0, f64::max);
+        TiltBase::of_rounds(&kernel.upper, mean, overlap, error)
     }
 }
 

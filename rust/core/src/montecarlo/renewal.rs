@@ -21,7 +21,7 @@
 //! ⌈n/b⌉ factors; [`RenewalKernel::rounding`] adds them up.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
+use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::correlate::Correlator;
 use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
 use crate::montecarlo::proposal::Comparison;
@@ -171,6 +171,12 @@ impl RenewalKernel {
         n * f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9)
     }
 
+    /// The largest entry that Ĉx can have.
+    #[must_use]
+    pub fn largest_mean(&self) -> f64 {
+        f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max)
+    }
+
     /// A bound on the error of each log density from rounding, for the given stretch.
     ///
     /// The correlation misses ⟨ĉ_i, ŷ⟩ by [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the stretch, the
@@ -179,12 +185,18 @@ impl RenewalKernel {
     /// sum of their terms adds 4k u.
     #[must_use]
     pub fn rounding(&self, stretch: f64) -> f64 {
+        self.rounding_at(stretch, stretch.abs())
+    }
+
+    /// The same for samples whose mean is at most `means` times what participations give.
+    #[must_use]
+    pub fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (bands, n, most) =
             (self.coefficients.len() as f64, self.law.iterations() as f64, self.law.most_participations() as f64);
         let total: f64 = self.coefficients.iter().sum();
         let records = f64::from(self.law.records());
-        let largest = LARGEST_NORMAL + stretch.abs() * records * self.coefficients.iter().copied().fold(0.0, f64::max);
+        let largest = LARGEST_NORMAL + means * self.largest_mean();
         let scale = 1.0 + stretch.abs();
         let exponent = scale * (self.correlator.rounding(largest) + 8.0 * UNIT_ROUNDOFF * total * largest)
             + UNIT_ROUNDOFF * (bands + 8.0 * scale * scale) * self.law.squares[0] * records;
@@ -370,12 +382,24 @@ impl Kernel for RenewalKernel {
         let reference = proposal.stretch == 0.0;
         let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
         let evaluated = (!plain).then_some(proposal);
-        let before = stream.clone();
-        let linear = self.ratios::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch);
-        let mut ratios = linear.unwrap_or_else(|| {
-            *stream = before;
-            self.logarithmic::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch)
-        });
+        // The proposal's recursion is as long as the own one: it is left out first, and samples that are worth something are drawn again.
+        let mut asked = evaluated.filter(|_| purpose.least == f64::NEG_INFINITY);
+        let mut ratios = loop {
+            let before = stream.clone();
+            match self.ratios::<V, _>(asked, mirrored, &mut Random { stream, proposal }, scratch) {
+                Some(own) if asked.is_none() && evaluated.is_some() => {
+                    if purpose.worthless(&own) {
+                        return purpose.unweighted(own);
+                    }
+                    (*stream, asked) = (before, evaluated);
+                }
+                Some(found) => break found,
+                None => {
+                    *stream = before;
+                    break self.logarithmic::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch);
+                }
+            }
+        };
         if reference {
             ratios.proposal = splat(0.0);
         }
@@ -396,8 +420,13 @@ impl Balanced for RenewalKernel {
                 *m += c * x;
             }
         }
-        let overlap = (0..n).map(|i| self.coefficients.iter().zip(&mean[i..]).map(|(c, m)| c * m).sum()).collect();
-        Some(TiltBase::of_rounds(&self.law, mean, overlap))
+        let overlap: Vec<f64> =
+            (0..n).map(|i| self.coefficients.iter().zip(&mean[i..]).map(|(c, m)| c * m).sum()).collect();
+        // A sum of at most `bands` products of non-negative numbers.
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let relative = UNIT_ROUNDOFF * (self.coefficients.len() as f64 + 2.0);
+        let error = relative * overlap.iter().copied().fold(0.0, f64::max);
+        Some(TiltBase::of_rounds(&self.law, mean, overlap, error))
     }
 
     fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
@@ -434,6 +463,9 @@ impl Balanced for RenewalKernel {
             }
         };
         out.add_loss(loss);
+        if out.worthless() {
+            return;
+        }
         for (k, origin) in origins.each.iter().enumerate() {
             if let Origin::Stretched(m) = origin {
                 let density = log_density::<V>(&m.law, (m.stretch, m.stretch), squares, sums, ring);

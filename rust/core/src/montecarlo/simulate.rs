@@ -82,16 +82,22 @@ impl Vectored for Shard<'_> {
         let mut stream = Stream::new(self.job.key, self.index);
         let mut running: Vec<Running> = self.job.tables.iter().map(Running::new).collect();
         let mut histogram = self.job.edges.map(Histogram::new);
-        for _ in 0..SHARD / LANES {
+        let least = self.job.least(self.error);
+        let mut worth = 0;
+        for group in 0..SHARD / LANES {
             self.run.check()?;
-            let ratios = self.job.ratios::<V>(&mut stream, self.worker);
+            // Where many samples are worth something, looking first costs more than it saves; the numbers are the same.
+            let rare = group < 8 || 4 * worth < group;
+            let purpose = self.job.purpose(if rare { least } else { f64::NEG_INFINITY });
+            let ratios = self.job.ratios::<V>(purpose, &mut stream, self.worker);
+            worth += usize::from(!self.job.purpose(least).worthless(&ratios));
             if let Some(place) = self.probe {
                 *place = Some(ratios);
                 return Ok((Vec::new(), None));
             }
             let sides = Sides::of(&ratios, self.job.comparison == Comparison::Add);
             for (table, running) in self.job.tables.iter().zip(&mut running) {
-                running.add::<V>(table, &sides, self.error, self.job.curve.as_deref());
+                running.add::<V>(table, sides.weighed::<V>(), self.error, self.job.curve.as_deref());
             }
             if let Some(histogram) = &mut histogram {
                 for l in 0..LANES {
@@ -107,12 +113,12 @@ impl Vectored for Shard<'_> {
 impl Job {
     /// The log densities of the stream's next eight samples: sums over the parts, each drawn after the other.
     #[inline(always)]
-    fn ratios<V: Vector>(&self, stream: &mut Stream, worker: &mut Worker) -> Ratios {
+    fn ratios<V: Vector>(&self, purpose: Purpose, stream: &mut Stream, worker: &mut Worker) -> Ratios {
         let mut all: Option<Ratios> = None;
         let add = |sum: &mut Lanes, more: &Lanes| V::load(sum).add(V::load(more)).store(sum);
         for part in &self.parts {
             for _ in 0..part.runs {
-                let one = self.part::<V>(part, stream, worker);
+                let one = drawn::<V>(part, purpose, stream, worker);
                 match &mut all {
                     None => all = Some(one),
                     Some(sum) => {
@@ -125,30 +131,29 @@ impl Job {
         }
         all.unwrap_or(Ratios::NONE)
     }
+}
 
-    /// Those of one part.
-    #[inline(always)]
-    fn part<V: Vector>(&self, part: &Part, stream: &mut Stream, worker: &mut Worker) -> Ratios {
-        let purpose = Purpose { comparison: self.comparison, binding: self.binding() };
-        match (&part.mechanism, &part.proposal) {
-            (Mechanism::Renewal(kernel), Proposal::Renewal(proposal)) => {
-                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.renewal)
-            }
-            (Mechanism::Overlapping(kernel), Proposal::Renewal(proposal)) => {
-                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.overlapping)
-            }
-            (Mechanism::Bins(kernel), Proposal::Bins(proposal)) => {
-                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.bins)
-            }
-            (Mechanism::Truncated(kernel), Proposal::Renewal(proposal)) => {
-                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.truncated)
-            }
-            (Mechanism::TruncatedBins(kernel), Proposal::Bins(proposal)) => {
-                draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.truncated_bins)
-            }
-            // Refused by `simulate`.
-            _ => Ratios::NONE,
+/// The log densities of one part.
+#[inline(always)]
+fn drawn<V: Vector>(part: &Part, purpose: Purpose, stream: &mut Stream, worker: &mut Worker) -> Ratios {
+    match (&part.mechanism, &part.proposal) {
+        (Mechanism::Renewal(kernel), Proposal::Renewal(proposal)) => {
+            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.renewal)
         }
+        (Mechanism::Overlapping(kernel), Proposal::Renewal(proposal)) => {
+            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.overlapping)
+        }
+        (Mechanism::Bins(kernel), Proposal::Bins(proposal)) => {
+            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.bins)
+        }
+        (Mechanism::Truncated(kernel), Proposal::Renewal(proposal)) => {
+            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.truncated)
+        }
+        (Mechanism::TruncatedBins(kernel), Proposal::Bins(proposal)) => {
+            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.truncated_bins)
+        }
+        // Refused by `simulate`.
+        _ => Ratios::NONE,
     }
 }
 
@@ -180,6 +185,21 @@ pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome>
 }
 
 impl Job {
+    /// What samples are wanted for; see [`Purpose::least`].
+    fn purpose(&self, least: f64) -> Purpose {
+        Purpose { comparison: self.comparison, binding: self.binding(), least }
+    }
+
+    /// The loss up to which a sample is worth nothing: of several mechanisms losses add up, and a histogram has all of them.
+    fn least(&self, error: f64) -> f64 {
+        match &self.parts[..] {
+            [Part { runs: 1, .. }] if self.edges.is_none() && !self.tables.is_empty() => {
+                Table::least(&self.tables, error, self.curve.as_deref())
+            }
+            _ => f64::NEG_INFINITY,
+        }
+    }
+
     /// Whether bounds may be taken from the samples: without wagers or a histogram they serve estimates only.
     fn binding(&self) -> bool {
         self.edges.is_some() || self.tables.iter().any(|table| !table.wagers.is_empty())
@@ -204,23 +224,12 @@ impl Job {
                 let value = part.proposal.stretch();
                 return Err(Error::Domain { name: "stretch", value, allowed: "the same for all mechanisms" });
             }
-            let truncated = matches!(part.mechanism, Mechanism::Truncated(_) | Mechanism::TruncatedBins(_));
-            if truncated && self.comparison == Comparison::Replace {
+            if part.mechanism.truncated() && self.comparison == Comparison::Replace {
                 return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
             }
         }
         for table in &self.tables {
-            if !table.epsilon.is_finite() {
-                return Err(Error::Domain { name: "epsilon", value: table.epsilon, allowed: "finite" });
-            }
-            for &(threshold, stake) in &table.wagers {
-                let safe = if stake >= 0.0 { stake * (table.cap - threshold) < 1.0 } else { -stake * threshold < 1.0 };
-                // λ(t − V) must stay above −1: for λ > 0 at V = cap, for λ < 0 at V = 0, where λ(t − V) = λt.
-                if !(safe && stake.is_finite() && threshold.is_finite() && threshold >= 0.0) {
-                    let allowed = "less than 1/(cap − threshold), and greater than −1/threshold";
-                    return Err(Error::Domain { name: "stake", value: stake, allowed });
-                }
-            }
+            table.check()?;
         }
         let error = rounding_of(&self.parts);
         if error.is_nan() || error > if self.binding() { 1e-6 } else { 1e-2 } {

@@ -8,16 +8,35 @@
 //! whose probability to join depends on the round, and then ŷ = d + Ĉx + z. Its density relative to P is known from the one number t,
 //! without another recursion and without knowing dP/dR: also where that is only enclosed. Likewise for R: N(θm̄, I).
 //!
-//! The privacy loss of a correlated mechanism is nearly a function of t, so a few values of θ cover all ε of a profile. Samples from
-//! here serve estimates; nothing is proven about how large one of them may be.
+//! The privacy loss of a correlated mechanism is nearly a function of t, so a few values of θ cover all ε of a profile. A tilt alone bounds
+//! no weight; beside a proposal that does it serves tests too ([`super::defensive`]), for which the rest of this page is.
+//!
+//! **The law that is drawn from.** m̄ is what the numbers in `mean` say, whatever they are the mean of. With T_i the computed logarithms
+//! of Z_i, J_i = ln W_i + T_{i+b} and S_i = ln(1 − p) + T_{i+1}, T_i is the logarithm of e^{J_i} + e^{S_i} up to rounding. A
+//! pattern that joins with probability e^{J_i − T_i} and stays away with e^{S_i − T_i} has by telescoping exactly the weight w_x
+//! e^{θΣx_i h_i}/e^{T_1}: the errors of the T_i cancel, whatever they are, and what is left are the roundings of the differences.
+//! The patterns drawn have weights that differ from these by a
+//! *relative* error of at most [`Tilted::relative`], which moves the density of the tilt by no more, beside a *total variation* of at most
+//! [`Tilted::variation`]:
+//!
+//! * relative: for each round a few u of the sizes of T, of ln(1 − p) and of ln W (a *step*), and u|s_n|, the rounding of the
+//!   running sum s of the ln(1 − q_i); for each participation three steps (the smaller of q and 1 − q is computed as it is, the
+//!   other as what is left of 1), u|s_n|/q, since q is what a difference of two of these sums leaves of 1, and the errors of h
+//!   and of how many records join;
+//! * total variation: a waiting time is the first round with s_{r+1} − s_a < ln u. Its distribution function is off by 2⁻⁵², the
+//!   grid of u, and by 8u|x|e^x ≤ 3u of the logarithm and the difference, at each of at most n rounds. The start and how many
+//!   records join are found in cumulative sums: each outcome's probability is off by u of the sum and 2⁻⁵² of the grid. With
+//!   phases a chance is taken if u ≤ q: 2⁻⁵² and two steps. Each counts as often as it is drawn on average: of two chains the
+//!   total variation is at most the expected sum of that of their steps.
 
 use crate::montecarlo::lanes::ln;
 use crate::montecarlo::source::{add_participations, draw_noise, Source};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::bins::Bins;
+use crate::participation::log_sum_error;
 use crate::participation::renewal::Renewal;
-use crate::special::log_sum_exp;
+use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 
 /// The direction of the tilt.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +49,8 @@ pub struct TiltBase {
     pub square: f64,
     /// E‖Ĉx‖²/2 where columns do not meet: ln dP/dR ≥ t less this (Jensen).
     pub offset: f64,
+    /// How far an entry of `overlap` may be off.
+    pub overlap_error: f64,
 }
 
 /// One tilt: θ, and ln Z(θ) + θ²‖m̄‖²/2; `law` is that of the patterns, none for R.
@@ -41,6 +62,10 @@ pub struct Tilted {
     pub norm: f64,
     /// The patterns' law.
     pub law: Option<TiltedLaw>,
+    /// By how much the weight of a pattern that is drawn may differ from what `norm` says, relatively; see the head of this file.
+    pub relative: f64,
+    /// And beside that in total variation.
+    pub variation: f64,
 }
 
 /// The law of tilted patterns.
@@ -92,12 +117,12 @@ pub fn mean_participations(law: &Renewal) -> Vec<f64> {
 impl TiltBase {
     /// Of a renewal law, from m̄ and h.
     #[must_use]
-    pub fn of_rounds(law: &Renewal, mean: Vec<f64>, overlap: Vec<f64>) -> Self {
+    pub fn of_rounds(law: &Renewal, mean: Vec<f64>, overlap: Vec<f64>, overlap_error: f64) -> Self {
         let square = mean.iter().map(|m| m * m).sum();
         let several: f64 = (1u32..).zip(&law.counts).map(|(j, w)| f64::from(j * j) * w).sum();
         let single: f64 = (1u32..).zip(&law.counts).map(|(j, w)| f64::from(j) * w).sum();
         let expected: f64 = mean_participations(law).iter().zip(&law.squares).map(|(x, s)| x * s).sum();
-        Self { mean, overlap, square, offset: 0.5 * expected * several / single }
+        Self { mean, overlap, square, offset: 0.5 * expected * several / single, overlap_error }
     }
 
     /// Of bins, from the Gram matrix of the modes, row by row.
@@ -109,20 +134,38 @@ impl TiltBase {
             (0..bins).map(|t| gram[t * bins..(t + 1) * bins].iter().zip(&share).map(|(g, w)| g * w).sum()).collect();
         let square = overlap.iter().zip(&share).map(|(h, w)| h * w).sum();
         let offset = 0.5 * law.squares.iter().zip(&share).map(|(s, w)| s * w).sum::<f64>();
-        Self { mean: Vec::new(), overlap, square, offset }
+        // Means of entries of the Gram matrix, sums of T products of its factor's that are in all at most the largest s_t (Cauchy and Schwarz).
+        let overlap_error = UNIT_ROUNDOFF * 2.0 * (cast(bins) + 2.0) * largest_of(&law.squares);
+        Self { mean: Vec::new(), overlap, square, offset, overlap_error }
+    }
+
+    /// Σ m̄_i, and the largest m̄_i.
+    #[must_use]
+    pub fn sizes(&self) -> (f64, f64) {
+        (self.mean.iter().sum(), largest_of(&self.mean))
     }
 
     /// R tilted: N(θm̄, I).
     #[must_use]
     pub fn reference(&self, theta: f64) -> Tilted {
-        Tilted { theta, norm: 0.5 * theta * theta * self.square, law: None }
+        Tilted { theta, norm: 0.5 * theta * theta * self.square, law: None, relative: 0.0, variation: 0.0 }
     }
 
     /// P tilted, of a renewal law.
     #[must_use]
     pub fn rounds(&self, law: &Renewal, theta: f64) -> Tilted {
-        let (found, log_sum) = TiltedRenewal::new(law, &self.overlap, theta);
-        Tilted { theta, norm: log_sum + 0.5 * theta * theta * self.square, law: Some(TiltedLaw::Renewal(found)) }
+        let found = TiltedRenewal::find(law, &self.overlap, theta);
+        let records = f64::from(law.records());
+        let participation =
+            records * theta.abs() * (self.overlap_error + 4.0 * UNIT_ROUNDOFF * largest_of(&self.overlap));
+        let relative = found.relative + cast(law.most_participations()) * (participation + law.counts_error);
+        Tilted {
+            theta,
+            norm: found.log_sum + 0.5 * theta * theta * self.square,
+            relative: relative * (1.0 + 1e-6),
+            variation: found.variation * (1.0 + 1e-6),
+            law: Some(TiltedLaw::Renewal(found.law)),
+        }
     }
 
     /// P tilted, of bins.
@@ -131,7 +174,16 @@ impl TiltBase {
         let logs: Vec<f64> = law.log_weights.iter().zip(&self.overlap).map(|(w, h)| w + theta * h).collect();
         let total = log_sum_exp(logs.iter().copied());
         let law = TiltedLaw::Bins(cumulative(logs.iter().map(|log| (log - total).exp())));
-        Tilted { theta, norm: total + 0.5 * theta * theta * self.square, law: Some(law) }
+        let size = logs.iter().fold(total.abs(), |most, log| most.max(log.abs()));
+        let step = 8.0 * UNIT_ROUNDOFF * (size + 1.0) + log_sum_error(logs.len(), total);
+        Tilted {
+            theta,
+            norm: total + 0.5 * theta * theta * self.square,
+            law: Some(law),
+            relative: step + theta.abs() * self.overlap_error,
+            // What the cumulative sum misses of 1 goes to the last bin.
+            variation: 2.0 * f64::EPSILON * cast(logs.len()) + step,
+        }
     }
 }
 
@@ -143,16 +195,27 @@ fn cumulative(law: impl Iterator<Item = f64>) -> Vec<f64> {
     .collect()
 }
 
+/// A tilted law with its normalisation and errors.
+struct Found {
+    law: TiltedRenewal,
+    /// ln Z(θ), as computed.
+    log_sum: f64,
+    /// See [`Tilted::relative`], without what the errors of h and of the counts' law add.
+    relative: f64,
+    variation: f64,
+}
+
 impl TiltedRenewal {
     /// The law with weights e^{θh_i} for each participation, and ln Z(θ): the recursion Z_i = (1 − p) Z_{i+1} + W_i Z_{i+b} in logarithms,
     /// W_i = p Σ_j Pr[j] e^{jθh_i}; a chance is taken with probability q_i = W_i Z_{i+b}/Z_i.
-    fn new(law: &Renewal, overlap: &[f64], theta: f64) -> (Self, f64) {
+    fn find(law: &Renewal, overlap: &[f64], theta: f64) -> Found {
         let (n, b) = (law.iterations(), law.min_separation);
         let (stay, join) = ((-law.sampling_probability).ln_1p(), law.sampling_probability.ln());
         let several = law.log_counts.len() > 1;
         let mut sums = vec![0.0; n + b + 1];
         let (mut taken, mut left) = (vec![0.0; n], vec![0.0; n]);
         let mut counts = Vec::new();
+        let (mut widest, mut clamped) = (0.0_f64, false);
         for i in (0..n).rev() {
             let terms: Vec<f64> =
                 (1u32..).zip(&law.log_counts).map(|(j, log)| log + f64::from(j) * theta * overlap[i]).collect();
@@ -162,15 +225,42 @@ impl TiltedRenewal {
             }
             let (joins, stays) = (join + inner + sums[i + b], stay + sums[i + law.waiting()]);
             sums[i] = log_sum_exp([stays, joins].into_iter());
-            taken[i] = (joins - sums[i]).exp();
-            left[i] = (stays - sums[i]).max(NEVER);
+            taken[i] = (joins - sums[i]).exp().min(1.0);
+            left[i] = if taken[i] <= 0.5 { (-taken[i]).ln_1p() } else { (stays - sums[i]).max(NEVER) };
+            clamped |= left[i] <= NEVER;
+            widest = widest.max(sums[i].abs() + inner.abs());
         }
         counts.reverse();
         let logs: Vec<f64> = law.log_start().iter().zip(&sums).map(|(start, sum)| start + sum).collect();
-        let total = log_sum_exp(logs.iter().copied());
-        let start = cumulative(logs.iter().map(|log| (log - total).exp()));
-        let survival = std::iter::once(0.0).chain(cumulative(left.into_iter())).collect();
-        (Self { min_separation: b, phased: law.phased, start, survival, join: taken, counts }, total)
+        let log_sum = log_sum_exp(logs.iter().copied());
+        let start = cumulative(logs.iter().map(|log| (log - log_sum).exp()));
+        let survival: Vec<f64> = std::iter::once(0.0).chain(cumulative(left.into_iter())).collect();
+
+        // A step's rounding: sums and differences of numbers of these sizes, an exponential and the logarithm of a sum.
+        let size = widest + if stay.is_finite() { stay.abs() } else { 0.0 } + join.abs() + 1.0;
+        let step = 8.0 * UNIT_ROUNDOFF * size + log_sum_error(2.max(law.log_counts.len()), widest);
+        let first = 8.0 * UNIT_ROUNDOFF * (widest + log_sum.abs() + logs.iter().fold(0.0, |m: f64, l| m.max(l.abs())));
+        let first = first + log_sum_error(logs.len(), log_sum);
+        let (rounds, most) = (cast(n), cast(law.most_participations()));
+        let least = taken.iter().copied().fold(1.0, f64::min);
+        let sum = UNIT_ROUNDOFF * survival[n].abs();
+        let (running, joining) = if law.phased { (0.0, 0.0) } else { (sum, sum / least) };
+        let sound = log_sum.is_finite() && taken.iter().chain(&survival).all(|number| number.is_finite());
+        let relative = rounds * (step + running) + most * (3.0 * step + joining) + first;
+        let relative = if sound && !relative.is_nan() { relative } else { f64::INFINITY };
+
+        let (chances, participations) = expected(law, &start, &taken);
+        let records = cast(law.log_counts.len());
+        let drawing = if law.phased {
+            chances * (f64::EPSILON + 2.0 * step)
+        } else {
+            (participations + 1.0) * rounds * 2.5 * f64::EPSILON
+        };
+        let several = if several { participations * (2.0 * f64::EPSILON * records + step) } else { 0.0 };
+        let never = if clamped { rounds * NEVER.exp() } else { 0.0 };
+        let variation = 2.0 * f64::EPSILON * cast(start.len()) + first + drawing + several + never;
+        let law = Self { min_separation: b, phased: law.phased, start, survival, join: taken, counts };
+        Found { law, log_sum, relative, variation }
     }
 
     /// The rounds of each lane's participations, and how many records at once.
@@ -204,9 +294,10 @@ impl TiltedRenewal {
                     }
                     from
                 } else {
-                    // Pr[no chance taken up to round r] = e^{survival(r + 1) − survival(from)}.
-                    let level = self.survival[from] + drawn[lane];
-                    from + self.survival[from + 1..].partition_point(|&s| s >= level)
+                    // Pr[no chance taken up to round r] = e^{survival(r + 1) − survival(from)}. The difference is rounded by u of itself, which
+                    // that of a level and a survival of their own sizes would not be.
+                    let (before, level) = (self.survival[from], drawn[lane]);
+                    from + self.survival[from + 1..].partition_point(|&s| s - before >= level)
                 };
                 if round < n {
                     let count = self.counts.get(round).map_or(0, |law| law.partition_point(|&c| c < several[lane]));
@@ -219,6 +310,35 @@ impl TiltedRenewal {
         }
         stream.put_back(drawing);
     }
+}
+
+/// The expected number of chances and of participations, from the law of the start and the probabilities to take a chance.
+fn expected(law: &Renewal, start: &[f64], taken: &[f64]) -> (f64, f64) {
+    let (n, b) = (law.iterations(), law.min_separation);
+    let mut available = vec![0.0; n + b + 1];
+    let mut below = 0.0;
+    for (round, total) in start.iter().enumerate().take(n) {
+        available[round] = total - below;
+        below = *total;
+    }
+    let (mut chances, mut participations) = (0.0, 0.0);
+    for i in 0..n {
+        let here = available[i];
+        chances += here;
+        participations += taken[i] * here;
+        available[i + law.waiting()] += (1.0 - taken[i]) * here;
+        available[i + b] += taken[i] * here;
+    }
+    (chances, participations)
+}
+
+fn largest_of(numbers: &[f64]) -> f64 {
+    numbers.iter().copied().fold(0.0, f64::max)
+}
+
+#[allow(clippy::cast_precision_loss)] // counts far below 2^53
+fn cast(count: usize) -> f64 {
+    count as f64
 }
 
 /// Patterns of a tilted law, none for R.
@@ -277,4 +397,76 @@ pub(super) fn statistic<V: Vector>(rows: &[Lanes], mean: &[f64]) -> V {
         sum = V::load(row).mul_add(V::splat(*m), sum);
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every pattern of a law with ln of its weight, from the round of the first chance on.
+    fn patterns(law: &Renewal, from: usize, log: f64, rounds: &mut Vec<usize>, all: &mut Vec<(Vec<usize>, f64)>) {
+        let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
+        if from >= n {
+            all.push((rounds.clone(), log));
+            return;
+        }
+        patterns(law, from + law.waiting(), log + (-p).ln_1p(), rounds, all);
+        rounds.push(from);
+        patterns(law, from + b, log + p.ln(), rounds, all);
+        rounds.pop();
+    }
+
+    /// ln of the probability with which a tilted law draws a pattern, from its tables alone.
+    fn drawn(found: &TiltedRenewal, first: usize, rounds: &[usize]) -> f64 {
+        let n = found.join.len();
+        let before = if first == 0 { 0.0 } else { found.start[first - 1] };
+        let (mut log, mut from) = ((found.start[first] - before).ln(), first);
+        let wait = |from: usize, to: usize| {
+            if found.phased {
+                (from..to).step_by(found.min_separation).map(|i| (-found.join[i]).ln_1p()).sum()
+            } else {
+                found.survival[to.min(n)] - found.survival[from.min(n)]
+            }
+        };
+        for &round in rounds {
+            log += wait(from, round);
+            let taken = -(found.survival[round + 1] - found.survival[round]).exp_m1();
+            log += if found.phased { found.join[round] } else { taken }.ln();
+            from = round + found.min_separation;
+        }
+        log + wait(from, from.max(n))
+    }
+
+    #[test]
+    fn what_is_drawn_differs_from_the_tilt_by_less_than_is_said() {
+        let squares = |n: usize| vec![0.5; n];
+        let laws = [
+            Renewal::new(3, 0.2, true, squares(13)),
+            Renewal::new(1, 0.05, false, squares(9)),
+            Renewal::new(4, 0.9, true, squares(11)),
+            Renewal::new(5, 1e-4, false, squares(12)),
+            Renewal::with_phases(3, 0.3, squares(12)),
+        ];
+        for law in laws.map(Result::unwrap) {
+            let overlap: Vec<f64> = (0..law.iterations()).map(|i| 0.1 + 0.05 * cast(i % 5)).collect();
+            for theta in [-30.0, -1.0, 0.0, 0.5, 12.0, 60.0] {
+                let found = TiltedRenewal::find(&law, &overlap, theta);
+                assert!(found.relative < 1e-9 && found.variation < 1e-9, "the bounds say something");
+                // Beyond what weights may differ relatively is the total variation.
+                let (mut total, mut beyond) = (0.0, 0.0);
+                for (first, start) in law.log_start().into_iter().enumerate() {
+                    let mut all = Vec::new();
+                    patterns(&law, first, start, &mut Vec::new(), &mut all);
+                    for (rounds, log) in all {
+                        let own = drawn(&found.law, first, &rounds).exp();
+                        let tilted = log + theta * rounds.iter().map(|&i| overlap[i]).sum::<f64>() - found.log_sum;
+                        beyond += ((own - tilted.exp()).abs() - (found.relative + 1e-15) * tilted.exp()).max(0.0);
+                        total += own;
+                    }
+                }
+                assert!(beyond <= 2.0 * found.variation, "{beyond:e} for θ = {theta}, {law:?}");
+                assert!((total - 1.0).abs() <= 1e-12 + found.variation, "{total} in all");
+            }
+        }
+    }
 }

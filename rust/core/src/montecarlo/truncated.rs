@@ -22,7 +22,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
+use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::counts::{CountScratch, RoundCounts, Truncation};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::exp_in_range;

@@ -14,8 +14,8 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::montecarlo::balanced::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
+use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::counts::{BinCounts, CountScratch, Truncation};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};

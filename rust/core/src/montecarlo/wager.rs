@@ -11,6 +11,7 @@
 //! them for λ < 0), then V is held to its cap, which the exact V obeys. With others composed V is read off their curve, from above
 //! for λ > 0 and from below for λ < 0 (see [`super::value`]), without the curve's floor; the claim is about what is left then.
 
+use crate::error::{Error, Result};
 use crate::montecarlo::kernel::Ratios;
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::value::{Bound, Curve};
@@ -25,6 +26,38 @@ pub struct Table {
     pub cap: f64,
     /// (t, λ) of each wager.
     pub wagers: Vec<(f64, f64)>,
+}
+
+impl Table {
+    /// The loss up to which a sample is worth nothing at any ε of these tables, not even when it is rounded up; −∞ with others composed.
+    #[must_use]
+    pub fn least(tables: &[Self], error: f64, curve: Option<&Curve>) -> f64 {
+        if curve.is_some() {
+            return f64::NEG_INFINITY;
+        }
+        // 1 − (1 − 4·error)e^{ε − L} is positive from L = ε + ln(1 − 4·error) on; the rest is for its own rounding.
+        tables.iter().map(|table| table.epsilon - 1e-9 * (1.0 + table.epsilon.abs())).fold(f64::INFINITY, f64::min)
+            - 8.0 * error
+    }
+
+    /// Whether no sample could cost more than a wager's capital.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for an ε that is not finite, and for a wager that could lose more than its capital.
+    pub fn check(&self) -> Result<()> {
+        if !self.epsilon.is_finite() {
+            return Err(Error::Domain { name: "epsilon", value: self.epsilon, allowed: "finite" });
+        }
+        for &(threshold, stake) in &self.wagers {
+            let safe = if stake >= 0.0 { stake * (self.cap - threshold) < 1.0 } else { -stake * threshold < 1.0 };
+            // λ(t − V) must stay above −1: for λ > 0 at V = cap, for λ < 0 at V = 0, where λ(t − V) = λt.
+            if !(safe && stake.is_finite() && threshold.is_finite() && threshold >= 0.0) {
+                let allowed = "less than 1/(cap − threshold), and greater than −1/threshold";
+                return Err(Error::Domain { name: "stake", value: stake, allowed });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Sums over the samples of a shard for one table.
@@ -53,12 +86,9 @@ impl Running {
         Self { capital: vec![splat(0.0); table.wagers.len()], value: splat(0.0), square: splat(0.0) }
     }
 
-    /// Count eight samples; `error` bounds the error of each log density.
+    /// Count eight samples with their weights dN/dM and losses; `error` bounds the error of each log density.
     #[inline(always)]
-    pub fn add<V: Vector>(&mut self, table: &Table, sample: &Sides<'_>, error: f64, curve: Option<&Curve>) {
-        let (numerator, denominator) = (V::load(sample.numerator), V::load(sample.denominator));
-        let weight = exp(numerator.sub(V::load(sample.proposal)));
-        let loss = numerator.sub(denominator);
+    pub fn add<V: Vector>(&mut self, table: &Table, (weight, loss): (V, V), error: f64, curve: Option<&Curve>) {
         // Both log densities of the loss and both of the weight may be off by `error`.
         let (up, down) = (1.0 + 4.0 * error, 1.0 - 4.0 * error);
         let (zero, one, cap) = (V::splat(0.0), V::splat(1.0), V::splat(table.cap));
@@ -118,5 +148,13 @@ impl<'a> Sides<'a> {
         let (numerator, denominator) =
             if add { (&ratios.mirrored, &ratios.mixture) } else { (&ratios.mixture, &ratios.mirrored) };
         Self { numerator, denominator, proposal: &ratios.proposal }
+    }
+
+    /// The weight of the samples and their loss.
+    #[inline(always)]
+    #[must_use]
+    pub fn weighed<V: Vector>(&self) -> (V, V) {
+        let numerator = V::load(self.numerator);
+        (exp(numerator.sub(V::load(self.proposal))), numerator.sub(V::load(self.denominator)))
     }
 }

@@ -55,7 +55,7 @@ fn blend(power: f64, own: f64, other: f64) -> Approximation {
 /// A term's distance d ≤ 0 to the largest is rounded by u|d|, which moves e^d by at most u/e; e^d, their sum and its logarithm add 2u,
 /// (terms − 1)u and 2u of their size, and the largest is added with a rounding: at most u(4·terms + 4 + |result|).
 #[must_use]
-fn log_sum_error(terms: usize, result: f64) -> f64 {
+pub(crate) fn log_sum_error(terms: usize, result: f64) -> f64 {
     #[allow(clippy::cast_precision_loss)] // far below 2^53
     let terms = terms as f64;
     UNIT_ROUNDOFF * (4.0 * terms + 4.0 + result.abs())

@@ -1,0 +1,89 @@
+"""What tests of sampled claims are expected to take from one proposal alone and from mixtures, and how fast either is drawn.
+
+For claims at several distances of σ above the pilot's root, the tests that would be chosen with and without mixtures: expected
+samples, the samples a second of each on this machine, and the ratio of the seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pyaccount
+from pyaccount.directions import SampledDirection
+from pyaccount.document import Document, load_any
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling import betting
+from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
+from pyaccount.execute.sampling.calibrate import noise_descent
+from pyaccount.execute.sampling.session import Session, open_session
+from pyaccount.execute.sampling.shards import SHARD, Proposal, Table, Wager
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+DOCUMENTS = [EXAMPLES / f"{name}.yaml" for name in ("cifar10-bandmf", "balls-in-bins", "truncated-batches")]
+DISTANCES = (0.1, 0.05, 0.02, 0.01, 0.005)
+SHARDS = 16
+USUAL = betting.MIXED_FROM
+
+
+def chosen(session: Session, claim: Claim, direction: SampledDirection, estimate: Any, least: float) -> Betting | None:
+    """The test that is chosen if mixtures are looked for from so many samples on."""
+    betting.MIXED_FROM = least
+    try:
+        found = choose_betting(session.sampler, claim, direction, estimate)
+    finally:
+        betting.MIXED_FROM = USUAL
+    return found if found is not None and 0.0 < found.expected_samples < math.inf else None
+
+
+def pace(session: Session, claim: Claim, direction: SampledDirection, proposal: Proposal, cap: float) -> float:
+    """Samples a second."""
+    table = Table(claim.epsilon, cap, (Wager(claim.delta, 0.1 / cap),))
+    began = time.monotonic()
+    session.sampler.run(
+        claim.mechanism, direction, proposal, [table], purpose="pilot", candidate=session.sampler.fresh(), count=SHARDS
+    )
+    return SHARDS * SHARD / (time.monotonic() - began)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("documents", nargs="*", type=Path, default=DOCUMENTS)
+    options = parser.parse_args()
+    heads = ("σ above", "direction", "δ below", "alone", "per s", "mixture", "per s", "times faster")
+    print(f"{'document':24}" + "".join(f"{head:>13}" for head in heads))
+    for path in options.documents:
+        document = load_any(path)
+        assert isinstance(document, Document)
+        plan = pyaccount.compile(document)
+        if plan.candidates:
+            document = plan.document
+        if document.blank is None or document.blank[-1] != "multiplier":
+            continue
+        session = open_session(pyaccount.compile(document), threads=0, time_limit=None, report=silent, seed=1)
+        descent = noise_descent(session, document)
+        for distance in DISTANCES:
+            filled, epsilon, delta = descent.claim(descent.foot * (1.0 + distance))
+            mechanism = session.mechanism(filled)
+            claim = Claim(mechanism, session.noise(filled), epsilon, delta, session.log_target)
+            for direction, estimate in session.estimate(mechanism, epsilon).items():
+                alone = chosen(session, claim, direction, estimate, math.inf)
+                both = chosen(session, claim, direction, estimate, 0.0)
+                if alone is None or both is None:
+                    continue
+                rates = [pace(session, claim, direction, one.proposal, one.cap) for one in (alone, both)]
+                ratio = alone.expected_samples / rates[0] / (both.expected_samples / rates[1])
+                numbers = [alone.expected_samples, rates[0], both.expected_samples, rates[1]]
+                print(
+                    f"{path.stem:24}{distance:13.3f}{direction:>13}{1.0 - estimate.value / delta:13.1%}"
+                    + "".join(f"{number:13.3g}" for number in numbers)
+                    + (f"{ratio:13.2f}" if both.proposal.components else f"{'–':>13}"),
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

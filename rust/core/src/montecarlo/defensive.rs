@@ -1,0 +1,286 @@
+//! Tests whose samples come from several proposals at once: a defensive mixture.
+//!
+//! Samples that vary little (tilts, [`super::tilt`]) have no bound of their own, and a proposal whose samples are bounded may vary
+//! much. A mixture M = Σ α_k M_k of both has the bound of the one, divided by its share, and nearly the variance of the other
+//! (Hesterberg 1995; Owen & Zhou 2000). With V of [`super::components`]:
+//!
+//! **V is bounded.** V = X/m, where m = dM/dR and X does not depend on where samples come from. A component with V ≤ c_k alone
+//! has m_k ≥ X/c_k, so m ≥ X Σ α_k/c_k and **V ≤ 1/Σ_k α_k/c_k**, over the components for which something is known; plain
+//! sampling, with c = 1, is always among them. The same holds for the leading factor of V (and its slope with others composed),
+//! [`Caps::factor`].
+//!
+//! **Bets on shards.** A shard draws α_k of its samples from M_k, so that the mean of one V depends on where it comes from, and
+//! only the mean over a shard is E_M V. Let μ_k = E_{M_k} V. If Σ α_k μ_k ≥ t, the capital of a wager with stake λ > 0 grows over
+//! a shard of N samples by an expected factor Π_k (1 + λ(t − μ_k))^{α_k N} ≤ (Σ_k α_k(1 + λ(t − μ_k)))^N ≤ 1, by the inequality
+//! of arithmetic and geometric means (every factor is positive, since λ(V − t) < 1). So the capital after each shard is a
+//! non-negative supermartingale, which is all that [`super::wager`] needs of whoever looks at it after whole shards. For λ < 0
+//! and Σ α_k μ_k ≤ t the same holds.
+//!
+//! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its numerator, as with one
+//! proposal ([`super::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m is a mean of the ∂ ln m_k with weights α_k
+//! m_k/m, which depend on the outcome, so it is at most the largest of them, coordinate by coordinate: |κ|Λ_i where means are
+//! stretched, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R; over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i, without the
+//! 1 where R is sampled, with the largest |κ| and |θ|. A sample of M_k is drawn with the error of its own coordinates and
+//! patterns, and counts α_k times.
+//!
+//! **Rounding.** ln dM_θ/dN = θt − norm misses by |θ| times the error of t, the errors of norm and of the sum, and by what the
+//! patterns drawn differ relatively from those of the tilt ([`Tilted::relative`]): samples come from M̃ with e^{−relative}m ≤ m̃,
+//! so that the mean of X/m is at least e^{−relative}δ(ε), which rounding V up makes good. V is held to its bound after that, so
+//! the bound is raised by as much. Plain sampling is the tilt θ = 0. Densities are evaluated at samples of all components: the
+//! farthest is where their rounding is bounded. Of the mixture's, the logarithm of a sum, the exponentials and their sum add less
+//! than (4K + 32)u.
+//!
+//! [`Tilted::relative`]: super::tilt::Tilted::relative
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::montecarlo::components::{Component, Mixture, Part, Worker, UNITS};
+use crate::montecarlo::mechanism::{caps_of, Mechanism, Part as Alone, Statistic};
+use crate::montecarlo::proposal::{Caps, Comparison};
+use crate::montecarlo::stream::{Stream, StreamKey};
+use crate::montecarlo::tilt::TiltBase;
+use crate::montecarlo::value::Curve;
+use crate::montecarlo::vector::{with_vectors, Vector, Vectored};
+use crate::montecarlo::wager::{Running, Sums, Table};
+use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
+
+/// Wagers to keep on samples of a mixture.
+#[derive(Debug, Clone)]
+pub struct DefensiveJob {
+    /// What is sampled, and where samples come from.
+    pub mixture: Mixture,
+    /// The curve of what else is composed, if there is anything.
+    pub curve: Option<Arc<Curve>>,
+    /// The wagers.
+    pub tables: Vec<Table>,
+    /// The coordinates of the streams.
+    pub key: StreamKey,
+}
+
+/// What is proven about samples of a mixture at one ε.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// V is at most this.
+    pub cap: f64,
+    /// A bound on |E V − δ(ε)| because numbers come from a finite generator.
+    pub generator: f64,
+    /// A bound on the error of each log density, in the sense of [`Running::add`].
+    pub rounding: f64,
+}
+
+/// A mechanism's share of what is proven.
+struct Share {
+    /// Σ_i sup |∂_i ln dP/dR|, and the same of ln m.
+    lipschitz: f64,
+    slope: f64,
+    /// Means over the components: the error of a coordinate, and of the patterns in total variation.
+    coordinate: f64,
+    patterns: f64,
+    rounding: f64,
+}
+
+impl Mixture {
+    /// What is proven about its samples at this ε, with the others of `curve`.
+    ///
+    /// # Errors
+    /// As [`Mixture::prepared`].
+    pub fn limits(&self, epsilon: f64, curve: Option<&Curve>) -> Result<Limits> {
+        self.prepared()?;
+        let mut known = Caps { value: 0.0, factor: 0.0 };
+        for (place, (component, _)) in self.components.iter().enumerate() {
+            if let Some(alone) = self.alone(component)? {
+                let caps = caps_of(&alone, self.comparison, epsilon, curve);
+                known.value += self.share(place) / caps.value;
+                known.factor += self.share(place) / caps.factor;
+            }
+        }
+        // A sum of K positive terms, its terms and its inverse rounded a few times.
+        #[allow(clippy::cast_precision_loss)] // at most 128
+        let terms = self.components.len() as f64;
+        let rounding = self.rounding()?;
+        let up = (1.0 + UNIT_ROUNDOFF * (terms + 8.0)) * (1.0 + 4.0 * rounding);
+        let (cap, factor) = (up / known.value, up / known.factor);
+        let mut generator = 0.0;
+        for (share, runs) in self.shares()? {
+            let normal = (2.0 * factor * share.lipschitz + cap * share.slope) * share.coordinate;
+            generator += runs * (normal + 2.0 * cap * share.patterns);
+        }
+        Ok(Limits { cap, generator: generator * (1.0 + 1e-9), rounding })
+    }
+
+    /// A bound on the error of each log density, in the sense of [`Running::add`]; see the head of this file.
+    ///
+    /// # Errors
+    /// As [`Mixture::prepared`].
+    pub fn rounding(&self) -> Result<f64> {
+        #[allow(clippy::cast_precision_loss)] // at most 128
+        let weight = UNIT_ROUNDOFF * (4.0 * self.components.len() as f64 + 32.0);
+        let parts: f64 = self.shares()?.into_iter().map(|(share, runs)| runs * share.rounding).sum();
+        Ok((weight + parts) * (1.0 + 1e-9))
+    }
+
+    /// What is proven of each mechanism, and its runs.
+    fn shares(&self) -> Result<Vec<(Share, f64)>> {
+        let each = self.parts.iter().enumerate();
+        each.map(|(place, (mechanism, runs))| Ok((self.part(place, mechanism)?, f64::from(*runs)))).collect()
+    }
+
+    fn share(&self, component: usize) -> f64 {
+        f64::from(self.components[component].1) / f64::from(UNITS)
+    }
+
+    /// The component as a proposal of its own, which may bound its samples; none for a tilt.
+    fn alone(&self, component: &Component) -> Result<Option<Vec<Alone>>> {
+        let (parameters, stretch) = match component {
+            Component::Tilted(theta) if *theta != 0.0 => return Ok(None),
+            Component::Tilted(_) => {
+                let plain = self.parts.iter().map(|(mechanism, _)| mechanism.plain_parameter()).collect();
+                (plain, self.comparison.plain_stretch())
+            }
+            Component::Stretched(parameters, stretch) => (parameters.clone(), *stretch),
+        };
+        let part = |((mechanism, runs), parameter): (&(Mechanism, u32), &f64)| {
+            let proposal = mechanism.proposal(*parameter, stretch)?;
+            Ok(Alone { mechanism: mechanism.clone(), proposal, runs: *runs })
+        };
+        self.parts.iter().zip(&parameters).map(part).collect::<Result<_>>().map(Some)
+    }
+
+    /// What is proven of one mechanism's samples.
+    fn part(&self, place: usize, mechanism: &Mechanism) -> Result<Share> {
+        let add = self.comparison == Comparison::Add;
+        let base = mechanism.tilt_base();
+        // How far from the origin, and how steep, densities get.
+        let (mut stretch, mut theta, mut means) = (self.comparison.plain_stretch(), 0.0_f64, 1.0_f64);
+        for (component, _) in &self.components {
+            match (component, &base) {
+                (Component::Stretched(_, number), _) => stretch = stretch.max(number.abs()),
+                (Component::Tilted(number), Some(base)) => {
+                    theta = theta.max(number.abs());
+                    means = worst(means, 1.0 + mechanism.displacement(base, *number));
+                }
+                (Component::Tilted(_), None) => {}
+            }
+        }
+        let (steepest, means) = (stretch.max(1.0), worst(means, stretch));
+        let runs: f64 = self.parts.iter().map(|(_, runs)| f64::from(*runs)).sum();
+        let lipschitz = mechanism.lipschitz();
+        let statistic = base.as_ref().map(|base| mechanism.statistic(base, means));
+        let slope = stretch * lipschitz + statistic.map_or(0.0, |t| if theta == 0.0 { 0.0 } else { theta * t.slope });
+        let mut rounding = mechanism.rounding_at(steepest, means);
+        if runs > 1.0 {
+            // Partial sums of several mechanisms' log densities.
+            rounding += 2.0 * UNIT_ROUNDOFF * runs * mechanism.magnitude(worst(steepest, means));
+        }
+        let (mut coordinate, mut patterns) = (0.0, 0.0);
+        for (component, (kind, _)) in self.components.iter().enumerate() {
+            let share = self.share(component);
+            let (error, variation) =
+                if let (Component::Tilted(number), Some(base), Some(statistic)) = (kind, &base, statistic) {
+                    let (error, variation, relative) = tilt(mechanism, base, *number, (add, runs, statistic));
+                    rounding = worst(rounding, relative);
+                    (error, variation)
+                } else {
+                    let Some(alone) = self.alone(kind)? else {
+                        return Err(Error::Numerics { reason: "a tilt of what has none" });
+                    };
+                    let (_, error, variation) = mechanism.generator(&alone[place].proposal);
+                    (error, variation)
+                };
+            coordinate += share * error;
+            patterns += share * variation;
+        }
+        Ok(Share { lipschitz, slope, coordinate, patterns, rounding })
+    }
+}
+
+/// The larger of two numbers; one that is no number is larger than all.
+fn worst(one: f64, other: f64) -> f64 {
+    if one > other || one.is_nan() {
+        one
+    } else {
+        other
+    }
+}
+
+/// The errors of a coordinate and of the patterns of a tilt's samples, and of ln dM_θ/dN.
+fn tilt(
+    mechanism: &Mechanism,
+    base: &TiltBase,
+    theta: f64,
+    (add, runs, statistic): (bool, f64, Statistic),
+) -> (f64, f64, f64) {
+    let tilted = mechanism.tilted(base, theta, add);
+    let coordinate = mechanism.coordinate_error(if add { 0.0 } else { 1.0 }, mechanism.displacement(base, theta));
+    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+    let terms = base.overlap.len() as f64 + 8.0;
+    let size = theta.abs() * statistic.size + tilted.norm.abs();
+    let rounding = theta.abs() * statistic.error
+        + 2.0 * UNIT_ROUNDOFF * terms * theta * theta * base.square
+        + 4.0 * UNIT_ROUNDOFF * runs * size
+        + tilted.relative;
+    (coordinate, tilted.variation, rounding)
+}
+
+/// Run shards `first`, …, `first + count − 1`, on the pool this is called in: the sums of each for each table, in order.
+///
+/// # Errors
+/// As [`Mixture::prepared`] and [`Table::check`]; [`Error::Numerics`] if rounding could change a loss by more than 1e-6;
+/// [`Error::Cancelled`]; [`Error::TimeLimit`].
+pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run) -> Result<Vec<Vec<Sums>>> {
+    for table in &job.tables {
+        table.check()?;
+    }
+    let parts = job.mixture.prepared()?;
+    let error = job.mixture.rounding()?;
+    if error.is_nan() || error > 1e-6 {
+        return Err(Error::Numerics { reason: "rounding could change a privacy loss by more than 1e-6" });
+    }
+    let indices: Vec<u64> = (first..first + count).collect();
+    let results: Vec<Result<Vec<Sums>>> = indices
+        .par_chunks(2)
+        .flat_map_iter(|pair| {
+            let mut worker = Worker::default();
+            let one = |&index| with_vectors(Shard { job, parts: &parts, index, error, worker: &mut worker, run });
+            pair.iter().map(one).collect::<Vec<_>>()
+        })
+        .collect();
+    results.into_iter().collect()
+}
+
+struct Shard<'a> {
+    job: &'a DefensiveJob,
+    parts: &'a [(Part<'a>, u32)],
+    index: u64,
+    error: f64,
+    worker: &'a mut Worker,
+    run: &'a Run,
+}
+
+impl Vectored for Shard<'_> {
+    type Output = Result<Vec<Sums>>;
+
+    #[inline(always)]
+    fn run<V: Vector>(self) -> Self::Output {
+        let Self { job, parts, index, error, worker, run } = self;
+        let mut stream = Stream::new(job.key, index);
+        let mut running: Vec<Running> = job.tables.iter().map(Running::new).collect();
+        let least = job.mixture.least(Table::least(&job.tables, error, job.curve.as_deref()));
+        for (component, (_, share)) in job.mixture.components.iter().enumerate() {
+            for _ in 0..*share {
+                run.check()?;
+                job.mixture.draw::<V>(parts, (component, least), &mut stream, worker);
+                let (weight, _) = job.mixture.weight::<V>(worker);
+                let loss = V::load(&worker.weighed.loss);
+                for (table, running) in job.tables.iter().zip(&mut running) {
+                    running.add::<V>(table, (weight, loss), error, job.curve.as_deref());
+                }
+            }
+        }
+        Ok(running.iter().map(Running::finish).collect())
+    }
+}

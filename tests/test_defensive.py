@@ -1,0 +1,326 @@
+"""Tests from mixtures of proposals: bounded as proven, unbiased, and as seldom wrong as they say."""
+
+from __future__ import annotations
+
+import io
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from exact_documents import Truth
+from exact_mixtures import Mixture, hockey_stick, nothing
+from rich.console import Console
+from sampled_tools import bin_law, lower_toeplitz, renewal_law
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+import pyaccount
+from pyaccount import _core
+from pyaccount.certificate.text_evidence import evidence
+from pyaccount.errors import DomainError
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling import betting
+from pyaccount.execute.sampling.betting import Claim, choose_betting
+from pyaccount.execute.sampling.estimates import Estimator
+from pyaccount.execute.sampling.proposals import mixed, plain, shared
+from pyaccount.execute.sampling.shards import SHARD, Component, Proposal, Sampler, Table, Wager
+from pyaccount.execute.sampling.verify import verify
+from pyaccount.plan.sampled import SampledMechanism
+
+Array = np.ndarray
+N, B, RATE = 4, 2, 0.3
+COLUMN = np.array([1.0, 0.5])
+
+
+def sampler(seed: int = 3) -> Sampler:
+    return Sampler(seed=seed, threads=0, time_limit=None, report=silent)
+
+
+class Renewal:
+    """A mechanism small enough to enumerate: patterns, their weights and means, in units of σ."""
+
+    def __init__(self, sigma: float, *, warm: bool) -> None:
+        law = renewal_law(N, B, RATE, warm=warm)
+        self.exact = Mixture.of(law, lower_toeplitz(COLUMN, N) / sigma)
+        self.rounds = np.array(list(law), dtype=float)
+        self.weights = np.array(list(law.values()))
+        self.matrix = lower_toeplitz(COLUMN, N) / sigma
+        self.means = self.rounds @ self.matrix.T
+        self.warm = warm
+        self.core = _core.Sampled.renewal(list(COLUMN / sigma), N, B, RATE, warm)
+        self.mean = self.weights @ self.means
+
+    def mechanism(self) -> SampledMechanism:
+        return SampledMechanism(self.core, ("remove", "add"), N, 100.0, RATE)
+
+    def log_density(self, y: Array, means: Array, log_weights: Array) -> Array:
+        """ln of Σ w N(mean, I) relative to N(0, I)."""
+        return np.asarray(logsumexp(log_weights + y @ means.T - 0.5 * (means**2).sum(axis=1), axis=1))
+
+    def log_component(self, one: Component, y: Array, direction: str) -> Array:
+        """ln dM_k/dR, from the definitions of stretched laws and of tilts."""
+        if one.parameters:
+            law = renewal_law(N, B, one.parameters[0], warm=self.warm)
+            weights = np.array([law.get(tuple(map(int, row)), 0.0) for row in self.rounds])
+            # A stationary start under another probability is that law's own.
+            return self.log_density(y, one.number * self.means, np.log(weights))
+        shift = one.number * self.mean
+        if direction == "add":
+            return np.asarray(y @ shift - 0.5 * shift @ shift)
+        tilted = np.log(self.weights) + self.means @ shift
+        return self.log_density(y, self.means + shift, tilted - logsumexp(tilted))
+
+    def value(self, components: list[Component], y: Array, direction: str, epsilon: float) -> Array:
+        """V at outcomes."""
+        own = self.log_density(y, self.means, np.log(self.weights))
+        numerator, loss = (np.zeros(len(y)), -own) if direction == "add" else (own, own)
+        if direction == "replace":
+            loss = own - self.log_density(-y, self.means, np.log(self.weights))
+        logs = [math.log(one.share / 128) + self.log_component(one, y, direction) for one in components]
+        return np.asarray(np.exp(numerator - logsumexp(logs, axis=0)) * np.maximum(-np.expm1(epsilon - loss), 0.0))
+
+
+def components(direction: str, *, anchored: bool) -> list[Component]:
+    """Plain samples, a stretched law if that is to bound the others, and tilts."""
+    sign, stretch = (-1.0, -1.5) if direction == "add" else (1.0, 2.0)
+    tilts = [Component(20, (), 1.5 * sign), Component(28, (), 4.0 * sign)]
+    if anchored:
+        return [Component(8, (), 0.0), Component(72, (0.5,), stretch), *tilts]
+    return [Component(80, (), 0.0), *tilts]
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
+@pytest.mark.parametrize("anchored", [False, True], ids=["plain", "stretched"])
+@pytest.mark.parametrize(("direction", "epsilon"), [("remove", 0.5), ("remove", 3.0), ("add", 0.4), ("replace", 1.0)])
+def test_no_sample_is_above_the_bound(direction: Any, epsilon: float, *, anchored: bool, warm: bool) -> None:
+    """The largest V over outcomes, found by search from many starts, is below the bound and not far from it."""
+    one = Renewal(0.8, warm=warm)
+    parts = components(direction, anchored=anchored)
+    cap, _, _ = one.core.defensive_bounds(direction, [(c.share, c.parameters, c.number) for c in parts], epsilon)
+    rng = np.random.default_rng(7)
+    starts = np.concatenate([rng.normal(size=(300, N)) * 4.0, one.means * 3.0, -one.means * 3.0])
+    best = starts[np.argsort(-one.value(parts, starts, direction, epsilon))[:6]]
+
+    def negative(y: Array) -> float:
+        return -float(one.value(parts, y[None, :], direction, epsilon)[0])
+
+    largest = max(-minimize(negative, start, method="Nelder-Mead", options={"maxiter": 600}).fun for start in best)
+    assert largest <= cap * (1.0 + 1e-9)
+    assert largest > 0.2 * cap
+    # The share of what bounds them is what it costs.
+    alone = Proposal(0.5, parts[1].number) if anchored else plain(one.mechanism(), direction)
+    single = sampler().limits(one.mechanism(), direction, alone, epsilon).cap
+    assert cap <= single * 128 / (72 if anchored else 80) * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("anchored", [False, True], ids=["plain", "stretched"])
+@pytest.mark.parametrize(("direction", "epsilon"), [("remove", 0.5), ("remove", 4.0), ("add", 0.4), ("replace", 2.0)])
+def test_means_are_delta(direction: Any, epsilon: float, *, anchored: bool) -> None:
+    one = Renewal(0.8, warm=True)
+    parts = components(direction, anchored=anchored)
+    p = one.exact
+    q = p.mirrored if direction == "replace" else nothing(N)
+    truth = hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon)
+    proposal = Proposal(0.5, parts[1].number, (), tuple(parts))
+    sums, _ = sampler().run(
+        one.mechanism(), direction, proposal, [Table(epsilon, 1e9)], purpose="verification", candidate=1, count=256
+    )
+    values = np.array([shard[0].value for shard in sums]) / SHARD
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    assert abs(values.mean() - truth) < 4.0 * error
+    assert error < 0.03 * truth
+
+
+def test_bins_are_as_unbiased_and_as_bounded() -> None:
+    """One bin for each of three rounds: δ by quadrature, and V by its definition at outcomes far and near."""
+    matrix = np.tril(np.full((3, 3), 0.7)) + 0.3 * np.eye(3)
+    law = bin_law(3, 3)
+    modes = np.array(list(law), dtype=float) @ matrix.T
+    core = _core.Sampled.bins((modes @ modes.T).ravel(), 3)
+    mechanism = SampledMechanism(core, ("remove", "add"), 3, 100.0, 0.0)
+    parts = (Component(8, (), 0.0), Component(56, (0.2,), 2.0), Component(64, (), 1.5))
+    proposal, epsilon = Proposal(0.2, 2.0, (), parts), 2.0
+    sums, _ = sampler().run(
+        mechanism, "remove", proposal, [Table(epsilon, 1e9)], purpose="verification", candidate=1, count=256
+    )
+    values = np.array([shard[0].value for shard in sums]) / SHARD
+    truth = hockey_stick(Mixture.of(law, matrix), nothing(3), epsilon)
+    assert abs(values.mean() - truth) < 4.0 * values.std(ddof=1) / math.sqrt(len(values))
+    cap, _, _ = core.defensive_bounds("remove", [(c.share, c.parameters, c.number) for c in parts], epsilon)
+    rng = np.random.default_rng(1)
+    y = np.concatenate([rng.normal(size=(20_000, 3)) * scale + shift for scale in (1.0, 3.0) for shift in modes])
+    squares = (modes**2).sum(axis=1)
+    own = logsumexp(y @ modes.T - 0.5 * squares, axis=1, b=np.full(3, 1 / 3))
+    weights = np.exp(0.2 * squares) / np.exp(0.2 * squares).sum()
+    stretched = logsumexp(y @ (2.0 * modes).T - 2.0 * squares, axis=1, b=weights)
+    mean = modes.mean(axis=0)
+    tilted = np.exp(1.5 * modes @ mean) / np.exp(1.5 * modes @ mean).sum()
+    moved = modes + 1.5 * mean
+    tilt = logsumexp(y @ moved.T - 0.5 * (moved**2).sum(axis=1), axis=1, b=tilted)
+    mixture = logsumexp([own, stretched, tilt], axis=0, b=np.array([[8], [56], [64]]) / 128)
+    values = np.exp(own - mixture) * np.maximum(-np.expm1(epsilon - own), 0.0)
+    assert 0.3 * cap < values.max() <= cap
+
+
+def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
+    """Capital against "δ(ε) ≥ δ(ε)" ever reaches 1/q in no more runs than q of them."""
+    one = Renewal(0.8, warm=True)
+    epsilon = 2.0
+    truth = hockey_stick(one.exact, nothing(N), epsilon)
+    proposal = Proposal(0.5, 2.0, (), tuple(components("remove", anchored=True)))
+    drawing = sampler(5)
+    cap = drawing.limits(one.mechanism(), "remove", proposal, epsilon).cap
+    runs, q, reached = 400, 0.1, 0
+    for candidate in range(runs):
+        stakes = tuple(Wager(truth, share / (cap - truth)) for share in (0.02, 0.1, 0.5, 0.95))
+        sums, _ = drawing.run(
+            one.mechanism(),
+            "remove",
+            proposal,
+            [Table(epsilon, cap, stakes)],
+            purpose="verification",
+            candidate=candidate + 1,
+            count=12,
+        )
+        capital = np.exp(np.cumsum([shard[0].log_capital for shard in sums], axis=0)).mean(axis=1)
+        reached += bool(capital.max() >= 1.0 / q)
+    # 400 draws of probability 0.1: above 58 with probability 2e-3. Wagers do win sometimes.
+    assert 0 < reached <= 58
+
+
+def close(mechanism: SampledMechanism, epsilon: float, above: float) -> Claim:
+    """A claim this much above δ(ε), relatively, with q a hundredth of it."""
+    delta = above * max(
+        Estimator(sampler()).at(mechanism, direction, epsilon, shards=256).value for direction in mechanism.directions
+    )
+    return Claim(mechanism, 1.0, epsilon, delta, math.log(100.0 / delta))
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mixtures are looked for however few samples a test takes."""
+    monkeypatch.setattr(betting, "MIXED_FROM", 0.0)
+
+
+@pytest.mark.usefixtures("eager")
+def test_tests_close_to_the_truth_take_fewer_samples() -> None:
+    """In a run of many rounds with rare participations a mixture is expected to take a fraction, and it does."""
+    column = np.cumprod([1.0, *((2.0 * j - 1.0) / (2.0 * j) for j in range(1, 8))]) / 2.0
+    core = _core.Sampled.renewal(list(column), 200, 8, 0.02, True)
+    mechanism = SampledMechanism(core, ("remove", "add"), 200, 100.0, 0.02)
+    epsilon = 1.0
+    claim = close(mechanism, epsilon, 1.06)
+    one = sampler()
+    estimates = {side: Estimator(one).at(mechanism, side, epsilon) for side in mechanism.directions}
+    found = choose_betting(one, claim, "remove", estimates["remove"])
+    assert found is not None
+    assert found.proposal.components
+    assert sum(part.share for part in found.proposal.components) == _core.SHARD_UNITS
+    betting.MIXED_FROM = math.inf
+    alone = choose_betting(one, claim, "remove", estimates["remove"])
+    assert alone is not None
+    assert not alone.proposal.components
+    assert found.expected_samples < 0.75 * alone.expected_samples
+    betting.MIXED_FROM = 0.0
+    tests = verify(one, claim, estimates)
+    assert [test.accepted for test in tests] == [True, True]
+    test = next(test for test in tests if test.direction == "remove")
+    assert test.proposal.components
+    assert test.samples < 3.0 * found.expected_samples
+    assert test.standard_error is not None
+    assert abs(test.mean - estimates["remove"].value) < 0.05 * claim.delta
+    # What is drawn for other uses comes from the proposal that bounds the samples.
+    assert not test.proposal.single.components
+
+
+DOCUMENT: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "mixture",
+    "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-3},
+    "training": {"sampling_probability": 0.02, "iterations": 200},
+    "sampler": {"kind": "b-min-sep", "min_separation": 8, "start": "warm"},
+    "matrix": {"kind": "banded-square-root", "bands": 8},
+    "noise": {"multiplier": 1.4},
+    "accounting": {"seed": 7, "profile": []},
+}
+
+
+@pytest.mark.usefixtures("eager")
+def test_certificates_record_the_mixture_and_are_recomputed(tmp_path: Path) -> None:
+    near = close(pyaccount.compile(DOCUMENT).mechanism(), 1.0, 1.08).delta
+    made = pyaccount.certify(DOCUMENT | {"privacy": DOCUMENT["privacy"] | {"delta": near}})
+    sampling = made.data.evidence.sampling
+    assert sampling is not None
+    mixtures = [test.proposal.mixture for test in sampling.tests if test.proposal.mixture]
+    assert mixtures
+    for mixture in mixtures:
+        assert sum(part.share for part in mixture) == 1.0
+        assert all((part.tilt is None) == bool(part.parameters) == (part.stretch is not None) for part in mixture)
+        assert any(part.tilt == 0.0 for part in mixture)
+    path = tmp_path / "mixture.cert.json"
+    made.save(path)
+    assert pyaccount.verify(path)
+    assert " in a mixture with " in made.to_html()
+    console = Console(width=200, file=io.StringIO())
+    console.print(*evidence(made.data))
+    assert isinstance(console.file, io.StringIO)
+    assert f" +{len(mixtures[0]) - 1} " in console.file.getvalue()
+
+
+@pytest.mark.parametrize("bins", [False, True], ids=["b-min-sep", "balls-in-bins"])
+def test_truncated_batches_have_mixtures_of_stretched_laws(*, bins: bool, tmp_path: Path) -> None:
+    """No other bound than that of plain samples is known: beside those, samples from anywhere are bounded."""
+    document = {
+        "pyaccount": 1,
+        "name": "few",
+        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3},
+        "training": {"dataset_size": 4, "iterations": 2},
+        "sampler": {"kind": "balls-in-bins", "bins": 2, "truncate_to": 1},
+        "matrix": {"kind": "banded-square-root", "bands": 2},
+        "noise": {"multiplier": 1.2},
+    }
+    if not bins:
+        document["training"] = {"dataset_size": 4, "sampling_probability": 0.3, "iterations": 2}
+        document["sampler"] = {"kind": "b-min-sep", "min_separation": 2, "start": "cold", "truncate_to": 1}
+    truth = Truth(document, tmp_path)
+    plan = pyaccount.compile(document)
+    mechanism, one = plan.mechanism(), sampler()
+    epsilon = 1.5
+    for direction in mechanism.directions:
+        estimate = Estimator(one).at(mechanism, direction, epsilon)
+        components = mixed(mechanism, direction, plain(mechanism, direction), estimate.components, 64)
+        assert components is not None
+        proposal = Proposal(*plain(mechanism, direction).parameters, plain(mechanism, direction).stretch)
+        proposal = Proposal(proposal.parameter, proposal.stretch, (), components)
+        assert one.limits(mechanism, direction, proposal, epsilon).cap == pytest.approx(2.0, rel=1e-8)
+        sums, _ = one.run(
+            mechanism, direction, proposal, [Table(epsilon, 2.0)], purpose="verification", candidate=9, count=256
+        )
+        values = np.array([shard[0].value for shard in sums]) / SHARD
+        error = values.std(ddof=1) / math.sqrt(len(values))
+        assert abs(values.mean() - truth.delta(direction, epsilon)) < 4.0 * error
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([(127, (), 0.0)], "shares"),
+        ([(64, (0.5,), 2.0), (64, (), 0.0)], "shares"),
+        ([(64, (), 0.0), (64, (2.0,), 2.0)], "sampling probability"),
+    ],
+)
+def test_what_is_no_mixture_is_refused(parts: Any, message: str) -> None:
+    core = Renewal(0.8, warm=True).core
+    with pytest.raises(DomainError, match=message):
+        core.defensive_bounds("remove", parts, 1.0)
+
+
+def test_units_are_whole_and_in_proportion() -> None:
+    for weights in ([1.0], [1.0, 1.0, 1.0], [5.0, 0.1, 0.1], [0.0, 1.0]):
+        units = shared(weights, 40)
+        assert sum(units) == 40
+        assert min(units) >= 1
+        assert all(a <= b or c >= d for (a, c), (b, d) in pairwise(zip(weights, units, strict=True)))
