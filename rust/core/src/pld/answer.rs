@@ -81,6 +81,8 @@ const MOST_NODES: usize = 1 << 18;
 const LARGEST_TILT: f64 = 1e5;
 /// Below this an ε is as good as zero: no interval is asked to be narrower than the tolerance times this.
 const SMALLEST_EPSILON: f64 = 1e-6;
+/// Rounds are followed as far as matters for this δ first.
+const ORDINARY_DELTA: f64 = 1e-20;
 /// No composed δ below this is resolved.
 const SMALLEST_DELTA: f64 = 1e-290;
 /// Longer transforms cost enough to look for a shorter one.
@@ -248,12 +250,20 @@ impl<'a> Search<'a> {
         match query {
             Query::Epsilon(delta) => search.look(delta)?,
             Query::Delta(epsilon) => {
-                // How far out a round must be followed depends on the δ that comes out: try an ordinary one first.
-                search.look(1e-20)?;
-                let groups = search.groups(&search.sketch);
-                let tilt = groups.tilt_for_epsilon(epsilon, LARGEST_TILT);
-                if tilt >= LARGEST_TILT || groups.saddle_point_log_delta(tilt) < -41.0 {
-                    search.look(SMALLEST_DELTA)?;
+                // How far out a round must be followed depends on the δ that comes out: try an ordinary one first, then what that gives.
+                let mut near = ORDINARY_DELTA;
+                loop {
+                    search.look(near)?;
+                    let groups = search.groups(&search.sketch);
+                    let tilt = groups.tilt_for_epsilon(epsilon, LARGEST_TILT);
+                    let log_delta =
+                        if tilt >= LARGEST_TILT { f64::NEG_INFINITY } else { groups.saddle_point_log_delta(tilt) };
+                    if near <= SMALLEST_DELTA || log_delta > near.ln() + 5.0 {
+                        break;
+                    }
+                    // A round followed much too far has tails that no lattice for this ε resolves.
+                    let next = (log_delta - 12.0).exp();
+                    near = if near < ORDINARY_DELTA { SMALLEST_DELTA } else { next.clamp(SMALLEST_DELTA, near) };
                 }
             }
         }
