@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
     from pyaccount.gate.verdict import Verdict
     from pyaccount.gate.verification import Verification
-    from pyaccount.plan import Plan
+    from pyaccount.running import Plan
 
 __all__ = [
     "Accountant",
@@ -77,7 +77,7 @@ _HOMES = {
     "Interval": "pyaccount.certificate",
     "Profile": "pyaccount.certificate",
     "Document": "pyaccount.document",
-    "Plan": "pyaccount.plan",
+    "Plan": "pyaccount.running",
     "Verdict": "pyaccount.gate.verdict",
     "Verification": "pyaccount.gate.verification",
     **dict.fromkeys(
@@ -120,7 +120,7 @@ def compile(source: Source | Document) -> Plan:
     Matrices and sensitivities are computed; ε, δ and the blank are not.
     Raises `DocumentError` for what no theorem covers.
     """
-    from pyaccount.plan import compile_document
+    from pyaccount.running import compile_document
 
     return compile_document(load(source))
 
@@ -187,9 +187,9 @@ def compare(
     are wrong and `CertificateError` for a file that should be a certificate; Ctrl-C raises `KeyboardInterrupt`.
     """
     from pyaccount.arguments import threads_of
-    from pyaccount.certificate.compared import comparable
-    from pyaccount.certificate.comparison import compare as compute
     from pyaccount.errors import DomainError
+    from pyaccount.running.compare import comparable
+    from pyaccount.running.compare import compare as compute
 
     if isinstance(sources, str | bytes | os.PathLike | Mapping) or not isinstance(sources, Iterable):
         raise TypeError(f"sources is a list of documents, not one {type(sources).__name__}: compare([document, …])")

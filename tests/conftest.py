@@ -12,7 +12,8 @@ from hypothesis import settings
 
 from pyaccount.certificate import Certificate
 from pyaccount.execute import Answer, Engine, Question
-from pyaccount.plan import DirectedBounds, Plan
+from pyaccount.plan import DirectedBounds
+from pyaccount.running import Plan
 
 # A deadline would assert timings, and examples that differ from run to run would find what nobody can find again.
 settings.register_profile("patient", deadline=None, derandomize=True)
@@ -21,6 +22,9 @@ settings.load_profile("patient")
 # How wide the terminal is in which tests are started is no part of any.
 os.environ.pop("COLUMNS", None)
 
+
+#: Other seeds than the usual ones, to see that no test passes by luck: PYACCOUNT_TEST_SEED=7 pytest.
+OTHER = os.environ.get("PYACCOUNT_TEST_SEED", "")
 
 #: Where seeds come from that a document leaves to the operating system: the same in every run, unless a test is marked `entropy`.
 _drawn, _source = secrets.randbits, {"bits": random.Random(0).getrandbits}
@@ -37,7 +41,7 @@ secrets.randbits = _bits
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Start each test's seeds anew, so that they do not depend on the tests before."""
     real = item.get_closest_marker("entropy") is not None
-    _source["bits"] = _drawn if real else random.Random(item.nodeid).getrandbits
+    _source["bits"] = _drawn if real else random.Random(OTHER + item.nodeid).getrandbits
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 import pyaccount
 from pyaccount import cli, schemas
-from pyaccount.plan import Plan
+from pyaccount.running import Plan
 
 QUICK = {
     "pyaccount": 1,

@@ -11,7 +11,7 @@ import oracle
 import pytest
 
 import pyaccount
-from pyaccount.gate.consistency import flaws
+from pyaccount.certificate.consistency import flaws
 
 DELTA = 1e-5
 BASE: dict[str, Any] = {

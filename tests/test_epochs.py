@@ -18,6 +18,7 @@ from rich.console import Console
 
 import pyaccount
 from pyaccount import cli
+from pyaccount.certificate.consistency import flaws
 from pyaccount.certificate.text import print_certificate
 from pyaccount.document.notes import notes
 from pyaccount.draft.draft import completed
@@ -25,7 +26,6 @@ from pyaccount.draft.draft import drafted as drafted_text
 from pyaccount.draft.interview import default
 from pyaccount.draft.questions import Answers, Question
 from pyaccount.errors import DocumentError
-from pyaccount.gate.consistency import flaws
 from pyaccount.rounding import up
 
 ROOT = Path(__file__).parents[1]

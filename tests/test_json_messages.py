@@ -190,9 +190,9 @@ def test_a_limit_says_as_data_how_far_it_came(capsys: pytest.CaptureFixture[str]
 
 def test_a_bug_is_data_too(monkeypatch: pytest.MonkeyPatch) -> None:
     program = (
-        "import pyaccount.plan, pyaccount.cli\n"
+        "import pyaccount.running, pyaccount.cli\n"
         "def fail(*_): raise ZeroDivisionError('division by zero')\n"
-        "pyaccount.plan.compile_document = fail\n"
+        "pyaccount.running.compile_document = fail\n"
         "pyaccount.cli.main()"
     )
     done = subprocess.run(

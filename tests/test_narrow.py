@@ -25,8 +25,8 @@ from pyaccount.certificate.compared import FailedRecord
 from pyaccount.certificate.comparison import Comparison, print_comparison
 from pyaccount.certificate.layout import Figures
 from pyaccount.certificate.plan_text import print_plan
+from pyaccount.certificate.reading import read
 from pyaccount.certificate.text import print_certificate
-from pyaccount.gate.reading import read
 from pyaccount.plan.amplification import compile_amplification
 from pyaccount.wrapping import fitted, room
 

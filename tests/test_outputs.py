@@ -18,9 +18,9 @@ from gate_tools import ROOT, RUNS
 
 import pyaccount
 from pyaccount import cli
+from pyaccount.certificate.consistency import flaws
 from pyaccount.files import write_atomically
-from pyaccount.gate.consistency import flaws
-from pyaccount.plan import Plan
+from pyaccount.running import Plan
 
 EXAMPLE = ROOT / "examples" / "check-a-claim.yaml"
 

@@ -21,11 +21,11 @@ from test_solve import document
 
 import pyaccount
 from pyaccount.certificate.comparison import print_comparison
+from pyaccount.certificate.consistency import flaws
 from pyaccount.certificate.model import CertificateModel
 from pyaccount.certificate.report import page_of
 from pyaccount.certificate.report.page import Facts, Number, Table
 from pyaccount.certificate.text import print_certificate
-from pyaccount.gate.consistency import flaws
 
 ROOT = Path(__file__).parents[1]
 #: The mechanism of examples/full-batch.yaml is exactly μ-GDP.

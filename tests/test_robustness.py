@@ -23,9 +23,10 @@ from mutations import damaged, text_of, torn
 
 import pyaccount
 from pyaccount import cli, schemas
+from pyaccount.certificate.consistency import flaws
 from pyaccount.document import Document, load, load_any, sha256_of
-from pyaccount.gate.consistency import flaws
-from pyaccount.plan import Plan, compile_document
+from pyaccount.plan import compile_document
+from pyaccount.running import Plan
 
 COUNT = int(os.environ.get("PYACCOUNT_FUZZ", "240"))
 SEEDS = range(8)

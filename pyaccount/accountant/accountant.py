@@ -313,9 +313,9 @@ class Accountant:
         return self._certificate is not None and self._certificate[0] == self._key()
 
     def _certify(self, document: Document) -> Certificate:
-        from pyaccount import certify  # noqa: PLC0415 - imports the core
+        from pyaccount.running import compile_document  # noqa: PLC0415 - imports the core
 
-        return certify(document, threads=self._threads)
+        return compile_document(document).run(threads=self._threads)
 
     def _something(self) -> None:
         if self._steps == 0:

@@ -191,14 +191,14 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Read a certificate; raises `CertificateError` for anything that is not one."""
-        from pyaccount.gate.reading import parse  # noqa: PLC0415 - that room knows this one's models
+        from pyaccount.certificate.reading import parse  # noqa: PLC0415 - it imports this
 
         return cls(parse(text.encode(errors="surrogatepass"), "certificate").certificate())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Certificate:
         """Read a certificate's file; raises as `from_json`."""
-        from pyaccount.gate.reading import read  # noqa: PLC0415 - that room knows this one's models
+        from pyaccount.certificate.reading import read  # noqa: PLC0415 - it imports this
 
         return cls(read(path).certificate())
 

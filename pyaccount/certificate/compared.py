@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.model import Record
 from pyaccount.document.sources import Handed
-from pyaccount.errors import DocumentError, DomainError, PyaccountError
-from pyaccount.plan import Plan, compile_document
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    pass
 
 #: What every certificate says of itself, and no document: there `kind` is the document's own.
 _CERTIFICATE = re.compile(rb'"kind"\s*:\s*"(?:amplification-)?certificate"')
@@ -72,50 +69,3 @@ def is_certificate(source: object) -> bool:
 
 def _holds_certificate(data: bytes) -> bool:
     return data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _CERTIFICATE.search(data) is not None
-
-
-def comparable(
-    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate,
-    overrides: Sequence[str | tuple[str, object]] = (),
-) -> Plan | Certificate:
-    """What is compared: the plan of a document, or a finished certificate, to which overrides do not apply.
-
-    Raises `DocumentError`, and `CertificateError` for the certificate of an amplification or one that cannot be read.
-    """
-    if isinstance(source, Certificate):
-        return source
-    if isinstance(source, str | os.PathLike) and is_certificate(source):
-        return Certificate.load(source)
-    if isinstance(source, Handed) and is_certificate(source):
-        from pyaccount.gate.reading import parse  # noqa: PLC0415 - that room knows this one's models
-
-        return Certificate(parse(source.data, source.name).certificate())
-    from pyaccount.document import load  # noqa: PLC0415
-
-    return compile_document(load(source, overrides=overrides))
-
-
-def failure(place: int, plan: Plan, error: PyaccountError, seconds: float) -> FailedRecord:
-    """The record of a document that could not be certified."""
-    why: Why = "wrong" if isinstance(error, DocumentError | DomainError) else "stopped"
-    document = plan.asked or plan.document
-    return FailedRecord(
-        place=place, name=document.name, file=document.file, why=why, message=str(error), seconds=seconds
-    )
-
-
-def contradiction(place: int, certificate: Certificate) -> FailedRecord | None:
-    """The record of a certificate that contradicts itself; none where it does not."""
-    from pyaccount.certificate.saving import contradictions  # noqa: PLC0415
-
-    found = contradictions(certificate)
-    if not found:
-        return None
-    return FailedRecord(
-        place=place,
-        name=certificate.data.name,
-        file=None,
-        why="contradictory",
-        message="\n".join(("the certificate contradicts itself:", *found)),
-        seconds=0.0,
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
@@ -11,18 +10,15 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from pyaccount.certificate.certificate import Certificate
-from pyaccount.certificate.compared import WORDS, FailedRecord, contradiction, failure
+from pyaccount.certificate.compared import WORDS, FailedRecord
 from pyaccount.certificate.layout import NARROW, Figures
 from pyaccount.certificate.model import NonNegative, Probability, Record
-from pyaccount.errors import PyaccountError
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.execute.progress import Report
-    from pyaccount.plan import Plan
+    from pyaccount.certificate.certificate import Certificate
 
 
 class ComparedRecord(Record):
@@ -155,32 +151,8 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def compare(plans: Sequence[Plan | Certificate], *, threads: int = 0, report: Report | None = None) -> Comparison:
-    """Run each plan, and lay the certificates beside those that are finished.
-
-    What cannot be certified, or contradicts itself, is among the failures, and the others are certified all the same.
-    Ctrl-C raises `KeyboardInterrupt`.
-    """
-    rows, failures = [], []
-    for place, plan in enumerate(plans):
-        if isinstance(plan, Certificate):
-            failed = contradiction(place, plan)
-            if failed is None:
-                rows.append(_row(plan, 0.0, finished=True))
-            else:
-                failures.append(failed)
-            continue
-        began = time.monotonic()
-        try:
-            certificate = plan.run(threads=threads, report=report)
-        except PyaccountError as error:
-            failures.append(failure(place, plan, error, time.monotonic() - began))
-        else:
-            rows.append(_row(certificate, time.monotonic() - began))
-    return Comparison(pyaccount=1, kind="comparison", rows=rows, failures=failures)
-
-
-def _row(certificate: Certificate, seconds: float, *, finished: bool = False) -> ComparedRecord:
+def row_of(certificate: Certificate, seconds: float, *, finished: bool = False) -> ComparedRecord:
+    """A certificate as a row; `seconds` is what it took."""
     data = certificate.data
     only = data.phases[0] if len(data.phases) == 1 else None
     # Told at a larger δ, where this one is too small to resolve, it would be no bound.

@@ -84,7 +84,7 @@ def print_text(
 
 def contradictions(certificate: Certificate | AmplificationCertificate) -> list[str]:
     """What in a certificate contradicts the rest of it, each with its place."""
-    from pyaccount.gate.consistency import flaws_of  # noqa: PLC0415 - that room knows this one's models
+    from pyaccount.certificate.consistency import flaws_of  # noqa: PLC0415 - it imports this
 
     return [f"{flaw.path}: {flaw.message}" for flaw in flaws_of(certificate)]
 

@@ -39,9 +39,9 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
     Nothing is computed anew: the report says what CERT says, and shows first if that contradicts itself. Whether the claim
     holds is part of the report, not of the exit code.
     """
+    from pyaccount.certificate.reading import read  # noqa: PLC0415
     from pyaccount.certificate.saving import contradictions, written  # noqa: PLC0415
     from pyaccount.files import write_atomically  # noqa: PLC0415
-    from pyaccount.gate.reading import read  # noqa: PLC0415
 
     output = None if output == STDOUT else output
     check_output(output, [certificate])

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.document import Amplification
-    from pyaccount.plan import Plan
+    from pyaccount.running import Plan
 
 #: What a comparison can be printed as.
 COMPARISONS = ["text", "markdown", "json"]
@@ -97,7 +97,7 @@ def certify(
       pyaccount certify - < training.yaml
     """
     from pyaccount.document import Document, load_any  # noqa: PLC0415
-    from pyaccount.plan import compile_document  # noqa: PLC0415
+    from pyaccount.running import compile_document  # noqa: PLC0415
 
     files = files_of(document)
     check_output(output, files, form, only="json")
@@ -175,7 +175,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
       pyaccount plan training.yaml --format json
     """
     from pyaccount.document import Document, load_any  # noqa: PLC0415
-    from pyaccount.plan import compile_document  # noqa: PLC0415
+    from pyaccount.running import compile_document  # noqa: PLC0415
 
     loaded = load_any(source_of(document), overrides=overrides)
     asked = Asked(None, None if form == "text" else form)
@@ -259,11 +259,11 @@ def compare(
     1 one does not hold or a certificate contradicts itself.
     """
     from pyaccount.certificate import Certificate  # noqa: PLC0415
-    from pyaccount.certificate.compared import comparable  # noqa: PLC0415
-    from pyaccount.certificate.comparison import compare as compute  # noqa: PLC0415
     from pyaccount.certificate.comparison import print_comparison, written  # noqa: PLC0415
+    from pyaccount.certificate.reading import LARGEST_FILE  # noqa: PLC0415
     from pyaccount.errors import CertificateError, DocumentError  # noqa: PLC0415
-    from pyaccount.gate.reading import LARGEST_FILE  # noqa: PLC0415
+    from pyaccount.running.compare import comparable  # noqa: PLC0415
+    from pyaccount.running.compare import compare as compute  # noqa: PLC0415
 
     check_output(output, files_of(*documents), form, only="json")
     plans: list[Plan | Certificate] = []

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyaccount.certificate.reading import parse, read
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError, DomainError
-from pyaccount.gate.reading import parse, read
 from pyaccount.gate.rules import About, judge
 from pyaccount.gate.verdict import Judged, PolicyUsed, Verdict
 

@@ -12,8 +12,8 @@ from pyaccount.execute import Engine
 from pyaccount.execute.progress import left
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms
 from pyaccount.gate.anew import Composed, Sampled
-from pyaccount.plan import compile_document
 from pyaccount.plan.profile import default_profile
+from pyaccount.running import compile_document
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.again import Again, Statement
     from pyaccount.gate.seen import Seen
     from pyaccount.gate.verification import Verification
-    from pyaccount.plan import Plan
+    from pyaccount.running import Plan
 
 #: Blanks that are a bound of the guarantee itself: they are recomputed, not put in.
 _BOUNDS = ("epsilon", "delta")

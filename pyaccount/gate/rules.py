@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, get_args
 
+from pyaccount.certificate.consistency import created_at, flaws
 from pyaccount.document.policy import Guarantee as Kind
 from pyaccount.errors import shown
-from pyaccount.gate.consistency import created_at, flaws
 from pyaccount.gate.verdict import Judged, Rule, Used
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyaccount.certificate.model import CertificateModel
+    from pyaccount.certificate.reading import Read
     from pyaccount.document import Limits
-    from pyaccount.gate.reading import Read
 
 #: The strongest first.
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyaccount.certificate.flaw import Flaw
 from pyaccount.certificate.provenance import versions
+from pyaccount.certificate.reading import AMPLIFICATION, Read
 from pyaccount.document import Amplification, Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.errors import CertificateError, DocumentError, path_text
 from pyaccount.gate.agreement import UNSTATED, Difference, Terms, differences
-from pyaccount.gate.flaw import Flaw
-from pyaccount.gate.reading import AMPLIFICATION, Read
 from pyaccount.gate.verification import Verification
 
 #: The versions that digits depend on.

@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from pyaccount.certificate.flaw import Flaw
 from pyaccount.errors import shown
 from pyaccount.gate.agreement import Difference, Mode
-from pyaccount.gate.flaw import Flaw
 
 #: How many differences the text tells; the JSON form has all.
 MOST_SHOWN = 40

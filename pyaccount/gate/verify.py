@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.arguments import seconds_of, threads_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
+from pyaccount.certificate.consistency import created_flaws, flaws, hash_flaws
+from pyaccount.certificate.reading import AMPLIFICATION, Read, parse, read
 from pyaccount.document import Amplification, Document
 from pyaccount.errors import DocumentError, DomainError, path_text
 from pyaccount.execute.progress import Stage, limit_of, limited
 from pyaccount.gate.agreement import Difference, Terms
-from pyaccount.gate.consistency import created_flaws, flaws, hash_flaws
-from pyaccount.gate.reading import AMPLIFICATION, Read, parse, read
 from pyaccount.gate.recomputation import Recomputation
 from pyaccount.gate.seen import Seen
 from pyaccount.gate.verification import Verification

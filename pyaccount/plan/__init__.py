@@ -3,7 +3,7 @@
 One file for each analysis, which may be that of several samplers; `reduction` holds what they produce, `strategy` the matrix
 that they share, `plan` puts them together. All policy lives here: which theorem applies, what is refused and why. Matrices,
 sensitivities and the parameters of a round are computed here; of ε and δ only those of one draw, closed forms (`amplification`).
-`execute` runs a plan, `certificate` states the result.
+`execute` computes what a plan asks, `certificate` states the result, `running` does both.
 """
 
 from pyaccount.directions import DIRECTIONS, Direction

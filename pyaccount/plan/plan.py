@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.arguments import threads_of
 from pyaccount.document import (
     BandedInverse,
     BMinSep,
@@ -29,9 +28,7 @@ from pyaccount.rounding import plain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.certificate import Certificate
     from pyaccount.document import Body, Document
-    from pyaccount.execute.progress import Report
 
 REDUCERS: dict[str, Callable[[Document, Body], Reduction]] = {
     "poisson": poisson.reduce,
@@ -93,7 +90,7 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A document with its reductions. `run` executes it; no ε, δ or blank has been computed before."""
+    """A document with its reductions; no ε, δ or blank has been computed."""
 
     document: Document
     reductions: tuple[Reduction, ...]
@@ -222,35 +219,6 @@ class Plan:
             else "samples drawn where losses are large, with bounded weights, take fewer: --estimate asks the pilot how many"
         )
         return lines
-
-    def run(
-        self,
-        *,
-        threads: int = 0,
-        time_limit: float | None = None,
-        report: Report | None = None,
-        seed: int | None = None,
-        limited_by: str = "time_limit=",
-    ) -> Certificate:
-        """Execute the plan on this machine and certify the result.
-
-        `threads` 0 means one for each core; it never changes the answer. `seed` is for repeating a recorded run of a document
-        that states no seed; to try seeds until a test accepts would void the guarantee. Raises `DocumentError` for a target
-        that nothing reaches, `LimitError` at the time limit, `KeyboardInterrupt` on Ctrl-C; there is no partial certificate.
-        `limited_by` is what that error calls the option which set `time_limit`.
-        """
-        from pyaccount.certificate.issue import issue  # noqa: PLC0415 - the certificate room is not needed to plan
-        from pyaccount.execute import run  # noqa: PLC0415
-
-        plan, evidence = run(
-            self,
-            threads=threads_of(threads),
-            time_limit=time_limit,
-            report=report,
-            seed=seed,
-            limited_by=limited_by,
-        )
-        return issue(plan, evidence)
 
 
 def compile_document(document: Document) -> Plan:

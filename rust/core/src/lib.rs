@@ -5,17 +5,21 @@
 //!
 //! | room | takes | gives |
 //! | --- | --- | --- |
+//! | [`laws`] | trials, or a population and a draw | binomial and hypergeometric laws |
 //! | [`pair`] | the parameters of one round | its privacy profile, with the error of every evaluation |
 //! | [`pld`] | profiles, counts and a question | a proven interval for ε(δ) or δ(ε) |
 //! | [`participation`] | the parameters of a sampler | sums over participation patterns |
 //! | [`montecarlo`] | a participation law and a matrix | capitals of wagers and loss histograms |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
+//! No room uses one above it: [`error`], [`run`], [`special`], [`laws`], [`participation`], [`pair`], [`pld`], [`montecarlo`].
+//!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
 
 #![deny(unsafe_code)]
 
 pub mod error;
+pub mod laws;
 pub mod montecarlo;
 pub mod pair;
 pub mod participation;

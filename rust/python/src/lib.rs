@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use pyaccount_core::laws::binomial;
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
@@ -13,7 +14,6 @@ use pyaccount_core::pair::mixture::MixturePair;
 use pyaccount_core::pair::revealed::{Revealed, MOST_WORK};
 use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::truncated::TruncatedPoisson;
-use pyaccount_core::pair::weights::binomial;
 use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::pld::answer::Budget;

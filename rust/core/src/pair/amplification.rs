@@ -6,9 +6,9 @@
 //! in arXiv:2312.13389, Theorem 5).
 
 use crate::error::{Error, Result};
+use crate::laws::Weights;
 use crate::pair::laplace::Laplace;
 use crate::pair::mixture::MixturePair;
-use crate::pair::weights::Weights;
 use crate::pair::Profile;
 use crate::special::UNIT_ROUNDOFF;
 

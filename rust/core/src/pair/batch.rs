@@ -7,7 +7,7 @@
 //! replacement and m of these slots without is the same as m draws with replacement: the slots are independent.
 
 use crate::error::{Error, Result};
-use crate::pair::weights::{binomial, hypergeometric, Weights};
+use crate::laws::{binomial, hypergeometric, Weights};
 use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 
 /// Probabilities that sum to no more than this are moved to the largest number of draws: no δ that is resolved is near it.

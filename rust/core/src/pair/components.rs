@@ -164,7 +164,7 @@ impl Component {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pair::weights::binomial;
+    use crate::laws::binomial;
 
     fn group() -> Mixture {
         let weights = binomial(3000, 0.02).unwrap();

@@ -8,8 +8,8 @@
 //! τ costs only the likelihood-ratio defect between the two thresholds; that term is in the error returned.
 
 use crate::error::{Error, Result};
+use crate::laws::{binomial, Weights};
 use crate::pair::components::{Component, Mixture};
-use crate::pair::weights::{binomial, Weights};
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 

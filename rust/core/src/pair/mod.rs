@@ -4,11 +4,10 @@
 //! dominating pair, or any convex bound on it. This room takes the parameters of a round and gives its two profiles
 //! (remove and add). It must not know about composition, targets or documents.
 //!
-//! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`substitution`] (batches of fixed size with replaced records),
-//! [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`revealed`] (known draws), [`truncated`] (Poisson sampling with truncated
-//! batches); [`amplification`] (one draw before any
-//! mechanism); [`batch`] and [`weights`] have the laws of how many
-//! sensitive records a batch holds.
+//! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`substitution`] (batches of
+//! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`revealed`]
+//! (known draws), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw before any mechanism);
+//! [`batch`] has the laws of how many sensitive records a batch holds.
 
 pub mod amplification;
 pub mod batch;
@@ -20,7 +19,6 @@ pub mod mixture;
 pub mod revealed;
 pub mod substitution;
 pub mod truncated;
-pub mod weights;
 
 /// One evaluation of a profile at ε, with the error of each number.
 ///

@@ -44,10 +44,10 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::laws::Weights;
 use crate::pair::batch::Sampler;
 use crate::pair::hull::Hull;
 use crate::pair::mixture::MixturePair;
-use crate::pair::weights::Weights;
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
 

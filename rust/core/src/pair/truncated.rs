@@ -12,8 +12,8 @@
 //! (1 − α)₊ ≤ H(s) always.
 
 use crate::error::{Error, Result};
+use crate::laws::binomial;
 use crate::pair::mixture::MixturePair;
-use crate::pair::weights::binomial;
 use crate::pair::{Profile, ProfilePoint};
 use crate::participation::counts::{probabilities, Odds};
 use crate::special::UNIT_ROUNDOFF;

@@ -2,7 +2,7 @@
 //! probability p. And cyclic Poisson sampling with a random phase: every b-th round is a chance, and only that.
 
 use crate::error::{Error, Result};
-use crate::pair::weights::binomial;
+use crate::laws::binomial;
 use crate::participation::{blend, log_sum_error, square_error, PatternSum};
 use crate::special::{log_sum_exp, Approximation, UNIT_ROUNDOFF};
 

@@ -11,8 +11,8 @@ from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
+from pyaccount.certificate.flaw import Flaw, at, is_number
 from pyaccount.errors import shown
-from pyaccount.gate.flaw import Flaw, at, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from pyaccount.certificate.figures import bounds, evidence
+from pyaccount.certificate.flaw import SOLVE, Flaw, at, is_number
+from pyaccount.certificate.matrix_flaws import matrix_flaws
 from pyaccount.certificate.statement import statement
 from pyaccount.document.written import sha256_of
 from pyaccount.errors import shown
-from pyaccount.gate.figures import bounds, evidence
-from pyaccount.gate.flaw import SOLVE, Flaw, at, is_number
-from pyaccount.gate.matrices import matrix_flaws
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate

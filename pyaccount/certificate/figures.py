@@ -6,8 +6,8 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from pyaccount.certificate.flaw import SOLVE, Flaw, at
 from pyaccount.directions import sampled_directions
-from pyaccount.gate.flaw import SOLVE, Flaw, at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

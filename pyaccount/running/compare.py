@@ -1,0 +1,92 @@
+"""Documents and finished certificates side by side: each document is run, and what fails does not stop the others."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.certificate.compared import FailedRecord, Why, is_certificate
+from pyaccount.certificate.comparison import Comparison, row_of
+from pyaccount.document.sources import Handed
+from pyaccount.errors import DocumentError, DomainError, PyaccountError
+from pyaccount.running.plan import Plan, compile_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyaccount.document import Document
+    from pyaccount.execute.progress import Report
+
+
+def comparable(
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate,
+    overrides: Sequence[str | tuple[str, object]] = (),
+) -> Plan | Certificate:
+    """What is compared: the plan of a document, or a finished certificate, to which overrides do not apply.
+
+    Raises `DocumentError`, and `CertificateError` for the certificate of an amplification or one that cannot be read.
+    """
+    if isinstance(source, Certificate):
+        return source
+    if isinstance(source, str | os.PathLike) and is_certificate(source):
+        return Certificate.load(source)
+    if isinstance(source, Handed) and is_certificate(source):
+        from pyaccount.certificate.reading import parse  # noqa: PLC0415 - seldom needed
+
+        return Certificate(parse(source.data, source.name).certificate())
+    from pyaccount.document import load  # noqa: PLC0415
+
+    return compile_document(load(source, overrides=overrides))
+
+
+def compare(plans: Sequence[Plan | Certificate], *, threads: int = 0, report: Report | None = None) -> Comparison:
+    """Run each plan, and lay the certificates beside those that are finished.
+
+    What cannot be certified, or contradicts itself, is among the failures, and the others are certified all the same.
+    Ctrl-C raises `KeyboardInterrupt`.
+    """
+    rows, failures = [], []
+    for place, plan in enumerate(plans):
+        if isinstance(plan, Certificate):
+            failed = _contradiction(place, plan)
+            if failed is None:
+                rows.append(row_of(plan, 0.0, finished=True))
+            else:
+                failures.append(failed)
+            continue
+        began = time.monotonic()
+        try:
+            certificate = plan.run(threads=threads, report=report)
+        except PyaccountError as error:
+            failures.append(_failure(place, plan, error, time.monotonic() - began))
+        else:
+            rows.append(row_of(certificate, time.monotonic() - began))
+    return Comparison(pyaccount=1, kind="comparison", rows=rows, failures=failures)
+
+
+def _failure(place: int, plan: Plan, error: PyaccountError, seconds: float) -> FailedRecord:
+    """The record of a document that could not be certified."""
+    why: Why = "wrong" if isinstance(error, DocumentError | DomainError) else "stopped"
+    document = plan.asked or plan.document
+    return FailedRecord(
+        place=place, name=document.name, file=document.file, why=why, message=str(error), seconds=seconds
+    )
+
+
+def _contradiction(place: int, certificate: Certificate) -> FailedRecord | None:
+    """The record of a certificate that contradicts itself; none where it does not."""
+    from pyaccount.certificate.saving import contradictions  # noqa: PLC0415
+
+    found = contradictions(certificate)
+    if not found:
+        return None
+    return FailedRecord(
+        place=place,
+        name=certificate.data.name,
+        file=None,
+        why="contradictory",
+        message="\n".join(("the certificate contradicts itself:", *found)),
+        seconds=0.0,
+    )

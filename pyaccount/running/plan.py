@@ -1,0 +1,58 @@
+"""A plan that can be run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from pyaccount import plan as planning
+from pyaccount.arguments import threads_of
+
+if TYPE_CHECKING:
+    from pyaccount.certificate import Certificate
+    from pyaccount.document import Document
+    from pyaccount.execute.progress import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(planning.Plan):
+    """A document with its reductions. `run` executes it; no ε, δ or blank has been computed before."""
+
+    def run(
+        self,
+        *,
+        threads: int = 0,
+        time_limit: float | None = None,
+        report: Report | None = None,
+        seed: int | None = None,
+        limited_by: str = "time_limit=",
+    ) -> Certificate:
+        """Execute the plan on this machine and certify the result.
+
+        `threads` 0 means one for each core; it never changes the answer. `seed` is for repeating a recorded run of a document
+        that states no seed; to try seeds until a test accepts would void the guarantee. Raises `DocumentError` for a target
+        that nothing reaches, `LimitError` at the time limit, `KeyboardInterrupt` on Ctrl-C; there is no partial certificate.
+        `limited_by` is what that error calls the option which set `time_limit`.
+        """
+        # Planning needs neither room, and is often all that is wanted.
+        from pyaccount.certificate.issue import issue  # noqa: PLC0415
+        from pyaccount.execute import run  # noqa: PLC0415
+
+        plan, evidence = run(
+            self,
+            threads=threads_of(threads),
+            time_limit=time_limit,
+            report=report,
+            seed=seed,
+            limited_by=limited_by,
+        )
+        return issue(plan, evidence)
+
+
+def compile_document(document: Document) -> Plan:
+    """Choose the reduction for each body of the document. Raises `DocumentError` for what no theorem covers.
+
+    A document with `choose:` lists is planned as the first of its candidates; `Plan.candidates` holds them all.
+    """
+    found = planning.compile_document(document)
+    return Plan(**{field.name: getattr(found, field.name) for field in fields(found)})
