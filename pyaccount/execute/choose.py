@@ -8,7 +8,7 @@ certificate are others.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError, LimitError
@@ -27,10 +27,17 @@ if TYPE_CHECKING:
 PRECISION, SHARDS = 3e-3, 8
 
 
+@dataclass(slots=True)
+class Pricing:
+    """Asks for the price of each candidate: its tests are planned too, in so many `seconds` of all candidates together."""
+
+    seconds: float = 0.0
+
+
 def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
-    plan: Plan, *, threads: int, deadline: float | None, seed: int, report: Report, priced: bool = False
+    plan: Plan, *, threads: int, deadline: float | None, seed: int, report: Report, pricing: Pricing | None = None
 ) -> Plan:
-    """The plan for the best candidate, with what was considered; `priced` plans the tests of each candidate too.
+    """The plan for the best candidate, with what was considered.
 
     All candidates share the deadline (of `time.monotonic`). Raises `DocumentError` if none reaches the target, `LimitError`.
     """
@@ -44,7 +51,9 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
         report(stage, k, len(plan.candidates))
         try:
             with knowing(lambda: map(_said, considered)):
-                sigma, seconds = _noise(candidate, threads=threads, time_limit=left(deadline), seed=seed, priced=priced)
+                sigma, seconds = _noise(
+                    candidate, threads=threads, time_limit=left(deadline), seed=seed, pricing=pricing
+                )
         except LimitError as error:
             error.stage = f"{stage}{': ' if error.stage else ''}{error.stage}"
             raise
@@ -67,7 +76,7 @@ def _said(one: Considered) -> str:
 
 
 def _noise(
-    document: Document, *, threads: int, time_limit: float | None, seed: int, priced: bool
+    document: Document, *, threads: int, time_limit: float | None, seed: int, pricing: Pricing | None
 ) -> tuple[float, float | None]:
     """The noise multiplier that a candidate needs, near enough to compare, and what certifying it takes if that is asked for."""
     plan = compile_document(document)
@@ -80,7 +89,12 @@ def _noise(
         assert document.privacy.delta != "solve"
         session.claim = document.privacy.delta * (1.0 - FAILURE_SHARE)
         sigma = pilot_noise(session, document, precision=PRECISION, shards=SHARDS)[0]
-        return sigma, tests_price(session, document, sigma) if priced else None
+        if pricing is None:
+            return sigma, None
+        began = time.monotonic()
+        seconds = tests_price(session, document, sigma)
+        pricing.seconds += time.monotonic() - began
+        return sigma, seconds
     engine = Engine(threads=threads, time_limit=time_limit)
     began = time.monotonic()
     found = solve(document, engine, silent).document

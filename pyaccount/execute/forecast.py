@@ -6,14 +6,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.choose import choose
+from pyaccount.directions import DIRECTIONS
+from pyaccount.execute.choose import Pricing, choose
+from pyaccount.execute.curve import Point, curves
 from pyaccount.execute.engine import Engine, Question
+from pyaccount.execute.group_lemma import group_lemma
 from pyaccount.execute.progress import Stage, left, limit_of, limited
 from pyaccount.execute.solve import ROUGH, decide, solve
 from pyaccount.plan.plan import compile_document
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.forecast import Forecast
@@ -51,8 +56,10 @@ def _price(plan: Plan, threads: int, deadline: float | None, report: Report) -> 
     if plan.candidates:
         began = time.monotonic()
         stated = plan.document.accounting.seed
-        plan = choose(plan, threads=threads, deadline=deadline, seed=stated or 0, report=report, priced=True)
-        stages["choice"] = time.monotonic() - began
+        pricing = Pricing()
+        plan = choose(plan, threads=threads, deadline=deadline, seed=stated or 0, report=report, pricing=pricing)
+        # Certifying makes the choice too, and prices no tests.
+        stages["choice"] = time.monotonic() - began - pricing.seconds
     if not plan.sampled:
         return Price(plan, stages | _composed(plan, threads, left(deadline), report))
     from pyaccount.execute.sampling.forecast import forecast  # noqa: PLC0415 - that room imports this one's engine
@@ -80,14 +87,28 @@ def _composed(plan: Plan, threads: int, time_limit: float | None, report: Report
     points = document.accounting.profile
     points = default_profile(epsilon) if points is None else points
     if points:
-        from pyaccount.execute import PROFILE_TOLERANCE  # noqa: PLC0415 - that module imports this room's
-
-        bounds = compile_document(document).bounds()
-        some = [points[-1], points[len(points) // 2]]
+        stages |= _profile(document, engine, points)
+    if document.privacy.group_size != 1 and document.privacy.delta != "solve":
         began = time.monotonic()
-        engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in some])
-        stages["profile"] = (time.monotonic() - began) * len(points) / len(some)
+        group_lemma(document, engine, document.privacy.delta)
+        stages["group lemma"] = time.monotonic() - began
     return stages
+
+
+def _profile(document: Document, engine: Engine, points: Sequence[float]) -> dict[str, float]:
+    """Timed: some points of the profile, and one direction's curve between them."""
+    from pyaccount.execute import PROFILE_TOLERANCE  # noqa: PLC0415 - that module imports this room's
+
+    bounds = compile_document(document).bounds()
+    # What a point takes differs along the profile: the last of each quarter.
+    some = points[:: -max(1, len(points) // 4)]
+    began = time.monotonic()
+    answers = engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in some])
+    asked = time.monotonic()
+    side = DIRECTIONS[0]
+    known = [Point(at, min(1.0, one.directions[side].upper)) for at, one in zip(some, answers, strict=True)]
+    curves(engine, bounds, {side: sorted(known)}, PROFILE_TOLERANCE)
+    return {"profile": (asked - began) * len(points) / len(some), "curve": 2.0 * (time.monotonic() - asked)}
 
 
 def _guarantee(document: Document, engine: Engine, tolerance: float) -> float:

@@ -66,14 +66,9 @@ pub fn simulate_balanced(job: &BalancedJob, first: u64, count: u64, run: &Run) -
         return Err(Error::Domain { name: "epsilon", value, allowed: "finite" });
     }
     let parts = job.mixture.prepared()?;
-    let indices: Vec<u64> = (first..first + count).collect();
-    let results: Vec<Result<BalancedSums>> = indices
-        .par_chunks(2)
-        .flat_map_iter(|pair| {
-            let mut worker = Worker::default();
-            let one = |&index| with_vectors(Shard { job, parts: &parts, index, worker: &mut worker, run });
-            pair.iter().map(one).collect::<Vec<_>>()
-        })
+    let results: Vec<Result<BalancedSums>> = (first..first + count)
+        .into_par_iter()
+        .map_init(Worker::default, |worker, index| with_vectors(Shard { job, parts: &parts, index, worker, run }))
         .collect();
     let mut total = job.empty();
     for result in results {

@@ -240,13 +240,10 @@ pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run)
     if error.is_nan() || error > 1e-6 {
         return Err(Error::Numerics { reason: "rounding could change a privacy loss by more than 1e-6" });
     }
-    let indices: Vec<u64> = (first..first + count).collect();
-    let results: Vec<Result<Vec<Sums>>> = indices
-        .par_chunks(2)
-        .flat_map_iter(|pair| {
-            let mut worker = Worker::default();
-            let one = |&index| with_vectors(Shard { job, parts: &parts, index, error, worker: &mut worker, run });
-            pair.iter().map(one).collect::<Vec<_>>()
+    let results: Vec<Result<Vec<Sums>>> = (first..first + count)
+        .into_par_iter()
+        .map_init(Worker::default, |worker, index| {
+            with_vectors(Shard { job, parts: &parts, index, error, worker, run })
         })
         .collect();
     results.into_iter().collect()

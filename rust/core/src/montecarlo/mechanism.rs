@@ -445,8 +445,8 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
 ///   count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|), and Λ there is twice that of the columns.
 /// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
 ///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
-/// most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
-/// patterns change V by at most its cap. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
+///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
+///   patterns change V by at most its cap. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
 /// * Counts of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
 #[must_use]
 pub fn generator_error_of(parts: &[Part], limits: Caps) -> f64 {

@@ -164,14 +164,9 @@ fn drawn<V: Vector>(part: &Part, purpose: Purpose, stream: &mut Stream, worker: 
 /// rounding could change a loss by more than 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome> {
     let error = job.check()?;
-    let indices: Vec<u64> = (first..first + count).collect();
-    let results: Vec<Result<(Vec<Sums>, Option<Histogram>)>> = indices
-        .par_chunks(2)
-        .flat_map_iter(|pair| {
-            let mut worker = Worker::default();
-            let run_one = |&index| with_vectors(Shard { job, index, error, worker: &mut worker, run, probe: None });
-            pair.iter().map(run_one).collect::<Vec<_>>()
-        })
+    let results: Vec<Result<(Vec<Sums>, Option<Histogram>)>> = (first..first + count)
+        .into_par_iter()
+        .map_init(Worker::default, |worker, index| with_vectors(Shard { job, index, error, worker, run, probe: None }))
         .collect();
     let mut outcome = Outcome { shards: Vec::with_capacity(results.len()), histogram: job.edges.map(Histogram::new) };
     for result in results {

@@ -340,19 +340,36 @@ impl Kernel for TruncatedKernel {
         let plain =
             usual.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && &proposal.law == self.renewal.law();
         let evaluated = (!plain).then_some(density);
-        let before = stream.clone();
+        // As without truncation: the proposal's density is left out first, and samples that are worth something are drawn again.
+        let mut asked = evaluated.filter(|_| purpose.least == f64::NEG_INFINITY);
         let mut source = Thinned { stream, proposal: density, truncations };
-        let mut ratios = self.linear::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal);
-        if ratios.is_none() {
-            *source.stream = before;
-            ratios = Some(self.logarithmic::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal));
-        }
-        let mut ratios = ratios.unwrap_or(Ratios::NONE);
+        let mut ratios = loop {
+            let before = source.stream.clone();
+            match self.linear::<V, _>(asked, &mut source, truncations, &mut scratch.renewal) {
+                Some(own) if asked.is_none() && evaluated.is_some() => {
+                    if worthless(&own, add, purpose.least) {
+                        return Ratios { proposal: if add { own.mirrored } else { own.mixture }, ..own };
+                    }
+                    (*source.stream, asked) = (before, evaluated);
+                }
+                Some(found) => break found,
+                None => {
+                    *source.stream = before;
+                    break self.logarithmic::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal);
+                }
+            }
+        };
         if plain {
             ratios.proposal = if add { ratios.mirrored } else { ratios.mixture };
         }
         ratios
     }
+}
+
+/// Whether no loss of eight samples is above `least`; one that is no number counts.
+fn worthless(ratios: &Ratios, add: bool, least: f64) -> bool {
+    let sign = if add { -1.0 } else { 1.0 };
+    (0..LANES).all(|l| sign * (ratios.mixture[l] - ratios.mirrored[l]) <= least)
 }
 
 /// Rows that were drawn before.
@@ -413,7 +430,8 @@ impl Balanced for TruncatedKernel {
         let (present, absent) = (V::load(&pair.mixture), V::load(&pair.mirrored));
         let (numerator, loss) = if add { (absent, absent.sub(present)) } else { (present, present.sub(absent)) };
         out.add_loss(loss);
-        for (k, origin) in origins.each.iter().enumerate() {
+        let weighed = if out.worthless() { &[][..] } else { &origins.each[..] };
+        for (k, origin) in weighed.iter().enumerate() {
             if let Origin::Stretched(m) = origin {
                 out.add(k, V::load(&evaluate(Some(of(&m.law, m.stretch))).proposal).sub(numerator));
             }

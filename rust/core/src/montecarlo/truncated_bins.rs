@@ -236,7 +236,8 @@ impl Balanced for TruncatedBinsKernel {
         let (present, absent) = (V::load(&pair.mixture), V::load(&pair.mirrored));
         let (numerator, loss) = if add { (absent, absent.sub(present)) } else { (present, present.sub(absent)) };
         out.add_loss(loss);
-        for (k, origin) in origins.each.iter().enumerate() {
+        let weighed = if out.worthless() { &[][..] } else { &origins.each[..] };
+        for (k, origin) in weighed.iter().enumerate() {
             if let Origin::Stretched(m) = origin {
                 let multiples = (m.stretch, displaced(m.stretch, add));
                 let density = self.density::<V>(&m.law.log_weights, multiples, bins, &counts.truncations, exponents);
