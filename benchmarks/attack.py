@@ -1,8 +1,8 @@
 """Attacks certificates and forecasts of random small sampled mechanisms with their exact δ(ε).
 
 Every kind of document gets the same seeds in turn: bounds must enclose the truth, estimates lie inside of their own intervals,
-and standard errors say how far off estimates are. The truth is enumerated and integrated by `tests/exact_documents.py`; the
-documents are those of `tests/attack_documents.py`. Any line of the output can be had again by its kind and seed.
+and standard errors say how far off estimates are. The truth is enumerated and integrated by `tests/helpers/exact_documents.py`;
+the documents are those of `tests/helpers/attack_documents.py`. Any line of the output can be had again by its kind and seed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "helpers"))
 
 from attack_checks import FAR, Attack, Finding, Outcome
 from attack_documents import KINDS, draw

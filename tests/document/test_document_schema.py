@@ -9,7 +9,7 @@ import pytest
 import yaml
 from document_samples import BASE, CHOOSING, PHASED, edited, load_text
 from jsonschema import Draft202012Validator
-from test_document_fields import FIELDS, KEYS, MISSING
+from wrong_fields import FIELDS, KEYS, MISSING
 
 from pyaccount.errors import DocumentError
 from pyaccount.schemas import mechanism_schema

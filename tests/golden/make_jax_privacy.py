@@ -1,4 +1,4 @@
-"""Write `jax_privacy.json`: privacy losses of given outcomes by jax_privacy, compared with ours in tests/test_losses.py.
+"""Write `jax_privacy.json`: privacy losses of given outcomes by jax_privacy, compared with ours in tests/core/test_losses.py.
 
 python tests/golden/make_jax_privacy.py   (in an environment with jax-privacy==2.0.0)
 """

@@ -1,0 +1,346 @@
+"""What other libraries have, as documents: the same mechanism, by their own accountants, or a refusal with its place."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from typing import Any
+
+import dp_accounting as dp  # type: ignore[import-untyped]
+import numpy as np
+import oracle
+import pytest
+from adapter_samples import BASE, DELTA, only_problem
+from dp_accounting.pld import PLDAccountant  # type: ignore[import-untyped]
+from dp_accounting.rdp import RdpAccountant  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+from places import GOLDEN
+
+import pyaccount
+from pyaccount.adapters import dp_accounting, opacus
+from pyaccount.errors import DocumentError, MissingExtraError
+
+G, L = dp.GaussianDpEvent, dp.LaplaceDpEvent
+P, Many, All = dp.PoissonSampledDpEvent, dp.SelfComposedDpEvent, dp.ComposedDpEvent
+OPACUS = json.loads((GOLDEN / "opacus.json").read_text(encoding="utf-8"))
+# Opacus.
+
+
+@pytest.mark.parametrize("case", OPACUS["cases"], ids=lambda case: case["state_dict"]["mechanism"])
+def test_a_state_of_opacus_certifies_what_its_accountant_bounds(case: dict[str, Any]) -> None:
+    document = opacus.from_history(case["state_dict"], delta=case["delta"])
+    bodies = document.get("phases", [document])
+    told = [
+        [b["noise"]["multiplier"], b["training"]["sampling_probability"], b["training"]["iterations"]] for b in bodies
+    ]
+    assert told == case["state_dict"]["history"]
+    certificate = pyaccount.certify(document)
+    match case["state_dict"]["mechanism"]:
+        case "rdp":
+            assert certificate.epsilon_lower <= case["epsilon"]
+        case "prv":
+            assert certificate.epsilon_lower <= case["epsilon"] <= certificate.epsilon + 0.02
+        case "gdp":
+            # The accountant that Opacus itself warns of.
+            assert case["epsilon"] < certificate.epsilon_lower
+
+
+def test_a_history_in_every_form_is_one_document() -> None:
+    class Live:
+        def __init__(self) -> None:
+            self.history = [(1.1, 0.01, 5), (np.float64(1.1), 0.01, np.int64(7))]
+
+    live = Live()
+    state = {"history": [[1.1, 0.01, 5], [1.1, 0.01, 7]], "mechanism": "prv"}
+    documents = [opacus.from_history(form, delta=DELTA) for form in (live, live.history, state)]
+    assert documents[0] == documents[1] == documents[2]
+    assert documents[0]["training"] == {"sampling_probability": 0.01, "iterations": 12}
+    assert opacus.from_history(live, delta=DELTA, epsilon=3)["privacy"]["epsilon"] == 3
+
+
+def test_an_accountant_goes_on_from_a_history() -> None:
+    history = [(1.1, 0.01, 5), (0.9, 0.02, 7)]
+    accountant = opacus.accountant(history, delta=DELTA, epsilon=2)
+    assert accountant.steps == 12
+    document = opacus.from_history(history, delta=DELTA)
+    assert accountant.epsilon_spent() == pyaccount.certify(document).epsilon
+    accountant.step(noise_multiplier=0.9, sampling_probability=0.02)
+    assert accountant.document()["phases"][1]["training"]["iterations"] == 8
+    assert opacus.accountant([], delta=DELTA).epsilon_spent() == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "slug"),
+    [
+        ({}, "", "no-equivalent"),
+        ({"mechanism": "rdp"}, "", "no-equivalent"),
+        ([], "history", "no-equivalent"),
+        (None, "history", "wrong-type"),
+        ("history", "history", "wrong-type"),
+        ([1], "history[0]", "wrong-type"),
+        ([(1, 0.1)], "history[0]", "wrong-type"),
+        ([(1, 0.1, 5), (0, 0.1, 5)], "history[1][0]", "out-of-range"),
+        ([(1, 1.5, 5)], "history[0][1]", "out-of-range"),
+        ([(1, float("nan"), 5)], "history[0][1]", "out-of-range"),
+        ([(1, 0.1, 0)], "history[0][2]", "out-of-range"),
+        ([(1, 0.1, 5.0)], "history[0][2]", "wrong-type"),
+        ([(1, 0.1, True)], "history[0][2]", "wrong-type"),
+        ([("1", 0.1, 5)], "history[0][0]", "wrong-type"),
+        ([(10**400, 0.1, 5)], "history[0][0]", "wrong-type"),
+    ],
+)
+def test_what_is_no_history(source: Any, path: str, slug: str) -> None:
+    problem = only_problem(opacus.from_history, source, delta=DELTA)
+    assert (problem.path_text, problem.slug) == (path, slug)
+
+
+def test_adaptive_clipping_is_refused_by_name() -> None:
+    class AdaClipDPOptimizer:
+        noise_multiplier = 1.8
+
+    class Mine(AdaClipDPOptimizer):
+        history = ((1.8, 0.01, 5),)
+
+    for source in (AdaClipDPOptimizer(), Mine()):
+        for read in (opacus.from_history, opacus.accountant):
+            problem = only_problem(read, source, delta=DELTA)
+            assert (problem.path_text, problem.slug, problem.value) == ("", "no-equivalent", type(source).__name__)
+            assert "the σ that was asked for" in problem.message
+
+
+def test_the_noise_that_adaptive_clipping_was_asked_for_covers_both_releases() -> None:
+    """Gradients with σ′ and a count with 2σ_b, each moved by at most 1 and ½: together a Gaussian with σ, in closed form."""
+    sigma, count = 1.0, 0.6
+    gradients = (sigma**-2 - (2 * count) ** -2) ** -0.5
+    together = np.sqrt(gradients**-2 + (0.5 / count) ** 2)
+    certificate = pyaccount.certify(opacus.from_history([(sigma, 1.0, 4)], delta=DELTA))
+    exact = float(oracle.gaussian_epsilon(2 * together, DELTA))
+    assert certificate.epsilon_lower <= exact * (1 + 1e-9)
+    assert exact <= certificate.epsilon * (1 + 1e-9)
+    # The history has σ′, whose ε is too small.
+    assert pyaccount.certify(opacus.from_history([(gradients, 1.0, 4)], delta=DELTA)).epsilon < exact
+
+
+def test_the_peer_for_replacement_is_the_one_with_loss_distributions() -> None:
+    """dp_accounting's RDP accountant does not double the contribution of an unsampled Gaussian event; the page says so."""
+    document = dp_accounting.from_event(Many(G(20.0), 4), adjacency="replace-one", delta=DELTA)
+    exact = float(oracle.gaussian_epsilon(2 * 2 / 20, DELTA))
+    certificate = pyaccount.certify(document)
+    assert certificate.epsilon_lower <= exact * (1 + 1e-9)
+    assert exact <= certificate.epsilon * (1 + 1e-9)
+    event = dp_accounting.to_event(document)
+    relation = RELATIONS["replace-one"]
+    assert PLDAccountant(relation).compose(event).get_epsilon(DELTA) == pytest.approx(exact, rel=1e-2)
+    assert RdpAccountant(neighboring_relation=relation).compose(event).get_epsilon(DELTA) < 0.6 * exact
+
+
+def test_opacus_itself_where_it_is_installed() -> None:
+    accountants = pytest.importorskip("opacus.accountants")
+    theirs = accountants.create_accountant("rdp")
+    for _ in range(5):
+        theirs.step(noise_multiplier=1.5, sample_rate=0.1)
+    certificate = pyaccount.certify(opacus.from_history(theirs, delta=DELTA))
+    assert certificate.data.phases[0].iterations == 5
+    assert certificate.epsilon_lower <= theirs.get_epsilon(DELTA)
+
+
+# dp_accounting.
+
+RELATIONS = {
+    "add-remove": dp.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "zero-out": dp.NeighboringRelation.REPLACE_SPECIAL,
+    "replace-one": dp.NeighboringRelation.REPLACE_ONE,
+}
+GRID = 1e-4
+TREES: list[tuple[Any, list[str], int]] = [
+    (All([Many(P(0.01, G(1.1)), 100), G(8.0), Many(L(20.0), 3), dp.NoOpDpEvent()]), ["add-remove", "zero-out"], 104),
+    (Many(All([P(0.02, G(1.0)), Many(P(0.05, G(2.0)), 2)]), 30), list(RELATIONS), 90),
+    (All([Many(G(20.0), 4), P(0.3, G(9.0))]), list(RELATIONS), 5),
+    (Many(Many(P(1.0, G(6.0)), 2), 3), list(RELATIONS), 6),
+    (P(0.1, All([Many(G(1.5), 1)])), ["add-remove"], 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("tree", "adjacency", "rounds"), [(tree, adjacency, n) for tree, known, n in TREES for adjacency in known]
+)
+def test_the_peers_figure_meets_the_interval(tree: Any, adjacency: str, rounds: int) -> None:
+    certificate = pyaccount.certify(dp_accounting.from_event(tree, adjacency=adjacency, delta=DELTA))
+    simple = Many(P(0.1, G(1.5)), 1) if isinstance(tree, P) else tree
+    peer = PLDAccountant(RELATIONS[adjacency], value_discretization_interval=GRID)
+    theirs = peer.compose(simple).get_epsilon(DELTA)
+    # The peer's figure is an upper bound, and its grid moves it by at most one interval for each round.
+    assert certificate.epsilon_lower <= theirs * (1 + 1e-6)
+    assert theirs <= certificate.epsilon + rounds * GRID
+
+
+def test_truncated_batches_under_zero_out() -> None:
+    event = Many(dp.TruncatedSubsampledGaussianDpEvent(1000, 0.05, 60, 1.5), 10)
+    document = dp_accounting.from_event(event, adjacency="zero-out", delta=DELTA)
+    assert document["sampler"] == {"kind": "poisson", "truncate_to": 60}
+    theirs = PLDAccountant(RELATIONS["zero-out"]).compose(event).get_epsilon(DELTA)
+    assert pyaccount.certify(document).epsilon_lower <= theirs * (1 + 1e-6)
+    assert dp_accounting.to_event(document) == event
+    with pytest.raises(DocumentError):
+        pyaccount.certify({**document, "privacy": {**document["privacy"], "adjacency": "add-remove"}})
+
+
+def test_batches_of_a_fixed_size() -> None:
+    tree = All(
+        [
+            Many(dp.SampledWithoutReplacementDpEvent(1000, 10, G(2.0)), 5),
+            dp.SampledWithReplacementDpEvent(1000, 20, G(3.0)),
+        ]
+    )
+    document = dp_accounting.from_event(tree, adjacency="replace-one", delta=DELTA, epsilon=4, group_size=1)
+    assert document["phases"] == [
+        {
+            "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 5},
+            "sampler": {"kind": "fixed-size"},
+            "noise": {"multiplier": 2},
+        },
+        {
+            "training": {"dataset_size": 1000, "expected_batch_size": 20, "iterations": 1},
+            "sampler": {"kind": "with-replacement"},
+            "noise": {"multiplier": 3},
+        },
+    ]
+    assert dp_accounting.to_event(document) == tree
+    assert pyaccount.certify(document).holds
+
+
+def leaves(event: Any, runs: int = 1) -> Counter[Any]:
+    """How often each sampled or plain release is run."""
+    if isinstance(event, Many):
+        return leaves(event.event, runs * event.count)
+    if isinstance(event, All):
+        return sum((leaves(part, runs) for part in event.events), Counter())
+    return Counter() if isinstance(event, dp.NoOpDpEvent) else Counter({event: runs})
+
+
+RELEASES = st.one_of(
+    st.builds(G, st.sampled_from([1.0, 2.5])),
+    st.builds(L, st.sampled_from([3.0])),
+    st.builds(P, st.sampled_from([0.1, 0.25]), st.builds(G, st.sampled_from([1.0, 2.0]))),
+    st.builds(dp.SampledWithoutReplacementDpEvent, st.just(100), st.integers(1, 3), st.just(G(2.0))),
+    st.builds(dp.NoOpDpEvent),
+)
+
+
+@given(
+    st.recursive(
+        RELEASES, lambda inner: st.builds(Many, inner, st.integers(0, 4)) | st.builds(All, st.lists(inner, max_size=4))
+    )
+)
+def test_trees_there_and_back(tree: Any) -> None:
+    expected = +leaves(tree)
+    if not expected:
+        assert only_problem(dp_accounting.from_event, tree, adjacency="add-remove", delta=DELTA).slug == "no-equivalent"
+        return
+    document = dp_accounting.from_event(tree, adjacency="add-remove", delta=DELTA)
+    back = dp_accounting.to_event(document)
+    assert leaves(back) == expected
+    assert dp_accounting.from_event(back, adjacency="add-remove", delta=DELTA) == document
+
+
+@pytest.mark.parametrize(
+    ("tree", "path", "words"),
+    [
+        (dp.NonPrivateDpEvent(), "", "without noise"),
+        (dp.UnsupportedDpEvent(), "", "nothing is known"),
+        (Many(All([G(1.0), dp.ZCDpEvent(0.1)]), 2), "event.events[1]", "which mechanism"),
+        (P(0.1, Many(G(1.0), 2)), "event", "one draw"),
+        (P(0.1, All([G(1.0), G(2.0)])), "event", "one draw"),
+        (P(0.1, P(0.1, G(1.0))), "event", "below a sampler"),
+        (P(0.1, dp.ZCDpEvent(0.1)), "event", "which mechanism"),
+        (Many(P(0.1, L(1.0)), 3), "event.event", "amplification"),
+        (dp.dp_event.DiscreteLaplaceDpEvent(0.5, 1), "", "integers"),
+        (dp.dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "", "sampler"),
+        (dp.SingleEpochTreeAggregationDpEvent(1.0, 4), "", "tree aggregation"),
+        (dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 2.0, 1.0), "", "choice"),
+        (dp.RandomizedResponseDpEvent(0.5, 2), "", "randomized response"),
+        (object(), "", "no document describes"),
+        (None, "", "no document describes"),
+        (All([dp.NoOpDpEvent()]), "", "release nothing"),
+        (P(0.0, G(1.0)), "", "release nothing"),
+        (Many(Many(G(1.0), 10**6), 10**6), "event.event", "more than a document"),
+    ],
+)
+def test_events_without_a_document(tree: Any, path: str, words: str) -> None:
+    problem = only_problem(dp_accounting.from_event, tree, adjacency="add-remove", delta=DELTA)
+    assert (problem.slug, problem.path_text) == ("no-equivalent", path)
+    assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    ("tree", "path", "slug"),
+    [
+        (G(0.0), "noise_multiplier", "out-of-range"),
+        (Many(P(0.1, G(-1.0)), 2), "event.event.noise_multiplier", "out-of-range"),
+        (All([G(1.0), P(1.5, G(1.0))]), "events[1].sampling_probability", "out-of-range"),
+        (Many(G(1.0), -1), "count", "out-of-range"),
+        (Many(G(1.0), 2.5), "count", "wrong-type"),
+        (G("1"), "noise_multiplier", "wrong-type"),
+        (All(3), "events", "wrong-type"),
+        (dp.SampledWithoutReplacementDpEvent(0, 1, G(1.0)), "source_dataset_size", "out-of-range"),
+        (dp.SampledWithReplacementDpEvent(10, 0, G(1.0)), "sample_size", "out-of-range"),
+    ],
+)
+def test_wrong_numbers_in_events(tree: Any, path: str, slug: str) -> None:
+    problem = only_problem(dp_accounting.from_event, tree, adjacency="add-remove", delta=DELTA)
+    assert (problem.path_text, problem.slug) == (path, slug)
+
+
+def test_a_tree_that_never_ends() -> None:
+    tree: Any = G(1.0)
+    for _ in range(200):
+        tree = Many(tree, 2)
+    assert "levels" in only_problem(dp_accounting.from_event, tree, adjacency="add-remove", delta=DELTA).message
+
+
+def test_every_event_of_the_library_is_read_or_refused_by_name() -> None:
+    """A new version's events are told from those that were thought of."""
+    known = {*dp_accounting._REFUSED, *dp_accounting._READ.replace(",", "").split(), "DpEvent"}
+    theirs = {name for name in vars(dp.dp_event) if name.endswith("DpEvent")}
+    assert theirs <= known
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "slug"),
+    [
+        ({"sampler": {"kind": "b-min-sep", "min_separation": 3}}, "sampler.kind", "no-equivalent"),
+        ({"sampler": {"kind": "cyclic-poisson", "partitions": 2}}, "sampler.kind", "no-equivalent"),
+        ({"privacy": {**BASE["privacy"], "group_size": 2}}, "privacy.group_size", "no-equivalent"),
+        ({"noise": {"multiplier": "solve"}}, "noise.multiplier", "unfilled-blank"),
+    ],
+)
+def test_documents_without_an_event(changes: dict[str, Any], path: str, slug: str) -> None:
+    problem = only_problem(dp_accounting.to_event, {**BASE, **changes})
+    assert (problem.path_text, problem.slug) == (path, slug)
+
+
+def test_a_matrix_has_no_event() -> None:
+    matrix = {"kind": "banded-square-root", "bands": 2}
+    problem = only_problem(
+        dp_accounting.to_event,
+        {**BASE, "training": {"iterations": 20}, "sampler": {"kind": "none"}, "matrix": matrix},
+    )
+    assert problem.path_text == "matrix"
+
+
+def test_documents_of_events() -> None:
+    assert dp_accounting.to_event(BASE) == Many(P(0.1, G(2.0)), 20)
+    limited = {**BASE, "training": {"iterations": 20}, "sampler": {"kind": "none", "max_participations": 3}, "count": 2}
+    assert dp_accounting.to_event(limited) == Many(G(2.0), 6)
+    blank = {**BASE, "privacy": {**BASE["privacy"], "epsilon": "solve"}}
+    assert dp_accounting.to_event(blank) == dp_accounting.to_event(BASE)
+
+
+def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    with pytest.raises(MissingExtraError, match=r"in a checkout `pip install '\.\[dp-accounting\]'`"):
+        dp_accounting.to_event(BASE)
+    # Reading takes no library.
+    assert dp_accounting.from_event(G(1.0), adjacency="add-remove", delta=DELTA)["noise"] == {"multiplier": 1}

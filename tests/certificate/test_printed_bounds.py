@@ -1,0 +1,327 @@
+"""Numbers as people read them: a bound that is printed holds at the coordinate printed beside it."""
+
+from __future__ import annotations
+
+import io
+import re
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from gate_tools import golden
+from oracle import gaussian_delta, gaussian_epsilon
+from places import EXAMPLES
+from plain_documents import document, one_step
+from report_samples import certificate, text_of
+from rich.console import Console
+
+import pyaccount
+from pyaccount.certificate.comparison import print_comparison
+from pyaccount.certificate.consistency import flaws
+from pyaccount.certificate.model import CertificateModel
+from pyaccount.certificate.report import page_of
+from pyaccount.certificate.report.page import Facts, Number, Table
+from pyaccount.certificate.text import print_certificate
+
+#: The mechanism of examples/full-batch.yaml is exactly μ-GDP.
+MU = mp.sqrt(20) / 6
+
+
+def fact(found: pyaccount.Certificate, label: str, section: str = "guarantee") -> Any:
+    page = page_of(found)
+    blocks = next(one.blocks for one in page.sections if one.name == section)
+    return next(row for block in blocks if isinstance(block, Facts) for row in block.rows if row.label == label)
+
+
+def numbers(content: tuple[Any, ...]) -> list[Number]:
+    return [part for part in content if isinstance(part, Number)]
+
+
+def table(found: pyaccount.Certificate, section: str, first: str) -> Table:
+    blocks = next(one.blocks for one in page_of(found).sections if one.name == section)
+    return next(block for block in blocks if isinstance(block, Table) and block.headings[0].startswith(first))
+
+
+def exact_epsilon(delta: mp.mpf) -> mp.mpf:
+    return gaussian_epsilon(float(MU), float(delta))
+
+
+def check(kind: str, upper: mp.mpf | None, lower: mp.mpf | None, at: mp.mpf) -> None:
+    """The printed ends against the closed form at the printed coordinate."""
+    exact = gaussian_delta(MU, at) if kind == "δ" else exact_epsilon(at)
+    if upper is not None:
+        # A δ is printed as its double is written, and a double is known to sixteen digits.
+        assert exact <= upper * (1 + mp.mpf(10) ** -15), (kind, upper, at)
+    if lower is not None:
+        assert lower <= exact, (kind, lower, at)
+
+
+@pytest.mark.parametrize("profile", ["[1]", "[0, 0.37, 2.3, 4.71]"])
+def test_every_printed_pair_of_a_bound_and_its_coordinate_holds(profile: str) -> None:
+    found = pyaccount.certify(EXAMPLES / "full-batch.yaml", overrides=[f"accounting.profile={profile}"])
+    for label in ("ε", "δ", "remove: ε", "add: ε"):
+        row = fact(found, label)
+        above, below = (mp.mpf(number.text) for number in numbers(row.content))
+        (at,) = (mp.mpf(number.text) for number in numbers(row.note))
+        check(label[-1], above, below, at)
+    for cells in table(found, "profile", "ε").rows:
+        at, above, below, remove, add = (mp.mpf(numbers(cell)[0].text) for cell in cells)
+        for upper in (above, remove, add):
+            check("δ", upper, below, at)
+    for row in (fact(found, label, "contrast") for label in ("not amplified: ε",)):
+        check("ε", mp.mpf(numbers(row.content)[0].text), None, mp.mpf(numbers(row.note)[0].text))
+    written = text_of(found)
+    for label, other in (("ε", "δ"), ("δ", "ε")):
+        pattern = rf"│ +{label} +at most (\S+) +at least (\S+), at {other} = (\S+)"
+        match = re.search(pattern, written)
+        assert match is not None
+        check(label, None, mp.mpf(match[2]), mp.mpf(match[3]))
+    both = re.search(r"│ +ε +at most (\S+).*\n│ +δ +at most (\S+)", written)
+    assert both is not None
+    check("δ", mp.mpf(both[2]), None, mp.mpf(both[1]))
+    cells = re.findall(r"\| (\S+)", pyaccount.compare([found.data.document]).to_markdown().splitlines()[2])
+    sigma, above, below, delta = (mp.mpf(cell) for cell in cells[2:6])
+    assert sigma == 6
+    check("ε", above, below, delta)
+
+
+@pytest.mark.parametrize("epsilon", [2.057, 3.057, 0.9173, 5.2])
+def test_the_noise_that_is_printed_suffices_and_the_one_that_fails_does_not(epsilon: float) -> None:
+    changes = {"privacy__epsilon": epsilon, "privacy__delta": 1e-5, "accounting": {"tolerance": 1e-6, "profile": []}}
+    found = pyaccount.certify(one_step(1.0, noise__multiplier="solve", **changes))
+    row = fact(found, "solved")
+    printed = [number.text for number in (*numbers(row.content), *numbers(row.note))]
+    match = re.search(r"noise.multiplier = (\S+) +(\S+) fails", text_of(found))
+    assert match is not None
+    assert [match[1], match[2]] == printed
+    table_of = pyaccount.compare([found.data.document]).to_markdown().splitlines()[2]
+    compared = re.findall(r"\| (\S+)", table_of)[2]
+    for sigma in (printed[0], compared, *(number.text for number in numbers(page_of(found).headline[2].content))):
+        assert gaussian_epsilon(float(1 / mp.mpf(sigma)), 1e-5) <= epsilon
+    assert gaussian_epsilon(float(1 / mp.mpf(printed[1])), 1e-5) > epsilon
+
+
+def test_a_value_next_to_the_one_solved_for_fails_only_where_the_bound_is_the_run() -> None:
+    tight = pyaccount.certify(document(noise__multiplier="solve"))
+    assert tight.data.solved is not None
+    assert fact(tight, "solved").note[-1] == " fails"
+    loose = pyaccount.certify(
+        document(noise__multiplier="solve", privacy__adjacency="replace-one", sampler={"kind": "fixed-size"})
+    )
+    assert not all(one.tight for one in loose.data.reductions)
+    assert fact(loose, "solved").note[0] == "the bound fails with "
+    assert "the bound fails with" in text_of(loose)
+    assert not re.search(r"\d fails", text_of(loose))
+
+
+def test_whole_numbers_that_were_solved_for_keep_their_digits() -> None:
+    found = pyaccount.certify(
+        document(training={"iterations": "solve"}, sampler={"kind": "none"}, noise__multiplier=4e4)
+    )
+    assert found.data.solved is not None
+    value = found.data.solved.value
+    assert value > 10**8
+    assert f"training.iterations = {value} " in text_of(found)
+    assert numbers(fact(found, "solved").content)[0].text == str(value)
+
+
+def test_the_short_form_of_a_certificate_rounds_up() -> None:
+    for kind in ("composed", "refuted", "confidence", "phases"):
+        guarantee = certificate(kind).data.guarantee
+        match = re.search(r"ε ≤ (\S+) at δ = (\S+)>", repr(certificate(kind)))
+        assert match is not None
+        assert float(match[1]) >= guarantee.epsilon
+        assert float(match[2]) >= guarantee.delta
+
+
+def test_the_tests_of_samples_are_told_rounded_up() -> None:
+    found = certificate("confidence")
+    sampling = found.data.evidence.sampling
+    assert sampling is not None
+    assert any(test.accepted for test in sampling.tests)
+    rows = table(found, "evidence", "direction").rows
+    written = re.findall(r"(?:remove|add) +(\S+) +(\S+) +(\S+) +\d+ +\S+ +\S+ +(\S+) +\S+ +accepted", text_of(found))
+    accepted = [test for test in sampling.tests if test.accepted]
+    assert len(written) == len(accepted)
+    for test, cells in zip(accepted, written, strict=True):
+        exact = (test.noise_multiplier, test.threshold, test.epsilon, test.cap)
+        assert all(float(cell) >= value for cell, value in zip(cells, exact, strict=True))
+    for test, row in zip(sampling.tests, rows, strict=True):
+        shown = [float(numbers(row[k])[0].text) for k in (2, 3, 4, 8)]
+        exact = (test.noise_multiplier, test.threshold, test.epsilon, test.cap)
+        assert all(one >= value for one, value in zip(shown, exact, strict=True))
+
+
+@cache
+def doubted() -> pyaccount.Certificate:
+    """A claim that samples refute, where what holds is proven without them."""
+    return pyaccount.certify(
+        {
+            "pyaccount": 1,
+            "name": "doubted",
+            "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-3},
+            "training": {"iterations": 8, "sampling_probability": 0.9999},
+            "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "cold"},
+            "matrix": {"kind": "banded-square-root", "bands": 2},
+            "noise": {"multiplier": 1},
+            "accounting": {"seed": 3},
+        }
+    )
+
+
+def test_what_samples_refute_is_said_with_its_probability() -> None:
+    found = doubted()
+    data, sampling = found.data, found.data.evidence.sampling
+    assert sampling is not None
+    assert (data.guarantee.kind, found.holds) == ("deterministic", False)
+    # Two walks down a ladder share 1 % of δ (docs/sampling.md): 1e-5 for both.
+    assert sampling.pointwise_failure_probability == pytest.approx(0.5e-5, rel=1e-12)
+    assert re.search(
+        r"is not \(1, 0\.001\).*no ε below \S+ holds at δ = 0\.001 \(with probability at least 1 − 5e-6 over",
+        found.statement,
+    )
+    # What holds is proven, and needs no probability.
+    assert found.statement.count("probability") == 1
+    assert flaws(data) == []
+
+
+@pytest.mark.parametrize("kind", ["doubted", "sampled", "confidence"])
+def test_lower_ends_from_samples_have_an_origin_and_a_probability_of_their_own(kind: str) -> None:
+    found = doubted() if kind == "doubted" else certificate(kind)
+    sampling = found.data.evidence.sampling
+    assert sampling is not None
+    for label in ("ε", "δ"):
+        below = numbers(fact(found, label).content)[1]
+        assert (below.direction, below.origin) == ("at least", "wager")
+    stated = float(numbers(fact(found, "lower ends fail with").content)[0].text)
+    assert sampling.pointwise_failure_probability <= stated <= 1.1 * sampling.pointwise_failure_probability
+    match = re.search(r"lower ends +each with confidence 1 − (\S+)", text_of(found))
+    assert match is not None
+    assert float(match[1]) == stated
+
+
+def test_directions_are_worded_for_their_adjacency() -> None:
+    substituted, added = certificate("substitution").to_markdown(), certificate("composed").to_markdown()
+    assert "outcomes with the originals against outcomes with the substitutes" in substituted
+    assert "outcomes without" not in substituted
+    assert "outcomes with the records against outcomes without the records" in added
+    assert "outcomes without the records against outcomes with the records" in added
+
+
+def test_a_range_of_one_point_is_one_point() -> None:
+    found = pyaccount.certify(one_step(1.0, privacy__epsilon="solve", privacy__delta=1e-5))
+    assert found.data.profile == []
+    note = "".join(
+        part if isinstance(part, str) else part.text for part in fact(found, "Gaussian μ, within range", "meaning").note
+    )
+    assert f"at ε = {found.epsilon!r} nats" in note
+    assert "from" not in note.partition("N(0, 1), ")[2]
+
+
+def test_the_lower_end_of_mu_is_the_groups() -> None:
+    note = fact(certificate("group"), "Gaussian μ, lower end", "meaning").note
+    words = "".join(part if isinstance(part, str) else part.text for part in note)
+    assert words == "for up to 3 records, the run is not μ-GDP for any smaller μ"
+
+
+def test_a_delta_that_rounds_to_one_gives_no_mu_and_says_no_more_than_that() -> None:
+    found = pyaccount.certify(
+        one_step(0.05, privacy__epsilon="solve", privacy__delta=1e-5, accounting={"profile": [0]})
+    )
+    assert found.data.profile[0].delta == 1.0
+    for written in (found.to_markdown(), text_of(found)):
+        assert "none found" in written
+        assert "none suffices" not in written
+
+
+@pytest.mark.parametrize("coefficients", [[1, 0.9, 0.31], [1, 0.35, 0.77, 0.2], [1, 0.5, 0.25, 0.125]])
+def test_sensitivities_are_told_rounded_outwards(coefficients: list[float]) -> None:
+    iterations, separation = 9, 2
+    raw = document(
+        training={"iterations": iterations},
+        sampler={"kind": "none", "min_separation": separation},
+        matrix={"kind": "toeplitz", "coefficients": coefficients, "normalize": False},
+    )
+    (reduction,) = pyaccount.compile(raw).reductions
+    columns = np.array(
+        [
+            [coefficients[i - j] if 0 <= i - j < len(coefficients) else 0.0 for j in range(iterations)]
+            for i in range(iterations)
+        ]
+    )
+    subsets = [[k for k in range(iterations) if bits >> k & 1] for bits in range(2**iterations)]
+    patterns = [rounds for rounds in subsets if all(b - a >= separation for a, b in pairwise(rounds))]
+    largest = max(float(np.linalg.norm(columns[:, rounds].sum(axis=1))) for rounds in patterns)
+    above = re.search(r"·([\d.]+), ", reduction.pair)
+    assert above is not None
+    assert float(above[1]) >= largest * (1 - 1e-15)
+    below = re.search(r"reach ([\d.]+), which", reduction.remark or "")
+    if below is not None:
+        assert float(below[1]) <= largest * (1 + 1e-15)
+        assert largest - float(below[1]) <= 1e-5 * largest
+
+
+@pytest.mark.parametrize("limit", [130, 140, 150, 161])
+def test_the_probability_of_truncation_is_told_rounded_up(limit: int) -> None:
+    raw = document(
+        privacy__adjacency="zero-out",
+        sampler={"kind": "poisson", "truncate_to": limit},
+        training={"dataset_size": 10_000, "expected_batch_size": 100, "iterations": 400},
+    )
+    (reduction,) = pyaccount.compile(raw).reductions
+    match = re.search(r"probability at most (\S+) \(Chernoff\)", reduction.remark or "")
+    assert match is not None
+    share, rate = mp.mpf(limit + 1) / 10_000, mp.mpf(1) / 100
+    divergence = share * mp.log(share / rate) + (1 - share) * mp.log((1 - share) / (1 - rate))
+    chernoff = mp.exp(-10_000 * divergence)
+    assert chernoff <= mp.mpf(match[1]) <= chernoff * mp.mpf("1.1")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 110])
+def test_a_narrow_terminal_cuts_no_number(columns: int) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=columns)
+    for kind in ("verified", "confidence", "deterministic"):
+        print_certificate(console, pyaccount.Certificate(CertificateModel.model_validate(golden(kind))))
+    found = pyaccount.compare([document(), document(name="another one with a longer name")])
+    print_comparison(console, found)
+    assert "…" not in stream.getvalue()
+
+
+def test_from_the_guarantees_epsilon_on_the_profile_is_not_above_its_delta() -> None:
+    data = pyaccount.certify(document(accounting={"profile": [1, 2, 8, 9]})).data
+    assert data.privacy.adjacency == "add-remove"
+    for curve in (data.profile, data.directions.remove.profile, data.directions.add.profile):
+        beyond = [point for point in curve if point.epsilon >= data.guarantee.epsilon]
+        assert beyond
+        assert all(point.delta_lower <= point.delta <= data.guarantee.delta for point in beyond)
+
+
+def test_what_only_some_phases_assume_names_them() -> None:
+    raw = {
+        "pyaccount": 1,
+        "name": "two",
+        "privacy": {"adjacency": "zero-out", "group_size": 3, "epsilon": "solve", "delta": 1e-5},
+        "phases": [
+            {
+                "name": "training",
+                "training": {"sampling_probability": 0.01, "iterations": 10},
+                "sampler": {"kind": "poisson"},
+                "noise": {"multiplier": 2.0},
+            },
+            {
+                "name": "release",
+                "training": {"iterations": 1},
+                "sampler": {"kind": "none"},
+                "noise": {"multiplier": 9.0},
+            },
+        ],
+    }
+    assumptions = pyaccount.certify(raw).data.assumptions
+    assert any(text.startswith("training: Every record enters every batch independently") for text in assumptions)
+    assert any(text.startswith("release: No record takes part in more than 1 round of a run.") for text in assumptions)
+    (neighbours,) = (text for text in assumptions if "Neighbouring" in text)
+    assert neighbours.startswith("Neighbouring data sets differ in up to 3 records whose contributions are")

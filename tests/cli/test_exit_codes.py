@@ -1,0 +1,193 @@
+"""Exit codes as promised, whatever the locale, the reader of stdout and the bug."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from gate_tools import RUNS
+from places import EXAMPLES, ROOT
+
+from pyaccount.cli.common import BUG, EXIT_CODES, FAILS, HOLDS, STOPPED, WRONG
+
+EXAMPLE = str(EXAMPLES / "check-a-claim.yaml")
+CERTIFICATE = str(RUNS["deterministic"])
+ME = f"{sys.executable} -m pyaccount"
+
+
+def bash(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["bash", "-c", command], capture_output=True, check=False, env={**os.environ, **environment})
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "cp1252"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=["cp1252", "ascii", "C"],
+)
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (f"certify {EXAMPLE}", HOLDS),
+        (f"certify {EXAMPLE} --set privacy.epsilon=2", FAILS),
+        (f"certify {EXAMPLE} --set noise.multiplier=σ", WRONG),
+        (f"check {CERTIFICATE} --max-epsilon 8", HOLDS),
+        (f"report {CERTIFICATE} --format text", HOLDS),
+        ("certify --help", HOLDS),
+    ],
+)  # fmt: skip
+def test_any_locale_does(environment: dict[str, str], arguments: str, code: int) -> None:
+    done = bash(f"{ME} {arguments}", **environment)
+    assert (done.returncode, b"Traceback" in done.stderr) == (code, False), done.stderr
+    assert (done.stdout + done.stderr).decode()
+
+
+def test_a_name_that_is_no_text_is_spelled_out(tmp_path: Path) -> None:
+    file = os.fsencode(tmp_path) + b"/\xff.yaml"
+    Path(os.fsdecode(file)).write_bytes(Path(EXAMPLE).read_bytes())
+    done = subprocess.run([sys.executable, "-m", "pyaccount", "validate", file], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (HOLDS, b"")
+    assert b"\\udcff.yaml: valid" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (f"check {CERTIFICATE} --max-epsilon 8", HOLDS),
+        (f"check {CERTIFICATE} --max-epsilon 1e-3", FAILS),
+        (f"check {CERTIFICATE} --max-epsilon 1e-3 --format json", FAILS),
+        (f"certify {EXAMPLE}", HOLDS),
+        (f"certify {EXAMPLE} --set privacy.epsilon=2", FAILS),
+        (f"certify {EXAMPLE} --set privacy.epsilon=2 --format json", FAILS),
+        (f"compare {EXAMPLE} --set privacy.epsilon=2", FAILS),
+        (f"verify {CERTIFICATE}", HOLDS),
+        (f"report {CERTIFICATE}", HOLDS),
+        ("schema", HOLDS),
+        ("--help", HOLDS),
+        ("certify --help", HOLDS),
+    ],
+)
+def test_a_reader_that_has_gone_changes_no_exit_code(arguments: str, code: int) -> None:
+    done = bash(f"{{ sleep 0.1; {ME} {arguments}; }} | true; exit ${{PIPESTATUS[0]}}")
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+COMMANDS = [
+    (f"check {CERTIFICATE} --max-epsilon 8", HOLDS),
+    (f"check {CERTIFICATE} --max-epsilon 1e-3", FAILS),
+    (f"check {CERTIFICATE} --max-epsilon 1e-3 --quiet", FAILS),
+    ("check nowhere.json", WRONG),
+    (f"certify {EXAMPLE}", HOLDS),
+    (f"certify {EXAMPLE} --set privacy.epsilon=2 --format json", FAILS),
+    (f"certify {EXAMPLE} --set accounting.time_limit=1e-3", STOPPED),
+    (f"compare {EXAMPLE} --set privacy.epsilon=2", FAILS),
+    (f"verify {CERTIFICATE}", HOLDS),
+    (f"report {CERTIFICATE}", HOLDS),
+    (f"validate {EXAMPLE} nowhere.yaml", WRONG),
+    (f"plan {EXAMPLE}", HOLDS),
+    ("init", WRONG),
+    ("schema", HOLDS),
+    ("completion bash", HOLDS),
+    ("certify --help", HOLDS),
+    ("", WRONG),
+]
+
+
+@pytest.mark.parametrize("streams", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_no_exit_code(streams: str, tmp_path: Path) -> None:
+    answers = {arguments: bash(f"cd {tmp_path}; {ME} {arguments} {streams}") for arguments, _ in COMMANDS}
+    assert {arguments: done.returncode for arguments, done in answers.items()} == dict(COMMANDS)
+    assert b"Traceback" not in b"".join(done.stderr for done in answers.values())
+
+
+@pytest.mark.parametrize("streams", ["2>/dev/full", ">&- 2>/dev/full", "2> >(true)"])
+def test_what_cannot_be_told_changes_no_exit_code(streams: str) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no device that is always full")
+    for arguments, code in (
+        (f"check {CERTIFICATE} nowhere.json", WRONG),
+        (f"validate {EXAMPLE} nowhere.yaml", WRONG),
+        (f"check {CERTIFICATE} --max-epsilon 1e-3", FAILS),
+        ("certify", WRONG),
+    ):
+        assert bash(f"sleep 0.1; {ME} {arguments} {streams}").returncode == code, arguments
+
+
+def test_a_closed_stream_is_not_the_next_file(tmp_path: Path) -> None:
+    """The first free descriptor is that of the next file: what is printed must not get into what is written."""
+    out = tmp_path / "out.json"
+    assert bash(f"{ME} certify {EXAMPLE} -o {out} <&- >&- 2>&-").returncode == HOLDS
+    assert json.loads(out.read_text(encoding="utf-8"))["kind"] == "certificate"
+
+
+def test_python_without_streams() -> None:
+    script = (
+        "import os, sys\n"
+        "from pyaccount import cli\n"
+        "sys.stdin = sys.stdout = sys.stderr = None\n"
+        f"os._exit(cli.run(['check', {CERTIFICATE!r}, '--max-epsilon', '8']))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == HOLDS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pipes have a size that can be set on Linux")
+def test_a_stream_that_does_not_block_gets_everything() -> None:
+    script = (
+        "import fcntl, os, sys, threading, time\n"
+        "from pyaccount import cli\n"
+        "there, here = os.pipe()\n"
+        "fcntl.fcntl(here, 1031, 4096)\n"  # F_SETPIPE_SZ: less than what is printed
+        "os.set_blocking(here, False)\n"
+        "os.dup2(here, 1)\n"
+        "read = []\n"
+        "def reader():\n"
+        "    time.sleep(0.5)\n"
+        "    while data := os.read(there, 1 << 16): read.append(data)\n"
+        "thread = threading.Thread(target=reader); thread.start()\n"
+        "sys.argv = ['pyaccount', 'schema', 'certificate']\n"
+        "try: cli.main()\n"
+        "except SystemExit as error: assert error.code == 0\n"
+        "os.close(1); os.close(here); thread.join()\n"
+        "print(sum(map(len, read)), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    size = (ROOT / "schemas" / "certificate.v1.schema.json").stat().st_size
+    assert done.stderr.splitlines()[0] == str(size), done.stderr
+
+
+def test_a_full_disk_is_told_once() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no device that is always full")
+    done = bash(f"{ME} check {CERTIFICATE} --max-epsilon 8 > /dev/full")
+    assert (done.returncode, done.stderr) == (STOPPED, b"input or output: No space left on device\n")
+
+
+@pytest.mark.parametrize("error", ["ZeroDivisionError('a bug')", "type('Panic', (BaseException,), {})('a bug')"])
+def test_a_bug_is_no_claim_that_fails(error: str) -> None:
+    script = (
+        "import sys, pyaccount.gate.check, pyaccount.cli\n"
+        f"def broken(*_, **__): raise {error}\n"
+        "pyaccount.gate.check.check = broken\n"
+        f"sys.argv = ['pyaccount', 'check', {CERTIFICATE!r}]\n"
+        "pyaccount.cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == BUG
+    assert "Traceback" in done.stderr
+    assert "this is a bug of pyaccount" in done.stderr
+
+
+def test_every_code_is_explained() -> None:
+    reference = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = readme.split("Exit codes:")[1].split("\n\n")[0]
+    for code in EXIT_CODES:
+        assert f"| {code} |" in reference
+        assert f"{code} " in listed

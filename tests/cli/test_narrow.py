@@ -1,0 +1,302 @@
+"""Narrow terminals: nothing is cut, no number is broken, and no line is longer than the terminal is wide."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from places import CERTIFICATES, EXAMPLES, ROOT
+from rich.console import Console
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.certificate.amplification import print_amplification, print_amplification_plan
+from pyaccount.certificate.compared import FailedRecord
+from pyaccount.certificate.comparison import Comparison, print_comparison
+from pyaccount.certificate.layout import Figures
+from pyaccount.certificate.plan_text import print_plan
+from pyaccount.certificate.reading import read
+from pyaccount.certificate.text import print_certificate
+from pyaccount.plan.amplification import compile_amplification
+from pyaccount.wrapping import fitted, room
+
+FINISHED = sorted((CERTIFICATES / "v1").glob("*.json"))
+WIDTHS = (40, 60, 80)
+#: Far wider than any output.
+WHOLE = 400
+
+
+def printed(width: int, show: Callable[[Console], None]) -> str:
+    stream = io.StringIO()
+    show(Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def numbers(text: str) -> set[str]:
+    """The numbers of a text, each as a whole; a hash is none."""
+    plain = re.sub(r"[│╭╮╰╯─]", " ", text)
+    plain = re.sub(r"sha256.*?(?=pyaccount)", "", plain, flags=re.DOTALL)
+    return set(re.findall(r"(?<![\w.-])-?\d[\d._]*(?:e-?\d+)?(?![\w.])", plain))
+
+
+def assert_fits(width: int, show: Callable[[Console], None]) -> str:
+    whole, narrow = printed(WHOLE, show), printed(width, show)
+    assert max(map(len, narrow.splitlines())) <= width
+    assert "…" not in narrow.replace("…", "", whole.count("…"))
+    assert numbers(whole) <= numbers(narrow)
+    return narrow
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("path", FINISHED, ids=lambda path: path.stem)
+def test_certificates(path: Path, width: int) -> None:
+    certificate = read(path).any()
+
+    def show(console: Console) -> None:
+        if isinstance(certificate, pyaccount.Certificate):
+            print_certificate(console, certificate)
+        else:
+            print_amplification(console, certificate)
+
+    assert_fits(width, show)
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    documents = [EXAMPLES / f"{name}.yaml" for name in ("check-a-claim", "fixed-size-replace-one", "full-batch")]
+    return pyaccount.compare(documents)
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, 110])
+def test_comparisons_stand_side_by_side(comparison: Comparison, width: int) -> None:
+    text = assert_fits(width, lambda console: print_comparison(console, comparison))
+    # Each row says what it is about.
+    for row in comparison.rows:
+        assert row.name[:10] in text
+    if width == 60:
+        (line,) = (line for line in text.splitlines() if line.strip().startswith("ε at most") and "2.9553" in line)
+        assert "11.0464" in line
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, 110])
+def test_what_failed_has_its_place_in_narrow_comparisons(comparison: Comparison, width: int) -> None:
+    failed = FailedRecord(place=1, name="slow", file=None, why="stopped", message="no time", seconds=2.0)
+    mixed = comparison.model_copy(update={"failures": [failed]})
+    text = assert_fits(width, lambda console: print_comparison(console, mixed))
+    plain = " ".join(text.split())
+    assert "slow: stopped: no time" in plain
+    assert "none:" in plain
+    whole = printed(WHOLE, lambda console: print_comparison(console, mixed)).splitlines()
+    assert whole[2].split() == ["slow", "none:", "stopped", "2", "s"]
+    alone = comparison.model_copy(update={"rows": [], "failures": [failed.model_copy(update={"place": 0})]})
+    assert "none:" in assert_fits(width, lambda console: print_comparison(console, alone))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["pretrain-and-finetune", "cifar10-bandmf", "users", "one-draw"])
+def test_plans(name: str, width: int) -> None:
+    source = EXAMPLES / f"{name}.yaml"
+    if name == "one-draw":
+        from pyaccount.document import Amplification, load_any
+
+        document = load_any(source)
+        assert isinstance(document, Amplification)
+        amplification = compile_amplification(document)
+        assert_fits(width, lambda console: print_amplification_plan(console, amplification))
+        return
+    plan = pyaccount.compile(source)
+    text = assert_fits(width, lambda console: print_plan(console, plan))
+    words = re.sub(r"[\s│╭╮╰╯─]+", "", text)
+    for reduction in plan.reductions:
+        assert reduction.subject.replace(" ", "") in words
+
+
+@pytest.mark.parametrize("command", ["", *cli.commands.commands])
+def test_help(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = []
+    for columns in ("60", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert cli.run([*command.split(), "--help"]) == 0
+        texts.append(capsys.readouterr().out)
+    narrow, wide = texts
+    assert max(map(len, narrow.splitlines())) <= 60
+    # What is said is the same; a shell reads each example as one line.
+    joined = [re.sub(r"\s+", "", re.sub(r" \\\n", "", text)) for text in texts]
+    assert joined[0] == joined[1]
+    for line in re.findall(r"^    (pyaccount .*)", re.sub(r" \\\n *", " ", narrow), flags=re.MULTILINE):
+        assert line in re.sub(r" \\\n *", " ", wide)
+
+
+def test_errors_notes_and_usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.yaml"
+    text = (EXAMPLES / "check-a-claim.yaml").read_text(encoding="utf-8")
+    bad.write_text(text.replace("delta: 1e-6", "delta: 1.5").replace("poisson", "poison"), encoding="utf-8")
+    commands = [
+        ["certify", str(bad)],
+        ["validate", str(EXAMPLES / "cifar10-dp-sgd.yaml"), "--set", "privacy.delta=0.01"],
+        ["certify", str(EXAMPLES / "cifar10-dp-sgd.yaml"), "--epsilon", "3"],
+        ["check", str(FINISHED[0]), "--max-epsilon", "8"],
+        ["certify", str(EXAMPLES / "check-a-claim.yaml"), "--set", "accounting.time_limit=1e-3"],
+    ]
+    for command in commands:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        code = cli.run(command)
+        whole = capsys.readouterr().err
+        monkeypatch.setenv("COLUMNS", "60")
+        assert cli.run(command) == code
+        narrow = capsys.readouterr().err
+        for line in narrow.splitlines():
+            # Words, such as paths, are not broken.
+            assert len(line) <= 60 or " " not in line.strip()
+        assert narrow.split() == whole.split()
+
+
+@pytest.mark.parametrize("width", ["40", "60"])
+def test_verdicts(width: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate = str(CERTIFICATES / "v1" / "verified.json")
+    command = ["check", certificate, "--policy", str(EXAMPLES / "policy.yaml")]
+    code = cli.run(command)
+    whole = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", width)
+    assert cli.run(command) == code
+    narrow = capsys.readouterr().out
+    for line in narrow.splitlines():
+        assert len(line) <= int(width) or " " not in line.strip()
+    for rule in ("intact", "max_epsilon", "max_delta", "max_age"):
+        assert re.search(rf"^  (ok|FAILS) +{rule}\b", whole, flags=re.MULTILINE)
+        assert re.search(rf"^  (ok|FAILS) +{rule}: ", narrow, flags=re.MULTILINE)
+    assert re.search(
+        r"^  FAILS  max_delta: 0.01; asked for: at most", re.sub(r"\n {9}", " ", narrow), flags=re.MULTILINE
+    )
+
+
+def test_a_quiet_verdict_is_narrow_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate = str(CERTIFICATES / "v1" / "verified.json")
+    monkeypatch.setenv("COLUMNS", "60")
+    assert cli.run(["check", certificate, "--policy", str(EXAMPLES / "policy.yaml"), "--quiet"]) == 1
+    out = capsys.readouterr().out
+    assert re.findall(r"^  (ok|FAILS)", out, flags=re.MULTILINE) == ["FAILS"]
+    assert "FAILS  max_delta: 0.01; asked for: at most" in re.sub(r"\n {9}", " ", out)
+
+
+def on_a_terminal(columns: int, *arguments: str) -> tuple[int, str]:
+    """The exit code and the output of the command on a terminal of its own."""
+    ours, theirs = pty.openpty()
+    # The terminal has its size before anything is printed.
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environment = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "pyaccount", *arguments]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    output = b""
+    while True:
+        try:
+            part = os.read(ours, 1 << 16)
+        except OSError:
+            break
+        if not part:
+            break
+        output += part
+    os.close(ours)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode())
+    return process.wait(), text.replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["certify", str(EXAMPLES / "check-a-claim.yaml")], 0, "HOLDS"),
+        (["plan", str(EXAMPLES / "check-a-claim.yaml")], 0, "question"),
+        (["report", str(FINISHED[-1]), "--format", "text"], 0, "Tests"),
+        (["certify", str(EXAMPLES / "check-a-claim.yaml"), "--set", "privacy.delta=2"], 2, "[out-of-range]"),
+        (["--help"], 0, "Examples:"),
+    ],
+)
+def test_a_real_terminal(columns: int, arguments: list[str], code: int, words: str) -> None:
+    found, text = on_a_terminal(columns, *arguments)
+    assert found == code
+    assert words in text
+    # click's help has 50 columns at least.
+    most = max(columns, 52) if "--help" in arguments else columns
+    assert [line for line in text.splitlines() if len(line) > most and " " in line.strip()] == []
+
+
+def test_a_table_is_one_if_it_fits_and_else_parts_with_their_first_column() -> None:
+    table = Figures("Title", ("ε", "first column", "second", "third"))
+    table.add("0.5", "1.2345e-10", "12345678", "0.125")
+    table.add("12", "1", "2", "3")
+
+    def lines(width: int) -> list[str]:
+        return [line.rstrip() for line in printed(width, lambda console: console.print(table)).splitlines()]
+
+    assert lines(80) == [
+        "Title",
+        "    ε    first column      second    third",
+        "  0.5      1.2345e-10    12345678    0.125",
+        "   12               1           2        3",
+    ]
+    assert lines(36) == [
+        "Title",
+        "   ε  first column    second  third",
+        " 0.5    1.2345e-10  12345678  0.125",
+        "  12             1         2      3",
+    ]
+    assert lines(20) == [
+        "Title",
+        "   ε  first column",
+        " 0.5    1.2345e-10",
+        "  12             1",
+        "",
+        "   ε    second",
+        " 0.5  12345678",
+        "  12         2",
+        "",
+        "   ε  third",
+        " 0.5  0.125",
+        "  12      3",
+    ]
+
+
+def test_text_is_wrapped_between_words_only() -> None:
+    assert fitted("as it stands, however long it may be", None) == "as it stands, however long it may be"
+    text = "place: problem\n    a message that is longer than a line of a terminal\n"
+    assert fitted(text, 30) == ("place: problem\n    a message that is longer\n    than a line of a terminal\n")
+    assert fitted("x" * 50, 30) == "x" * 50
+
+
+def test_columns_says_how_wide_output_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    for value, expected in (("", None), ("60", 60), ("1", 24), ("0", None), ("wide", None), ("²", None)):
+        monkeypatch.setenv("COLUMNS", value)
+        assert room(stream) == expected
+
+
+def test_examples_are_whole_commands() -> None:
+    formatter = cli.commands.make_context("pyaccount", ["schema"], resilient_parsing=True).make_formatter()
+    assert isinstance(formatter, click.HelpFormatter)
+    formatter.width = 40
+    formatter.write_text(
+        '\b\nExamples:\n  pyaccount verify a.json --time-limit "10 min" --seed new > out.json    # more'
+    )
+    lines = [line.rstrip() for line in formatter.getvalue().splitlines() if line.strip()]
+    assert lines == [
+        "Examples:",
+        "  pyaccount verify a.json \\",
+        '      --time-limit "10 min" --seed new \\',
+        "      > out.json",
+        "      # more",
+    ]

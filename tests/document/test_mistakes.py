@@ -1,0 +1,326 @@
+"""Mistakes that newcomers make: each message says where, and what to write instead."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from places import EXAMPLES, ROOT
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.document import load_written
+from pyaccount.document.numerals import meant, parse_number
+from pyaccount.document.spelling import FOREIGN_KEYS
+
+VALID = """\
+pyaccount: 1
+name: training
+privacy:
+  adjacency: add-remove
+  epsilon: 8
+  delta: 1e-5
+training:
+  dataset_size: 50_000
+  expected_batch_size: 500
+  iterations: 2000
+sampler:
+  kind: poisson
+noise:
+  multiplier: solve
+"""
+BATCH = "  dataset_size: 50_000\n  expected_batch_size: 500\n"
+
+#: What is written instead of what; where the problem stands; words of the message that name the fix.
+MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
+    # Names of other libraries.
+    "sample_rate": ([("expected_batch_size: 500", "sample_rate: 0.01")], "9:3", ["did you mean sampling_probability?"]),
+    "steps": ([("iterations", "steps")], "10:3", ["did you mean iterations?"]),
+    "sigma": ([("  multiplier", "  sigma")], "14:3", ["did you mean multiplier?"]),
+    "noise_multiplier on top": ([("noise:\n  multiplier:", "noise_multiplier:")], "13:1", ["did you mean noise.multiplier?"]),
+    "batch_size": ([("expected_batch_size", "batch_size")], "9:3", ["did you mean expected_batch_size?"]),
+    "target_epsilon": ([("epsilon", "target_epsilon")], "5:3", ["did you mean epsilon?"]),
+    "num_epochs": ([("iterations: 2000", "num_epochs: 20")], "10:3", ["did you mean epochs?"]),
+    "max_grad_norm": ([("multiplier: solve", "multiplier: solve\n  max_grad_norm: 1")], "15:3", ["leave it out", "clip norm"]),
+    "learning rate": ([("noise:", "lr: 0.1\nnoise:")], "13:1", ["leave it out"]),
+    "Rényi orders": ([("noise:", "alphas: [2, 3]\nnoise:")], "13:1", ["leave it out"]),
+    "rdp": ([("noise:", "accounting:\n  method: rdp\nnoise:")], "14:11", ["did you mean auto?"]),
+    "version": ([("pyaccount: 1", "version: 1")], "1:1", ["did you mean pyaccount?"]),
+    "shuffle: true": ([("poisson", "poisson\n  shuffle: true")], "13:3", ["leave it out", "`kind: none`", "max_participations"]),
+    "kind: mechanism": ([("name:", "kind: mechanism\nname:")], "2:1", ["leave it out"]),
+    "unbounded": ([("add-remove", "unbounded")], "4:14", ["did you mean add-remove?"]),
+    "shuffle": ([("poisson", "shuffle")], "12:9", ["balls-in-bins", "fixed-size"]),
+    # Numbers as they are written elsewhere.
+    "percent": ([("expected_batch_size: 500", "sampling_probability: 1%")], "9:25", ["did you mean 0.01?"]),
+    "a batch in percent": ([("size: 500", "size: 1%")], "9:24", ["did you mean 500?"]),
+    "a batch as a fraction": ([("size: 500", "size: 1/100")], "9:24", ["did you mean 500?"]),
+    "a batch in percent of nothing known": (
+        [("size: 500", "size: 1%"), ("  dataset_size: 50_000\n", "")], "8:24", ["did you mean sampling_probability: 0.01?"],
+    ),
+    "a batch in percent where records wait": (
+        [("size: 500", "size: 1%"), ("  dataset_size: 50_000\n", ""), ("poisson", "b-min-sep\n  min_separation: 4")],
+        "8:24", ["did you mean participation_rate: 0.01?"],
+    ),
+    "commas": ([("50_000", "50,000")], "8:17", ["did you mean 50_000?"]),
+    "k": ([("50_000", "50k")], "8:17", ["did you mean 50_000?"]),
+    "one over n": ([("1e-5", "1/50000")], "6:10", ["did you mean 2e-5?"]),
+    "power": ([("1e-5", "10^-5")], "6:10", ["did you mean 1e-5?"]),
+    "a comment too near": ([("1e-5", "1e-5# small")], "6:10", ["did you mean 1e-5 # small?"]),
+    "epsilon in words": ([("epsilon: 8", "epsilon: eight")], "5:12", ["a number at least 0", "or solve"]),
+    "a probability in percent": ([("expected_batch_size: 500", "sampling_probability: 1.5")], "9:25", ["at most 1"]),
+    "δ = 0": ([("1e-5", "0")], "6:10", ["greater than 0 and less than 1"]),
+    # Blanks.
+    "auto": ([("solve", "auto")], "14:15", ["did you mean solve?"]),
+    "a question mark": ([("solve", "?")], "14:15", ["written `solve`"]),
+    "nothing": ([("epsilon: 8", "epsilon:")], "5:11", ["give a number", "or solve"]),
+    "two blanks": ([("epsilon: 8", "epsilon: solve")], "14:15", ["at most one blank", "allowed: a number"]),
+    "neither blank nor claim": ([("  epsilon: 8\n", ""), ("solve", "1")], "4:3", ["epsilon is required", "or solve"]),
+    "a blank that is none": ([("50_000", "solve"), ("multiplier: solve", "multiplier: 1")], "8:17", ["allowed at noise.mult"]),
+    # Sections and sizes.
+    "a sampler's bare name": ([("sampler:\n  kind: poisson", "sampler: poisson")], "11:10", ["did you mean {kind: poisson}?"]),
+    "bare noise": ([("noise:\n  multiplier: solve", "noise: 1.1")], "13:8", ["did you mean {multiplier: 1.1}?"]),
+    "no adjacency": ([("  adjacency: add-remove\n", "")], "4:3", ["adjacency is required", "zero-out"]),
+    "a small data set": ([("50_000", "100")], "9:24", ["100 records", "at most 100"]),
+    "half a record": ([("500\n", "500.5\n"), ("poisson", "fixed-size")], "9:24", ["500 or 501"]),
+    "an uneven epoch": ([("poisson", "balls-in-bins"), ("500\n", "499\n")], "9:24", ["bins: 100 (an expected batch of 500)"]),
+    "a matrix with Poisson": (
+        [("noise:", "matrix:\n  kind: banded-square-root\n  bands: 8\nnoise:")], "12:9", ["b-min-sep, balls-in-bins"],
+    ),
+    "iterations of a matrix": (
+        [("poisson", "none\nmatrix:\n  kind: banded-square-root\n  bands: 2"), (BATCH, ""), ("2000", "solve"),
+         ("multiplier: solve", "multiplier: 1")],
+        "8:15", ["a number here, and `solve` at noise.multiplier"],
+    ),
+    "random parts with a BLT": (
+        [("kind: poisson", "kind: cyclic-poisson\n  partitions: 10\n  phase: random\nmatrix:\n  kind: blt\n  buffers: 2")],
+        "16:9", ["a banded matrix"],
+    ),
+    # YAML.
+    "a tab": ([("  kind", "\tkind")], "12:1", ["spaces only"]),
+    "no space after the colon": ([("epsilon: 8", "epsilon:8")], "5:3", ["colon and a space: `epsilon: 8`"]),
+    "an equals sign": ([("epsilon: 8", "epsilon = 8")], "5:3", ["`epsilon: 8`"]),
+    "indentation": ([("  epsilon", " epsilon")], "5:2", ["same column"]),
+    "a colon in a name": ([("name: training", "name: a: b")], "2:8", ['`name: "a: b"`']),
+    "twice": ([("  epsilon: 8", "  epsilon: 8\n  epsilon: 4")], "6:3", ["already given at line 5"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_messages_name_the_place_and_the_fix(mistake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edits, place, words = MISTAKES[mistake]
+    text = VALID
+    for before, after in edits:
+        assert before in text
+        text = text.replace(before, after, 1)
+    file = tmp_path / "document.yaml"
+    file.write_text(text, encoding="utf-8")
+    assert cli.run(["validate", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert f"{file}:{place}:" in told
+    for word in words:
+        assert word in told, told
+    # One mistake is told once; what follows from it is not.
+    assert told.count("\n    did you mean") + told.count("[missing-key]") <= max(1, len(edits))
+
+
+def test_the_document_without_mistakes_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "document.yaml"
+    file.write_text(VALID, encoding="utf-8")
+    assert cli.run(["validate", str(file)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("suggested", "edits"),
+    [
+        ("{kind: poisson}", ("sampler:\n  kind: poisson", "sampler: {}")),
+        ("{multiplier: 1.1}", ("noise:\n  multiplier: solve", "noise: {}")),
+    ],
+)
+def test_suggested_mappings_are_what_belongs_there(suggested: str, edits: tuple[str, str]) -> None:
+    text = VALID.replace(edits[0], edits[1].format(suggested))
+    assert pyaccount.load(yaml.safe_load(text)).name == "training"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1%", 0.01), ("0.5 %", 0.005), ("50,000", 50_000), ("1,234,567", 1_234_567), ("50 000", 50_000), ("2.5k", 2500),
+        ("1.2M", 1_200_000), ("1/50000", 2e-5), ("500/50_000", 0.01), ("10^-5", 1e-5), ("10**-6", 1e-6), ("3*10^-4", 3e-4),
+        ("2.5 x 10^3", 2500),
+    ],
+)  # fmt: skip
+def test_numbers_are_suggested_as_they_were_meant(text: str, number: float) -> None:
+    spelled = meant(text)
+    assert spelled is not None
+    assert parse_number(spelled) == pytest.approx(number, rel=1e-11)
+    # None of them is a number of the language already, which the suggestion would then misread.
+    assert parse_number(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "%",
+        "1/0",
+        "10^",
+        "50,00",
+        "a",
+        "1k2",
+        "x" * 10_000,
+        "1.2.3",
+        "10^99999999999",
+        "1.2.3*10^4",
+        "1e999k",
+        "1e300/1e-300",
+    ],
+)
+def test_no_number_is_suggested_where_none_was_meant(text: str) -> None:
+    assert meant(text) is None
+
+
+def test_keys_of_other_libraries_are_no_keys_here() -> None:
+    schema = json.loads((ROOT / "schemas" / "mechanism.v1.schema.json").read_text(encoding="utf-8"))
+    known = {key for part in [schema, *schema["$defs"].values()] for key in part.get("properties", {})}
+    assert not known & set(FOREIGN_KEYS)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A document, its certificate, a report and a policy."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "training.yaml").write_text(
+        VALID.replace("solve", "1").replace("epsilon: 8", "epsilon: 9"), encoding="utf-8"
+    )
+    assert cli.run(["certify", str(folder / "training.yaml"), "-o", str(folder / "training.json"), "--quiet"]) == 0
+    assert cli.run(["report", str(folder / "training.json"), "-o", str(folder / "report.html")]) == 0
+    (folder / "policy.yaml").write_text((EXAMPLES / "policy.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["certify", "training.json"], ["it is a certificate", "pyaccount report", "under `document`"]),
+        (["validate", "training.json"], ["it is a certificate"]),
+        (["compare", "training.yaml", "report.html"], ["report.html"]),
+        (["report", "training.yaml"], ["pyaccount certify", "training.yaml -o CERT"]),
+        (["check", "training.yaml"], ["pyaccount certify"]),
+        (["verify", "training.yaml"], ["pyaccount certify"]),
+        (["verify", "report.html"], ["a report", "`pyaccount certify -o`"]),
+        (["report", "policy.yaml"], ["a policy", "--policy"]),
+        (["certify", "policy.yaml"], ["a policy", "--policy"]),
+        (["check", "training.json", "--policy", "training.yaml"], ["kind: policy", "limits"]),
+        (["training.yaml"], ["pyaccount certify training.yaml"]),
+        (["training.json"], ["pyaccount report training.json"]),
+        (["help"], ["pyaccount --help"]),
+        (["certify", "trainig.yaml"], ["no such file", "did you mean", "training.yaml?"]),
+        (["certify", "."], ["a folder", "the YAML file in it"]),
+        (["report", "."], ["a folder", "the JSON file of a certificate"]),
+        (["verify", "."], ["a folder", "the JSON file of a certificate"]),
+        (["certify", "training.yaml", "--epsilon", "4"], ["--set privacy.epsilon=VALUE"]),
+        (["plan", "training.yaml", "--sigma", "4"], ["--set noise.multiplier=VALUE"]),
+        (["certify", "training.yaml", "--set", "epsilon=4"], ["did you mean privacy.epsilon?"]),
+        (["certify", "training.yaml", "--set", "privacy.epsilon:4"], ["written path=value"]),
+        (["certify", "training.yaml", "--set", "sampler=poisson"], ["did you mean {kind: poisson}?"]),
+        (["check", "training.json", "--max-epsilon", "eight"], ["--max-epsilon eight", "a number"]),
+        (["check", "training.json", "--adjacency", "add_remove"], ["did you mean add-remove?"]),
+    ],
+)
+def test_one_file_for_another_and_options_for_keys(
+    command: list[str],
+    words: list[str],
+    files: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(files)
+    assert cli.run(command) == 2
+    told = capsys.readouterr().err
+    for word in words:
+        assert word in told, told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(("delta", "noted"), [("0.1", True), ("2e-5", True), ("1.9e-5", False), ("1e-5", False)])
+def test_a_delta_that_publishes_a_record_is_noted(
+    delta: str, noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "document.yaml"
+    file.write_text(VALID.replace("1e-5", delta), encoding="utf-8")
+    assert load_written(file).name == "training"
+    for command in ("validate", "plan", "certify", "compare"):
+        assert cli.run([command, str(file)]) == 0
+        told = capsys.readouterr().err
+        assert (f"{file}:6:10: note: privacy.delta" in told) is noted
+        assert ("1/50_000" in told) is noted
+    assert cli.run(["certify", str(file), "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["drafted.yaml", "-"])
+def test_a_drafted_document_has_its_notes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answers = ["--dataset-size", "1000", "--batch-size", "10", "--iterations", "20", "--epsilon", "8", "--delta", "0.1"]
+    assert cli.run(["init", name, "--yes", *answers]) == 0
+    told = capsys.readouterr().err
+    assert "note: privacy.delta = 0.1: δ is not below 1/1_000" in told
+    assert told.startswith(f"{name}:" if name != "-" else tuple("123456789"))
+
+
+@pytest.mark.parametrize(("batch", "noted"), [("0.01", True), ("0.99", True), ("1", False), ("500", False)])
+def test_a_batch_of_less_than_a_record_is_noted(
+    batch: str, noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "document.yaml"
+    file.write_text(VALID.replace("size: 500", f"size: {batch}"), encoding="utf-8")
+    assert cli.run(["validate", str(file)]) == 0
+    told = capsys.readouterr().err
+    assert (f"{file}:9:24: note: training.expected_batch_size = {batch}: this is less than one record" in told) is noted
+
+
+@pytest.mark.parametrize("edit", [("50_000", "1%"), ("2000", "1/3"), ("50_000", "10^-5")])
+def test_no_number_is_suggested_that_would_be_refused_too(edit: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "document.yaml"
+    file.write_text(VALID.replace(*edit), encoding="utf-8")
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        load_written(file)
+    assert [problem.suggestion for problem in caught.value.problems] == [None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["init", "-", "--yes", "--dataset-size", "50,000"], "--dataset-size 50,000: must be a whole number"),
+        (["init", "-", "--yes", "--dataset-size", "50k"], "did you mean 50_000?"),
+        (["init", "-", "--yes", "--delta", "1%"], "did you mean 0.01?"),
+        (["init", "-", "--yes", "--iterations", "2k"], "did you mean 2_000?"),
+        (["check", "c.json", "--max-age", "1w"], "a time such as 12 h or 90 d"),
+    ],
+)
+def test_messages_of_options_name_the_fix(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_standard_input_is_for_the_commands() -> None:
+    for name in ("-", "/dev/stdin"):
+        with pytest.raises(pyaccount.DocumentError, match="standard input is read by the commands only"):
+            pyaccount.certify(name)
+
+
+def test_a_text_is_no_path() -> None:
+    with pytest.raises(pyaccount.DocumentError, match="this looks like YAML text"):
+        pyaccount.certify(VALID)
+
+
+def test_a_file_that_cannot_be_read_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    absent = str(tmp_path / "nosuch.json")
+    assert cli.run(["check", absent, "--max-epsilon", "8"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"{absent}: cannot be read: No such file or directory\n")

@@ -1,0 +1,86 @@
+"""Claims whose δ lies where ε is not asked: below 1e-280, and next to 1. What is stated at a δ holds at that δ."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import pytest
+from oracle import gaussian_delta, gaussian_epsilon
+from plain_documents import one_step
+
+import pyaccount
+from pyaccount.cli.common import show
+from pyaccount.document.ranges import SMALLEST_DELTA, spelled
+from pyaccount.errors import DomainError
+from pyaccount.execute import Engine, Question
+
+
+def exact_epsilon(sigma: float, delta: float) -> mp.mpf:
+    with mp.workdps(400):
+        return gaussian_epsilon(1.0 / sigma, delta)
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), [(1.0, 37.0), (1.0, 40.0), (0.5, 76.0), (4.0, 9.5)])
+def test_what_is_stated_at_a_tiny_delta_holds_there(sigma: float, epsilon: float) -> None:
+    data = pyaccount.certify(one_step(sigma, privacy__epsilon=epsilon)).data
+    guarantee = data.guarantee
+    with mp.workdps(400):
+        assert guarantee.delta_lower <= gaussian_delta(mp.mpf(1) / sigma, mp.mpf(epsilon)) <= guarantee.delta < 1e-280
+    exact = exact_epsilon(sigma, guarantee.delta)
+    for ends in (guarantee, data.directions.remove, data.directions.add):
+        assert ends.epsilon_lower <= exact <= ends.epsilon
+    # The interval says something: the lower end is what is known of the nearest δ at which ε is asked.
+    assert guarantee.epsilon_lower == pytest.approx(float(exact_epsilon(sigma, 1e-280)), rel=1e-3)
+
+
+def test_the_contrast_of_a_tiny_delta_names_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    certificate = pyaccount.certify(one_step(1.0, privacy__epsilon=37.0))
+    data = certificate.data
+    assert data.unamplified.epsilon is not None
+    # At the δ of the guarantee it would be wrong, at its own it is right, and every form says which one that is.
+    assert exact_epsilon(1.0, data.guarantee.delta) > data.unamplified.epsilon
+    assert exact_epsilon(1.0, data.unamplified.delta) <= data.unamplified.epsilon
+    assert f"at δ = {data.unamplified.delta:g}; every record" in certificate.to_markdown()
+    show(certificate, "text")
+    line = next(line for line in capsys.readouterr().out.splitlines() if "unamplified" in line)
+    assert f"at δ = {data.unamplified.delta:g}" in line
+    row = pyaccount.compare([one_step(1.0, privacy__epsilon=37.0)]).rows[0]
+    assert row.unamplified_epsilon is None
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), [(0.08, 1.0), (0.05, 0.0), (0.02, 1.0), (0.0875, 0.5), (0.1, 0.1)])
+def test_what_is_stated_at_a_delta_near_one_holds_there(sigma: float, epsilon: float) -> None:
+    data = pyaccount.certify(one_step(sigma, privacy__epsilon=epsilon)).data
+    guarantee = data.guarantee
+    with mp.workdps(400):
+        assert guarantee.delta_lower <= gaussian_delta(mp.mpf(1) / sigma, mp.mpf(epsilon)) <= guarantee.delta <= 1.0
+    exact = mp.mpf(0) if guarantee.delta == 1.0 else exact_epsilon(sigma, guarantee.delta)
+    for ends in (guarantee, data.directions.remove, data.directions.add):
+        assert ends.epsilon_lower <= exact <= ends.epsilon
+    assert data.solved is not None
+    assert data.solved.value == guarantee.delta
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.3])
+def test_a_claim_at_epsilon_zero_that_does_not_hold_is_told_so(sigma: float) -> None:
+    certificate = pyaccount.certify(one_step(sigma, privacy__epsilon=0, privacy__delta=0.5))
+    exact = gaussian_delta(mp.mpf(1) / sigma, mp.mpf(0))
+    assert exact > 0.5
+    assert not certificate.holds
+    refuted = certificate.statement.partition("no δ below ")[2].partition(" holds at ε = 0;")[0]
+    assert 0.5 < float(refuted) <= exact
+    assert "is not (0, 0.5)-differentially private" in certificate.statement
+
+
+def test_the_core_refuses_what_is_below_the_smallest_delta_and_answers_there() -> None:
+    """The limit stands in the core too, which cannot import it."""
+    bounds = pyaccount.compile(one_step(1.0, privacy__epsilon=1.0)).bounds()
+    answer = Engine().ask(bounds, Question(None, SMALLEST_DELTA, 1e-3))
+    assert answer.lower <= exact_epsilon(1.0, SMALLEST_DELTA) <= answer.upper
+    below = math.nextafter(SMALLEST_DELTA, 0.0)
+    with pytest.raises(DomainError, match=f"at least {spelled(SMALLEST_DELTA)} "):
+        Engine().ask(bounds, Question(None, below, 1e-3))
+    profile = pyaccount.certify(one_step(1.0, privacy__epsilon=1.0)).profile
+    with pytest.raises(DomainError, match=f"at least {spelled(SMALLEST_DELTA)} "):
+        profile.epsilon(below)

@@ -1,0 +1,530 @@
+"""`pyaccount check`: limits against certificates, policies, and what contradicts itself."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_tools import ALL, RUNS, changed, golden, rehashed, save
+from jsonschema import Draft202012Validator
+from places import EXAMPLES, ROOT
+
+import pyaccount
+from pyaccount import cli, schemas
+
+POLICY = EXAMPLES / "policy.yaml"
+
+
+def rules(judged: Any) -> dict[str, bool]:
+    return {rule.rule: rule.passes for rule in judged.rules}
+
+
+def verdict(certificate: dict[str, Any], folder: Path, **limits: object) -> Any:
+    return pyaccount.check(save(folder, certificate), **limits).certificates[0]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = cli.run(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_golden_certificates_are_intact_and_a_failed_claim_fails(name: str) -> None:
+    found = pyaccount.check(RUNS[name])
+    assert rules(found.certificates[0]) == {"intact": True, "holds": name != "claim-fails"}
+    assert found.passes == (name != "claim-fails")
+
+
+# The certificate has ε ≤ 2 (1.99999…) at δ = 1e-6, and profile points at 0.5, 1, 2 and 3.
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "source"),
+    [
+        (2, 1e-6, "guarantee"),
+        (3, 1e-5, "guarantee"),
+        (2, 1e-5, "guarantee"),
+        (3, 1e-8, "profile"),
+        (1, 1e-2, "profile"),
+        (1.5, 1e-6, None),
+        (1, 1e-6, None),
+        (0.4, 0.5, None),
+    ],
+)
+def test_epsilon_at_delta_is_met_by_the_guarantee_or_a_point(
+    epsilon: float, delta: float, source: str | None, tmp_path: Path
+) -> None:
+    certificate = golden("deterministic")
+    judged = verdict(certificate, tmp_path, max_epsilon=epsilon, max_delta=delta)
+    assert judged.passes == (source is not None)
+    (used,) = judged.used
+    if source is not None:
+        assert used.source == source
+        assert used.epsilon <= epsilon
+        assert used.delta <= delta
+        stated = [(p["epsilon"], p["delta"]) for p in [certificate["guarantee"], *certificate["profile"]]]
+        assert (used.epsilon, used.delta) in stated
+
+
+def test_a_lone_limit_is_on_the_guarantee_and_says_at_which_delta(tmp_path: Path) -> None:
+    certificate = golden("deterministic")
+    # A point at ε = 1 exists, but without a limit on δ every certificate would have one.
+    judged = verdict(certificate, tmp_path, max_epsilon=1.5)
+    assert not judged.passes
+    assert "1e-06" in judged.rules[-1].remark
+    assert verdict(certificate, tmp_path, max_epsilon=2).passes
+    assert not verdict(certificate, tmp_path, max_delta=1e-7).passes
+
+
+@pytest.mark.parametrize(
+    ("limit", "good", "bad"),
+    [
+        ("adjacency", ["add-remove", ["zero-out", "add-remove"]], ["zero-out", ["zero-out", "replace-one"]]),
+        ("unit", ["record"], ["user"]),
+        ("group_size", [1], [2, 5]),
+        ("guarantee", ["deterministic", "verified", "confidence", ["deterministic", "verified"]], []),
+        ("max_failure_probability", [0, 0.5], []),
+        ("document_sha256", [golden("deterministic")["document_sha256"]], ["0" * 64]),
+    ],
+)
+def test_limits_on_a_deterministic_certificate(limit: str, good: list[Any], bad: list[Any], tmp_path: Path) -> None:
+    for value, passes in [*((value, True) for value in good), *((value, False) for value in bad)]:
+        assert verdict(golden("deterministic"), tmp_path, **{limit: value}).passes == passes
+
+
+def test_a_group_covers_smaller_ones_only(tmp_path: Path) -> None:
+    for size, passes in ((1, True), (4, True), (5, False)):
+        assert verdict(golden("group-of-phases"), tmp_path, group_size=size).passes == passes
+
+
+@pytest.mark.parametrize(("name", "strength"), [("deterministic", 0), ("verified", 1), ("confidence", 2)])
+def test_kinds_are_ordered(name: str, strength: int, tmp_path: Path) -> None:
+    for weakest, kind in enumerate(["deterministic", "verified", "confidence"]):
+        assert verdict(golden(name), tmp_path, guarantee=kind).passes == (strength <= weakest)
+
+
+def test_failure_probability_is_shown_and_limited(tmp_path: Path) -> None:
+    certificate = golden("confidence")
+    stated = certificate["guarantee"]["failure_probability"]
+    assert stated > 0
+    shown = verdict(certificate, tmp_path, guarantee="confidence").rules[-1]
+    assert (shown.rule, shown.value, shown.passes) == ("failure_probability", stated, True)
+    assert verdict(certificate, tmp_path, max_failure_probability=stated).passes
+    assert not verdict(certificate, tmp_path, max_failure_probability=stated * 0.99).passes
+
+
+def test_points_of_a_sampled_profile_are_confidence_statements(tmp_path: Path) -> None:
+    certificate = golden("verified")
+    point = certificate["profile"][2]
+    limits: dict[str, Any] = {"max_epsilon": point["epsilon"], "max_delta": point["delta"]}
+    assert point["delta"] < certificate["guarantee"]["delta"]
+    judged = verdict(certificate, tmp_path, **limits)
+    assert judged.passes
+    pointwise = certificate["evidence"]["sampling"]["pointwise_failure_probability"]
+    assert judged.used[0].kind == "confidence"
+    assert judged.used[0].failure_probability == pytest.approx(len(certificate["profile"]) * pointwise, rel=1e-12)
+    assert not verdict(certificate, tmp_path, **limits, guarantee="verified").passes
+    assert not verdict(certificate, tmp_path, **limits, max_failure_probability=pointwise).passes
+
+
+def test_age_is_counted_from_the_certificates_own_time(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    for age, passes in ((timedelta(days=1), True), (timedelta(days=91), False), (timedelta(hours=-2), False)):
+        certificate = changed(golden("deterministic"), created=(now - age).isoformat())
+        assert verdict(certificate, tmp_path, max_age="90 d").passes == passes
+    certificate = changed(golden("deterministic"), created="yesterday")
+    assert rules(verdict(certificate, tmp_path, max_age="90 d")) == {
+        "intact": False,
+        "holds": True,
+        "max_age": False,
+    }
+
+
+SMALLER = 0.9 * golden("deterministic")["guarantee"]["epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "path"),
+    [
+        ("deterministic", {"document__privacy__delta": 1e-7}, "document_sha256"),
+        ("deterministic", {"document_sha256": "0" * 64}, "document_sha256"),
+        ("deterministic", {"guarantee__epsilon": SMALLER}, "statement"),
+        ("deterministic", {"guarantee__epsilon": 2.1}, "guarantee.epsilon"),
+        ("deterministic", {"guarantee__delta": 1e-4}, "guarantee.delta"),
+        ("deterministic", {"guarantee__failure_probability": 0.1}, "guarantee.failure_probability"),
+        ("deterministic", {"guarantee__kind": "verified"}, "evidence.sampling"),
+        ("deterministic", {"guarantee__epsilon_lower": 2.05}, "guarantee.epsilon"),
+        ("deterministic", {"profile__3__delta_lower": 1e-3}, "profile[3].delta_lower"),
+        ("deterministic", {"profile__0__delta": 1e-9}, "profile[0].delta"),
+        ("deterministic", {"directions__remove__epsilon_lower": 3.0}, "directions.remove.epsilon_lower"),
+        ("deterministic", {"directions__add__delta_lower": 0.5}, "directions.add.delta_lower"),
+        ("deterministic", {"solved": None}, "solved"),
+        ("deterministic", {"solved__value": 0.5}, "solved.value"),
+        ("deterministic", {"solved__path": "privacy.epsilon"}, "solved.path"),
+        ("deterministic", {"phases__0__iterations": 300}, "phases[0].iterations"),
+        ("deterministic", {"phases__0__sampling_probability": 0.02}, "phases[0].sampling_probability"),
+        ("deterministic", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
+        ("deterministic", {"phases__0__sampling_probability": None}, "phases[0].sampling_probability"),
+        ("group-of-phases", {"phases__1__sampling_probability": 0.02}, "phases[1].sampling_probability"),
+        ("group-of-phases", {"phases__1__expected_batch_size": 20.0}, "phases[1].expected_batch_size"),
+        ("confidence", {"phases__0__participation_rate": 0.02}, "phases[0].participation_rate"),
+        ("deterministic", {"phases__0__sampler": "none"}, "phases[0].sampler"),
+        ("deterministic", {"phases": []}, "phases"),
+        ("deterministic", {"privacy__adjacency": "zero-out"}, "privacy.adjacency"),
+        ("deterministic", {"privacy__group_size": 7}, "privacy.group_size"),
+        ("deterministic", {"privacy__unit": "user"}, "privacy.unit"),
+        ("deterministic", {"name": "another"}, "name"),
+        ("deterministic", {"unamplified__epsilon": 0.1}, "unamplified.epsilon"),
+        ("deterministic", {"statement": "All is well."}, "statement"),
+        ("deterministic", {"created": "2026-02-11"}, "created"),
+        ("claim-fails", {"holds": True}, "guarantee.epsilon"),
+        ("smallest-delta", {"holds": False}, "holds"),
+        ("smallest-delta", {"guarantee__delta": 1e-9}, "solved.value"),
+        ("group-of-phases", {"phases__1__count": 1}, "phases[1].count"),
+        ("group-of-phases", {"phases__0__noise_multiplier": 30.0}, "phases[0].noise_multiplier"),
+        ("confidence", {"guarantee__failure_probability": 1e-30}, "guarantee.failure_probability"),
+        ("verified", {"evidence__sampling": None}, "evidence.sampling"),
+        ("confidence", {"profile__2__delta": 1e-30}, "profile[2].delta"),
+        ("confidence", {"directions__remove__profile__2__delta": 1e-30}, "profile[2].delta"),
+        ("deterministic", {"profile__1__delta_lower": 0.0}, "profile[1].delta_lower"),
+        ("deterministic", {"directions__add__profile__1__epsilon": 1.5}, "profile[1].epsilon"),
+        ("deterministic", {"directions__add__profile": []}, "profile"),
+        ("deterministic", {"directions__remove__epsilon": 2.5}, "guarantee.epsilon"),
+        ("deterministic", {"directions__remove__delta_lower": 0.0}, "guarantee.delta_lower"),
+        ("smallest-delta", {"directions__remove__delta": 0.5}, "guarantee.delta"),
+        ("deterministic", {"evidence__compositions__1__upper": 0.5}, "evidence.compositions[1].upper"),
+        ("group-of-phases", {"noise_multiplier": 123.0}, "noise_multiplier"),
+        ("deterministic", {"noise_multiplier": None}, "noise_multiplier"),
+        ("verified", {"guarantee__kind": "deterministic"}, "guarantee.kind"),
+        ("verified", {"guarantee__kind": "deterministic", "evidence__error_budget": []}, "guarantee.kind"),
+        (
+            "confidence",
+            {"guarantee__kind": "verified", "guarantee__failure_probability": 0.0},
+            "evidence.sampling.tests",
+        ),
+        ("confidence", {"guarantee__kind": "deterministic", "guarantee__failure_probability": 0.0}, "guarantee.kind"),
+        ("confidence", {"evidence__error_budget": []}, "evidence.error_budget"),
+        ("confidence", {"evidence__sampling__total_probability": 1e-5}, "evidence.sampling.test_probability"),
+        ("confidence", {"evidence__sampling__tests__-1__accepted": False}, "evidence.sampling.tests"),
+        ("confidence", {"evidence__sampling__tests__-2__threshold": 0.02}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__epsilon": 2.5}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__noise_multiplier": 0.9}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__log_capital": 1.0}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__log_target": 1.0}, "evidence.sampling.tests"),
+    ],
+)
+def test_what_contradicts_itself_is_named(name: str, change: dict[str, Any], path: str, tmp_path: Path) -> None:
+    judged = verdict(changed(golden(name), **change), tmp_path)
+    assert not judged.passes
+    intact = judged.rules[0]
+    assert (intact.rule, intact.passes) == ("intact", False)
+    assert any(line.startswith(f"{path}: ") for line in intact.remark.splitlines())
+
+
+def test_a_rejected_test_certifies_nothing(tmp_path: Path) -> None:
+    certificate = golden("verified")
+    for test in certificate["evidence"]["sampling"]["tests"]:
+        test["accepted"] = False
+    assert "evidence.sampling.tests" in verdict(certificate, tmp_path).rules[0].remark
+
+
+def test_several_certificates_and_both_sources_of_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(RUNS["deterministic"]), str(RUNS["group-of-phases"])]
+    arguments = ("check", *paths, "--policy", str(POLICY), "--max-epsilon", "2.5", "--max-delta", "1e-6")
+    code, out, _ = run(capsys, *arguments, "--format", "json")
+    found = json.loads(out)
+    assert list(Draft202012Validator(schemas.verdict_schema()).iter_errors(found)) == []
+    origins = {rule["origin"] for one in found["certificates"] for rule in one["rules"]}
+    assert origins == {"always", "production models", "command line"}
+    assert found["policy"]["sha256"] == pyaccount.document.load_policy(POLICY).sha256  # type: ignore[attr-defined]
+    assert code == (0 if found["passes"] else 1)
+    assert found["recomputed"] is False
+    code, out, _ = run(capsys, *arguments)
+    assert "Nothing was recomputed" in out
+    for words in ("max_epsilon", "at most 2.5", "production models", "group_size"):
+        assert words in out
+
+
+def test_quiet_prints_only_what_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    good = [str(save(tmp_path, golden("deterministic"), f"{place}.json")) for place in range(30)]
+    bad = str(save(tmp_path, changed(golden("deterministic"), noise_multiplier=9.5), "bad.json"))
+    loud = run(capsys, "check", *good, bad, "--max-epsilon", "8", "--max-delta", "1e-5")
+    code, out, err = run(capsys, "check", *good, bad, "--max-epsilon", "8", "--max-delta", "1e-5", "--quiet")
+    assert (code, err) == (1, "")
+    lines = out.splitlines()
+    assert lines[0] == f"{bad}: FAILS"
+    assert lines[2].split()[:2] == ["FAILS", "intact"]
+    assert "noise_multiplier" in out
+    assert len(lines) == 4
+    # Every line is one that is printed otherwise too, but for the widths of columns.
+    assert {" ".join(line.split()) for line in lines} <= {" ".join(line.split()) for line in loud[1].splitlines()}
+    broken = str(save(tmp_path, "{", "broken.json"))
+    assert run(capsys, "check", *good, broken, "--quiet")[:2] == (2, "")
+
+
+def test_exit_codes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    good = str(RUNS["deterministic"])
+    assert run(capsys, "check", good, "--quiet") == (0, "", "")
+    assert run(capsys, "check", good, "--max-epsilon", "1", "--quiet")[0] == 1
+    assert run(capsys, "check", str(RUNS["claim-fails"]), "--max-epsilon", "100")[0] == 1
+    broken = save(tmp_path, "{")
+    code, out, err = run(capsys, "check", good, str(broken), "--format", "json")
+    assert code == 2
+    # The good one is judged all the same.
+    assert [one["passes"] for one in json.loads(out)["certificates"]] == [True, False]
+    assert f"{broken}:1:2" in err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--max-epsilon", "nan", "must be at least 0"),
+        ("--max-epsilon", "", "--max-epsilon"),
+        ("--max-epsilon", "8 or so", "must be a number"),
+        ("--max-delta", "1", "less than 1"),
+        ("--adjacency", "add-or-remove", "did you mean add-remove?"),
+        ("--unit", "person", "must be record or user"),
+        ("--group-size", "0", "at least 1"),
+        ("--guarantee", "proven", "deterministic, verified or confidence"),
+        ("--max-failure-probability", "2", "at most 1"),
+        ("--max-age", "old", "a time such as"),
+        ("--document-sha256", "abc", "SHA-256"),
+        ("--policy", "nowhere.yaml", "no such file"),
+        ("--policy", str(EXAMPLES / "cifar10-dp-sgd.yaml"), "kind: policy"),
+    ],
+)
+def test_wrong_limits_are_located_and_open_no_gate(
+    capsys: pytest.CaptureFixture[str], option: str, value: str, words: str
+) -> None:
+    code, out, err = run(capsys, "check", str(RUNS["deterministic"]), option, value)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert (option if option != "--policy" else value) in err
+    assert "Traceback" not in err
+
+
+POLICY_TEXT = """\
+pyaccount: 1
+kind: policy
+name: strict
+limits:
+  max_epsilon: 8
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "slug"),
+    [
+        (POLICY_TEXT.replace("max_epsilon", "epsilon"), "5:3", "unknown-key"),
+        (POLICY_TEXT.replace("8", "-1"), "5:16", "out-of-range"),
+        (POLICY_TEXT.replace("8", "solve"), "5:16", "wrong-type"),
+        (POLICY_TEXT + "  max_epsilon: 9\n", "6:3", "duplicate-key"),
+        (POLICY_TEXT + "  adjacency: []\n", "6:14", "wrong-type"),
+        (POLICY_TEXT + "  adjacency: [zero-out, zero-out]\n", "6:14", "contradiction"),
+        (POLICY_TEXT + "  guarantee: [verified, 3]\n", "6:14", "wrong-type"),
+        (POLICY_TEXT + "  max_age: -1 d\n", "6:12", "wrong-type"),
+        (POLICY_TEXT.replace("policy", "polcy"), "2:7", "unknown-kind"),
+        (POLICY_TEXT.replace("kind: policy\n", ""), "1:1", "unknown-kind"),
+        (POLICY_TEXT.replace("  max_epsilon: 8\n", "  {}\n"), "5:3", "missing-key"),
+        (POLICY_TEXT.replace("pyaccount: 1", "pyaccount: 2"), "1:12", "unknown-version"),
+        (POLICY_TEXT.replace("name: strict\n", ""), "1:1", "missing-key"),
+    ],
+)
+def test_policies_are_read_strictly(text: str, place: str, slug: str, tmp_path: Path) -> None:
+    path = save(tmp_path, text, "policy.yaml")
+    with pytest.raises(pyaccount.DocumentError) as refused:
+        pyaccount.check(RUNS["deterministic"], policy=path)
+    assert [f"{p.file}:{p.line}:{p.column} {p.slug}" for p in refused.value.problems] == [f"{path}:{place} {slug}"]
+
+
+def test_policies_validate_and_are_no_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "validate", str(POLICY)) == (0, f"{POLICY}: valid\n", "")
+    for command in ("certify", "plan"):
+        code, _, err = run(capsys, command, str(POLICY))
+        assert code == 2
+        assert "pyaccount check --policy" in err
+    with pytest.raises(pyaccount.DocumentError, match="policy"):
+        pyaccount.load(POLICY)
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_an_amplification_is_no_training_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "check", str(path), "--max-epsilon", "1e6")
+    assert (code == 2) == (path.stem == "amplification")
+    assert ("one draw" in err) == (path.stem == "amplification")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"pyaccount": 2, "kind": "certificate"}', "it says pyaccount: 2"),
+        ('{"pyaccount": true, "kind": "certificate"}', "True"),
+        ('{"kind": "certificate"}', "no format version"),
+        ('{"pyaccount": 1, "kind": "comparison"}', "'comparison'"),
+        ("[1]", "an object is expected"),
+        ("", ":1:1: "),
+        ("{" * 100_000, "Expecting property name"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"pyaccount": 1, "kind": "certificate", "document": ' + "[" * 90 + "]" * 90 + "}", "nested too deeply"),
+        ('{"pyaccount": 1, "kind": "certificate", "kind": "certificate"}', "kind: this key is given twice"),
+        ('{"pyaccount": 1, "kind": "certificate", "x": {"y": NaN}}', "x.y: this is no finite number"),
+        ('{"pyaccount": 1, "kind": "certificate", "x": [1e999]}', "x[0]: this is no finite number"),
+        ('{"pyaccount": 1, "kind": "certificate", "x": ' + "9" * 5000 + "}", "x: this is no finite number"),
+        ('{"pyaccount": 1, "kind": "certificate", "x": "\\ud800"}', "x: this text cannot be written"),
+        ("{}x", "Extra data"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_files_that_hold_no_certificate_are_located(
+    text: str | bytes, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = save(tmp_path, text)
+    for command in ("check", "verify"):
+        code, _, err = run(capsys, command, str(path))
+        assert code == 2
+        assert str(path) in err
+        assert words in err
+        assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"guarantee__epsilon": "2"}, "guarantee.epsilon"),
+        ({"guarantee__epsilon": -1.0}, "guarantee.epsilon"),
+        ({"guarantee__delta": 2.0}, "guarantee.delta"),
+        ({"guarantee__extra": 1}, "guarantee.extra"),
+        ({"privacy__adjacency": "all"}, "privacy.adjacency"),
+        ({"holds": 1}, "holds"),
+        ({"profile__0__delta": True}, "profile[0].delta"),
+        ({"phases__0__iterations": 1.5}, "phases[0].iterations"),
+    ],
+)
+def test_fields_of_the_wrong_kind_are_named(change: dict[str, Any], place: str, tmp_path: Path) -> None:
+    (judged,) = pyaccount.check(save(tmp_path, changed(golden("deterministic"), **change))).certificates
+    assert judged.error is not None
+    assert f"c.json: {place}: " in judged.error
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (tmp_path, tmp_path / "absent.json", Path("/dev/null")):
+        code, _, err = run(capsys, "check", str(path))
+        assert code == 2
+        assert str(path) in err
+
+
+def test_a_hostile_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
+    name = "x\n::error::y\x1b[31m"
+    certificate = changed(golden("deterministic"), name=name, document__name=name)
+    verdict_text = pyaccount.check(save(tmp_path, rehashed(certificate)), adjacency="zero-out").to_text()
+    assert "\x1b" not in verdict_text
+    assert not any(line.startswith("::") for line in verdict_text.splitlines())
+
+
+def test_check_without_a_document_loads_none_of_its_models() -> None:
+    script = (
+        "import sys; from pyaccount import cli; "
+        f"assert cli.run(['check', {str(RUNS['deterministic'])!r}, '--policy', {str(POLICY)!r}]) in (0, 1); "
+        "loaded = {'pyaccount.document.sections', 'pyaccount.document.samplers'} & set(sys.modules); "
+        "assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_check_loads_no_numerics() -> None:
+    script = (
+        "import sys; from pyaccount import cli; "
+        f"document = {str(EXAMPLES / 'cifar10-dp-sgd.yaml')!r}; "
+        f"options = ['--policy', {str(POLICY)!r}, '--document', document]; "
+        f"assert cli.run(['check', {str(RUNS['deterministic'])!r}, *options]) in (0, 1); "
+        "loaded = {'numpy', 'scipy', 'pyaccount._core', 'rich', 'pyaccount.plan'} & set(sys.modules); "
+        "assert not loaded, loaded"
+    )
+    # 0 until the golden certificate is older than the example's policy allows.
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_pattern_that_matches_nothing_opens_no_gate(tmp_path: Path) -> None:
+    with pytest.raises(pyaccount.CertificateError, match="no certificate was given"):
+        pyaccount.check(*tmp_path.glob("*.json"), max_epsilon=8)
+
+
+def test_certificates_in_memory() -> None:
+    certificate = pyaccount.Certificate.load(RUNS["deterministic"])
+    assert pyaccount.check(certificate, max_epsilon=2, max_delta=1e-6).passes
+    assert not pyaccount.check(certificate, policy={**_MAPPING, "limits": {"max_epsilon": 1}}).passes
+    assert math.isclose(certificate.epsilon, golden("deterministic")["guarantee"]["epsilon"], rel_tol=0)
+
+
+def test_a_certificate_is_about_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate = golden("deterministic")
+    right, wrong = tmp_path / "right.yaml", tmp_path / "wrong.yaml"
+    right.write_text(json.dumps(certificate["document"]), encoding="utf-8")
+    wrong.write_text(json.dumps(changed(certificate["document"], name="another")), encoding="utf-8")
+    file = str(save(tmp_path, certificate))
+    assert pyaccount.load(right).sha256 == certificate["document_sha256"]
+    cases: list[tuple[list[str], int]] = [
+        ([str(right)], 0),
+        ([str(wrong)], 1),
+        ([str(wrong), str(right)], 0),
+        ([str(tmp_path / "absent.yaml")], 2),
+        ([""], 2),
+        ([file], 2),
+        ([str(POLICY)], 2),
+    ]
+    for documents, code in cases:
+        options = [word for document in documents for word in ("--document", document)]
+        assert run(capsys, "check", file, *options)[0] == code, documents
+    code, out, _ = run(capsys, "check", file, "--document", str(wrong), "--format", "json")
+    (rule,) = [rule for rule in json.loads(out)["certificates"][0]["rules"] if rule["rule"] == "document"]
+    assert (rule["passes"], rule["origin"], rule["limit"]) == (False, "command line", [str(wrong)])
+    assert rule["value"] == certificate["document_sha256"]
+    assert pyaccount.load(wrong).sha256 in rule["remark"]
+    assert pyaccount.check(file, document=certificate["document"])
+    assert pyaccount.check(file, document=[wrong, pyaccount.load(right)])
+    assert not pyaccount.check(file, document=wrong)
+    with pytest.raises(pyaccount.DomainError, match="document is a document, or a list of at least one"):
+        pyaccount.check(file, document=[])
+
+
+@pytest.mark.parametrize(
+    ("sampler", "training"),
+    [
+        ("poisson", {"dataset_size": 7, "expected_batch_size": 3}),
+        ("poisson", {"dataset_size": 30, "expected_batch_size": 1, "sampling_probability": 0.03333333333333333}),
+        ("poisson", {"dataset_size": "50_000", "participation_rate": 0.013}),
+        ("poisson", {"dataset_size": 49_999, "expected_batch_size": "solve"}),
+        ("fixed-size", {"dataset_size": 30, "sampling_probability": 0.0333333333333}),
+        ("fixed-size", {"dataset_size": 70, "expected_batch_size": 3}),
+        ("with-replacement", {"dataset_size": 70, "expected_batch_size": 3}),
+    ],
+)
+def test_certificates_do_not_contradict_their_rates(sampler: str, training: dict[str, Any]) -> None:
+    solved = training.get("expected_batch_size") == "solve"
+    document = {
+        "pyaccount": 1,
+        "name": "rates",
+        "privacy": {"adjacency": "zero-out", "epsilon": 0.05 if solved else "solve", "delta": 1e-6},
+        "training": {**training, "iterations": 20},
+        "sampler": {"kind": sampler},
+        "noise": {"multiplier": 3},
+        "accounting": {"profile": [0.1]},
+    }
+    assert pyaccount.check(pyaccount.certify(document), document=document)
+
+
+def test_a_verdict_is_as_true_as_what_it_says(tmp_path: Path) -> None:
+    certificate = pyaccount.Certificate.load(RUNS["deterministic"])
+    assert pyaccount.check(certificate, max_epsilon=2, max_delta=1e-6)
+    assert not pyaccount.check(certificate, max_epsilon=1e-3, max_delta=1e-6)
+    assert not pyaccount.check(certificate, ROOT / "nowhere.json")
+    assert pyaccount.verify(certificate)
+    assert not pyaccount.verify(save(tmp_path, changed(golden("deterministic"), holds=False)))
+
+
+_MAPPING = {"pyaccount": 1, "kind": "policy", "name": "m"}

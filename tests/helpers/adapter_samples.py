@@ -1,0 +1,27 @@
+"""A document that adapters write, and the problem of one that they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyaccount.errors import DocumentError
+
+DELTA = 1e-5
+BASE: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "base",
+    "privacy": {"adjacency": "zero-out", "epsilon": 4, "delta": DELTA},
+    "training": {"sampling_probability": 0.1, "iterations": 20},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 2},
+}
+
+
+def only_problem(call: Callable[..., object], *args: Any, **keywords: Any) -> Any:
+    with pytest.raises(DocumentError) as caught:
+        call(*args, **keywords)
+    (problem,) = caught.value.problems
+    return problem

@@ -1,0 +1,192 @@
+"""What tests of finished certificates share: the golden ones, changed copies of them, and honest forgeries."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from places import CERTIFICATES
+
+import pyaccount
+from pyaccount.gate.agreement import UNSTATED
+
+ALL = sorted(CERTIFICATES.glob("v*/*.json"))
+#: Those whose numbers were sampled.
+SAMPLED = ("verified", "verified-choice", "confidence")
+#: Certificates of training runs, by name.
+RUNS = {path.stem: path for path in ALL if path.stem != "amplification"}
+
+
+def golden(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((CERTIFICATES / "v1" / f"{name}.json").read_text(encoding="utf-8"))
+    return data
+
+
+def changed(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A copy with values replaced; `guarantee__epsilon=3` reaches inside."""
+    copied = copy.deepcopy(certificate)
+    for path, value in changes.items():
+        *above, last = path.split("__")
+        place = copied
+        for part in above:
+            place = place[int(part) if isinstance(place, list) else part]
+        place[int(last) if isinstance(place, list) else last] = value
+    return copied
+
+
+def unseeded(name: str, **changes: Any) -> dict[str, Any]:
+    """A golden document that states no seed."""
+    document = changed(golden(name)["document"], **changes)
+    document["accounting"].pop("seed", None)
+    return document
+
+
+#: Documents that are sampled, by what is asked of them.
+ASKED = {
+    "noise": unseeded("verified"),
+    "epsilon": unseeded("confidence"),
+    "delta": unseeded("confidence", privacy__epsilon=0.65, privacy__delta="solve"),
+    "a claim that holds": unseeded("confidence", privacy__epsilon=0.7),
+    "a claim that fails": unseeded("confidence", privacy__epsilon=0.6),
+    "a claim that needs no sample": unseeded("confidence", privacy__epsilon=6.0),
+    "replacement": unseeded("verified", privacy__adjacency="replace-one", privacy__epsilon=4.0),
+}
+
+
+def rehashed(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate with the hash of its document: canonical JSON, whole numbers as integers."""
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: whole(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [whole(item) for item in value]
+        return int(value) if isinstance(value, float) and value == int(value) else value
+
+    text = json.dumps(whole(certificate["document"]), sort_keys=True, separators=(",", ":"))
+    return changed(certificate, document_sha256=hashlib.sha256(text.encode()).hexdigest())
+
+
+def save(folder: Path, certificate: dict[str, Any] | str | bytes, name: str = "c.json") -> Path:
+    path = folder / name
+    if isinstance(certificate, dict):
+        certificate = json.dumps(certificate, ensure_ascii=False)
+    path.write_bytes(certificate.encode() if isinstance(certificate, str) else certificate)
+    return path
+
+
+def restated(folder: Path, certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate with the sentence that its fields say: what a careful forger does last."""
+    (judged,) = pyaccount.check(save(folder, certificate, "restated.json")).certificates
+    remark = judged.rules[0].remark or ""
+    for line in remark.splitlines():
+        if line.startswith("statement: "):
+            return changed(certificate, statement=line.partition(" say: ")[2])
+    return certificate
+
+
+def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths of all single values."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, (*path, index))
+    else:
+        yield path
+
+
+def written(path: tuple[str | int, ...]) -> str:
+    """A path as verdicts write it."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def interrupted(command: list[str]) -> tuple[str, str, int]:
+    """What a command prints, and its exit code, if Ctrl-C comes while it is at work."""
+    # Whoever is started in the background of a script inherits that Ctrl-C is ignored.
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - the tests have one thread
+    )
+    _until_at_work(process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return out, err, process.returncode
+
+
+def _until_at_work(process: subprocess.Popen[str]) -> None:
+    """Wait until a process has had two seconds of processor time: by then it computes, however busy the machine is."""
+    times = Path(f"/proc/{process.pid}/stat")
+    if not times.exists():
+        time.sleep(3.0)
+    for _ in range(600 if times.exists() else 0):
+        assert process.poll() is None, "this was meant to take longer"
+        # The two fields behind the name, which ends with the last bracket, and eleven others.
+        fields = times.read_text().rpartition(")")[2].split()
+        if (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= 2.0:
+            return
+        time.sleep(0.1)
+
+
+def named(verification: Any) -> set[str]:
+    """The fields that a verification names, besides those that are younger than the golden certificates."""
+    found = [one for one in verification.differences if one.reason != UNSTATED]
+    return {one.path for one in (*verification.flaws, *found)}
+
+
+def refused(verification: Any) -> set[str]:
+    """Those that do not agree."""
+    return {one.path for one in verification.differences if not one.agrees}
+
+
+def agreeing(verification: Any) -> set[str]:
+    """Those that differ and agree all the same."""
+    return {one.path for one in verification.differences if one.agrees}
+
+
+def everywhere(certificate: dict[str, Any], change: Any) -> dict[str, Any]:
+    """The certificate with every point of the profile and of both directions changed."""
+    forged = copy.deepcopy(certificate)
+    for points in (forged["profile"], *(side["profile"] for side in forged["directions"].values())):
+        for point in points:
+            change(point)
+    return forged
+
+
+def at_most(certificate: dict[str, Any], epsilon: float) -> dict[str, Any]:
+    """The certificate with another ε, wherever it stands."""
+    forged = changed(certificate, guarantee__epsilon=epsilon)
+    if forged["solved"]["path"] == "privacy.epsilon":
+        forged["solved"]["value"] = epsilon
+    for side in forged["directions"].values():
+        side["epsilon"] = max(min(epsilon, side["epsilon"]), side["epsilon_lower"])
+    for composition in forged["evidence"]["compositions"]:
+        composition["upper"] = forged["directions"]["remove"]["epsilon"]
+    for test in (forged["evidence"]["sampling"] or {"tests": []})["tests"]:
+        test["epsilon"] = min(epsilon, test["epsilon"])
+    return forged
+
+
+def forged_noise(shift: float) -> dict[str, Any]:
+    """What a search that ended elsewhere would have written: the claim judged at another σ."""
+    asked = golden("deterministic")
+    value = asked["solved"]["value"] * (1.0 + shift)
+    document = changed(asked["document"], noise__multiplier=value)
+    fresh: dict[str, Any] = json.loads(pyaccount.certify(document).to_json())
+    kept = {key: asked[key] for key in ("document", "document_sha256")}
+    return changed(fresh, solved={**asked["solved"], "value": value}) | kept

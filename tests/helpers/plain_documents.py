@@ -1,0 +1,35 @@
+"""A plain mechanism document as a mapping, and with the changes a test makes to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "test",
+        "privacy": {"adjacency": "add-remove", "epsilon": 2, "delta": 1e-6},
+        "training": {"dataset_size": 10_000, "expected_batch_size": 100, "iterations": 400},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": 1.0},
+        "accounting": {"profile": []},
+    }
+    for path, value in changes.items():
+        section, _, field = path.partition("__")
+        if field:
+            base[section] = {**base[section], field: value}
+        else:
+            base[section] = value
+    return base
+
+
+def one_step(sigma: float, **changes: Any) -> dict[str, Any]:
+    """One Gaussian mechanism with μ = 1/σ, whose δ is the blank unless `changes` say otherwise."""
+    base = {
+        "training": {"iterations": 1},
+        "sampler": {"kind": "none", "max_participations": 1},
+        "noise__multiplier": sigma,
+        "privacy__delta": "solve",
+    }
+    return document(**{**base, **changes})

@@ -1,0 +1,137 @@
+"""The workflow, the hooks and the page about gates: what they run is run, in a project laid out as they expect."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from places import EXAMPLES, ROOT
+
+import pyaccount
+
+WORKFLOW = EXAMPLES / "ci" / "github-workflow.yaml"
+HOOKS = EXAMPLES / "ci" / "pre-commit-config.yaml"
+POLICY = EXAMPLES / "policy.yaml"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A document, a policy and a certificate."""
+    for folder in ("privacy", "certificates"):
+        (tmp_path / folder).mkdir()
+    document = tmp_path / "privacy" / "training.yaml"
+    shutil.copy(EXAMPLES / "cifar10-dp-sgd.yaml", document)
+    shutil.copy(POLICY, tmp_path / "privacy" / "policy.yaml")
+    pyaccount.certify(document).save(tmp_path / "certificates" / "training.json")
+    return tmp_path
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """As a workflow's runner does: bash, stopping at the first failure, with the installed command on the path."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def steps() -> list[str]:
+    """The commands of the workflow, but for the one that installs what is installed here."""
+    workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    (job,) = workflow["jobs"].values()
+    runs = {step["name"]: step["run"] for step in job["steps"] if "run" in step}
+    # No name of the public index: what is installed is pinned.
+    assert runs.pop("install") == "pip install --require-hashes -r privacy/requirements.txt"
+    return list(runs.values())
+
+
+def hooks() -> list[dict[str, Any]]:
+    (repository,) = yaml.safe_load(HOOKS.read_text(encoding="utf-8"))["repos"]
+    found: list[dict[str, Any]] = repository["hooks"]
+    return found
+
+
+def hook_command(hook: dict[str, Any], project: Path) -> str:
+    """What pre-commit runs: the entry with the names of the files that match."""
+    files = sorted(str(path.relative_to(project)) for path in project.rglob("*") if path.is_file())
+    matching = [name for name in files if re.search(hook["files"], name)]
+    assert matching, hook["id"]
+    return f"{hook['entry']} {shlex.join(matching)}"
+
+
+def test_the_workflow_and_the_hooks_pass(project: Path) -> None:
+    commands = [*steps(), *(hook_command(hook, project) for hook in hooks())]
+    assert len(commands) == 6
+    for command in commands:
+        done = shell(command, project)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+
+def test_a_changed_certificate_stops_both(project: Path) -> None:
+    certificate = project / "certificates" / "training.json"
+    text = certificate.read_text(encoding="utf-8")
+    changed = text.replace('"iterations": 2000', '"iterations": 200', 1)
+    assert changed != text
+    certificate.write_text(changed, encoding="utf-8")
+    assert [shell(command, project).returncode for command in steps()] == [0, 1, 1, 1]
+    assert [shell(hook_command(hook, project), project).returncode for hook in hooks()] == [0, 1]
+
+
+def test_a_missing_certificate_stops_the_workflow(project: Path) -> None:
+    (project / "certificates" / "training.json").unlink()
+    assert [shell(command, project).returncode for command in steps()] == [0, 2, 2, 2]
+
+
+def test_each_document_needs_its_own_certificate(project: Path) -> None:
+    validate, each, policy, _ = steps()
+    changed = project / "privacy" / "training.yaml"
+    text = changed.read_text(encoding="utf-8")
+    changed.write_text(text.replace("iterations: 2000", "iterations: 4000"), encoding="utf-8")
+    found = [shell(command, project) for command in (validate, each, policy)]
+    assert [done.returncode for done in found] == [0, 1, 0]
+    assert "privacy/training.yaml" in found[1].stdout
+    # Comments and spelling are not what it says.
+    changed.write_text("# a comment\n" + text.replace("iterations: 2000", "iterations: 2_000"), encoding="utf-8")
+    assert shell(each, project).returncode == 0
+    # In the order of names, the last one has none.
+    shutil.copy(changed, project / "privacy" / "zebra.yaml")
+    assert shell(each, project).returncode == 2
+    shutil.copy(project / "certificates" / "training.json", project / "certificates" / "zebra.json")
+    assert shell(each, project).returncode == 0
+
+
+def test_the_commands_of_the_page_run(project: Path) -> None:
+    page = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
+    commands = [line for block in re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL) for line in block.splitlines()]
+    assert len(commands) == 5
+    certificates = project / "certificates"
+    shutil.copy(certificates / "training.json", certificates / "from-elsewhere.json")
+    for command in commands:
+        done = shell(command, project)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+
+def test_the_python_of_the_page_runs(project: Path) -> None:
+    page = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    for expected, text in ((0, script), (1, script.replace("max_epsilon=8", "max_epsilon=1"))):
+        done = subprocess.run([sys.executable, "-c", text], cwd=project, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (expected, "")
+
+
+def test_the_page_names_every_limit() -> None:
+    page = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
+    for limit in pyaccount.document.Limits.model_fields:  # type: ignore[attr-defined]
+        assert f"`{limit}`" in page

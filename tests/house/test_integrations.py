@@ -1,0 +1,219 @@
+"""The examples of integrations: each is run as its page says, with the packages it is for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import InterpolationToMissingValueError
+from places import EXAMPLES
+
+import pyaccount
+from pyaccount import Accountant, Certificate
+
+FOLDER = EXAMPLES / "integrations"
+DOCUMENT = EXAMPLES / "cifar10-dp-sgd.yaml"
+
+
+def run(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    surroundings = {**os.environ, "PATH": path, **environment}
+    return subprocess.run(command, cwd=folder, env=surroundings, capture_output=True, text=True, check=False)
+
+
+# Hydra and OmegaConf.
+
+
+def train(folder: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, str(FOLDER / "hydra" / "train.py"), "hydra.run.dir=out", *overrides, folder=folder)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "steps", "epsilon"),
+    [
+        ((), 60, 2.0),
+        (("mechanism.privacy.epsilon=4", "trainer.steps=30"), 30, 4.0),
+        (("mechanism=full-batch", "trainer.steps=5", "mechanism.privacy.delta=1e-9"), 5, 2.0),
+    ],
+)
+def test_a_run_of_hydra_is_certified_and_counted(
+    overrides: tuple[str, ...], steps: int, epsilon: float, tmp_path: Path
+) -> None:
+    done = train(tmp_path, *overrides)
+    assert done.returncode == 0, done.stderr
+    certificate = Certificate.load(tmp_path / "out" / "training.cert.json")
+    assert certificate.holds
+    assert certificate.epsilon <= epsilon
+    assert certificate.data.phases[0].iterations == steps
+    assert pyaccount.check(tmp_path / "out" / "training.cert.json", max_epsilon=epsilon, max_delta=1e-6).passes
+    accountant = Accountant.load(tmp_path / "out" / "accountant.json")
+    assert accountant.steps == accountant.planned_steps == steps
+    assert accountant.epsilon_spent() <= epsilon
+    assert done.stdout.startswith(certificate.statement)
+    assert "<html" in (tmp_path / "out" / "training.html").read_text(encoding="utf-8")
+
+
+def test_a_wrong_override_is_located(tmp_path: Path) -> None:
+    done = train(tmp_path, "mechanism.noise.multiplier=0")
+    assert done.returncode == 1
+    assert "noise.multiplier = 0 [out-of-range]" in done.stderr
+    assert not (tmp_path / "out" / "training.cert.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (("mechanism.sampler.kind=fixed-size",), "it knows no fixed-size sampling"),
+        (("+mechanism.sampler.truncate_to=120",), "it knows no truncate_to of a sampler"),
+        (("mechanism=full-batch", "+mechanism.sampler.max_participations=2"), "no max_participations of a sampler"),
+        (("mechanism=full-batch", "+mechanism.noise.kind=laplace"), "it knows no laplace noise"),
+        (("+mechanism.count=2",), "it knows no count of 2 runs"),
+    ],
+)
+def test_the_loop_refuses_what_it_does_not_do(overrides: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = train(tmp_path, "trainer.steps=4", *overrides)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert not (tmp_path / "out" / "accountant.json").exists()
+
+
+def test_configurations_of_omegaconf_are_documents() -> None:
+    config = OmegaConf.load(DOCUMENT)
+    assert pyaccount.load(config) == pyaccount.load(DOCUMENT)
+    config.steps = 12
+    config.training.iterations = "${steps}"
+    steps = config.pop("steps")
+    nested = OmegaConf.create({"steps": steps, "mechanism": config})
+    assert pyaccount.load(nested.mechanism).bodies[0].training.iterations == 12
+    nested.steps = "???"
+    with pytest.raises(InterpolationToMissingValueError):
+        OmegaConf.to_container(nested.mechanism, resolve=True, throw_on_missing=True)
+
+
+# Kubernetes.
+
+
+@pytest.fixture
+def manifest() -> dict[str, Any]:
+    parts = yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text(encoding="utf-8"))
+    return {part["kind"]: part for part in parts}
+
+
+def mounted(manifest: dict[str, Any], folder: Path) -> dict[str, Path]:
+    """The volumes of the Job, as a node lays them out: the files of a ConfigMap are links to links."""
+    spec = manifest["Job"]["spec"]["template"]["spec"]
+    places = {}
+    for volume in spec["volumes"]:
+        place = folder / volume["name"]
+        place.mkdir()
+        places[volume["name"]] = place
+        if "configMap" in volume:
+            assert volume["configMap"]["name"] == manifest["ConfigMap"]["metadata"]["name"]
+            (place / "..2026_01_01").mkdir()
+            (place / "..data").symlink_to("..2026_01_01")
+            for name, text in manifest["ConfigMap"]["data"].items():
+                (place / "..2026_01_01" / name).write_text(text, encoding="utf-8")
+                (place / name).symlink_to(Path("..data") / name)
+    return places
+
+
+def run_container(container: dict[str, Any], places: dict[str, Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A container's command, the paths it sees replaced by those where its volumes lie here."""
+    arguments = list(container["args"])
+    for mount in container["volumeMounts"]:
+        arguments = [re.sub(rf"^{mount['mountPath']}(?=/)", str(places[mount["name"]]), one) for one in arguments]
+    assert not any(one.startswith(mount["mountPath"]) for one in arguments for mount in container["volumeMounts"])
+    return run(*container["command"], *arguments, folder=folder)
+
+
+def containers(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    spec = manifest["Job"]["spec"]["template"]["spec"]
+    return [*spec["initContainers"], *spec["containers"]]
+
+
+def test_the_job_certifies_and_passes(manifest: dict[str, Any], tmp_path: Path) -> None:
+    places = mounted(manifest, tmp_path)
+    for container in containers(manifest):
+        done = run_container(container, places, tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert Certificate.load(places["certificates"] / "training.json").epsilon <= 8
+
+
+def test_the_job_fails_where_the_policy_is_not_kept(manifest: dict[str, Any], tmp_path: Path) -> None:
+    data = manifest["ConfigMap"]["data"]
+    data["training.yaml"] = data["training.yaml"].replace("epsilon: 8", "epsilon: 9")
+    places = mounted(manifest, tmp_path)
+    codes = [run_container(container, places, tmp_path).returncode for container in containers(manifest)]
+    assert codes == [0, 1]
+
+
+def test_the_job_fails_where_the_document_is_wrong(manifest: dict[str, Any], tmp_path: Path) -> None:
+    data = manifest["ConfigMap"]["data"]
+    data["training.yaml"] = data["training.yaml"].replace("kind: poisson", "kind: posson")
+    done = run_container(containers(manifest)[0], mounted(manifest, tmp_path), tmp_path)
+    assert done.returncode == 2
+    assert "sampler.kind" in done.stderr
+
+
+# MLflow.
+
+
+def test_a_certificate_in_mlflow(tmp_path: Path) -> None:
+    script = str(FOLDER / "mlflow_log.py")
+    store = {"MLFLOW_TRACKING_URI": (tmp_path / "runs").as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"}
+    done = run(sys.executable, script, str(DOCUMENT), folder=tmp_path, **store)
+    assert done.returncode == 0, done.stderr
+    # Read back through the library, in a process of its own: it leaves much behind.
+    reader = (
+        "import json, mlflow\n"
+        "client = mlflow.MlflowClient()\n"
+        "(run,) = client.search_runs(['0'])\n"
+        "steps = client.get_metric_history(run.info.run_id, 'privacy.epsilon_so_far_upper')\n"
+        "files = mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path='privacy')\n"
+        "history = [(one.step, one.value) for one in steps]\n"
+        "print(json.dumps([run.info.run_name, run.data.params, run.data.metrics, run.data.tags, history, files]))\n"
+    )
+    read = run(sys.executable, "-c", reader, folder=tmp_path, **store)
+    assert read.returncode == 0, read.stderr
+    name, parameters, metrics, tags, history, files = json.loads(read.stdout.splitlines()[-1])
+    certificate = Certificate.load(Path(files) / "certificate.json")
+    assert name == certificate.data.name
+    assert tags["privacy.statement"] == certificate.statement
+    assert parameters["privacy.adjacency"] == "add-remove"
+    assert parameters["privacy.document_sha256"] == pyaccount.load(DOCUMENT).sha256
+    assert metrics["privacy.epsilon_upper"] == certificate.epsilon
+    assert metrics["privacy.epsilon_lower"] == certificate.epsilon_lower
+    # No bound goes by a name that does not say which one it is.
+    assert all(metric.endswith(("_upper", "_lower")) for metric in metrics)
+    assert [step for step, _ in history] == [500, 1000, 1500, 2000]
+    assert [value for _, value in history] == sorted(value for _, value in history)
+    assert "<html" in (Path(files) / "report.html").read_text(encoding="utf-8")
+    assert Accountant.load(Path(files) / "accountant.json").steps == 2000
+
+
+@pytest.mark.parametrize(("rounds", "told"), [(1, [1]), (3, [1, 2, 3]), (7, [2, 4, 6, 7])])
+def test_short_runs_in_mlflow_are_counted_to_their_end(
+    rounds: int, told: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script without MLflow, whose start takes seconds: only what it is told is of interest."""
+    seen: list[tuple[str, int]] = []
+    states: list[dict[str, Any]] = []
+    client = MagicMock()
+    client.log_metric = lambda name, _, step: seen.append((name, step))
+    client.log_dict = lambda state, _: states.append(state)
+    monkeypatch.setitem(sys.modules, "mlflow", client)
+    document = pyaccount.load(DOCUMENT).with_value(("training", "iterations"), rounds).to_mapping()
+    (tmp_path / "short.json").write_text(json.dumps(document), encoding="utf-8")
+    runpy.run_path(str(FOLDER / "mlflow_log.py"))["main"](str(tmp_path / "short.json"))
+    assert seen == [("privacy.epsilon_so_far_upper", step) for step in told]
+    assert [state["steps"] for state in states] == [rounds]

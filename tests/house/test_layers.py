@@ -1,0 +1,97 @@
+"""The rooms stand in layers: no import runs upwards, at the top of a file, inside a function or for types alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+PACKAGE = ROOT / "pyaccount"
+
+#: From the bottom up: a room may import those before it. The façade is `__init__`, which is on top.
+ROOMS = (
+    *("errors", "rounding", "directions", "wrapping", "files", "forms"),
+    *("document", "arguments", "strategies", "plan", "execute", "certificate", "running", "gate"),
+    *("accountant", "adapters", "draft", "messages", "schemas", "cli", "reference", "__init__", "__main__"),
+)
+#: What the package itself offers to its rooms.
+OWN = {"_core", "__version__"}
+
+#: The same of the core's rooms, and of the crate with the bindings.
+CORE = ("error", "run", "special", "laws", "participation", "pair", "pld", "montecarlo", "lib")
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The line and the room of each import of this package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            module = node.module or ""
+            if module == "pyaccount":
+                for name in node.names:
+                    if name.name not in OWN:
+                        yield node.lineno, name.name if name.name in ROOMS else "__init__"
+            elif module.startswith("pyaccount."):
+                yield node.lineno, module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            for name in node.names:
+                if name.name.split(".")[0] == "pyaccount":
+                    yield node.lineno, [*name.name.split("."), "__init__"][1]
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def test_every_room_has_its_place() -> None:
+    found = {room_of(path) for path in PACKAGE.rglob("*.py")}
+    assert found == set(ROOMS)
+    assert len(set(ROOMS)) == len(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_import_runs_upwards(room: str) -> None:
+    place = {name: k for k, name in enumerate(ROOMS)}
+    upwards = [
+        f"{path.relative_to(ROOT)}:{line} imports {other}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if room_of(path) == room
+        for line, other in imported(ast.parse(path.read_text(encoding="utf-8")))
+        if place[other] > place[room]
+    ]
+    assert upwards == []
+
+
+def test_an_import_that_runs_upwards_is_seen() -> None:
+    """At the top, inside a function, for types alone, and by whatever spelling."""
+    program = (
+        "from pyaccount import _core, gate\nimport pyaccount.cli.help\nimport pyaccount\n"
+        "if TYPE_CHECKING:\n    from pyaccount.certificate.model import Record\n"
+        "def one():\n    from pyaccount import certify\n    from pyaccount.running import Plan\n"
+    )
+    assert [room for _, room in sorted(imported(ast.parse(program)))] == [
+        "gate",
+        "cli",
+        "__init__",
+        "certificate",
+        "__init__",
+        "running",
+    ]
+
+
+def test_the_core_has_layers_too() -> None:
+    source = ROOT / "rust" / "core" / "src"
+    place = {name: k for k, name in enumerate(CORE)}
+    upwards = []
+    for path in sorted(source.rglob("*.rs")):
+        room = path.relative_to(source).parts[0].removesuffix(".rs")
+        for other in re.findall(
+            r"^\s*(?:pub(?:\([a-z]+\))? )?use crate::(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            if place[other] > place[room]:
+                upwards.append(f"{path.relative_to(ROOT)} uses {other}")
+    assert upwards == []

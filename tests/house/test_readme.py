@@ -1,0 +1,135 @@
+"""README, docs and examples: what they show is what happens."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from places import CERTIFICATES, EXAMPLES, ROOT
+
+from pyaccount import cli
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+#: A policy is no mechanism: tests/gate/test_gate.py holds certificates against it.
+DOCUMENTS = sorted(path for path in EXAMPLES.glob("*.yaml") if path.stem != "policy")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_document_shown_is_the_example() -> None:
+    assert blocks("yaml") == [(EXAMPLES / "cifar10-dp-sgd.yaml").read_text(encoding="utf-8")]
+
+
+def test_the_certificate_shown_is_the_one_it_yields(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert cli.run(["certify", "examples/cifar10-dp-sgd.yaml"]) == 0
+    printed = [line[3:-1].rstrip() for line in capsys.readouterr().out.splitlines()]
+    shown = blocks("text")[0].splitlines()
+    start = printed.index(shown[0])
+    assert printed[start : start + len(shown)] == shown
+
+
+@pytest.mark.parametrize("snippet", blocks("python"), ids=lambda text: text.splitlines()[2][:30])
+def test_python_snippets_run(snippet: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    exec(compile(snippet, "README.md", "exec"), {})  # the README's own code
+
+
+PAGES = [
+    pytest.param(snippet, id=f"{page.stem}-{number}")
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    for number, snippet in enumerate(
+        re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    )
+]
+
+
+@pytest.mark.parametrize("snippet", PAGES)
+def test_python_snippets_of_the_pages_run(snippet: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("examples").symlink_to(EXAMPLES)
+    # The page about gates has a certificate and a policy.
+    for folder in ("certificates", "privacy"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(CERTIFICATES / "v1" / "deterministic.json", "certificates/training.json")
+    policy = {"pyaccount": 1, "kind": "policy", "name": "p", "limits": {"max_epsilon": 8}}
+    Path("privacy/policy.yaml").write_text(json.dumps(policy), encoding="utf-8")
+    exec(compile(snippet, "docs", "exec"), {})  # the pages' own code
+
+
+def test_the_first_screen_names_both_commands() -> None:
+    for command in ("make demo", "make test"):
+        assert command in README
+        assert re.search(
+            rf"^{command.split()[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
+
+
+#: Examples whose certificates take minutes or more run at a larger δ, where samples are cheap.
+QUICKER = {
+    "cifar10-bandmf": ("privacy.delta=1e-3",),
+    "production-b-min-sep": (
+        "privacy.delta=1e-2",
+        "privacy.epsilon=4",
+        "training.iterations=512",
+        "noise.multiplier=2",
+    ),
+    "production-truncated": (
+        "privacy.delta=1e-2",
+        "privacy.epsilon=4",
+        "training.iterations=64",
+        "sampler.min_separation=16",
+        "matrix.bands=16",
+        "noise.multiplier=2",
+    ),
+    "what-epsilon-had-it": ("privacy.delta=1e-2",),
+    "users": ("privacy.delta=1e-2", "training.iterations=128"),
+}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_every_example_certifies(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.run(["plan", str(path)]) == 0
+    assert "heorem" in capsys.readouterr().out
+    if "kind: amplification" in path.read_text(encoding="utf-8"):
+        assert cli.run(["certify", str(path)]) == 0
+        assert "amplification" in capsys.readouterr().out
+        return
+    changes = ("accounting.profile=[1]", *QUICKER.get(path.stem, ()))
+    target = str(tmp_path / "certificate.json")
+    parts = [part for change in changes for part in ("--set", change)]
+    assert cli.run(["certify", str(path), *parts, "-o", target]) == 0
+    assert "HOLDS" in capsys.readouterr().out
+    # It holds, and nothing in it contradicts the rest.
+    assert cli.run(["check", target]) == 0
+
+
+def test_the_figures_script_runs() -> None:
+    command = [sys.executable, str(EXAMPLES / "group_level_figures.py"), "--noise", "4", "--groups", "1", "8"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip().startswith("4 ")]
+    assert [row[1] for row in rows] == ["1", "8", "1", "8"]
+    for row in rows:
+        certified, lemma, linear = map(float, row[2:])
+        assert linear * (1 - 1e-3) <= certified <= lemma * (1 + 1e-3)
+
+
+def test_the_table_script_runs() -> None:
+    script = str(EXAMPLES / "cifar10_table.py")
+    command = [sys.executable, script, "--epsilon", "8", "--rows", "poisson", "cyclic-poisson"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stderr.splitlines()]
+    assert [row[0] for row in rows] == ["poisson", "cyclic-poisson"]
+    for row in rows:
+        assert row[3] == "deterministic"
+        # To four digits, or better: the paper rounds the last, shortened column of a cycle up to a whole one.
+        assert 0.99 < float(row[2]) / float(row[8]) < 1.0005

@@ -1,0 +1,82 @@
+"""The reference pages are what the models and commands say, and leave nothing out."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from places import ROOT
+
+from pyaccount import cli, errors, reference, schemas
+from pyaccount.errors import SLUGS
+
+FOLDER = ROOT / "docs" / "reference"
+
+
+@pytest.mark.parametrize("name", sorted(reference.pages()))
+def test_committed_pages_are_current(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == reference.pages()[name], "run `make reference`"
+
+
+def test_nothing_else_lies_among_the_pages() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(reference.pages())
+
+
+@pytest.mark.parametrize(
+    ("schema", "page"),
+    [
+        ("mechanism", "documents.md"), ("amplification", "documents.md"), ("policy", "documents.md"),
+        ("certificate", "certificates.md"), ("amplification-certificate", "certificates.md"),
+    ],
+)  # fmt: skip
+def test_every_key_of_the_schemas_is_explained(schema: str, page: str) -> None:
+    """Independently of how the pages are made: by the JSON Schema, whose words must be on the page."""
+    text = (FOLDER / page).read_text(encoding="utf-8").replace("\\|", "|")
+    described = json.loads((ROOT / "schemas" / f"{schema}.v1.schema.json").read_text(encoding="utf-8"))
+    for part in [described, *described.get("$defs", {}).values()]:
+        for key, value in part.get("properties", {}).items():
+            rows = [line for line in text.splitlines() if line.startswith(f"| `{key}` |")]
+            if key == "kind" and (set(value) & {"const", "enum"}):
+                words = value.get("enum", [value.get("const")])
+                assert all(f"`kind: {word}`" in text or f"`{word}`" in text for word in words)
+                continue
+            if "choose" in json.dumps(part.get("properties", {}).get("kind", {})):
+                continue  # the alternatives of a choice have the keys of the kinds they are made of
+            assert rows, f"{schema}: {key}"
+            if "description" in value:
+                assert any(value["description"] in row for row in rows), f"{schema}: {key}"
+
+
+def test_every_field_has_a_description() -> None:
+    for name in ("mechanism", "amplification", "policy", "certificate", "amplification-certificate"):
+        schema = schemas.SCHEMAS[name]()
+        parts = schema.get("$defs", {})
+        for part in [schema, *parts.values()]:
+            for key, value in part.get("properties", {}).items():
+                target = parts.get(str(value.get("$ref", "")).rsplit("/", 1)[-1], {})
+                assert value.get("description") or target.get("description"), f"{name}: {key}"
+
+
+def test_every_command_option_and_slug_is_named() -> None:
+    commands = (FOLDER / "commands.md").read_text(encoding="utf-8")
+    for name, command in cli.commands.commands.items():
+        section = re.search(rf"^## pyaccount {name}\n(.*?)(?=^## |\Z)", commands, flags=re.DOTALL | re.MULTILINE)
+        assert section
+        assert "```sh\npyaccount" in section[1]
+        for parameter in command.params:
+            for option in parameter.opts if parameter.param_type_name == "option" else ():
+                assert option in section[1]
+    errors = (FOLDER / "errors.md").read_text(encoding="utf-8")
+    for slug, meaning in SLUGS.items():
+        assert f"| `{slug}` | {meaning} |" in errors
+
+
+def test_every_exception_stands_beside_its_exit_code() -> None:
+    """Found by their names in the module, not by their base class."""
+    named = {name: error for name, error in vars(errors).items() if name.endswith("Error") and name != "PyaccountError"}
+    assert "StateError" in named
+    page = (FOLDER / "errors.md").read_text(encoding="utf-8")
+    for name, error in named.items():
+        assert f"\n| `{name}` | {error.exit_code} |" in page
+        assert re.search(rf"\n\| {error.exit_code} \|.*`{name}`", page)

@@ -1,0 +1,160 @@
+"""Which theorem a document gets, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import oracle
+import pytest
+from plain_documents import document
+
+import pyaccount
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
+@pytest.mark.parametrize("kind", ["poisson", "fixed-size", "none"])
+@pytest.mark.parametrize("group", [1, 3])
+def test_every_combination_has_a_reduction(adjacency: str, kind: str, group: int) -> None:
+    training = (
+        {"iterations": 20} if kind == "none" else {"dataset_size": 500, "expected_batch_size": 5, "iterations": 20}
+    )
+    body = document(
+        sampler={"kind": kind},
+        training=training,
+        privacy={"adjacency": adjacency, "group_size": group, "epsilon": "solve", "delta": 1e-5},
+    )
+    plan = pyaccount.compile(body)
+    (reduction,) = plan.reductions
+    assert reduction.source
+    assert reduction.tight == (kind != "fixed-size" or adjacency == "add-remove")
+    certificate = plan.run()
+    guarantee = certificate.data.guarantee
+    assert 0 < guarantee.epsilon_lower <= guarantee.epsilon
+    if reduction.tight:
+        assert guarantee.epsilon - guarantee.epsilon_lower <= 1e-4 * guarantee.epsilon
+    # Sampling never hurts.
+    assert certificate.data.unamplified.epsilon is not None
+    shift = 2.0 if kind == "fixed-size" and adjacency == "add-remove" else 1.0
+    assert guarantee.epsilon <= certificate.data.unamplified.epsilon * shift * 2 * (1 + 1e-9)
+
+
+def test_groups_grow_and_replacement_costs_more() -> None:
+    def epsilon(adjacency: str, group: int, kind: str = "poisson") -> float:
+        privacy = {"adjacency": adjacency, "group_size": group, "epsilon": "solve", "delta": 1e-6}
+        return pyaccount.certify(document(privacy=privacy, sampler={"kind": kind})).epsilon
+
+    assert epsilon("add-remove", 1) == epsilon("zero-out", 1) < epsilon("replace-one", 1) < epsilon("replace-one", 2)
+    assert epsilon("zero-out", 1, "fixed-size") < epsilon("replace-one", 1, "fixed-size")
+    assert epsilon("zero-out", 1, "fixed-size") < epsilon("zero-out", 2, "fixed-size")
+
+
+def test_fixed_size_with_doubled_noise_is_close_to_poisson() -> None:
+    poisson = pyaccount.certify(document(privacy__epsilon="solve")).epsilon
+    fixed = pyaccount.certify(
+        document(privacy__epsilon="solve", sampler={"kind": "fixed-size"}, noise__multiplier=2.0)
+    ).epsilon
+    assert fixed == pytest.approx(poisson, rel=1e-3)
+
+
+def test_the_published_pair_is_far_too_small() -> None:
+    """q = 0.01, σ = 1, 500 rounds, δ = 1e-5, replace-one: two concrete data sets have 10.28; the ±1 pair claims 1.96."""
+    certificate = pyaccount.certify(
+        document(
+            privacy={"adjacency": "replace-one", "epsilon": "solve", "delta": 1e-5},
+            training={"dataset_size": 50_000, "expected_batch_size": 500, "iterations": 500},
+            sampler={"kind": "fixed-size"},
+        )
+    )
+    assert certificate.epsilon == pytest.approx(11.05, abs=0.01)
+    assert certificate.epsilon_lower == pytest.approx(10.28, abs=0.01)
+    kinds = {c.bound for c in certificate.data.evidence.compositions}
+    assert kinds == {"upper", "concrete-pair"}
+
+
+def test_full_poisson_batches_are_gaussian() -> None:
+    certificate = pyaccount.certify(
+        document(
+            training={"sampling_probability": 1.0, "iterations": 25}, noise__multiplier=5.0, privacy__epsilon="solve"
+        )
+    )
+    exact = float(oracle.gaussian_epsilon(math.sqrt(25) / 5.0, 1e-6))
+    assert certificate.epsilon_lower <= exact <= certificate.epsilon
+
+
+def test_refusals_are_located() -> None:
+    body = document(
+        sampler={"kind": "fixed-size"}, training={"dataset_size": 10, "expected_batch_size": 9, "iterations": 3}
+    )
+    body["privacy"]["group_size"] = 2
+    with pytest.raises(pyaccount.DocumentError) as refused:
+        pyaccount.compile(body)
+    (problem,) = refused.value.problems
+    assert (problem.slug, problem.path_text, problem.value) == ("no-valid-bound", "training.expected_batch_size", 9)
+    body["privacy"]["adjacency"] = "zero-out"
+    assert not pyaccount.certify(body).holds
+    body["privacy"]["group_size"] = 11
+    with pytest.raises(pyaccount.DocumentError, match="more records than the data set"):
+        pyaccount.compile(body)
+
+
+@pytest.mark.parametrize("rate", ["sampling_probability", "participation_rate"])
+def test_the_group_lemma_keeps_the_batch_in_smaller_data_sets(rate: str) -> None:
+    """However the batch is given, its size is what does not change from one neighbour to the next."""
+    body: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "lemma",
+        "privacy": {"adjacency": "add-remove", "group_size": 5, "epsilon": "solve", "delta": 0.1},
+        "training": {"dataset_size": 10, "expected_batch_size": 5, "iterations": 1},
+        "sampler": {"kind": "fixed-size"},
+        "noise": {"multiplier": 10},
+    }
+    by_size = pyaccount.certify(body).data.group_lemma
+    body["training"] = {"dataset_size": 10, rate: 0.5, "iterations": 1}
+    by_rate = pyaccount.certify(body).data.group_lemma
+    assert by_size is not None
+    assert by_rate is not None
+    assert by_rate.epsilon == by_size.epsilon
+    # In a data set of 7, where that chain ends, this rate would give no whole batch.
+    body["privacy"]["group_size"] = 4
+    assert pyaccount.certify(body).holds
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"privacy": {"delta": 0.1}, "training": {"sampling_probability": 0.01}, "noise": {"multiplier": 10}},
+        {"privacy": {"epsilon": 1, "delta": 1e-5}, "training": {"sampling_probability": 1e-9}},
+        {"privacy": {"adjacency": "zero-out", "delta": 1e-5}, "training": {"sampling_probability": 1e-12}},
+        {"privacy": {"adjacency": "replace-one", "delta": 0.01}, "noise": {"multiplier": 1e5}},
+    ],
+)
+def test_the_group_lemma_may_give_zero(changes: dict[str, dict[str, Any]]) -> None:
+    body: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "groups",
+        "privacy": {"adjacency": "add-remove", "group_size": 3, "epsilon": "solve"},
+        "training": {"sampling_probability": 1e-6, "iterations": 1},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": 1},
+    }
+    for section, values in changes.items():
+        body[section] |= values
+    certificate = pyaccount.certify(body)
+    assert certificate.data.group_lemma is not None
+    assert certificate.data.group_lemma.epsilon == 0.0
+    assert certificate.holds
+
+
+def test_the_group_lemma_is_valid_and_worse() -> None:
+    certificate = pyaccount.certify(document(privacy__epsilon="solve", privacy__group_size=3))
+    lemma = certificate.data.group_lemma
+    assert lemma is not None
+    assert lemma.epsilon is not None
+    assert lemma.epsilon > certificate.epsilon
+    # Its premise: δ for one record at ε/3, times 1 + e^ε' + e^2ε'.
+    one = pyaccount.certify(document(privacy__epsilon="solve"))
+    record = lemma.epsilon / 3
+    factor = 1 + math.exp(record) + math.exp(2 * record)
+    assert one.profile.delta(record).upper * factor <= 1e-6 * (1 + 1e-6)
+    assert one.profile.delta(record).upper * factor >= 1e-6 * 0.9
