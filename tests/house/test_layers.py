@@ -1,4 +1,7 @@
-"""The rooms stand in layers: no import runs upwards, at the top of a file, inside a function or for types alone."""
+"""The rooms stand in layers: no import runs upwards, at the top of a file, inside a function or for types alone.
+
+Tests lie in the folder of the room they are about, and share helpers, not tests.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import pytest
 from places import ROOT
 
 PACKAGE = ROOT / "pyaccount"
+TESTS = ROOT / "tests"
 
 #: From the bottom up: a room may import those before it. The façade is `__init__`, which is on top.
 ROOMS = (
@@ -23,6 +27,11 @@ OWN = {"_core", "__version__"}
 
 #: The same of the core's rooms, and of the crate with the bindings.
 CORE = ("error", "run", "special", "laws", "participation", "pair", "pld", "montecarlo", "lib")
+
+#: Folders of tests beside those of the rooms: of the core through its binding, and of the repository.
+TESTED = {"core", "house"}
+#: What tests share, and what they compare with.
+SHARED = {"helpers", "golden"}
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -41,6 +50,16 @@ def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
             for name in node.names:
                 if name.name.split(".")[0] == "pyaccount":
                     yield node.lineno, [*name.name.split("."), "__init__"][1]
+
+
+def parts_imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The line and every part of the names of each import."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            for name in (module, *(alias.name for alias in node.names)):
+                for part in name.split("."):
+                    yield node.lineno, part
 
 
 def room_of(path: Path) -> str:
@@ -95,3 +114,30 @@ def test_the_core_has_layers_too() -> None:
             if place[other] > place[room]:
                 upwards.append(f"{path.relative_to(ROOT)} uses {other}")
     assert upwards == []
+
+
+def test_every_test_has_its_room() -> None:
+    folders = {path.parent.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
+    assert folders <= {*ROOMS, *TESTED}
+    found = {path.relative_to(TESTS).parts[0] for path in TESTS.rglob("*.py")}
+    assert found == {*folders, *SHARED, "conftest.py"}
+
+
+def test_no_test_imports_another() -> None:
+    tests = {path.stem for path in TESTS.rglob("test_*.py")}
+    across = [
+        f"{path.relative_to(ROOT)}:{line} imports {part}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for line, part in parts_imported(ast.parse(path.read_text(encoding="utf-8")))
+        if part in tests
+    ]
+    assert across == []
+
+
+def test_an_import_of_a_test_is_seen() -> None:
+    program = (
+        "import json, test_one\nfrom test_two import shared\nfrom tests.room import test_three\n"
+        "def one():\n    import tests.room.test_four as other\n"
+    )
+    found = [part for _, part in sorted(parts_imported(ast.parse(program))) if part.startswith("test_")]
+    assert found == ["test_one", "test_two", "test_three", "test_four"]
