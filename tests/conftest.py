@@ -38,10 +38,9 @@ secrets.randbits = _bits
 
 
 def drawn_by(item: pytest.Item) -> str:
-    """What a test's numbers are drawn by: its module and its name, wherever the module lies."""
-    # As node ids were when tests lay side by side, those of documents in a folder: so all draw the same numbers as then.
-    folder = "document/" if item.path.name.startswith("test_document_") else ""
-    return f"tests/{folder}{item.path.name}::{item.nodeid.partition('::')[2]}"
+    """What a test's numbers are drawn by: its module and its name, wherever the module or the checkout lies."""
+    name = item.nodeid.partition("::")[2].replace(str(item.config.rootpath), "")
+    return f"{item.path.name}::{name}"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -49,13 +48,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Start each test's seeds anew, so that they do not depend on the tests before."""
     real = item.get_closest_marker("entropy") is not None
     _source["bits"] = _drawn if real else random.Random(OTHER + drawn_by(item)).getrandbits
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> None:
-    """Draw the examples of properties by the same name: hypothesis has just put the node id in its place."""
-    if (handle := getattr(getattr(item, "obj", None), "hypothesis", None)) is not None:
-        handle.inner_test._hypothesis_internal_add_digest = drawn_by(item).encode()
 
 
 @pytest.fixture

@@ -270,6 +270,43 @@ def test_certificates_record_the_mixture_and_are_recomputed(tmp_path: Path) -> N
     assert f" +{len(mixtures[0]) - 1} " in console.file.getvalue()
 
 
+@pytest.mark.parametrize("users", [False, True], ids=["records", "users"])
+def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp_path: Path) -> None:
+    """The density of a tilt relative to P is known, that of P is not: V has the mean of the loss that is never too small."""
+    sampler_of: dict[str, Any] = {"kind": "b-min-sep", "min_separation": 2, "start": "warm"}
+    if users:
+        sampler_of |= {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single"}
+    document = {
+        "pyaccount": 1,
+        "name": "overlapping",
+        "privacy": {"adjacency": "zero-out", "epsilon": 1.5, "delta": 1e-3},
+        "training": {"sampling_probability": 0.25, "iterations": 3},
+        "sampler": sampler_of,
+        "matrix": {"kind": "blt", "scales": [0.4], "decays": [0.8]},
+        "noise": {"multiplier": 1.1},
+    }
+    truth = Truth(document, tmp_path)
+    mechanism, one, epsilon = pyaccount.compile(document).mechanism(), sampler(), 0.6
+    assert mechanism.enclosed
+    for direction in mechanism.directions:
+        estimate = Estimator(one).at(mechanism, direction, epsilon)
+        usual = plain(mechanism, direction)
+        components = mixed(mechanism, direction, usual, estimate.components, 64)
+        assert components is not None
+        assert not any(part.parameters for part in components)
+        proposal = Proposal(usual.parameter, usual.stretch, (), components)
+        assert one.limits(mechanism, direction, proposal, epsilon).cap == pytest.approx(2.0, rel=1e-8)
+        sums, _ = one.run(
+            mechanism, direction, proposal, [Table(epsilon, 2.0)], purpose="verification", candidate=9, count=256
+        )
+        values = np.array([shard[0].value for shard in sums]) / SHARD
+        enclosure = truth.enclosure(direction, epsilon)
+        assert enclosure is not None
+        assert (
+            abs(values.mean() - enclosure[1]) < 4.0 * values.std(ddof=1) / math.sqrt(len(values)) + 1e-4 * enclosure[1]
+        )
+
+
 @pytest.mark.parametrize("bins", [False, True], ids=["b-min-sep", "balls-in-bins"])
 def test_truncated_batches_have_mixtures_of_stretched_laws(*, bins: bool, tmp_path: Path) -> None:
     """No other bound than that of plain samples is known: beside those, samples from anywhere are bounded."""
