@@ -6,16 +6,13 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.model import Record
 from pyaccount.document.sources import Handed
-
-if TYPE_CHECKING:
-    pass
 
 #: What every certificate says of itself, and no document: there `kind` is the document's own.
 _CERTIFICATE = re.compile(rb'"kind"\s*:\s*"(?:amplification-)?certificate"')

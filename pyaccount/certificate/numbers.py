@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from pyaccount.execute.engine import DirectedAnswer
     from pyaccount.plan.plan import Plan
 
+#: The line that is no contribution to δ.
+RELATIVE = "profile_relative_error"
+
 #: The lines of the error budget, in the order of the computation.
 SOURCES = {
     "truncation": "loss beyond the last lattice point of a round, counted as infinite",
@@ -20,7 +24,7 @@ SOURCES = {
     "aliasing": "mass wrapped around the window (lower end)",
     "transform_rounding": "rounding of the Fourier transforms and powers",
     "mass_rounding": "rounding of masses, tilt and scale",
-    "profile_relative_error": "largest relative error of a profile evaluation (relative, inside the discretised bounds)",
+    RELATIVE: "largest relative error of a profile evaluation (relative, inside the discretised bounds)",
 }
 
 
@@ -59,6 +63,11 @@ def budget_lines(answer: DirectedAnswer, label: Literal["remove", "add", "both"]
     """The error budget of a composition in one direction. Each of the core's sources has its words."""
     budget = answer.upper_account.budget
     return [
-        BudgetLine(source=SOURCES[key], direction=label, contribution=max(0.0, budget[key]))
+        BudgetLine(source=SOURCES[key], direction=label, contribution=_finite(key, budget[key]))
         for key in sorted(budget, key=list(SOURCES).index)
     ]
+
+
+def _finite(key: str, contribution: float) -> float:
+    """A contribution to δ is at most 1, whatever its bound; a relative error without bound is the largest number there is."""
+    return max(0.0, min(contribution, sys.float_info.max if key == RELATIVE else 1.0))

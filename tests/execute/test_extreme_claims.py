@@ -7,7 +7,7 @@ import math
 import mpmath as mp
 import pytest
 from oracle import gaussian_delta, gaussian_epsilon
-from plain_documents import one_step
+from plain_documents import document, one_step
 
 import pyaccount
 from pyaccount.cli.common import show
@@ -84,3 +84,12 @@ def test_the_core_refuses_what_is_below_the_smallest_delta_and_answers_there() -
     profile = pyaccount.certify(one_step(1.0, privacy__epsilon=1.0)).profile
     with pytest.raises(DomainError, match=f"at least {spelled(SMALLEST_DELTA)} "):
         profile.epsilon(below)
+
+
+@pytest.mark.parametrize("sigma", [1e-6, 1e-5, 1e-3])
+def test_next_to_no_noise_is_certified_for_what_it_is(sigma: float) -> None:
+    """δ is at least the chance to take part at all, where nothing hides it."""
+    changes = {"training": {"sampling_probability": 0.01, "iterations": 2}, "noise__multiplier": sigma}
+    data = pyaccount.certify(document(**changes, privacy__epsilon=1, privacy__delta="solve")).data
+    assert 1.0 - 0.99**2 - 1e-9 <= data.guarantee.delta < 0.04
+    assert all(0.0 <= line.contribution < math.inf for line in data.evidence.error_budget)

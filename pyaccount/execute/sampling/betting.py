@@ -34,6 +34,8 @@ MEASURED, TRIAL = 6, 8
 #: take somewhat longer. Shares of its samples, in units, that come from the proposal which bounds them.
 MIXED_FROM, MIXED_WORTH = 1e6, 0.75
 ANCHORS = (112, 96, 64, 32)
+#: What a further stretched law adds to the time of a sample, as a share of it.
+FURTHER = 0.3
 #: The core takes no bets on samples whose log densities may be off by more.
 MOST_ROUNDING = 1e-6
 #: A claim nearer to the estimate than this, relatively, is given up: the samples that could tell grow with the square of
@@ -119,15 +121,19 @@ def _mixed_betting(
             continue
         proposal = replace(anchor, components=components)
         limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
-        fastest = math.log1p((claim.delta - estimate.value) / max(limits.cap - claim.delta, 1e-300))
-        if not limits.rounding < MOST_ROUNDING or claim.log_target / fastest >= most:
+        # What is bet against is the claim less the generator's share, which counts where the two are close.
+        stated = replace(claim, delta=claim.delta - limits.generator)
+        gap, room = stated.delta - estimate.value, limits.cap - stated.delta
+        # A further law takes a recursion of its own.
+        dear = 1.0 + FURTHER * max(0, sum(bool(one.parameters) for one in components) - 1)
+        if not limits.rounding < MOST_ROUNDING or gap <= 0.0 or room <= 0.0:
+            continue
+        if dear * claim.log_target / math.log1p(gap / room) >= most:
             # Not even samples that do not vary would do; with smaller shares of the anchor the bound is weaker still.
             break
-        if limits.cap <= claim.delta:
-            continue
-        betting = _measured_betting(sampler, claim, direction, estimate, limits.cap, proposal)
-        if betting.expected_samples < most:
-            best, most = betting, betting.expected_samples
+        betting = _measured_betting(sampler, stated, direction, estimate, limits.cap, proposal)
+        if dear * betting.expected_samples < most:
+            best, most = betting, dear * betting.expected_samples
     return best
 
 

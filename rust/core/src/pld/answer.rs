@@ -258,7 +258,8 @@ impl<'a> Search<'a> {
                     let tilt = groups.tilt_for_epsilon(epsilon, LARGEST_TILT);
                     let log_delta =
                         if tilt >= LARGEST_TILT { f64::NEG_INFINITY } else { groups.saddle_point_log_delta(tilt) };
-                    if near <= SMALLEST_DELTA || log_delta > near.ln() + 5.0 {
+                    // An estimate that is no number says nothing: then what was looked at serves.
+                    if near <= SMALLEST_DELTA || log_delta.is_nan() || log_delta > near.ln() + 5.0 {
                         break;
                     }
                     // A round followed much too far has tails that no lattice for this ε resolves.
