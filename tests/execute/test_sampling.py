@@ -19,6 +19,7 @@ from pyaccount.execute.sampling import verify as verifying
 from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimate, told
 from pyaccount.execute.sampling.evidence import curve_of
+from pyaccount.execute.sampling.forecast import forecast
 from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain, stretched
 from pyaccount.execute.sampling.session import open_session
@@ -523,3 +524,21 @@ def test_plans_estimate_only_when_asked(tmp_path: Path, capsys: pytest.CaptureFi
     estimated = capsys.readouterr().out
     assert "σ near" in estimated
     assert estimated.count("not a guarantee") == 3
+
+
+def test_an_epsilon_of_zero_has_a_price_too() -> None:
+    """Where δ(0) is below δ already there is no distance to speak of: the claim at ε = 0 is all there is to test."""
+    document = {
+        "pyaccount": 1,
+        "name": "nothing to solve",
+        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 0.4},
+        "training": {"iterations": 4, "sampling_probability": 0.1},
+        "sampler": {"kind": "b-min-sep", "min_separation": 2},
+        "matrix": {"kind": "banded-square-root", "bands": 2},
+        "noise": {"multiplier": 3},
+    }
+    plan = pyaccount.compile(document)
+    found = forecast(plan)
+    assert (found.foot, found.ends_at) == (0.0, 0.0)
+    assert [one.value for one in found.trade] == [0.0]
+    assert plan.run().epsilon == 0.0

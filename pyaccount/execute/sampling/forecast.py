@@ -192,7 +192,9 @@ def forecast(
     planning = sum(pricing.planning) / max(len(pricing.planning), 1)
     if tested:
         stages["tests"] = sum(one.seconds for one in tested) + planning * len(tested)
-    offered = () if claim else tuple(d for d in OFFERED if descent.foot * (1.0 + d) < descent.fallback)
+    offered = (
+        () if claim or descent.foot <= 0.0 else tuple(d for d in OFFERED if descent.foot * (1.0 + d) < descent.fallback)
+    )
     trade = [pricing.at(distance) for distance in sorted({*offered, *(one.distance for one in tested)}, reverse=True)]
     # What stands beside the guarantee: lower ends, histograms from up to three proposals, estimates of every point.
     accepted = sum(one.samples for one in tested)

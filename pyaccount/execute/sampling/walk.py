@@ -90,7 +90,9 @@ class Descent:
     @property
     def reachable(self) -> list[Ladder]:
         """The ladders without the rungs that need no samples."""
-        return [one.below(self.fallback / self.foot - 1.0) for one in self.ladders]
+        # A foot of 0 is a claim of its own, at no distance from anything.
+        highest = self.fallback / self.foot - 1.0 if self.foot > 0.0 else math.inf
+        return [one.below(highest) for one in self.ladders]
 
     def within(self, value: float, tolerance: float) -> bool:
         """Whether a value is as near to the foot as was asked for."""
