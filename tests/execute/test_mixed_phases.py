@@ -254,3 +254,34 @@ def test_users_stand_beside_users() -> None:
     assert certificate.data.guarantee.kind == "confidence"
     alone = pyaccount.certify(document(shared))
     assert alone.data.guarantee.delta_lower <= certificate.delta
+
+
+def test_error_bars_count_the_width_of_the_composed_curve() -> None:
+    """A phase that hides nothing more beside a sampled one: no sample tells how wide the other's curve is, but the error does."""
+    document = {
+        "pyaccount": 1,
+        "name": "beside",
+        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-4},
+        "phases": [
+            {
+                "training": {"sampling_probability": 1e-7, "iterations": 2},
+                "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "cold"},
+                "matrix": {"kind": "banded-square-root", "bands": 2},
+                "noise": {"multiplier": 5},
+            },
+            {
+                "training": {"iterations": 1},
+                "sampler": {"kind": "none", "max_participations": 1},
+                "noise": {"multiplier": 1.3},
+            },
+        ],
+        "accounting": {"seed": 3, "profile": [0, 0.5, 1, 2, 3]},
+    }
+    data = pyaccount.certify(document).data
+    mu = 1.0 / 1.3
+    for point in data.directions.remove.profile:
+        # The first phase changes δ by at most its total variation, 2e-7.
+        exact = norm.cdf(mu / 2 - point.epsilon / mu) - math.exp(point.epsilon) * norm.cdf(-mu / 2 - point.epsilon / mu)
+        assert point.delta_estimate is not None
+        assert point.standard_error is not None
+        assert abs(point.delta_estimate - exact) <= 3.0 * point.standard_error + 2e-7

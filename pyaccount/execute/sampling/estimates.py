@@ -281,13 +281,19 @@ def told(  # noqa: PLR0913 - what is estimated, and how well
     """Estimates of δ itself at each ε, to be told to people, from samples that serve nothing else.
 
     Where a loss is enclosed the estimate lies in the middle of what the two enclosing losses give, and half of their
-    distance counts as standard error: the truth is between them.
+    distance counts as standard error: the truth is between them. So does what the others' curve may be above theirs.
     """
     above = estimator.curve(mechanism, direction, epsilons, shards=shards, most=most, purpose="estimate")
-    if not mechanism.enclosed or mechanism.lower is None:
+    if mechanism.enclosed and mechanism.lower is not None:
+        below = estimator.curve(mechanism.lower, direction, epsilons, shards=shards, most=most, purpose="estimate")
+        above = [_middle(high, low) for high, low in zip(above, below, strict=True)]
+    curve = mechanism.curves.get(direction)
+    if curve is None:
         return above
-    below = estimator.curve(mechanism.lower, direction, epsilons, shards=shards, most=most, purpose="estimate")
-    return [_middle(high, low) for high, low in zip(above, below, strict=True)]
+    # The curve is read from above: its width is that of the tables, and beyond its end it is at most its floor, and may be 0.
+    return [
+        replace(one, standard_error=math.hypot(one.standard_error, curve.gap * one.sampled, one.floor)) for one in above
+    ]
 
 
 def _middle(above: Estimate, below: Estimate) -> Estimate:
