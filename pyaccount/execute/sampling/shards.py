@@ -148,7 +148,7 @@ class Sampler:
         """What is proven about samples from a proposal."""
         curve = mechanism.curves.get(direction)
         if proposal.components:
-            found = mechanism.core.defensive_bounds(direction, told(proposal.components), epsilon, curve)
+            found = mechanism.core.defensive_bounds(direction, for_core(proposal.components), epsilon, curve)
         else:
             found = mechanism.core.bounds(direction, proposal.parameters, proposal.stretch, epsilon, curve)
         cap, generator, rounding = found
@@ -178,7 +178,7 @@ class Sampler:
             if proposal.components:
                 shards = mechanism.core.defensive(
                     direction,
-                    told(proposal.components),
+                    for_core(proposal.components),
                     bets,
                     key=key,
                     first=first,
@@ -222,7 +222,7 @@ class Sampler:
         with self._limited() as remaining:
             found = mechanism.core.balanced(
                 direction,
-                told(components),
+                for_core(components),
                 list(epsilons),
                 key=self._key(purpose, self.fresh() if candidate is None else candidate, direction),
                 first=0,
@@ -250,7 +250,7 @@ class Sampler:
             raise
 
 
-def told(components: Sequence[Component]) -> list[tuple[int, tuple[float, ...], float]]:
+def for_core(components: Sequence[Component]) -> list[tuple[int, tuple[float, ...], float]]:
     """Components as the core takes them."""
     return [(one.share, one.parameters, one.number) for one in components]
 

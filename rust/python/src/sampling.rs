@@ -127,6 +127,11 @@ type Wagers = (f64, f64, Vec<(f64, f64)>);
 /// A component of a mixture: its share, and the parameters and stretch of a proposal, or no parameters and θ.
 type Shared = (u32, Vec<f64>, f64);
 
+/// A stream's seed, purpose, candidate and direction.
+fn stream_key((seed, purpose, candidate, direction): (u64, u32, u32, u32)) -> StreamKey {
+    StreamKey { seed, purpose, candidate, direction }
+}
+
 fn table((epsilon, cap, wagers): Wagers) -> Table {
     Table { epsilon, cap, wagers }
 }
@@ -265,8 +270,7 @@ impl Sampled {
         let [(mechanism, 1)] = &self.0[..] else {
             return Err(PyValueError::new_err("counts are of one run of one mechanism"));
         };
-        let (seed, purpose, candidate, direction) = key;
-        Ok(mechanism.counts(StreamKey { seed, purpose, candidate, direction }, shard))
+        Ok(mechanism.counts(stream_key(key), shard))
     }
 
     #[getter]
@@ -342,12 +346,11 @@ impl Sampled {
         time_limit: Option<f64>,
         curve: Option<&ComposedCurve>,
     ) -> PyResult<Balanced> {
-        let (seed, purpose, candidate, side) = key;
         let job = BalancedJob {
             mixture: self.mixture(direction, components)?,
             curve: curve.map(|curve| Arc::clone(&curve.0)),
             epsilons,
-            key: StreamKey { seed, purpose, candidate, direction: side },
+            key: stream_key(key),
         };
         let sums = enter(py, threads, time_limit, move |run| simulate_balanced(&job, first, count, run))?;
         Ok((sums.drawn, sums.losses, sums.values, sums.merits))
@@ -382,12 +385,11 @@ impl Sampled {
         time_limit: Option<f64>,
         curve: Option<&ComposedCurve>,
     ) -> PyResult<Shards> {
-        let (seed, purpose, candidate, side) = key;
         let job = DefensiveJob {
             mixture: self.mixture(direction, components)?,
             curve: curve.map(|curve| Arc::clone(&curve.0)),
             tables: tables.into_iter().map(table).collect(),
-            key: StreamKey { seed, purpose, candidate, direction: side },
+            key: stream_key(key),
         };
         Ok(shards(enter(py, threads, time_limit, move |run| simulate_defensive(&job, first, count, run))?))
     }
@@ -451,7 +453,7 @@ impl Sampled {
         stretch: f64,
         tables: Vec<Wagers>,
         edges: Option<(f64, f64)>,
-        (seed, purpose, candidate, side): (u64, u32, u32, u32),
+        key: (u64, u32, u32, u32),
     ) -> PyResult<Job> {
         Ok(Job {
             parts: self.parts(parameter, stretch)?,
@@ -459,7 +461,7 @@ impl Sampled {
             curve: None,
             tables: tables.into_iter().map(table).collect(),
             edges: edges.map(|(lowest, width)| Edges { lowest, width }),
-            key: StreamKey { seed, purpose, candidate, direction: side },
+            key: stream_key(key),
         })
     }
 }

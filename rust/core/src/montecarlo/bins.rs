@@ -318,17 +318,21 @@ fn log_sum<V: Vector>(scratch: &BinsScratch, slope: f64, constants: &[f64]) -> L
     out
 }
 
+impl BinsKernel {
+    /// The direction of its tilts.
+    pub(super) fn tilt_base(&self) -> TiltBase {
+        TiltBase::of_bins(&self.law, &self.gram)
+    }
+
+    /// P tilted by θ.
+    pub(super) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+        base.bins(&self.law, theta)
+    }
+}
+
 impl Balanced for BinsKernel {
     type Proposal = BinsProposal;
     type Scratch = BinsScratch;
-
-    fn tilt_base(&self) -> Option<TiltBase> {
-        Some(TiltBase::of_bins(&self.law, &self.gram))
-    }
-
-    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
-        base.bins(&self.law, theta)
-    }
 
     #[inline(always)]
     fn weigh<V: Vector>(

@@ -119,10 +119,6 @@ pub trait Balanced {
     type Proposal;
     /// Buffers of one worker.
     type Scratch: Default;
-    /// The direction of the tilts; none where nothing is tilted.
-    fn tilt_base(&self) -> Option<TiltBase>;
-    /// P tilted by θ; only called where there is a base.
-    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted;
     /// Draw eight samples from the proposal `drawn`, and count loss and densities.
     fn weigh<V: Vector>(
         &self,
@@ -178,19 +174,16 @@ impl<K: Balanced> Vectored for Weigh<'_, K> {
 }
 
 /// What a mechanism makes of the components; `to` takes the proposals of its kind.
-fn origins<K: Balanced>(
-    kernel: &K,
+fn origins<P>(
     mechanism: &Mechanism,
     place: usize,
     mixture: &Mixture,
-    to: impl Fn(Proposal) -> Option<K::Proposal>,
-) -> Result<Origins<K::Proposal>> {
-    let base = kernel.tilt_base();
+    to: impl Fn(Proposal) -> Option<P>,
+) -> Result<Origins<P>> {
+    let base = mechanism.tilt_base();
     let add = mixture.comparison == Comparison::Add;
     let each = mixture.components.iter().map(|(component, _)| match (component, &base) {
-        (Component::Tilted(theta), Some(base)) => {
-            Ok(Origin::Tilted(if add { base.reference(*theta) } else { kernel.tilted(base, *theta) }))
-        }
+        (Component::Tilted(theta), Some(base)) => Ok(Origin::Tilted(mechanism.tilted(base, *theta, add))),
         (Component::Tilted(theta), None) => {
             if *theta != 0.0 {
                 return Err(Error::Domain { name: "tilt", value: *theta, allowed: "0: truncated batches have none" });
@@ -245,11 +238,11 @@ impl Mixture {
             .enumerate()
             .map(|(place, (mechanism, runs))| {
                 let part = match mechanism {
-                    Mechanism::Renewal(k) => Part::Renewal(k, origins(k, mechanism, place, self, renewal)?),
-                    Mechanism::Overlapping(k) => Part::Overlapping(k, origins(k, mechanism, place, self, |_| None)?),
-                    Mechanism::Bins(k) => Part::Bins(k, origins(k, mechanism, place, self, bins)?),
-                    Mechanism::Truncated(k) => Part::Truncated(k, origins(k, mechanism, place, self, renewal)?),
-                    Mechanism::TruncatedBins(k) => Part::TruncatedBins(k, origins(k, mechanism, place, self, bins)?),
+                    Mechanism::Renewal(k) => Part::Renewal(k, origins(mechanism, place, self, renewal)?),
+                    Mechanism::Overlapping(k) => Part::Overlapping(k, origins(mechanism, place, self, |_| None)?),
+                    Mechanism::Bins(k) => Part::Bins(k, origins(mechanism, place, self, bins)?),
+                    Mechanism::Truncated(k) => Part::Truncated(k, origins(mechanism, place, self, renewal)?),
+                    Mechanism::TruncatedBins(k) => Part::TruncatedBins(k, origins(mechanism, place, self, bins)?),
                 };
                 Ok((part, *runs))
             })
@@ -310,46 +303,26 @@ impl Part<'_> {
     fn weigh<V: Vector>(&self, drawn: usize, comparison: Comparison, stream: &mut Stream, worker: &mut Worker) {
         let out = &mut worker.weighed;
         match self {
-            Self::Renewal(kernel, origins) => {
-                V::apart(Weigh {
-                    kernel: *kernel,
-                    origins,
-                    drawn,
-                    comparison,
-                    stream,
-                    scratch: &mut worker.renewal,
-                    out,
-                });
-            }
-            Self::Overlapping(kernel, origins) => {
-                V::apart(Weigh {
-                    kernel: *kernel,
-                    origins,
-                    drawn,
-                    comparison,
-                    stream,
-                    scratch: &mut worker.overlapping,
-                    out,
-                });
-            }
-            Self::Bins(kernel, origins) => {
-                V::apart(Weigh { kernel: *kernel, origins, drawn, comparison, stream, scratch: &mut worker.bins, out });
-            }
-            Self::Truncated(kernel, origins) => {
-                V::apart(Weigh {
-                    kernel: *kernel,
-                    origins,
-                    drawn,
-                    comparison,
-                    stream,
-                    scratch: &mut worker.truncated,
-                    out,
-                });
-            }
-            Self::TruncatedBins(kernel, origins) => {
-                let scratch = &mut worker.truncated_bins;
-                V::apart(Weigh { kernel: *kernel, origins, drawn, comparison, stream, scratch, out });
+            Self::Renewal(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.renewal, out),
+            Self::Overlapping(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.overlapping, out),
+            Self::Bins(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.bins, out),
+            Self::Truncated(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.truncated, out),
+            Self::TruncatedBins(k, o) => {
+                apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.truncated_bins, out);
             }
         }
     }
+}
+
+/// Draw and weigh in a function of its own: a kernel is compiled once for each kind of vector.
+#[inline(always)]
+fn apart<V: Vector, K: Balanced>(
+    kernel: &K,
+    origins: &Origins<K::Proposal>,
+    (drawn, comparison): (usize, Comparison),
+    stream: &mut Stream,
+    scratch: &mut K::Scratch,
+    out: &mut Weighed,
+) {
+    V::apart(Weigh { kernel, origins, drawn, comparison, stream, scratch, out });
 }

@@ -5,7 +5,6 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal};
-use crate::montecarlo::components::Balanced;
 use crate::montecarlo::kernel::Ratios;
 use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
 use crate::montecarlo::proposal::{caps, Caps, Comparison, Sums};
@@ -222,9 +221,9 @@ impl Mechanism {
     /// The direction of tilts; none where batches are truncated.
     pub(super) fn tilt_base(&self) -> Option<TiltBase> {
         match self {
-            Self::Renewal(kernel) => kernel.tilt_base(),
-            Self::Overlapping(kernel) => kernel.tilt_base(),
-            Self::Bins(kernel) => kernel.tilt_base(),
+            Self::Renewal(kernel) => Some(kernel.tilt_base()),
+            Self::Overlapping(kernel) => Some(kernel.tilt_base()),
+            Self::Bins(kernel) => Some(kernel.tilt_base()),
             Self::Truncated(_) | Self::TruncatedBins(_) => None,
         }
     }

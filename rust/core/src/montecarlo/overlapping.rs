@@ -293,17 +293,21 @@ impl Kernel for OverlappingKernel {
     }
 }
 
+impl OverlappingKernel {
+    /// The direction of its tilts.
+    pub(super) fn tilt_base(&self) -> TiltBase {
+        self.direction::<Portable>()
+    }
+
+    /// P tilted by θ.
+    pub(super) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+        base.rounds(&self.upper, theta)
+    }
+}
+
 impl Balanced for OverlappingKernel {
     type Proposal = RenewalProposal;
     type Scratch = OverlappingScratch;
-
-    fn tilt_base(&self) -> Option<TiltBase> {
-        Some(self.direction::<Portable>())
-    }
-
-    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
-        base.rounds(&self.upper, theta)
-    }
 
     /// Densities of tilts are relative to the true P, which need not be known; the loss is the enclosed one.
     #[inline(always)]

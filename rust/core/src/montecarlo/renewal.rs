@@ -407,11 +407,9 @@ impl Kernel for RenewalKernel {
     }
 }
 
-impl Balanced for RenewalKernel {
-    type Proposal = RenewalProposal;
-    type Scratch = Scratch;
-
-    fn tilt_base(&self) -> Option<TiltBase> {
+impl RenewalKernel {
+    /// The direction of its tilts.
+    pub(super) fn tilt_base(&self) -> TiltBase {
         let n = self.law.iterations();
         let taken = mean_participations(&self.law);
         let mut mean = vec![0.0; n];
@@ -426,12 +424,18 @@ impl Balanced for RenewalKernel {
         #[allow(clippy::cast_precision_loss)] // far below 2^53
         let relative = UNIT_ROUNDOFF * (self.coefficients.len() as f64 + 2.0);
         let error = relative * overlap.iter().copied().fold(0.0, f64::max);
-        Some(TiltBase::of_rounds(&self.law, mean, overlap, error))
+        TiltBase::of_rounds(&self.law, mean, overlap, error)
     }
 
-    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+    /// P tilted by θ.
+    pub(super) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
         base.rounds(&self.law, theta)
     }
+}
+
+impl Balanced for RenewalKernel {
+    type Proposal = RenewalProposal;
+    type Scratch = Scratch;
 
     #[inline(always)]
     fn weigh<V: Vector>(

@@ -96,8 +96,9 @@ impl Vectored for Shard<'_> {
                 return Ok((Vec::new(), None));
             }
             let sides = Sides::of(&ratios, self.job.comparison == Comparison::Add);
+            let weighed = sides.weighed::<V>();
             for (table, running) in self.job.tables.iter().zip(&mut running) {
-                running.add::<V>(table, sides.weighed::<V>(), self.error, self.job.curve.as_deref());
+                running.add::<V>(table, weighed, self.error, self.job.curve.as_deref());
             }
             if let Some(histogram) = &mut histogram {
                 for l in 0..LANES {

@@ -31,7 +31,6 @@ use crate::montecarlo::recursion::{growths, in_linear_domain, log_recursion, set
 use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, Scratch};
 use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::tilt::{TiltBase, Tilted};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
@@ -391,15 +390,7 @@ impl Balanced for TruncatedKernel {
     type Proposal = RenewalProposal;
     type Scratch = TruncatedScratch;
 
-    /// Given the counts the law of a tilt would differ from sample to sample.
-    fn tilt_base(&self) -> Option<TiltBase> {
-        None
-    }
-
-    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
-        base.reference(theta)
-    }
-
+    /// Nothing is tilted: given the counts the law of a tilt would differ from sample to sample.
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,

@@ -21,7 +21,6 @@ use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::tilt::{TiltBase, Tilted};
 use crate::montecarlo::truncated::{displaced, largest_multiple};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::special::UNIT_ROUNDOFF;
@@ -207,15 +206,7 @@ impl Balanced for TruncatedBinsKernel {
     type Proposal = BinsProposal;
     type Scratch = TruncatedBinsScratch;
 
-    /// Given the counts the law of a tilt would differ from sample to sample.
-    fn tilt_base(&self) -> Option<TiltBase> {
-        None
-    }
-
-    fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
-        base.reference(theta)
-    }
-
+    /// Nothing is tilted: given the counts the law of a tilt would differ from sample to sample.
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
