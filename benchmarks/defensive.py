@@ -59,16 +59,15 @@ def main() -> None:
         document = load_any(path)
         assert isinstance(document, Document)
         plan = pyaccount.compile(document)
-        if plan.candidates:
-            document = plan.document
+        document = plan.document
         if document.blank is None or document.blank[-1] != "multiplier":
             continue
-        session = open_session(pyaccount.compile(document), threads=0, time_limit=None, report=silent, seed=1)
-        descent = noise_descent(session, document)
+        session = open_session(plan, threads=0, time_limit=None, report=silent, seed=1)
+        descent = noise_descent(session)
         for distance in DISTANCES:
-            filled, epsilon, delta = descent.claim(descent.foot * (1.0 + distance))
+            filled, epsilon, acceptance = descent.claim(descent.foot * (1.0 + distance))
             mechanism = session.mechanism(filled)
-            claim = Claim(mechanism, session.noise(filled), epsilon, delta, session.log_target)
+            claim = Claim(mechanism, session.noise(filled), epsilon, acceptance.delta, acceptance.log_target)
             for direction, estimate in session.estimate(mechanism, epsilon).items():
                 alone = chosen(session, claim, direction, estimate, math.inf)
                 both = chosen(session, claim, direction, estimate, 0.0)
@@ -78,7 +77,7 @@ def main() -> None:
                 ratio = alone.expected_samples / rates[0] / (both.expected_samples / rates[1])
                 numbers = [alone.expected_samples, rates[0], both.expected_samples, rates[1]]
                 print(
-                    f"{path.stem:24}{distance:13.3f}{direction:>13}{1.0 - estimate.value / delta:13.1%}"
+                    f"{path.stem:24}{distance:13.3f}{direction:>13}{1.0 - estimate.value / acceptance.delta:13.1%}"
                     + "".join(f"{number:13.3g}" for number in numbers)
                     + (f"{ratio:13.2f}" if both.proposal.components else f"{'–':>13}"),
                     flush=True,

@@ -18,7 +18,7 @@ from pyaccount.document.phases import append, lasting, without_length
 from pyaccount.document.ranges import ITERATIONS, NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError, Problem, StateError
 from pyaccount.plan import compile_document
-from pyaccount.plan.plan import ROUND_BY_ROUND
+from pyaccount.plan.compiling import ROUND_BY_ROUND
 
 #: Says in the certificate's sentence what an open ledger cannot know: that nobody chose parameters by looking at outputs.
 PREMISE = ", rounds fixed beforehand"

@@ -89,7 +89,7 @@ class Profile:
 
         document = self._document()
         question: Question = Question(epsilon, delta, tolerance)
-        return Engine().ask(compile_document(document).bounds(), question)
+        return Engine().ask(compile_document(document).at().bounds(), question)
 
 
 def _tolerance_of(tolerance: float) -> float:

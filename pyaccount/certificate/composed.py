@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pyaccount.execute import Claim, Evidence
     from pyaccount.execute.curve import Point
     from pyaccount.execute.engine import Answer
-    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.compiled import CompiledDocument
 
 
-def composed(plan: Plan, evidence: Evidence) -> Numbers:
-    """The numbers of a certificate; `plan` is the plan with its blank filled."""
+def composed(plan: CompiledDocument, evidence: Evidence) -> Numbers:
+    """The numbers of a certificate; `plan` is the plan that was run."""
     claim = evidence.claim
     return Numbers(
         guarantee=Guarantee(
@@ -45,11 +45,11 @@ def composed(plan: Plan, evidence: Evidence) -> Numbers:
         solved=_solved(plan, evidence),
         directions=Directions(**{d: _direction(evidence, d) for d in DIRECTIONS}),
         profile=[_point(answer, claim) for answer in evidence.profile],
-        evidence=_evidence(plan, claim),
+        evidence=_evidence(plan, evidence),
     )
 
 
-def _solved(plan: Plan, evidence: Evidence) -> Solved | None:
+def _solved(plan: CompiledDocument, evidence: Evidence) -> Solved | None:
     if evidence.solution is not None:
         solution = evidence.solution
         return Solved(path=path_text(solution.path), value=solution.value, fails_at=solution.fails_at)
@@ -90,14 +90,15 @@ def _curve(points: Sequence[Point]) -> CurveRecord | None:
     return CurveRecord(epsilon=[point.epsilon for point in points], delta=[point.delta for point in points])
 
 
-def _evidence(plan: Plan, claim: Claim) -> EvidenceRecord:
+def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
+    claim, instance = evidence.claim, evidence.instance
     anchor = claim.at_delta if claim.anchor == "delta" else claim.at_epsilon
     question = (
         f"ε at δ = {plain(anchor.question.delta)}"
         if anchor.question.delta is not None
         else f"δ at ε = {plain(anchor.question.epsilon or 0.0)}"
     )
-    bounds = plan.bounds()
+    bounds, attained = instance.bounds(), all(reduction.tight for reduction in instance.reductions)
     compositions: list[Composition] = []
     budget: list[BudgetLine] = []
     # Directions that are one and the same composition are listed once.
@@ -105,7 +106,6 @@ def _evidence(plan: Plan, claim: Claim) -> EvidenceRecord:
     for direction in DIRECTIONS[:1] if shared else DIRECTIONS:
         label: Literal["remove", "add", "both"] = "both" if shared else direction
         answer = anchor.directions[direction]
-        attained = all(reduction.tight for reduction in plan.reductions)
         accounts = [("mechanism" if attained else "upper", answer.upper_account)]
         if bounds[direction].lower != bounds[direction].upper and not attained:
             accounts.append(("concrete-pair", answer.lower_account))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.certificate import Certificate
@@ -40,7 +39,6 @@ from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
 from pyaccount.plan.fixed_draws import distinct_records
-from pyaccount.plan.plan import compile_document
 from pyaccount.plan.strategy import strategy
 from pyaccount.plan.worst import contrast_words
 
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
 
     from pyaccount.document import Body, Document
     from pyaccount.execute.sampling import SampledEvidence
-    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.reduction import Reduction
     from pyaccount.plan.strategy import Strategy
 
@@ -76,11 +74,11 @@ RELEASE = (
 )
 
 
-def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
+def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certificate:
     """Word a certificate. `plan` is the plan that was run; the evidence holds the document with its blank filled."""
     document, asked = evidence.document, plan.asked or plan.document
-    filled = replace(compile_document(document), considered=plan.considered)
-    numbers = composed(filled, evidence) if isinstance(evidence, Evidence) else sampled(filled, evidence, asked.blank)
+    numbers = composed(plan, evidence) if isinstance(evidence, Evidence) else sampled(plan, evidence, asked.blank)
+    worded = evidence.instance.reductions
     noises = {number(body.noise.multiplier) for body in document.bodies}
     reductions = [
         ReductionRecord(
@@ -93,9 +91,9 @@ def issue(plan: Plan, evidence: Evidence | SampledEvidence) -> Certificate:
             tight=reduction.tight,
             remark=reduction.remark,
         )
-        for reduction in filled.reductions
+        for reduction in worded
     ]
-    assumptions = _assumptions(document, filled.reductions)
+    assumptions = _assumptions(document, worded)
     if numbers.guarantee.kind == "verified":
         assumptions.append(RELEASE)
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None

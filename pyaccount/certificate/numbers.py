@@ -12,7 +12,7 @@ from pyaccount.errors import NumericsError
 if TYPE_CHECKING:
     from pyaccount.certificate.model import Directions, EvidenceRecord, Guarantee, ProfilePoint, Solved
     from pyaccount.execute.engine import DirectedAnswer
-    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.compiled import CompiledDocument
 
 #: The line that is no contribution to δ.
 RELATIVE = "profile_relative_error"
@@ -46,7 +46,7 @@ def ordered(lower: float, upper: float, what: str) -> float:
     return lower
 
 
-def considered(plan: Plan) -> list[ConsideredRecord]:
+def considered(plan: CompiledDocument) -> list[ConsideredRecord]:
     """What the plan's choices were made among."""
     return [
         ConsideredRecord(

@@ -10,10 +10,11 @@ from pydantic import Field
 from pyaccount.certificate.model import NonNegative, Record, ReductionRecord
 from pyaccount.certificate.provenance import versions
 from pyaccount.errors import path_text
+from pyaccount.plan.cost import composing_cost, sampling_cost
 
 if TYPE_CHECKING:
     from pyaccount.execute.forecast import Price
-    from pyaccount.plan import Plan
+    from pyaccount.plan import CompiledDocument
     from pyaccount.plan.amplification import AmplificationPlan
 
 
@@ -126,10 +127,10 @@ class AmplificationPlanRecord(Record):
         return self.model_dump_json(indent=2) + "\n"
 
 
-def plan_record(plan: Plan, price: Price | None = None) -> PlanRecord:
+def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecord:
     """A plan as data, with its price and the pilot's estimates where they were asked for."""
     asked = plan.asked or plan.document
-    estimate = None if plan.sampled else plan.estimate()
+    estimate = None if plan.sampled else composing_cost(plan)
     return PlanRecord(
         pyaccount=1,
         kind="plan",
@@ -162,7 +163,7 @@ def plan_record(plan: Plan, price: Price | None = None) -> PlanRecord:
             transform_length=estimate.transform_length,
             seconds=estimate.seconds,
         ),
-        sampling_cost=plan.sampling_cost() if plan.sampled else [],
+        sampling_cost=sampling_cost(plan) if plan.sampled else [],
         forecast=None if price is None else _forecast(price),
         document=asked.to_mapping(),
         document_sha256=asked.sha256,

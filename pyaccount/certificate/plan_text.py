@@ -13,12 +13,12 @@ from rich.text import Text
 from pyaccount.certificate.layout import Figures
 from pyaccount.errors import path_text
 from pyaccount.plan.common import length_text
-from pyaccount.plan.plan import duration
+from pyaccount.plan.cost import composing_cost, duration, sampling_cost
 
 if TYPE_CHECKING:
     from pyaccount.execute.forecast import Price
     from pyaccount.execute.sampling.forecast import Forecast
-    from pyaccount.plan import Plan
+    from pyaccount.plan import CompiledDocument
 
 
 #: The width of the labels, and of what frames a title.
@@ -34,7 +34,7 @@ def _labelled(label: str, text: str) -> RenderableType:
     return table
 
 
-def print_plan(console: Console, plan: Plan, price: Price | None = None) -> None:
+def print_plan(console: Console, plan: CompiledDocument, price: Price | None = None) -> None:
     """Print the plan."""
     console.print(Text.assemble(("Plan", "bold"), "  ", (plan.document.name, "bold cyan")))
     console.print(_labelled("question", plan.question))
@@ -66,7 +66,7 @@ def print_plan(console: Console, plan: Plan, price: Price | None = None) -> None
         )
         console.print(_labelled("phases", words))
     if plan.sampled:
-        for line in plan.sampling_cost():
+        for line in sampling_cost(plan):
             console.print(_labelled("cost", line))
     else:
         _print_cost(console, plan)
@@ -74,8 +74,8 @@ def print_plan(console: Console, plan: Plan, price: Price | None = None) -> None
         _print_price(console, price)
 
 
-def _print_cost(console: Console, plan: Plan) -> None:
-    estimate = plan.estimate()
+def _print_cost(console: Console, plan: CompiledDocument) -> None:
+    estimate = composing_cost(plan)
     size = (
         f", profiles evaluated at about {estimate.evaluations} points, transforms of about {estimate.transform_length}"
         if estimate.transform_length
@@ -101,7 +101,7 @@ def _print_price(console: Console, price: Price) -> None:
         _print_forecast(console, price.plan, price.sampled)
 
 
-def _print_forecast(console: Console, plan: Plan, forecast: Forecast) -> None:
+def _print_forecast(console: Console, plan: CompiledDocument, forecast: Forecast) -> None:
     from pyaccount.execute.sampling.forecast import cheaper  # noqa: PLC0415 - what was estimated is told only if it was
 
     blank = plan.document.blank

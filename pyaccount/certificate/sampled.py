@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.profile import Point
     from pyaccount.execute.sampling.shards import Component, Proposal
     from pyaccount.execute.sampling.verify import Test
-    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.compiled import CompiledDocument
 
 
-def sampled(plan: Plan, evidence: SampledEvidence, blank: Path | None) -> Numbers:
+def sampled(plan: CompiledDocument, evidence: SampledEvidence, blank: Path | None) -> Numbers:
     """The numbers of a certificate; `blank` is where the document said `solve`."""
     solved = None
     if blank is not None and evidence.solved is not None:
@@ -77,7 +77,7 @@ def _direction(numbers: DirectionNumbers) -> DirectionResult:
     )
 
 
-def _evidence(plan: Plan, evidence: SampledEvidence) -> EvidenceRecord:
+def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceRecord:
     accepted = [test for test in evidence.tests if test.accepted]
     last = {test.direction: test for test in accepted}
     budget: list[BudgetLine] = []

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any, cast
 
+from pydantic import BaseModel
+
 from pyaccount.document.blanks import blanks, choice_at, choices
+from pyaccount.document.fields import WHOLE_BLANKS
 from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Table, place_of, plain
+from pyaccount.document.nodes import Scalar, Table, place_of, plain
 from pyaccount.document.overrides import set_at
 from pyaccount.document.rates import in_iterations
 from pyaccount.document.rules import broken_rules
@@ -70,5 +74,39 @@ class Document(Written):
             raise KeyError(f"{path_text(path)} leads nowhere in this document")
         return Document(root, self.file, problems)
 
+    def filled(self, value: float) -> Document:
+        """The document with a value in its blank, not validated anew: for the candidates of a search, one after another.
+
+        The value is in the blank's range, and read as the document's own would be. What the document says together with the
+        value is for `with_value` to refuse.
+        """
+        path = self.blank
+        assert path is not None
+        kept = int(value) if path[-1] in WHOLE_BLANKS else float(value)
+        document = copy.copy(self)
+        document.__dict__.pop("sha256", None)
+        root = set_at(self.root, path, Scalar(kept, place_of(self.root, path)))
+        assert isinstance(root, Table)
+        model = _changed(self._model, path, kept)
+        assert isinstance(model, SingleDocument | PhasedDocument)
+        document.root, document._model, document.blank = root, model, None
+        document.privacy = model.privacy
+        document.bodies = tuple(in_iterations(body) for body in bodies_of(model))
+        return document
+
     def __repr__(self) -> str:
         return f"<Document {self.name!r}{f' from {self.file}' if self.file else ''}>"
+
+
+def _changed(section: BaseModel, path: Path, value: object) -> BaseModel:
+    """A section with a value at a path; the rest is shared with the one that it was."""
+    name, *rest = path
+    field = str(name)
+    if rest:
+        below = getattr(section, field)
+        if isinstance(below, tuple):
+            place = int(rest[0])
+            value = (*below[:place], _changed(below[place], tuple(rest[1:]), value), *below[place + 1 :])
+        else:
+            value = _changed(below, tuple(rest), value)
+    return section.model_copy(update={field: value})

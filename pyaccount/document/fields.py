@@ -39,6 +39,8 @@ BLANKS = (
     ("privacy", "group_size"),
     ("training", "expected_batch_size"),
 )
+#: Those whose value is a whole number.
+WHOLE_BLANKS = ("iterations", "group_size")
 #: What people write in a blank who do not know the word.
 _SOLVED = ("solve", "solved", "auto", "calibrate", "compute", "find", "unknown", "blank", "x", "tbd")
 _BLANKS_TEXT = ", ".join(".".join(path) for path in BLANKS[:-1]) + " and " + ".".join(BLANKS[-1])

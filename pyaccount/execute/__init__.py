@@ -20,7 +20,6 @@ from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
 from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.unamplified import unamplified_bounds
-from pyaccount.plan.plan import Plan, compile_document
 from pyaccount.plan.profile import default_profile
 from pyaccount.rounding import down, plain, up
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Document
     from pyaccount.execute.sampling import SampledEvidence
+    from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.reduction import DirectedBounds
 
 __all__ = [
@@ -99,9 +99,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything a certificate states, as computed. `document` has its blank filled unless that is ε or δ."""
+    """Everything a certificate states, as computed. `instance` is the plan that was run, at the value of its blank."""
 
-    document: Document
+    instance: Instance
     holds: bool
     claim: Claim
     solution: Solution | None
@@ -113,16 +113,21 @@ class Evidence:
     #: What a time limit left out after the guarantee was known.
     not_computed: tuple[NotComputed, ...] = ()
 
+    @property
+    def document(self) -> Document:
+        """The document, its blank filled unless that is ε or δ."""
+        return self.instance.document
+
 
 def run(  # noqa: PLR0913 - a plan, and how it may be run
-    plan: Plan,
+    plan: CompiledDocument,
     *,
     threads: int = 0,
     time_limit: float | None = None,
     report: Report | None = None,
     seed: int | None = None,
     limited_by: str = "time_limit=",
-) -> tuple[Plan, Evidence | SampledEvidence]:
+) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
     """Make the choices that the document leaves open, then run the plan. Gives the plan that was run, and its evidence.
 
     `seed` repeats a run of a document that states none; one that the document states comes first. `limited_by` is what the
@@ -134,8 +139,8 @@ def run(  # noqa: PLR0913 - a plan, and how it may be run
 
 
 def _run(
-    plan: Plan, threads: int, deadline: float | None, report: Report, seed: int | None
-) -> tuple[Plan, Evidence | SampledEvidence]:
+    plan: CompiledDocument, threads: int, deadline: float | None, report: Report, seed: int | None
+) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
     """`run` with a deadline, of `time.monotonic`."""
     # One seed for the choice and for the certificate: the recorded one repeats both.
     stated = plan.document.accounting.seed
@@ -162,33 +167,36 @@ def given(value: float | None) -> float:
     return value
 
 
-def execute(plan: Plan, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None) -> Evidence:
+def execute(
+    plan: CompiledDocument, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None
+) -> Evidence:
     """Run a plan. Raises `DocumentError` for an infeasible target, `LimitError` at the time limit."""
     report = report or silent
     document = plan.document
     limit = document.accounting.time_limit if time_limit is None else time_limit
     engine = Engine(threads=threads, time_limit=limit)
     solution, holds, known = None, True, None
+    if plan.blank is not None:
+        solution = solve(plan, engine, report)
+        instance, known = solution.instance, solution.answer
+    else:
+        instance = plan.at()
     if document.blank is None:
         report("checking the claim", 0, 3)
         seen: list[Answer] = []
         with knowing(lambda: _said(seen[-1] if seen else None)):
-            verdict = decide(document, engine, plan.tolerance, seen)
+            verdict = decide(instance, engine, plan.tolerance, seen)
         holds, known = verdict.holds, verdict.answer
-    elif document.blank[-1] not in ("epsilon", "delta"):
-        solution = solve(document, engine, report)
-        document, known = solution.document, solution.answer
-        plan = compile_document(document)
-    bounds = plan.bounds()
+    bounds = instance.bounds()
     report("composing", 0, 3)
     with knowing(lambda: [*_said(known), *_filled(solution)]):
-        claim = _claim(document, engine, bounds, known, plan.tolerance)
+        claim = _claim(instance.document, engine, bounds, known, plan.tolerance)
     with knowing(lambda: [*_said(claim.at_delta), *_filled(solution)]):
-        return _beside(document, engine, bounds, report, holds=holds, claim=claim, solution=solution)
+        return _beside(instance, engine, bounds, report, holds=holds, claim=claim, solution=solution)
 
 
 def _beside(  # noqa: PLR0913 - what evidence is made of
-    document: Document,
+    instance: Instance,
     engine: Engine,
     bounds: DirectedBounds,
     report: Report,
@@ -198,6 +206,7 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
     solution: Solution | None,
 ) -> Evidence:
     """The evidence, with what stands beside the claim: the profile and the contrasts."""
+    document = instance.document
     report("profile", 1, 3)
     points = document.accounting.profile
     if points is None:
@@ -223,7 +232,7 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
         except LimitError:
             missing.append("group lemma")
     report("done", 3, 3)
-    return Evidence(document, holds, claim, solution, profile, contrast, lemma, more, tuple(missing))
+    return Evidence(instance, holds, claim, solution, profile, contrast, lemma, more, tuple(missing))
 
 
 def _known(claim: Claim, profile: tuple[Answer, ...], direction: Direction) -> list[Point]:

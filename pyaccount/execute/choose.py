@@ -15,12 +15,11 @@ from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.progress import knowing, left, silent
 from pyaccount.execute.solve import solve
-from pyaccount.plan.common import number
-from pyaccount.plan.plan import Considered, Plan, compile_document
+from pyaccount.plan.compiled import CompiledDocument, Considered
+from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
     from pyaccount.execute.progress import Report
 
 #: How well the noise that a sampled candidate needs is known, relatively, and the shards of an estimate.
@@ -35,14 +34,20 @@ class Pricing:
 
 
 def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
-    plan: Plan, *, threads: int, deadline: float | None, seed: int, report: Report, pricing: Pricing | None = None
-) -> Plan:
+    plan: CompiledDocument,
+    *,
+    threads: int,
+    deadline: float | None,
+    seed: int,
+    report: Report,
+    pricing: Pricing | None = None,
+) -> CompiledDocument:
     """The plan for the best candidate, with what was considered.
 
     All candidates share the deadline (of `time.monotonic`). Raises `DocumentError` if none reaches the target, `LimitError`.
     """
     considered: list[Considered] = []
-    best: tuple[float, Document] | None = None
+    best: tuple[float, CompiledDocument] | None = None
     refused: DocumentError | None = None
     for k, candidate in enumerate(plan.candidates):
         matrix = candidate.bodies[0].matrix
@@ -50,9 +55,11 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
         stage = f"comparing {len(plan.candidates)} matrices: {label}"
         report(stage, k, len(plan.candidates))
         try:
+            # The first of them is what the plan was compiled as.
+            compiled = replace(plan, candidates=()) if k == 0 else compile_document(candidate)
             with knowing(lambda: map(_said, considered)):
                 sigma, seconds = _noise(
-                    candidate, threads=threads, time_limit=left(deadline), seed=seed, pricing=pricing
+                    compiled, threads=threads, time_limit=left(deadline), seed=seed, pricing=pricing
                 )
         except LimitError as error:
             error.stage = f"{stage}{': ' if error.stage else ''}{error.stage}"
@@ -63,11 +70,11 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
         mse = sigma * sigma * strategy(candidate, candidate.bodies[0]).error.mean_square
         considered.append(Considered(str(matrix.kind), int(getattr(matrix, "bands", 1)), sigma, mse, seconds))
         if best is None or mse < best[0]:
-            best = (mse, candidate)
+            best = (mse, compiled)
     if best is None:
         assert refused is not None
         raise refused
-    return replace(compile_document(best[1]), asked=plan.asked, considered=tuple(considered))
+    return replace(best[1], asked=plan.asked, considered=tuple(considered))
 
 
 def _said(one: Considered) -> str:
@@ -75,27 +82,31 @@ def _said(one: Considered) -> str:
     return f"{one.matrix} with {one.bands} bands: prefix-sum MSE near {one.prefix_sum_mse:.4g}, an estimate"
 
 
+def _target(plan: CompiledDocument) -> float:
+    """The document's δ, which a choice is compared at."""
+    delta = plan.document.privacy.delta
+    assert delta != "solve"
+    return delta
+
+
 def _noise(
-    document: Document, *, threads: int, time_limit: float | None, seed: int, pricing: Pricing | None
+    plan: CompiledDocument, *, threads: int, time_limit: float | None, seed: int, pricing: Pricing | None
 ) -> tuple[float, float | None]:
     """The noise multiplier that a candidate needs, near enough to compare, and what certifying it takes if that is asked for."""
-    plan = compile_document(document)
     if plan.sampled:
+        from pyaccount.execute.sampling.acceptance import FAILURE_SHARE  # noqa: PLC0415
         from pyaccount.execute.sampling.calibrate import pilot_noise  # noqa: PLC0415
         from pyaccount.execute.sampling.forecast import tests_price  # noqa: PLC0415
-        from pyaccount.execute.sampling.session import FAILURE_SHARE, open_session  # noqa: PLC0415
+        from pyaccount.execute.sampling.session import open_session  # noqa: PLC0415
 
         session = open_session(plan, threads=threads, time_limit=time_limit, report=silent, seed=seed)
-        assert document.privacy.delta != "solve"
-        session.claim = document.privacy.delta * (1.0 - FAILURE_SHARE)
-        sigma = pilot_noise(session, document, precision=PRECISION, shards=SHARDS)[0]
+        sigma = pilot_noise(session, _target(plan) * (1.0 - FAILURE_SHARE), precision=PRECISION, shards=SHARDS)[0]
         if pricing is None:
             return sigma, None
         began = time.monotonic()
-        seconds = tests_price(session, document, sigma)
+        seconds = tests_price(session, sigma)
         pricing.seconds += time.monotonic() - began
         return sigma, seconds
     engine = Engine(threads=threads, time_limit=time_limit)
     began = time.monotonic()
-    found = solve(document, engine, silent).document
-    return number(found.bodies[0].noise.multiplier), time.monotonic() - began
+    return float(solve(plan, engine, silent).value), time.monotonic() - began

@@ -13,16 +13,14 @@ from pyaccount.execute.engine import Engine, Question
 from pyaccount.execute.group_lemma import group_lemma
 from pyaccount.execute.progress import Stage, left, limit_of, limited
 from pyaccount.execute.solve import ROUGH, decide, solve
-from pyaccount.plan.plan import compile_document
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.forecast import Forecast
-    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.compiled import CompiledDocument, Instance
 
 #: Candidates that a search still tries once it knows the blank to `ROUGH`, at the tolerance asked for.
 STEPS_LEFT = 5
@@ -33,7 +31,7 @@ class Price:
     """What a certificate will take on this machine, in seconds, by stage; with the pilot's estimates of what is sampled."""
 
     #: The plan with its choices made.
-    plan: Plan
+    plan: CompiledDocument
     stages: dict[str, float]
     sampled: Forecast | None = None
 
@@ -43,14 +41,16 @@ class Price:
         return sum(self.stages.values())
 
 
-def price(plan: Plan, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None) -> Price:
+def price(
+    plan: CompiledDocument, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None
+) -> Price:
     """The price of a plan's certificate. Raises as `run` does."""
     stage, limit = Stage(report), limit_of(plan.document, time_limit, "time_limit=")
     with limited(limit, stage):
         return _price(plan, threads, None if limit is None else time.monotonic() + limit.seconds, stage)
 
 
-def _price(plan: Plan, threads: int, deadline: float | None, report: Report) -> Price:
+def _price(plan: CompiledDocument, threads: int, deadline: float | None, report: Report) -> Price:
     """`price` with a deadline, of `time.monotonic`."""
     stages: dict[str, float] = {}
     if plan.candidates:
@@ -68,26 +68,27 @@ def _price(plan: Plan, threads: int, deadline: float | None, report: Report) -> 
     return Price(plan, stages | found.stages, found)
 
 
-def _composed(plan: Plan, threads: int, time_limit: float | None, report: Report) -> dict[str, float]:
+def _composed(plan: CompiledDocument, threads: int, time_limit: float | None, report: Report) -> dict[str, float]:
     """Timed: a rough search for the blank, one question at the tolerance asked for, and one point of the profile."""
-    document, engine = plan.document, Engine(threads=threads, time_limit=time_limit)
+    engine = Engine(threads=threads, time_limit=time_limit)
     stages: dict[str, float] = {}
-    blank = None if document.blank is None else document.blank[-1]
-    if blank not in (None, "epsilon", "delta"):
+    if plan.blank is None:
+        instance = plan.at()
+    else:
         began = time.monotonic()
-        filled = solve(document.with_value(("accounting", "tolerance"), ROUGH), engine, report).document
+        instance = solve(plan, engine, report, tolerance=ROUGH).instance
         rough = time.monotonic() - began
         began = time.monotonic()
-        decide(filled, engine, plan.tolerance)
+        decide(instance, engine, plan.tolerance)
         stages["search"] = rough + STEPS_LEFT * (time.monotonic() - began)
-        document = filled
+    document = instance.document
     began = time.monotonic()
-    epsilon = _guarantee(document, engine, plan.tolerance)
+    epsilon = _guarantee(instance, engine, plan.tolerance)
     stages["guarantee"] = 2.0 * (time.monotonic() - began)
     points = document.accounting.profile
     points = default_profile(epsilon) if points is None else points
     if points:
-        stages |= _profile(document, engine, points)
+        stages |= _profile(instance, engine, points)
     if document.privacy.group_size != 1 and document.privacy.delta != "solve":
         began = time.monotonic()
         group_lemma(document, engine, document.privacy.delta)
@@ -95,11 +96,11 @@ def _composed(plan: Plan, threads: int, time_limit: float | None, report: Report
     return stages
 
 
-def _profile(document: Document, engine: Engine, points: Sequence[float]) -> dict[str, float]:
+def _profile(instance: Instance, engine: Engine, points: Sequence[float]) -> dict[str, float]:
     """Timed: some points of the profile, and one direction's curve between them."""
     from pyaccount.execute import PROFILE_TOLERANCE  # noqa: PLC0415 - that module imports this room's
 
-    bounds = compile_document(document).bounds()
+    bounds = instance.bounds()
     # What a point takes differs along the profile: the last of each quarter.
     some = points[:: -max(1, len(points) // 4)]
     began = time.monotonic()
@@ -111,10 +112,9 @@ def _profile(document: Document, engine: Engine, points: Sequence[float]) -> dic
     return {"profile": (asked - began) * len(points) / len(some), "curve": 2.0 * (time.monotonic() - asked)}
 
 
-def _guarantee(document: Document, engine: Engine, tolerance: float) -> float:
+def _guarantee(instance: Instance, engine: Engine, tolerance: float) -> float:
     """One question of the guarantee's, and its ε."""
-    privacy = document.privacy
-    bounds = compile_document(document).bounds()
+    privacy, bounds = instance.document.privacy, instance.bounds()
     if privacy.delta != "solve":
         return engine.ask(bounds, Question(None, privacy.delta, tolerance)).upper
     assert privacy.epsilon != "solve"

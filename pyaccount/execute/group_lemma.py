@@ -11,7 +11,7 @@ from pyaccount.document import FIXED_DRAWS, batch_size
 from pyaccount.document.rates import RATE_FIELDS
 from pyaccount.execute.engine import RESOLVED, Engine, Question
 from pyaccount.plan.common import whole
-from pyaccount.plan.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
@@ -40,7 +40,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
     Any ε with δ₁(ε)·(e^{kε} − 1)/(e^ε − 1) ≤ δ will do; a small one is looked for by bisection.
     """
     group, least = whole(document.privacy.group_size), RESOLVED[0]
-    bounds = compile_document(_single(document, group)).bounds()
+    bounds = compile_document(_single(document, group)).at().bounds()
 
     def excess(epsilon: float) -> float:
         found = engine.ask(bounds, Question(epsilon, None, TOLERANCE)).upper

@@ -19,12 +19,12 @@ from pyaccount.document.ranges import DRAWS, GROUP_SIZE, ITERATIONS
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Answer, Engine, Question
 from pyaccount.execute.progress import Report, knowing
-from pyaccount.plan.plan import compile_document
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.errors import Path
+    from pyaccount.plan.compiled import CompiledDocument, Instance
 
 #: While the bracket is wide, intervals this wide place the next candidate well enough.
 ROUGH = 0.02
@@ -52,21 +52,21 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The blank's value, the document with it filled in, the answer that shows it holds, and a value that fails."""
+    """The blank's value, the plan at it, the answer that shows it holds, and a value that fails."""
 
     path: Path
     value: float | int
     fails_at: float | int | None
-    document: Document
+    instance: Instance
     answer: Answer
 
 
-def judge(document: Document, engine: Engine, tolerance: float) -> Verdict:
+def judge(instance: Instance, engine: Engine, tolerance: float) -> Verdict:
     """Whether the document's claim holds, from an interval of relative width `tolerance`."""
-    privacy = document.privacy
+    privacy = instance.document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
-    bounds = compile_document(document).bounds()
+    bounds = instance.bounds()
     if privacy.epsilon > 0.0:
         answer = engine.ask(bounds, Question(None, privacy.delta, tolerance))
         target = privacy.epsilon
@@ -79,13 +79,13 @@ def judge(document: Document, engine: Engine, tolerance: float) -> Verdict:
     return Verdict(answer.upper <= target, bound > target, excess, answer)
 
 
-def decide(document: Document, engine: Engine, tolerance: float, seen: list[Answer] | None = None) -> Verdict:
+def decide(instance: Instance, engine: Engine, tolerance: float, seen: list[Answer] | None = None) -> Verdict:
     """`judge`, narrowing the interval until there is a verdict, it stops narrowing, or `FINEST` is reached.
 
     `seen` gets every answer on the way, for whoever must say how far this came.
     """
     while True:
-        verdict = judge(document, engine, tolerance)
+        verdict = judge(instance, engine, tolerance)
         if seen is not None:
             seen.append(verdict.answer)
         if verdict.holds or verdict.fails or tolerance <= FINEST or not verdict.answer.within_tolerance:
@@ -96,11 +96,11 @@ def decide(document: Document, engine: Engine, tolerance: float, seen: list[Answ
 class Search:
     """Candidates for the blank, judged and kept as a bracket between one that holds and one that fails."""
 
-    def __init__(self, document: Document, engine: Engine, report: Report) -> None:
-        path = document.blank
+    def __init__(self, plan: CompiledDocument, engine: Engine, tolerance: float, report: Report) -> None:
+        path = plan.document.blank
         assert path is not None
-        self.document, self.engine, self.report, self.path = document, engine, report, path
-        self.tolerance = compile_document(document).tolerance
+        self.plan, self.document, self.path = plan, plan.document, path
+        self.engine, self.tolerance, self.report = engine, tolerance, report
         self.held: dict[float, Verdict] = {}
         self.failed: dict[float, Verdict] = {}
         self.undecided: dict[float, Verdict] = {}
@@ -112,15 +112,15 @@ class Search:
             raise NumericsError(f"no value of {path_text(self.path)} could be told to meet or miss the target")
         self.report(f"solving {path_text(self.path)}: trying {value:.6g}", self.steps, None)
         self.steps += 1
-        verdict = decide(self.document.with_value(self.path, value), self.engine, tolerance)
+        verdict = decide(self.plan.at(value), self.engine, tolerance)
         kept = self.held if verdict.holds else self.failed if verdict.fails else self.undecided
         kept[value] = verdict
         return verdict
 
     def solution(self, value: float, fails_at: float | None) -> Solution:
-        """The result, with the answer that showed it."""
-        filled = self.document.with_value(self.path, value)
-        return Solution(self.path, value, fails_at, filled, self.held[value].answer)
+        """The result, with the answer that showed it. Raises `DocumentError` where the document contradicts the value."""
+        self.document.with_value(self.path, value)
+        return Solution(self.path, value, fails_at, self.plan.at(value), self.held[value].answer)
 
     def known(self) -> list[str]:
         """The bracket so far, in words."""
@@ -134,9 +134,9 @@ class Search:
         return DocumentError([self.document.problem("target-infeasible", self.path, f"{reason}; try {remedy}")])
 
 
-def solve(document: Document, engine: Engine, report: Report) -> Solution:
-    """Fill the document's blank (one of noise, iterations, group size, batch size)."""
-    search = Search(document, engine, report)
+def solve(plan: CompiledDocument, engine: Engine, report: Report, *, tolerance: float | None = None) -> Solution:
+    """Fill the document's blank (one of noise, iterations, group size, batch size), to the plan's tolerance or another."""
+    search = Search(plan, engine, plan.tolerance if tolerance is None else tolerance, report)
     with knowing(search.known):
         return _solve(search)
 

@@ -12,7 +12,7 @@ from pyaccount.plan.worst import worst
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
-    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.compiled import Instance
 
 
 def unamplified_bounds(document: Document) -> DirectedBounds:
@@ -26,12 +26,11 @@ def unamplified_bounds(document: Document) -> DirectedBounds:
     return combine([_revealed(document, body) for body in document.bodies], merge_gaussians=True)
 
 
-def unsampled_bounds(plan: Plan) -> DirectedBounds:
+def unsampled_bounds(instance: Instance) -> DirectedBounds:
     """What holds without a sample: the sampled phases with their participations revealed, the others as they are analysed."""
-    document = plan.document
     parts = [
-        reduction.bounds() if reduction.sampled is None else _revealed(document, body)
-        for reduction, body in zip(plan.reductions, document.bodies, strict=True)
+        _revealed(instance.document, body) if part is None else part
+        for part, body in zip(instance.parts(), instance.document.bodies, strict=True)
     ]
     return combine(parts, merge_gaussians=True)
 

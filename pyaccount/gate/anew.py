@@ -14,10 +14,9 @@ from pyaccount.execute import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.solve import FINEST, Verdict, decide
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
     from pyaccount.errors import Path
     from pyaccount.execute.sampling.again import Again
-    from pyaccount.plan import DirectedBounds
+    from pyaccount.plan import CompiledDocument, DirectedBounds
 
     Side = Literal["remove", "add"]
 
@@ -38,10 +37,10 @@ def _side(path: Path) -> Side | None:
 
 @dataclass(slots=True)
 class Composed:
-    """Judges composed ends. `bounds` are of the document with the blank filled as the certificate says."""
+    """Judges composed ends. `bounds` are of the plan with the blank filled as the certificate says."""
 
     stated: dict[str, Any]
-    document: Document
+    plan: CompiledDocument
     bounds: DirectedBounds
     engine: Engine
     tolerance: float
@@ -53,8 +52,8 @@ class Composed:
 
     def _within(self, path: Path, stated: float) -> tuple[bool, str]:
         leaf, tolerance = str(path[-1]), COARSEST
-        if path[0] == "solved" and self.document.blank is not None:
-            return self.claim(self.document.blank, stated).fails, "judged anew: whether the claim fails with it"
+        if path[0] == "solved" and self.plan.document.blank is not None:
+            return self.claim(stated).fails, "judged anew: whether the claim fails with it"
         while True:
             answer = self._ask(path, tolerance)
             held, bound = self._ends(answer, path)
@@ -116,9 +115,13 @@ class Composed:
         most = 1.0 if "delta" in path else math.inf
         return min(most, max(one.upper for one in directions)), max(one.upper_account.lower for one in directions)
 
-    def claim(self, blank: Path, value: float) -> Verdict:
-        """What is known of the document's claim with a value in its blank."""
-        return decide(self.document.with_value(blank, value), self.engine, self.tolerance)
+    def claim(self, value: float) -> Verdict:
+        """What is known of the document's claim with a value in its blank. Raises `DocumentError` for what is none."""
+        document = self.plan.document
+        assert document.blank is not None
+        # The value is a stranger's.
+        document.with_value(document.blank, value)
+        return decide(self.plan.at(value), self.engine, self.tolerance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,8 @@ class Recomputation:
         judge = self._judge(filled, plan.tolerance, deadline)
         if moved > 0.0 and filled is not None and judge is not None:
             assert self.data.solved is not None
-            assert self.document.blank is not None
             value = self.data.solved.value
-            if not judge.claim(self.document.blank, value).holds:
+            if not judge.claim(value).holds:
                 more.append(Difference("solved.value", value, None, False, "the claim could not be certified with it"))
             if moved > ROUNDING:
                 searched = fresh
@@ -177,7 +176,8 @@ class Recomputation:
         if filled is None:
             return None
         engine = Engine(threads=self.threads, time_limit=left(deadline))
-        return Composed(self.seen.read.raw, self._chosen(), compile_document(filled).bounds(), engine, tolerance)
+        bounds = compile_document(filled).at().bounds()
+        return Composed(self.seen.read.raw, compile_document(self._chosen()), bounds, engine, tolerance)
 
     def _chosen(self) -> Document:
         """The document with the certificate's choices made; with the first ones if there is no such candidate."""

@@ -1,23 +1,26 @@
 """Document in, plan out: which theorem turns each part of a document into rounds the core can compose.
 
 One file for each analysis, which may be that of several samplers; `reduction` holds what they produce, `strategy` the matrix
-that they share, `plan` puts them together. All policy lives here: which theorem applies, what is refused and why. Matrices,
-sensitivities and the parameters of a round are computed here; of ε and δ only those of one draw, closed forms (`amplification`).
+that they share, `compiling` chooses among them, `compiled` is what comes out. All policy lives here: which theorem applies,
+what is refused and why. Matrices, sensitivities and the parameters of a round are computed here; of ε and δ only those of one
+draw, closed forms (`amplification`).
 `execute` computes what a plan asks, `certificate` states the result, `running` does both.
 """
 
 from pyaccount.directions import DIRECTIONS, Direction
-from pyaccount.plan.plan import Estimate, Plan, compile_document
-from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Reduction, Rounds
+from pyaccount.plan.compiled import CompiledDocument, Instance
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Part, Reduction, Rounds
 
 __all__ = [
     "DIRECTIONS",
+    "Analysis",
     "Bounds",
+    "CompiledDocument",
     "DirectedBounds",
     "Direction",
-    "Estimate",
+    "Instance",
     "Part",
-    "Plan",
     "Reduction",
     "Rounds",
     "compile_document",

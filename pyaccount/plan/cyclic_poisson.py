@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document import UNBANDED, sampling_probability, separation
-from pyaccount.errors import DocumentError
 from pyaccount.plan.common import (
     BANDED,
     NO_ITERATIONS,
@@ -24,7 +23,7 @@ from pyaccount.plan.common import (
     shown,
     whole,
 )
-from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
+from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
 from pyaccount.plan.sampled import group_refusals, matrix_text
 from pyaccount.plan.strategy import strategy
 
@@ -33,11 +32,8 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
 
 
-def reduce(document: Document, body: Body) -> Reduction:
+def words(document: Document, body: Body) -> Reduction:
     """The composition for a record of the first part."""
-    problems = _refusals(document, body)
-    if problems:
-        raise DocumentError(problems)
     two_sided = document.privacy.adjacency == "replace-one"
     blank = body.training.expected_batch_size == "solve"
     b = separation(body) or 1
@@ -64,11 +60,10 @@ def reduce(document: Document, body: Body) -> Reduction:
             NORMALISATION,
         ),
         components=2,
-        bounds=lambda: _bounds(document, body),
     )
 
 
-def _refusals(document: Document, body: Body) -> list[Problem]:
+def refusals(document: Document, body: Body) -> list[Problem]:
     """What is not covered."""
     problems = group_refusals(document, "cyclic-poisson")
     if isinstance(body.matrix, UNBANDED):
@@ -87,7 +82,8 @@ def _refusals(document: Document, body: Body) -> list[Problem]:
     return problems
 
 
-def _bounds(document: Document, body: Body) -> DirectedBounds:
+def bounds(document: Document, body: Body) -> DirectedBounds:
+    """The rounds of the first part: all columns but the last are whole."""
     n, b = whole(body.training.iterations), separation(body) or 1
     p, sigma = sampling_probability(body), number(body.noise.multiplier)
     two_sided = document.privacy.adjacency == "replace-one"
@@ -123,3 +119,6 @@ def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> Part:
     if p >= 1.0:
         return gaussian(2.0 if two_sided else 1.0, sigma)
     return Part("poisson", (1, p, sigma), (("two_sided", two_sided), ("reverse", reverse)))
+
+
+ANALYSIS = Analysis(words, bounds, refusals=refusals)

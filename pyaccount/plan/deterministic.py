@@ -5,28 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.document import participations
-from pyaccount.errors import DocumentError
 from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, number, shown, whole
-from pyaccount.plan.reduction import DirectedBounds, Reduction, enclosed, gaussian, tight
+from pyaccount.plan.reduction import Analysis, DirectedBounds, Reduction, enclosed, gaussian, tight
 from pyaccount.plan.sampled import matrix_text
 from pyaccount.plan.strategy import strategy
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
 
 
-def reduce(document: Document, body: Body) -> Reduction:
+def words(document: Document, body: Body) -> Reduction:
     """Sensitivity k·max_x ‖Cx‖ over the participation patterns x (2k under replace-one), which is k√m for m rounds with C = I."""
     if body.matrix.kind != "identity":
         return _with_matrix(document, body)
     privacy = document.privacy
-    factor = 2 if privacy.adjacency == "replace-one" else 1
-
-    def bounds() -> DirectedBounds:
-        part = gaussian(float(factor * whole(privacy.group_size)), number(body.noise.multiplier))
-        return tight(part, part, body.count * participations(body))
-
+    factor = _moves(document)
     k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
     per_round = k if factor == 1 else f"2·{k}"
     m = "m" if body.training.iterations == "solve" else str(participations(body))
@@ -41,29 +36,44 @@ def reduce(document: Document, body: Body) -> Reduction:
         remark=None,
         assumptions=_assumptions(document, body, m),
         components=1,
-        bounds=bounds,
-        gaussian=True,
     )
+
+
+def bounds(document: Document, body: Body) -> DirectedBounds:
+    """One Gaussian mechanism for each round, or for each run where a matrix ties its rounds together."""
+    group, noise = _moves(document) * whole(document.privacy.group_size), number(body.noise.multiplier)
+    if body.matrix.kind == "identity":
+        part = gaussian(float(group), noise)
+        return tight(part, part, body.count * participations(body))
+    built = strategy(document, body)
+    above, below = built.sensitivity(separation_of(body), participations(body))
+    upper = gaussian(group * above * (1.0 + built.slack), noise)
+    lower = gaussian(group * below * (1.0 - built.slack), noise)
+    return enclosed((upper, upper), (lower, lower), body.count)
+
+
+def refusals(document: Document, body: Body) -> list[Problem]:
+    """A matrix of unknown size."""
+    if body.matrix.kind == "identity" or body.training.iterations != "solve":
+        return []
+    path = body.at("training", "iterations")
+    return [document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS)]
+
+
+ANALYSIS = Analysis(words, bounds, refusals=refusals, gaussian=True)
+
+
+def _moves(document: Document) -> int:
+    """By how much one record moves the sum of a round, in clip norms."""
+    return 2 if document.privacy.adjacency == "replace-one" else 1
 
 
 def _with_matrix(document: Document, body: Body) -> Reduction:
     privacy = document.privacy
-    if body.training.iterations == "solve":
-        path = body.at("training", "iterations")
-        raise DocumentError([document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS)])
-    factor = 2 if privacy.adjacency == "replace-one" else 1
-    m = participations(body)
-    built = strategy(document, body)
-    above, below = built.sensitivity(separation_of(body), m)
+    factor, m = _moves(document), participations(body)
+    above, below = strategy(document, body).sensitivity(separation_of(body), m)
     attained = above == below
     k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
-
-    def bounds() -> DirectedBounds:
-        group, noise = factor * whole(privacy.group_size), number(body.noise.multiplier)
-        upper = gaussian(group * above * (1.0 + built.slack), noise)
-        lower = gaussian(group * below * (1.0 - built.slack), noise)
-        return enclosed((upper, upper), (lower, lower), body.count)
-
     return Reduction(
         path=body.path,
         subject=f"no sampling, {matrix_text(body)}",
@@ -81,8 +91,6 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
         else f"The sensitivity is an upper bound; evenly spaced rounds reach {down(below)}, which gives the lower end.",
         assumptions=_assumptions(document, body, str(m)),
         components=1,
-        bounds=bounds,
-        gaussian=True,
     )
 
 

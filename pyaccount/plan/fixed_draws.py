@@ -15,7 +15,7 @@ from pyaccount import _core
 from pyaccount.document import FIXED_DRAWS, batch_size, expected_batch_size
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
-from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, enclosed, tight
+from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed, tight
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -89,15 +89,40 @@ LAWS = {
 }
 
 
-def reduce(document: Document, body: Body) -> Reduction:
+def words(document: Document, body: Body) -> Reduction:
     """The reduction for the document's adjacency."""
-    problems = _refusals(document, body)
-    if problems:
-        raise DocumentError(problems)
     law = LAWS[body.sampler.kind]
-    if document.privacy.adjacency == "add-remove":
-        return _tight(document, body, law) if law.exchangeable else _added(document, body, law)
-    return _changed(document, body, law)
+    if _exact(document, body):
+        return _tight(document, body, law)
+    return _added(document, body, law) if document.privacy.adjacency == "add-remove" else _changed(document, body, law)
+
+
+def bounds(document: Document, body: Body) -> DirectedBounds:
+    """The rounds of that theorem, and those of two concrete data sets. Raises `DocumentError` for sizes that do not fit."""
+    privacy = document.privacy
+    group, noise = whole(privacy.group_size), number(body.noise.multiplier)
+    below = {"add-remove": 2.0, "replace-one": 2.0, "zero-out": 1.0}[privacy.adjacency]
+    sampler, dataset, batch, subset = draws(body)
+    _check_sizes(document, body, group)
+    remove, add = (
+        Part("copies", (sampler, group, dataset, batch, subset, below, noise), options)
+        for options in (FORWARD, REVERSED)
+    )
+    if _exact(document, body):
+        return tight(remove, add, rounds(body))
+    change = "zeroed" if privacy.adjacency == "zero-out" else "replaced"
+    above = tuple(
+        Part("displaced", (change, sampler, group, dataset, batch, subset, noise), options)
+        for options in (FORWARD, REVERSED if change == "zeroed" else FORWARD)
+    )
+    # Under add-remove the data set with the record is the one with more of them; otherwise either may be called that.
+    lower = (remove, add) if privacy.adjacency == "add-remove" else (remove, remove)
+    return enclosed((above[0], above[1]), lower, rounds(body))
+
+
+def _exact(document: Document, body: Body) -> bool:
+    """Whether the pair is attained: for records that are added, where what else is drawn does not depend on them."""
+    return document.privacy.adjacency == "add-remove" and LAWS[body.sampler.kind].exchangeable
 
 
 def draws(body: Body) -> tuple[str, int, int, int]:
@@ -120,7 +145,7 @@ def _subset(body: Body) -> int:
     return int(getattr(body.sampler, "subset_size", 0))
 
 
-def _refusals(document: Document, body: Body) -> list[Problem]:
+def refusals(document: Document, body: Body) -> list[Problem]:
     """What has no bound."""
     problems = []
     reused = getattr(body.sampler, "rounds_per_subset", 1)
@@ -163,30 +188,9 @@ def _assumptions(document: Document, body: Body, law: Law, size: str) -> tuple[s
 
 
 def _reduction(  # noqa: PLR0913 - what differs between the theorems
-    document: Document, body: Body, law: Law, *, theorem: str, source: str, pair: str, size: str, exact: bool
+    document: Document, body: Body, law: Law, *, theorem: str, source: str, pair: str, size: str
 ) -> Reduction:
-    privacy = document.privacy
-    below = {"add-remove": 2.0, "replace-one": 2.0, "zero-out": 1.0}[privacy.adjacency]
-
-    def bounds() -> DirectedBounds:
-        group, noise = whole(privacy.group_size), number(body.noise.multiplier)
-        sampler, dataset, batch, subset = draws(body)
-        _check_sizes(document, body, group)
-        remove, add = (
-            Part("copies", (sampler, group, dataset, batch, subset, below, noise), options)
-            for options in (FORWARD, REVERSED)
-        )
-        if exact:
-            return tight(remove, add, rounds(body))
-        change = "zeroed" if privacy.adjacency == "zero-out" else "replaced"
-        above = tuple(
-            Part("displaced", (change, sampler, group, dataset, batch, subset, noise), options)
-            for options in (FORWARD, REVERSED if change == "zeroed" else FORWARD)
-        )
-        # Under add-remove the data set with the record is the one with more of them; otherwise either may be called that.
-        lower = (remove, add) if privacy.adjacency == "add-remove" else (remove, remove)
-        return enclosed((above[0], above[1]), lower, rounds(body))
-
+    exact = _exact(document, body)
     return Reduction(
         path=body.path,
         subject=law.subject,
@@ -198,7 +202,6 @@ def _reduction(  # noqa: PLR0913 - what differs between the theorems
         remark=DISPLACEMENT if exact else f"{DISPLACEMENT} {CONCRETE}",
         assumptions=_assumptions(document, body, law, size),
         components=_components(document, body),
-        bounds=bounds,
     )
 
 
@@ -223,7 +226,6 @@ def _tight(document: Document, body: Body, law: Law) -> Reduction:
         ),
         pair=f"{_text(document, body, f'Σ_j {law.law}')}·N(2j, {sigma}²) against N(0, {sigma}²)",
         size="The dataset size is a public lower bound on the number of records in the larger of two neighbouring data sets.",
-        exact=True,
     )
 
 
@@ -239,7 +241,6 @@ def _added(document: Document, body: Body, law: Law) -> Reduction:
         pair=f"h(α′) = Σ_{{j≥1}} p_j·G_{{2j}}(1 + (α′−1)/η), p_j = {_text(document, body, law.law)}, η = 1 − p_0, σ = {sigma}, "
         "reflected below α′ = 1",
         size="The dataset size is a public lower bound on the number of records in the larger of two neighbouring data sets.",
-        exact=False,
     )
 
 
@@ -270,7 +271,6 @@ def _changed(document: Document, body: Body, law: Law) -> Reduction:
         pair=f"{joint}; p_j = {p}, η = 1 − p_0, σ = {sigma}, reflected below α′ = 1"
         + (f"; or {pair}; or a blend" if several else ""),
         size="The dataset size is public and exact.",
-        exact=False,
     )
 
 
@@ -299,3 +299,6 @@ def _check_sizes(document: Document, body: Body, group: int) -> None:
             problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {max(others, 0)}"))
     if problems:
         raise DocumentError(problems)
+
+
+ANALYSIS = Analysis(words, bounds, refusals=refusals)

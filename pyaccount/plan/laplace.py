@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.document import participations
-from pyaccount.errors import DocumentError
 from pyaccount.plan.common import neighbours, number, shown, whole
 from pyaccount.plan.deterministic import order_assumptions
-from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, tight
+from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, tight
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
 
 SCALAR = (
     "Each release is a single number, the sum of contributions clipped to [−1, 1] in units of the clip norm; nothing else about "
@@ -23,17 +23,11 @@ NOISE = (
 )
 
 
-def reduce(document: Document, body: Body) -> Reduction:
+def words(document: Document, body: Body) -> Reduction:
     """Lap(0, b) against Lap(k, b) (2k under replace-one) in every round in which the group takes part."""
-    _refuse(document, body)
     privacy = document.privacy
     factor = 2 if privacy.adjacency == "replace-one" else 1
     k, scale = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "b")
-
-    def bounds() -> DirectedBounds:
-        part = laplace(factor * whole(privacy.group_size), number(body.noise.multiplier))
-        return tight(part, part, body.count * participations(body))
-
     m = "m" if body.training.iterations == "solve" else str(participations(body))
     return Reduction(
         path=body.path,
@@ -46,8 +40,14 @@ def reduce(document: Document, body: Body) -> Reduction:
         remark=None,
         assumptions=(neighbours(privacy), SCALAR, NOISE, *order_assumptions(body, m)),
         components=1,
-        bounds=bounds,
     )
+
+
+def bounds(document: Document, body: Body) -> DirectedBounds:
+    """One release for each round in which the group takes part."""
+    factor = 2 if document.privacy.adjacency == "replace-one" else 1
+    part = laplace(factor * whole(document.privacy.group_size), number(body.noise.multiplier))
+    return tight(part, part, body.count * participations(body))
 
 
 def laplace(sensitivity: float, scale: float) -> Part:
@@ -55,7 +55,8 @@ def laplace(sensitivity: float, scale: float) -> Part:
     return Part("laplace", (float(sensitivity), scale))
 
 
-def _refuse(document: Document, body: Body) -> None:
+def refusals(document: Document, body: Body) -> list[Problem]:
+    """What is no release of a number without sampling."""
     problems = []
     if body.sampler.kind != "none":
         problems.append(
@@ -73,5 +74,7 @@ def _refuse(document: Document, body: Body) -> None:
     if document.accounting.method == "monte-carlo":
         message = "Laplace releases are composed, not sampled"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
-    if problems:
-        raise DocumentError(problems)
+    return problems
+
+
+ANALYSIS = Analysis(words, bounds, refusals=refusals)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document import sampling_probability
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
-from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, gaussian, tight
+from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, gaussian, tight
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
 
 
-def reduce(document: Document, body: Body) -> Reduction:
+def words(document: Document, body: Body) -> Reduction:
     """Σ_j Bin(j; k, p) N(j, σ²) against N(0, σ²), or against Σ_j Bin(j; k, p) N(−j, σ²) under replace-one."""
     privacy = document.privacy
     two_sided = privacy.adjacency == "replace-one"
@@ -22,20 +22,6 @@ def reduce(document: Document, body: Body) -> Reduction:
     sigma = shown(body.noise.multiplier, "σ")
     mixture = f"Σ_j Bin(j; {k}, {p})·N({{sign}}j, {sigma}²)"
     other = mixture.format(sign="−") if two_sided else f"N(0, {sigma}²)"
-
-    def bounds() -> DirectedBounds:
-        group, rate, noise = whole(privacy.group_size), sampling_probability(body), number(body.noise.multiplier)
-        if rate >= 1.0:
-            # Every record is in every batch: a Gaussian mechanism.
-            part = gaussian(2.0 * group if two_sided else float(group), noise)
-            return tight(part, part, rounds(body))
-        # Under replace-one the two mixtures are mirror images: both directions are one profile.
-        remove, add = (
-            Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse and not two_sided)))
-            for reverse in (False, True)
-        )
-        return tight(remove, add, rounds(body))
-
     return Reduction(
         path=body.path,
         subject="Poisson sampling"
@@ -63,5 +49,24 @@ def reduce(document: Document, body: Body) -> Reduction:
             NORMALISATION,
         ),
         components=1 + (1 if privacy.group_size == "solve" else privacy.group_size),
-        bounds=bounds,
     )
+
+
+def bounds(document: Document, body: Body) -> DirectedBounds:
+    """The pair of every round."""
+    privacy = document.privacy
+    two_sided = privacy.adjacency == "replace-one"
+    group, rate, noise = whole(privacy.group_size), sampling_probability(body), number(body.noise.multiplier)
+    if rate >= 1.0:
+        # Every record is in every batch: a Gaussian mechanism.
+        part = gaussian(2.0 * group if two_sided else float(group), noise)
+        return tight(part, part, rounds(body))
+    # Under replace-one the two mixtures are mirror images: both directions are one profile.
+    remove, add = (
+        Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse and not two_sided)))
+        for reverse in (False, True)
+    )
+    return tight(remove, add, rounds(body))
+
+
+ANALYSIS = Analysis(words, bounds)

@@ -17,7 +17,8 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 
 if TYPE_CHECKING:
-    from pyaccount.errors import Path
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Path, Problem
     from pyaccount.plan.sampled import SampledMechanism
 
 
@@ -68,11 +69,25 @@ class Reduction:
     remark: str | None
     assumptions: tuple[str, ...]
     components: int
-    bounds: Callable[[], DirectedBounds]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A theorem, by what it says of a body: in words, and in numbers once the blank is filled.
+
+    All are functions of a module and know nothing of a document before they are given one, so that a plan can be pickled. One of
+    `bounds` and `mechanism` is there.
+    """
+
+    words: Callable[[Document, Body], Reduction]
+    #: The rounds to compose.
+    bounds: Callable[[Document, Body], DirectedBounds] | None = None
+    #: What is judged by sampling; it has no rounds to compose.
+    mechanism: Callable[[Document, Body], SampledMechanism] | None = None
+    #: What the theorem does not cover, asked before anything else.
+    refusals: Callable[[Document, Body], list[Problem]] | None = None
     #: Whether the rounds are Gaussian mechanisms, which compose to one.
     gaussian: bool = False
-    #: For a mechanism that is judged by sampling; it has no rounds to compose.
-    sampled: Callable[[], SampledMechanism] | None = None
 
 
 def tight(remove: Part, add: Part, count: int) -> DirectedBounds:

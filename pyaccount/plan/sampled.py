@@ -31,7 +31,6 @@ from pyaccount.document import (
     separation,
     truncation,
 )
-from pyaccount.errors import DocumentError
 from pyaccount.plan.common import (
     NORMALISATION,
     OTHER_BLANKS,
@@ -42,7 +41,7 @@ from pyaccount.plan.common import (
     shown,
     whole,
 )
-from pyaccount.plan.reduction import DirectedBounds, Reduction
+from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.strategy import strategy
 from pyaccount.rounding import up
 
@@ -98,9 +97,8 @@ class SampledMechanism:
         return self.curves[direction].floor if direction in self.curves else 0.0
 
 
-def reduce(document: Document, body: Body) -> Reduction:
+def words(document: Document, body: Body) -> Reduction:
     """The pair on the whole run; see the head of this file."""
-    _refuse(document, body)
     privacy = document.privacy
     sigma = shown(body.noise.multiplier, "σ")
     two_sided = privacy.adjacency == "replace-one"
@@ -167,8 +165,6 @@ def reduce(document: Document, body: Body) -> Reduction:
             NORMALISATION,
         ),
         components=1,
-        bounds=_unbounded,
-        sampled=lambda: _mechanism(document, body),
     )
 
 
@@ -205,11 +201,8 @@ def _subject(body: Body) -> str:
     return "balls in bins" if isinstance(body.sampler, BallsInBins) else f"{body.sampler.kind} sampling"
 
 
-def _unbounded() -> DirectedBounds:
-    raise AssertionError("a sampled mechanism has no rounds to compose")
-
-
-def _mechanism(document: Document, body: Body) -> SampledMechanism:
+def mechanism(document: Document, body: Body) -> SampledMechanism:
+    """What is sampled: the likelihood ratio of one run."""
     built, limit = _untruncated(document, body), truncation(body)
     if limit is None:
         return built
@@ -406,8 +399,8 @@ def mixed_units(document: Document) -> list[Problem]:
     ]
 
 
-def _refuse(document: Document, body: Body) -> None:
-    """Raise `DocumentError` for what this analysis does not cover."""
+def refusals(document: Document, body: Body) -> list[Problem]:
+    """What this analysis does not cover."""
     problems = group_refusals(document, body.sampler.kind)
     if isinstance(body.sampler, UserBMinSep):
         problems += mixed_units(document)
@@ -448,5 +441,7 @@ def _refuse(document: Document, body: Body) -> None:
                 allowed=OTHER_BLANKS,
             )
         )
-    if problems:
-        raise DocumentError(problems)
+    return problems
+
+
+ANALYSIS = Analysis(words, mechanism=mechanism, refusals=refusals)

@@ -16,19 +16,18 @@ from pyaccount.document import (
     BallsInBins,
     BMinSep,
     CyclicPoisson,
-    Poisson,
     UserBMinSep,
     sampling_probability,
     truncation,
 )
-from pyaccount.errors import DocumentError
 from pyaccount.plan import poisson, sampled
 from pyaccount.plan.common import SECRET, number, rounds
-from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, enclosed
+from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
 
 NORMALISATION = (
     "Sums are normalised by a constant, the expected batch size or B, never by the number of records drawn or kept."
@@ -46,10 +45,10 @@ SOURCE = (
 ROUNDING = 1e-12
 
 
-def refuse(document: Document, body: Body) -> None:
-    """Raise `DocumentError` for truncated batches that no analysis covers."""
+def refusals(document: Document, body: Body) -> list[Problem]:
+    """Truncated batches that no analysis covers."""
     if getattr(body.sampler, "truncate_to", None) is None:
-        return
+        return []
     path, problems = body.at("sampler", "truncate_to"), []
     if isinstance(body.sampler, UserBMinSep):
         message = (
@@ -81,15 +80,12 @@ def refuse(document: Document, body: Body) -> None:
     if document.privacy.group_size != 1:
         message = "with truncated batches no bound is known for groups of records, which displace others and each other"
         problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
-    if problems:
-        raise DocumentError(problems)
+    return problems
 
 
-def reduce(document: Document, body: Body) -> Reduction:
-    """The pair given the other records' counts, for a body whose batches can be truncated."""
-    if isinstance(body.sampler, Poisson) and document.accounting.method != "monte-carlo":
-        return _poisson(document, body)
-    usual = sampled.reduce(document, body)
+def words(document: Document, body: Body) -> Reduction:
+    """The pair on the whole run, given the other records' counts."""
+    usual = sampled.words(document, body)
     limit = truncation(body)
     law = usual.pair.split("; ", 1)[1]
     return replace(
@@ -107,27 +103,9 @@ def reduce(document: Document, body: Body) -> Reduction:
     )
 
 
-def _poisson(document: Document, body: Body) -> Reduction:
-    """Rounds that release r and the sum, composed. The lower end is that of others without contributions."""
-    usual, limit = poisson.reduce(document, body), truncation(body)
-
-    def bounds() -> DirectedBounds:
-        p, sigma = sampling_probability(body), number(body.noise.multiplier)
-        assert body.training.dataset_size is not None
-        assert limit is not None
-        upper = [
-            Part("truncated_poisson", (body.training.dataset_size, limit, p, sigma), (("reverse", reverse),))
-            for reverse in (False, True)
-        ]
-        # A record that is drawn survives for certain if r < B, and else with probability B/(r + 1) ≥ B/N.
-        records = body.training.dataset_size
-        least = p * max(1.0 - sampled.upper_tail(records - 1, p, limit), limit / records) * (1.0 - ROUNDING)
-        lower = [
-            Part("poisson", (1, least, sigma), (("two_sided", False), ("reverse", reverse)))
-            for reverse in (False, True)
-        ]
-        return enclosed((upper[0], upper[1]), (lower[0], lower[1]), rounds(body))
-
+def poisson_words(document: Document, body: Body) -> Reduction:
+    """Rounds of Poisson sampling that release r and the sum, composed."""
+    usual, limit = poisson.words(document, body), truncation(body)
     return replace(
         usual,
         subject=f"{usual.subject}, batches truncated to {limit}",
@@ -141,8 +119,31 @@ def _poisson(document: Document, body: Body) -> Reduction:
         remark=_remark(body),
         assumptions=_assumptions(body, usual.assumptions),
         components=64,
-        bounds=bounds,
     )
+
+
+def poisson_bounds(document: Document, body: Body) -> DirectedBounds:
+    """The rounds given r. The lower end is that of others without contributions."""
+    assert document.privacy.adjacency == "zero-out"
+    p, sigma, limit = sampling_probability(body), number(body.noise.multiplier), truncation(body)
+    assert body.training.dataset_size is not None
+    assert limit is not None
+    upper = [
+        Part("truncated_poisson", (body.training.dataset_size, limit, p, sigma), (("reverse", reverse),))
+        for reverse in (False, True)
+    ]
+    # A record that is drawn survives for certain if r < B, and else with probability B/(r + 1) ≥ B/N.
+    records = body.training.dataset_size
+    least = p * max(1.0 - sampled.upper_tail(records - 1, p, limit), limit / records) * (1.0 - ROUNDING)
+    lower = [
+        Part("poisson", (1, least, sigma), (("two_sided", False), ("reverse", reverse))) for reverse in (False, True)
+    ]
+    return enclosed((upper[0], upper[1]), (lower[0], lower[1]), rounds(body))
+
+
+#: On the whole run, and of rounds of Poisson sampling.
+ANALYSIS = Analysis(words, mechanism=sampled.mechanism, refusals=sampled.refusals)
+ROUNDS = Analysis(poisson_words, poisson_bounds)
 
 
 def _assumptions(body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.document import UNBANDED, UserBMinSep, sampling_probability, separation, user_probability
-from pyaccount.errors import DocumentError
 from pyaccount.plan import sampled
 from pyaccount.plan.common import (
     NO_ITERATIONS,
@@ -24,11 +23,12 @@ from pyaccount.plan.common import (
     shown,
     whole,
 )
-from pyaccount.plan.reduction import DirectedBounds, Part, Reduction, enclosed
+from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed
 from pyaccount.plan.strategy import strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
     from pyaccount.plan.strategy import Strategy
 
 REMARK = (
@@ -38,12 +38,8 @@ REMARK = (
 )
 
 
-def reduce(document: Document, body: Body) -> Reduction:
-    """The sampled analysis where records are not shared, known draws where they are."""
-    assert isinstance(body.sampler, UserBMinSep)
-    if body.sampler.attribution == "single":
-        return sampled.reduce(document, body)
-    _refuse(document, body)
+def words(document: Document, body: Body) -> Reduction:
+    """The pair for users whose records are shared."""
     sigma = shown(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
@@ -62,11 +58,11 @@ def reduce(document: Document, body: Body) -> Reduction:
         remark=REMARK,
         assumptions=(*basic_assumptions(document.privacy, body), sampled.users_text(body), NORMALISATION),
         components=50,
-        bounds=lambda: _bounds(document, body),
     )
 
 
-def _refuse(document: Document, body: Body) -> None:
+def refusals(document: Document, body: Body) -> list[Problem]:
+    """What is not covered."""
     assert isinstance(body.sampler, UserBMinSep)
     problems = []
     if body.sampler.waits_after == "participation":
@@ -104,8 +100,7 @@ def _refuse(document: Document, body: Body) -> None:
     if document.accounting.method == "monte-carlo":
         message = "with shared records the bound composes and is not sampled"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
-    if problems:
-        raise DocumentError(problems)
+    return problems
 
 
 def _work(body: Body) -> float:
@@ -115,7 +110,8 @@ def _work(body: Body) -> float:
     return float(n) * (k * k * -(-n // b) + 1) * k
 
 
-def _bounds(document: Document, body: Body) -> DirectedBounds:
+def bounds(document: Document, body: Body) -> DirectedBounds:
+    """The run of a user whose draws are known, and what the first round alone tells."""
     assert isinstance(body.sampler, UserBMinSep)
     built = strategy(document, body)
     b, p, k = separation(body) or 1, sampling_probability(body), body.sampler.records_per_user
@@ -150,3 +146,7 @@ def _charges(document: Document, body: Body) -> list[float]:
     # Summed from the smallest part: the column of the last round has one entry.
     squares = list(accumulate(c * c for c in built.coefficients))
     return [squares[min(built.iterations - i, len(squares)) - 1] for i in range(built.iterations)]
+
+
+#: Of users whose records may be shared; those of a single user each are sampled.
+ANALYSIS = Analysis(words, bounds, refusals=refusals)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount import plan as planning
 from pyaccount.arguments import threads_of
+from pyaccount.plan import CompiledDocument
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(planning.Plan):
-    """A document with its reductions. `run` executes it; no ε, δ or blank has been computed before."""
+class Plan(CompiledDocument):
+    """A document with its theorems. `run` executes it; no ε, δ or blank has been computed before."""
 
     def run(
         self,

@@ -133,7 +133,7 @@ def test_a_prefix_has_the_leading_block_in_the_same_units(sampler: str, name: st
         plan_of_prefix = pyaccount.compile(prefix)
         if plan_of_prefix.sampled:
             # The core takes it.
-            plan_of_prefix.mechanism()
+            plan_of_prefix.at().mechanism()
         block = np.array(strategy(prefix, body).coefficients)
         assert isinstance(body.noise.multiplier, float)
         noise = body.noise.multiplier * np.linalg.inv(lower_toeplitz(block, covered))

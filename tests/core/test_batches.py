@@ -463,7 +463,7 @@ def test_the_best_of_several_bounds_is_as_narrow_as_asked(epsilon: float, tolera
         "sampler": {"kind": "fixed-size"},
         "noise": {"multiplier": 5.0},
     }
-    answer = Engine().ask(pyaccount.compile(body).bounds(), Question(epsilon, None, tolerance))
+    answer = Engine().ask(pyaccount.compile(body).at().bounds(), Question(epsilon, None, tolerance))
     assert answer.within_tolerance
     for found in answer.directions.values():
         assert found.upper_account.upper <= found.upper_account.lower * (1 + 2 * tolerance)

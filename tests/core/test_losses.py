@@ -279,7 +279,7 @@ def test_documents_scale_the_coefficients_by_the_noise(
         matrix="kind: toeplitz, coefficients: [1, 0.5, 0.25], normalize: false",
     )
     (tmp_path / "document.yaml").write_text(text, encoding="utf-8")
-    mechanism = pyaccount.compile(tmp_path / "document.yaml").reductions[0].sampled()
+    mechanism = pyaccount.compile(tmp_path / "document.yaml").at().mechanism()
     assert set(mechanism.directions) == ({"replace"} if adjacency == "replace-one" else {"remove", "add"})
     patterns = renewal_patterns(n, b, p, warm=start == "warm")
     matrix = lower_toeplitz(np.array([1.0, 0.5, 0.25]), n) / sigma
@@ -300,7 +300,7 @@ def test_documents_put_records_in_bins(sigma: float, tmp_path: Path) -> None:
         matrix="kind: dense, file: matrix.npy, normalize: false",
     )
     (tmp_path / "document.yaml").write_text(text, encoding="utf-8")
-    core = pyaccount.compile(tmp_path / "document.yaml").reductions[0].sampled().core
+    core = pyaccount.compile(tmp_path / "document.yaml").at().mechanism().core
     patterns = bin_patterns(n, bins)
     y = draws(patterns, matrix / sigma, seed=2)
     found = core.log_densities(mode_products(patterns, matrix / sigma, y))

@@ -250,7 +250,7 @@ DOCUMENT: dict[str, Any] = {
 
 @pytest.mark.usefixtures("eager")
 def test_certificates_record_the_mixture_and_are_recomputed(tmp_path: Path) -> None:
-    near = close(pyaccount.compile(DOCUMENT).mechanism(), 1.0, 1.08).delta
+    near = close(pyaccount.compile(DOCUMENT).at().mechanism(), 1.0, 1.08).delta
     made = pyaccount.certify(DOCUMENT | {"privacy": DOCUMENT["privacy"] | {"delta": near}})
     sampling = made.data.evidence.sampling
     assert sampling is not None
@@ -286,7 +286,7 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
         "noise": {"multiplier": 1.1},
     }
     truth = Truth(document, tmp_path)
-    mechanism, one, epsilon = pyaccount.compile(document).mechanism(), sampler(), 0.6
+    mechanism, one, epsilon = pyaccount.compile(document).at().mechanism(), sampler(), 0.6
     assert mechanism.enclosed
     for direction in mechanism.directions:
         estimate = Estimator(one).at(mechanism, direction, epsilon)
@@ -324,7 +324,7 @@ def test_truncated_batches_have_mixtures_of_stretched_laws(*, bins: bool, tmp_pa
         document["sampler"] = {"kind": "b-min-sep", "min_separation": 2, "start": "cold", "truncate_to": 1}
     truth = Truth(document, tmp_path)
     plan = pyaccount.compile(document)
-    mechanism, one = plan.mechanism(), sampler()
+    mechanism, one = plan.at().mechanism(), sampler()
     epsilon = 1.5
     for direction in mechanism.directions:
         estimate = Estimator(one).at(mechanism, direction, epsilon)

@@ -75,7 +75,7 @@ def test_a_claim_at_epsilon_zero_that_does_not_hold_is_told_so(sigma: float) -> 
 
 def test_the_core_refuses_what_is_below_the_smallest_delta_and_answers_there() -> None:
     """The limit stands in the core too, which cannot import it."""
-    bounds = pyaccount.compile(one_step(1.0, privacy__epsilon=1.0)).bounds()
+    bounds = pyaccount.compile(one_step(1.0, privacy__epsilon=1.0)).at().bounds()
     answer = Engine().ask(bounds, Question(None, SMALLEST_DELTA, 1e-3))
     assert answer.lower <= exact_epsilon(1.0, SMALLEST_DELTA) <= answer.upper
     below = math.nextafter(SMALLEST_DELTA, 0.0)

@@ -133,7 +133,7 @@ def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
     plan = pyaccount.compile(sampled)
     session = open_session(plan, threads=0, time_limit=None, report=silent, seed=0)
     # Each direction by itself: beside a larger one, one that is next to nothing gets no more than a glance.
-    mechanism = session.mechanism(plan.document)
+    mechanism = session.mechanism(plan.at())
     estimates = {side: session.estimator.at(mechanism, side, 2.0, shards=128) for side in mechanism.directions}
     for direction, estimate in estimates.items():
         interval = getattr(composed.data.directions, "remove" if direction == "replace" else direction)
@@ -304,7 +304,7 @@ def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
     curve = curve_of(loaded, 2.0, 5, 1e-6)
     epsilons = (0.0, 0.5, 1.0, 2.0, 3.0)
     session = open_session(pyaccount.compile(loaded), threads=0, time_limit=None, report=silent, seed=5)
-    mechanism = session.mechanism(session.plan.document)
+    mechanism = session.mechanism(session.plan.at())
     estimates = told(session.estimator, mechanism, "remove", epsilons, shards=64, most=64)
     for epsilon, estimate in zip(epsilons, estimates, strict=True):
         point, truth = curve.point(epsilon), exact_profile.delta(epsilon=epsilon)

@@ -44,8 +44,8 @@ class Untold:
         self.fails, self.holds, self.asked = fails, holds, list[float]()
         monkeypatch.setattr(solving, "decide", self.decide)
 
-    def decide(self, filled: Any, engine: Any, tolerance: float) -> Any:
-        privacy, bodies = filled.privacy, filled.bodies
+    def decide(self, instance: Any, engine: Any, tolerance: float) -> Any:
+        privacy, bodies = instance.document.privacy, instance.document.bodies
         value = bodies[0].noise.multiplier if privacy.epsilon == 2 else bodies[0].training.iterations
         self.asked.append(value)
         rising = self.holds < self.fails
@@ -59,8 +59,8 @@ class Untold:
 
 def test_noise_that_cannot_be_told_is_enclosed_from_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Untold(monkeypatch, fails=0.93, holds=1.07)
-    loaded = pyaccount.load(document(noise__multiplier="solve"))
-    found = solving.solve(loaded, None, silent)  # type: ignore[arg-type]
+    plan = pyaccount.compile(document(noise__multiplier="solve"))
+    found = solving.solve(plan, None, silent)  # type: ignore[arg-type]
     assert 1.07 <= found.value <= 1.07 * (1 + 1e-4)
     assert found.fails_at is not None
     assert 0.93 * (1 - 1e-4) <= found.fails_at <= 0.93
@@ -70,8 +70,8 @@ def test_noise_that_cannot_be_told_is_enclosed_from_both_sides(monkeypatch: pyte
 
 def test_rounds_that_cannot_be_told_are_enclosed_from_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Untold(monkeypatch, fails=1234, holds=1000)
-    loaded = pyaccount.load(document(privacy__epsilon=3, training__iterations="solve", accounting__tolerance=1e-6))
-    found = solving.solve(loaded, None, silent)  # type: ignore[arg-type]
+    plan = pyaccount.compile(document(privacy__epsilon=3, training__iterations="solve", accounting__tolerance=1e-6))
+    found = solving.solve(plan, None, silent)  # type: ignore[arg-type]
     assert (found.value, found.fails_at) == (1000, 1234)
     assert len(engine.asked) <= 40
 

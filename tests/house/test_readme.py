@@ -7,12 +7,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from places import CERTIFICATES, EXAMPLES, ROOT
 
 from pyaccount import cli
+from pyaccount.document import Document
+from pyaccount.plan import CompiledDocument, compiling
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 #: A policy is no mechanism: tests/gate/test_gate.py holds certificates against it.
@@ -97,7 +100,9 @@ QUICKER = {
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
-def test_every_example_certifies(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_every_example_certifies(
+    path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert cli.run(["plan", str(path)]) == 0
     assert "heorem" in capsys.readouterr().out
     if "kind: amplification" in path.read_text(encoding="utf-8"):
@@ -107,8 +112,18 @@ def test_every_example_certifies(path: Path, capsys: pytest.CaptureFixture[str],
     changes = ("accounting.profile=[1]", *QUICKER.get(path.stem, ()))
     target = str(tmp_path / "certificate.json")
     parts = [part for change in changes for part in ("--set", change)]
+    compiled: Counter[str] = Counter()
+    compile_one = compiling._compile_one
+
+    def counted(document: Document) -> CompiledDocument:
+        compiled[document.sha256] += 1
+        return compile_one(document)
+
+    monkeypatch.setattr(compiling, "_compile_one", counted)
     assert cli.run(["certify", str(path), *parts, "-o", target]) == 0
     assert "HOLDS" in capsys.readouterr().out
+    # However many values of a blank, candidates and phases are tried, no document is compiled twice.
+    assert max(compiled.values()) == 1
     # It holds, and nothing in it contradicts the rest.
     assert cli.run(["check", target]) == 0
 

@@ -183,8 +183,7 @@ def test_a_matrix_is_bounded_for_every_way_to_reshuffle(coefficients: list[float
         "sampler": {"kind": "none", "max_participations": 3},
         "matrix": matrix,
     }
-    (reduction,) = pyaccount.compile(document).reductions
-    (part,) = reduction.bounds()["remove"].upper
+    (part,) = pyaccount.compile(document).at().bounds()["remove"].upper
     bound = float(part.part.arguments[0])  # type: ignore[arg-type]
     columns = sum(c * np.eye(rounds, k=-lag) for lag, c in enumerate(coefficients))
     norms = {
@@ -194,7 +193,7 @@ def test_a_matrix_is_bounded_for_every_way_to_reshuffle(coefficients: list[float
     assert max(norms.values()) <= bound
     # An epoch between participations would be too little.
     apart = document | {"sampler": {"kind": "none", "max_participations": 3, "min_separation": length}}
-    (part,) = pyaccount.compile(apart).reductions[0].bounds()["remove"].upper
+    (part,) = pyaccount.compile(apart).at().bounds()["remove"].upper
     assert float(part.part.arguments[0]) < max(norms.values())  # type: ignore[arg-type]
 
 

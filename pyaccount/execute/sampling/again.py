@@ -7,23 +7,23 @@ is tested again: a false one is accepted by one of `ATTEMPTS` tests with probabi
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.acceptance import FAILURE_SHARE, STARTS, Acceptance, beside, folded, of_claim
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
 from pyaccount.execute.sampling.evidence import (
     ESTIMATE_SHARDS,
     Kind,
+    Result,
     SampledEvidence,
     evidence_of,
     profile_shards,
 )
 from pyaccount.execute.sampling.profile import curve, larger
-from pyaccount.execute.sampling.session import FAILURE_SHARE, open_session
-from pyaccount.execute.sampling.verify import plan_fixed_sample
-from pyaccount.execute.sampling.walk import STARTS, Walked
+from pyaccount.execute.sampling.session import open_session
+from pyaccount.execute.sampling.walk import Walked
 
 if TYPE_CHECKING:
     from pyaccount.directions import SampledDirection
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.profile import Point
     from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.verify import Test
-    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.compiled import CompiledDocument
 
     Side = Literal["remove", "add"]
 
@@ -73,14 +73,14 @@ class Again:
 
     def point(self, epsilon: float, direction: Side | None = None) -> Point:
         """δ at any ε from the new samples, in one direction or the larger of both."""
-        session, found = self.session, self.session.histograms
+        session, found = self.session, self.evidence.histograms
         share = self.evidence.pointwise_probability / len(found)
         return larger([curve(session.sampler, found[side], (epsilon,), share)[0] for side in self._sides(direction)])
 
     def estimate(self, epsilon: float, direction: Side | None = None, *, below: bool = False) -> tuple[float, float]:
         """An estimate of δ at ε and its standard error; `below`: of what lower ends are of, where the pair is not attained."""
         session = self.session
-        mechanism = session.mechanism(self.evidence.document)
+        mechanism = session.mechanism(self.evidence.instance)
         judged = (mechanism.lower or mechanism) if below else mechanism
         least, most = ESTIMATE_SHARDS
         found = [
@@ -91,11 +91,17 @@ class Again:
         return largest.value, largest.standard_error
 
     def _sides(self, direction: Side | None) -> list[SampledDirection]:
-        return [side for side in self.session.histograms if direction is None or side in (direction, "replace")]
+        return [side for side in self.evidence.histograms if direction is None or side in (direction, "replace")]
 
 
 def again(  # noqa: PLR0913 - a statement, and what to test it with
-    plan: Plan, stated: Statement, *, threads: int, time_limit: float | None, report: Report | None, seed: int
+    plan: CompiledDocument,
+    stated: Statement,
+    *,
+    threads: int,
+    time_limit: float | None,
+    report: Report | None,
+    seed: int,
 ) -> Again:
     """Test a statement anew. The plan's noise is filled in; ε or δ may be its blank, and is then taken from the statement.
 
@@ -104,65 +110,52 @@ def again(  # noqa: PLR0913 - a statement, and what to test it with
     statement is computed anew. Raises as `execute_sampled`.
     """
     session = open_session(plan, threads=threads, time_limit=time_limit, report=report or silent, seed=seed)
-    document, privacy = plan.document, plan.document.privacy
+    instance, privacy = plan.at(), plan.document.privacy
     epsilon = stated.epsilon if privacy.epsilon == "solve" or not stated.holds else privacy.epsilon
     delta = stated.delta if privacy.delta == "solve" else privacy.delta
     tests: tuple[Test, ...] = ()
     if stated.kind == "deterministic":
-        epsilon, delta, accepted = _without_samples(session, stated, epsilon, delta)
+        epsilon, delta, acceptance, accepted = _without_samples(session, stated, epsilon, delta)
     else:
-        _allow(session, stated, delta)
-        accepted = False
+        acceptance, accepted = _acceptance(session, stated, delta), False
         for _ in range(ATTEMPTS):
-            tests = session.test(document, epsilon, session.claim)
+            tests = session.test(instance, epsilon, acceptance)
             accepted = all(test.accepted for test in tests)
             if accepted:
                 break
     shards = MORE * profile_shards(stated.samples)
     value = {"epsilon": epsilon, "delta": delta, "multiplier": stated.value, None: None}[stated.blank]
-    evidence = evidence_of(
-        session,
-        document,
-        Walked(None if stated.kind == "deterministic" else value, tests),
-        stated.kind,
-        epsilon,
-        delta,
-        holds=stated.holds,
-        solved=value,
-        within=True,
-        shards=shards,
-    )
+    walked = Walked(None if stated.kind == "deterministic" else value, tests)
+    result = Result(instance, acceptance, walked, stated.kind, epsilon, delta, holds=stated.holds, solved=value)
+    evidence = evidence_of(session, result, shards=shards)
     return Again(evidence, accepted, tests, session, shards)
 
 
-def _allow(session: Session, stated: Statement, delta: float) -> None:
-    """The claim to test and the capital that certifies it, as for a result of the same kind."""
+def _acceptance(session: Session, stated: Statement, delta: float) -> Acceptance:
+    """What is tested, and what certifies it, as for a result of the same kind."""
     if stated.kind == "confidence":
         # Where δ was the blank the probability follows from an estimate: then the statement's own is what is tested.
-        _allow_beside(session, stated.total_probability if stated.blank == "delta" else FAILURE_SHARE * delta, delta)
-    elif session.plan.document.accounting.verification == "fixed-sample":
-        session.fix(plan_fixed_sample(delta))
-    else:
-        session.allow(delta, STARTS if stated.blank == "multiplier" else 1)
+        return _beside(stated.total_probability if stated.blank == "delta" else FAILURE_SHARE * delta, delta)
+    return of_claim(session.plan.document, STARTS if stated.blank == "multiplier" else 1)
 
 
-def _allow_beside(session: Session, q: float, delta: float) -> None:
+def _beside(q: float, delta: float) -> Acceptance:
     """A failure probability that is stated beside the guarantee."""
-    # A statement may say anything; no capital reaches 1/0.
-    session.starts, session.log_target, session.claim = STARTS, math.log(STARTS / max(q, 1e-300)), delta
+    # A statement may say anything; no wealth reaches 1/0.
+    return beside(delta, max(q, 1e-300))
 
 
-def _without_samples(session: Session, stated: Statement, epsilon: float, delta: float) -> tuple[float, float, bool]:
-    """What certifies without a test: (ε, δ), and whether it is as good as the claim."""
-    document, blank = session.plan.document, stated.blank
+def _without_samples(
+    session: Session, stated: Statement, epsilon: float, delta: float
+) -> tuple[float, float, Acceptance, bool]:
+    """What certifies without a test: (ε, δ), as whose result it counts, and whether it is as good as the claim."""
+    plan, blank = session.plan, stated.blank
+    instance = plan.at()
     if blank == "delta":
-        _allow_beside(session, stated.total_probability, delta)
-        return epsilon, min(1.0, session.unsampled(document, epsilon=epsilon).upper), True
+        found = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
+        return epsilon, found, _beside(stated.total_probability, delta), True
     if blank == "epsilon" or not stated.holds:
-        _allow_beside(session, FAILURE_SHARE * delta, delta)
-        return session.unsampled(document, delta=delta).upper, delta, True
-    if blank == "multiplier" and document.accounting.verification == "fixed-sample":
-        session.fix(plan_fixed_sample(delta))
-    else:
-        session.allow(delta, STARTS if blank == "multiplier" else 1)
-    return epsilon, delta, session.unsampled(document, epsilon=epsilon).upper <= delta
+        found = session.unsampled(instance, delta=delta).upper
+        return found, delta, _beside(FAILURE_SHARE * delta, delta), True
+    acceptance = of_claim(plan.document, STARTS) if blank == "multiplier" else folded(delta, 1)
+    return epsilon, delta, acceptance, session.unsampled(instance, epsilon=epsilon).upper <= delta

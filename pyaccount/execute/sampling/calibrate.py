@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 from pyaccount.document import UNBANDED, BMinSep, load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, Question
+from pyaccount.execute.sampling.acceptance import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import ESTIMATE
-from pyaccount.execute.sampling.evidence import evidence_of
+from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.session import FINENESS
-from pyaccount.execute.sampling.verify import plan_fixed_sample
-from pyaccount.execute.sampling.walk import ROOT, STARTS, Descent, ladders, root, walk
-from pyaccount.plan.plan import compile_document
+from pyaccount.execute.sampling.walk import ROOT, Descent, ladders, root, walk
+from pyaccount.plan.compiling import compile_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.document import Document
     from pyaccount.execute.sampling.evidence import Kind, SampledEvidence
     from pyaccount.execute.sampling.session import Session
 
@@ -26,13 +25,12 @@ if TYPE_CHECKING:
 COARSENESS = 5e-3
 
 
-def calibrate(session: Session, document: Document) -> SampledEvidence:
+def calibrate(session: Session) -> SampledEvidence:
     """Algorithm 5 of Dong & Ganesh (2026): a ladder of σ from just above the pilot's root, the unamplified Gaussian on top."""
-    privacy, path = document.privacy, document.blank
+    privacy = session.plan.document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
-    assert path is not None
-    descent = noise_descent(session, document)
+    descent = noise_descent(session)
     walked = walk(descent, lambda sigma, budget: session.test(*descent.claim(sigma), budget))
     sigma = descent.fallback if walked.value is None else walked.value
     if not math.isfinite(sigma):
@@ -40,43 +38,39 @@ def calibrate(session: Session, document: Document) -> SampledEvidence:
             "no σ on the ladder was accepted, and none is certified without samples; try a larger tolerance"
         )
     kind: Kind = "deterministic" if walked.value is None else "verified"
-    filled = document.with_value(path, sigma)
     within = walked.value is not None and descent.within(sigma, session.plan.tolerance)
-    epsilon, delta = privacy.epsilon, privacy.delta
-    return evidence_of(session, filled, walked, kind, epsilon, delta, holds=True, solved=sigma, within=within)
+    filled, acceptance = session.plan.at(sigma), descent.claim(sigma)[2]
+    return evidence_of(
+        session,
+        Result(filled, acceptance, walked, kind, privacy.epsilon, privacy.delta, solved=sigma, within=within),
+    )
 
 
-def noise_descent(session: Session, document: Document, *, shards: int = ESTIMATE) -> Descent:
-    """The ladder of σ above the pilot's root, with the test's probability and claim fixed in the session."""
-    privacy, path = document.privacy, document.blank
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
-    assert path is not None
-    epsilon, delta = privacy.epsilon, privacy.delta
-    if document.accounting.verification == "fixed-sample":
-        # The bar is half of δ, so that is what the pilot looks for. One ladder: its q is part of the plan.
-        session.fix(plan_fixed_sample(delta))
-    else:
-        session.allow(delta, STARTS)
-    foot, fallback = pilot_noise(session, document, shards=shards)
+def noise_descent(session: Session, *, shards: int = ESTIMATE) -> Descent:
+    """The ladder of σ above the pilot's root."""
+    plan, epsilon = session.plan, session.plan.document.privacy.epsilon
+    assert epsilon != "solve"
+    # Of a fixed sample the bar is half of δ, so that is what the pilot looks for.
+    acceptance = of_claim(plan.document, STARTS)
+    foot, fallback = pilot_noise(session, acceptance.delta, shards=shards)
     session.known[:] = [f"σ is near {foot:.4g}, by the pilot's estimate"]
-    claim = session.claim
     return Descent(
         foot,
         fallback,
-        ladders(session.plan.tolerance, starts=session.starts),
-        lambda sigma: (document.with_value(path, sigma), epsilon, claim),
-        session.mechanism(document.with_value(path, foot)).cost,
+        ladders(plan.tolerance, starts=acceptance.starts),
+        lambda sigma: (plan.at(sigma), epsilon, acceptance),
+        session.mechanism(plan.at(foot)).cost,
     )
 
 
 def pilot_noise(
-    session: Session, document: Document, *, precision: float = ROOT, shards: int = ESTIMATE
+    session: Session, claim: float, *, precision: float = ROOT, shards: int = ESTIMATE
 ) -> tuple[float, float]:
     """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling.
 
     The latter is infinite where another phase that is sampled, with its participations revealed, misses the target whatever σ is.
     """
+    plan, document = session.plan, session.plan.document
     path, privacy = document.blank, document.privacy
     assert path is not None
     assert privacy.epsilon != "solve"
@@ -84,7 +78,7 @@ def pilot_noise(
     epsilon, delta = privacy.epsilon, privacy.delta
 
     def gaussian(sigma: float) -> float:
-        return session.unsampled(document.with_value(path, sigma), epsilon=epsilon).upper
+        return session.unsampled(plan.at(sigma), epsilon=epsilon).upper
 
     low, high = _bracket(lambda sigma: gaussian(sigma) <= delta) if session.plan.mixed else NOISE_RANGE
     missed = f"no σ reaches the target ε = {epsilon:g} at δ = {delta:g}: it is missed even at σ = {NOISE_RANGE[1]:g}"
@@ -103,14 +97,13 @@ def pilot_noise(
     def excess(sigma: float) -> tuple[float, float]:
         session.sampler.stage(f"pilot, σ = {sigma:.4g}")
         session.sampler.progress(0.0)
-        mechanism = session.mechanism(document.with_value(path, sigma))
-        found = session.excess(mechanism, epsilon, session.claim, shards=shards)
-        near = session.claim * math.exp(found[0])
+        found = session.excess(session.mechanism(plan.at(sigma)), epsilon, claim, shards=shards)
+        near = claim * math.exp(found[0])
         session.known[:] = [f"δ({epsilon:g}) is near {near:.2g} at σ = {sigma:.4g}, by the pilot's estimate"]
         return found
 
     if covered:
-        start = min(high, cyclic_noise(session, document) or 0.6 * high)
+        start = min(high, cyclic_noise(session) or 0.6 * high)
         return root(excess, start, NOISE_RANGE[0], high, precision=precision), high
     foot = root(excess, 1.0, NOISE_RANGE[0], high, precision=precision)
     if foot >= high:
@@ -132,13 +125,13 @@ def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:
     return low, high
 
 
-def cyclic_noise(session: Session, document: Document) -> float | None:
+def cyclic_noise(session: Session) -> float | None:
     """The σ that cyclic Poisson sampling with the same separation would need, roughly: where the pilot starts to look.
 
     It composes in a moment and is never far from b-min-sep sampling; nothing depends on how near it is.
     """
-    body, path, privacy = document.bodies[0], document.blank, document.privacy
-    assert path is not None
+    document = session.plan.document
+    body, privacy = document.bodies[0], document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
     if len(document.bodies) > 1 or body.count > 1:
@@ -149,11 +142,10 @@ def cyclic_noise(session: Session, document: Document) -> float | None:
     raw["sampler"] = {"kind": "cyclic-poisson", "partitions": separation(body)}
     raw["training"] = {"participation_rate": participation_rate(body), "iterations": body.training.iterations}
     raw["accounting"] = {}
-    cyclic = load(raw)
+    cyclic = compile_document(load(raw))
     low, high = NOISE_RANGE
     while high / low > 1.05:
         middle = math.sqrt(low * high)
-        bounds = compile_document(cyclic.with_value(path, middle)).bounds()
-        answer = session.engine.ask(bounds, Question(privacy.epsilon, None, 0.2))
+        answer = session.engine.ask(cyclic.at(middle).bounds(), Question(privacy.epsilon, None, 0.2))
         low, high = (low, middle) if answer.upper <= privacy.delta else (middle, high)
     return high

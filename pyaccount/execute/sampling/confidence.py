@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
-from pyaccount.execute.sampling.evidence import evidence_of
-from pyaccount.execute.sampling.session import FAILURE_SHARE
-from pyaccount.execute.sampling.walk import STARTS, Descent, Ladder, Walked, ladders, root, walk
+from pyaccount.execute.sampling.acceptance import FAILURE_SHARE, beside
+from pyaccount.execute.sampling.evidence import Result, evidence_of
+from pyaccount.execute.sampling.walk import Descent, Ladder, Walked, ladders, root, walk
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
@@ -24,12 +24,11 @@ FAR_DELTA_DISTANCES = (9.0, 3.0)
 DELTA_TOLERANCE = 0.12
 
 
-def solve_epsilon(session: Session, document: Document, refused: Walked | None) -> SampledEvidence:
-    """A confidence statement: the lowest ε on a ladder that is certified at δ."""
-    delta = document.privacy.delta
+def solve_epsilon(session: Session, refused: Walked | None = None) -> SampledEvidence:
+    """A confidence statement: the lowest ε on a ladder that is certified at δ; after a claim that was `refused`, or without."""
+    delta = session.plan.document.privacy.delta
     assert delta != "solve"
-    session.fixed = None
-    descent = epsilon_descent(session, document)
+    descent = epsilon_descent(session)
     if descent.foot == 0.0:
         tests = session.test(*descent.claim(0.0))
         walked = Walked(0.0 if all(t.accepted for t in tests) else None, tests)
@@ -40,26 +39,20 @@ def solve_epsilon(session: Session, document: Document, refused: Walked | None) 
     within = walked.value is not None and descent.within(epsilon, session.plan.tolerance)
     if refused is not None:
         walked = replace(walked, tests=refused.tests + walked.tests)
+    instance, _, acceptance = descent.claim(epsilon)
+    solved = None if refused is not None else epsilon
     return evidence_of(
         session,
-        document,
-        walked,
-        kind,
-        epsilon,
-        delta,
-        holds=refused is None,
-        solved=None if refused is not None else epsilon,
-        within=within,
+        Result(instance, acceptance, walked, kind, epsilon, delta, holds=refused is None, solved=solved, within=within),
     )
 
 
-def epsilon_descent(session: Session, document: Document) -> Descent:
-    """The ladder of ε above the pilot's root, with the test's probability fixed; the foot is 0 where δ(0) is below δ."""
-    delta = document.privacy.delta
+def epsilon_descent(session: Session) -> Descent:
+    """The ladder of ε above the pilot's root; the foot is 0 where δ(0) is below δ."""
+    instance, delta = session.plan.at(), session.plan.document.privacy.delta
     assert delta != "solve"
-    session.starts, session.log_target, session.claim = STARTS, math.log(STARTS / (FAILURE_SHARE * delta)), delta
-    mechanism = session.mechanism(document)
-    worst = session.unsampled(document, delta=delta).upper
+    acceptance, mechanism = beside(delta, FAILURE_SHARE * delta), session.mechanism(instance)
+    worst = session.unsampled(instance, delta=delta).upper
     if not math.isfinite(worst):
         raise NumericsError("the unamplified mechanism has no finite ε at this δ to start from")
     session.sampler.stage("pilot")
@@ -67,20 +60,22 @@ def epsilon_descent(session: Session, document: Document) -> Descent:
     if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
         foot = root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
     session.known.append(f"ε is near {foot:.4g}, by the pilot's estimate")
-    steps = ladders(session.plan.tolerance) if foot > 0.0 else [Ladder((0.0,))]
-    return Descent(foot, worst, steps, lambda epsilon: (document, epsilon, delta), mechanism.cost)
+    steps = ladders(session.plan.tolerance, starts=acceptance.starts) if foot > 0.0 else [Ladder((0.0,))]
+    return Descent(foot, worst, steps, lambda epsilon: (instance, epsilon, acceptance), mechanism.cost)
 
 
-def solve_delta(session: Session, document: Document) -> SampledEvidence:
+def solve_delta(session: Session) -> SampledEvidence:
     """A confidence statement: the lowest δ on a ladder that is certified at ε."""
+    document = session.plan.document
     epsilon = document.privacy.epsilon
     assert epsilon != "solve"
-    descent = delta_descent(session, document)
+    descent = delta_descent(session)
     walked = walk(descent, lambda delta, budget: session.test(*descent.claim(delta), budget))
     delta = descent.fallback if walked.value is None else walked.value
     kind: Kind = "deterministic" if walked.value is None else "confidence"
     within = walked.value is not None and descent.within(delta, _delta_tolerance(document))
-    return evidence_of(session, document, walked, kind, epsilon, delta, holds=True, solved=delta, within=within)
+    instance, _, acceptance = descent.claim(delta)
+    return evidence_of(session, Result(instance, acceptance, walked, kind, epsilon, delta, solved=delta, within=within))
 
 
 def _delta_tolerance(document: Document) -> float:
@@ -88,19 +83,19 @@ def _delta_tolerance(document: Document) -> float:
     return DELTA_TOLERANCE if stated is None else stated
 
 
-def delta_descent(session: Session, document: Document) -> Descent:
-    """The ladder of δ above the pilot's estimate, with the test's probability fixed in the session."""
+def delta_descent(session: Session) -> Descent:
+    """The ladder of δ above the pilot's estimate, from which the probability to err follows."""
+    instance, document = session.plan.at(), session.plan.document
     epsilon = document.privacy.epsilon
     assert epsilon != "solve"
-    mechanism = session.mechanism(document)
+    mechanism = session.mechanism(instance)
     session.sampler.stage("pilot")
     estimates = session.estimate(mechanism, epsilon, shards=64)
     foot = max(estimate.value for estimate in estimates.values())
     session.known.append(f"δ is near {foot:.3g}, by the pilot's estimate")
-    worst = min(1.0, session.unsampled(document, epsilon=epsilon).upper)
+    worst = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
     if foot <= 0.0:
         raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; ask at a smaller ε")
-    session.starts, session.log_target = STARTS, math.log(STARTS / (FAILURE_SHARE * foot))
     tolerance = _delta_tolerance(document)
     first = next((d for d in DELTA_DISTANCES if d <= tolerance), DELTA_DISTANCES[-1])
     asked = (*(d for d in DELTA_DISTANCES if d > first), first)
@@ -108,6 +103,6 @@ def delta_descent(session: Session, document: Document) -> Descent:
         foot,
         worst,
         [Ladder(asked), Ladder(FAR_DELTA_DISTANCES)],
-        lambda delta: (document, epsilon, delta),
+        lambda delta: (instance, epsilon, beside(delta, FAILURE_SHARE * foot)),
         mechanism.cost,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.errors import LimitError
@@ -17,14 +17,17 @@ from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.shards import SHARD, Proposal, Table, Wager
 from pyaccount.execute.sampling.verify import Capital, FixedSample, Test, lower_wagers
 from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
-from pyaccount.plan.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from pyaccount.directions import SampledDirection
     from pyaccount.document import Document
+    from pyaccount.execute.sampling.acceptance import Acceptance
+    from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.walk import Walked
+    from pyaccount.plan.compiled import Instance
     from pyaccount.plan.sampled import SampledMechanism
 
 #: Shards for the curves, and for the lower ends.
@@ -49,10 +52,26 @@ class DirectionNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class Result:
+    """What was certified, of which mechanism and how: what evidence is drawn around."""
+
+    instance: Instance
+    acceptance: Acceptance
+    walked: Walked
+    kind: Kind
+    epsilon: float
+    delta: float
+    holds: bool = True
+    solved: float | None = None
+    within: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class SampledEvidence:
     """Everything that a certificate of a sampled mechanism states, as computed."""
 
-    document: Document
+    #: The plan that was run, at the value of its blank.
+    instance: Instance
     holds: bool
     kind: Kind
     epsilon: float
@@ -82,28 +101,25 @@ class SampledEvidence:
     others: Others | None
     #: What a time limit left out after the guarantee was known.
     not_computed: tuple[NotComputed, ...] = ()
+    #: What the profile was read off: the curve's other points are in it too.
+    histograms: dict[SampledDirection, list[Histogram]] = field(default_factory=dict)
+
+    @property
+    def document(self) -> Document:
+        """The document, its blank filled unless that is ε or δ."""
+        return self.instance.document
 
 
-def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
-    session: Session,
-    document: Document,
-    walked: Walked,
-    kind: Kind,
-    epsilon: float,
-    delta: float,
-    *,
-    holds: bool,
-    solved: float | None,
-    within: bool,
-    shards: int | None = None,
-) -> SampledEvidence:
+def evidence_of(session: Session, result: Result, *, shards: int | None = None) -> SampledEvidence:
     """Lower ends, curves and contrast for a result; `shards` draws so many for them, instead of a share of the tests'.
 
     What a time limit leaves out is said to be missing: the guarantee stands without it. A retest, which asks for shards,
     needs all.
     """
-    sampler, mechanism = session.sampler, session.mechanism(document)
-    q = math.exp(-session.log_target)
+    instance, acceptance, walked = result.instance, result.acceptance, result.walked
+    kind, epsilon, delta = result.kind, result.epsilon, result.delta
+    document, sampler, mechanism = instance.document, session.sampler, session.mechanism(instance)
+    q = acceptance.probability
     drawn = profile_shards(sum(test.samples for test in walked.tests if test.accepted)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
@@ -114,6 +130,7 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
         epsilons = default_profile(epsilon)
     lower: dict[SampledDirection, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
     curves: dict[SampledDirection, tuple[Point, ...]] = dict.fromkeys(mechanism.directions, ())
+    histograms: dict[SampledDirection, list[Histogram]] = {}
     missing: list[NotComputed] = ["search"] if walked.limited else []
     part: NotComputed = "lower ends"
     try:
@@ -128,9 +145,12 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
         part = "profile"
         sampler.stage("profile")
         if epsilons or shards is not None:
-            session.histograms = _histograms(session, mechanism, epsilon, tested, drawn)
+            histograms = _histograms(session, mechanism, estimates, epsilon, tested, drawn)
         if epsilons:
-            curves = {side: _points(session, mechanism, side, epsilons, share) for side in mechanism.directions}
+            curves = {
+                side: _points(session, mechanism, side, histograms[side], epsilons, share)
+                for side in mechanism.directions
+            }
     except LimitError:
         if shards is not None or (walked.value is None and kind != "deterministic"):
             raise
@@ -151,44 +171,46 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - the parts of a result
     fallback = contrast
     if session.plan.mixed and kind == "deterministic":
         # What certifies was composed before any limit fell; asking again for its budget must not lose it.
-        bounds = unsampled_bounds(compile_document(document))
+        bounds = unsampled_bounds(instance)
         fallback = Engine().ask(bounds, Question(None, contrast_delta, session.fineness))
     return SampledEvidence(
-        document=document,
-        holds=holds,
+        instance=instance,
+        holds=result.holds,
         kind=kind,
         epsilon=epsilon,
         epsilon_lower=max(number.epsilon_lower for number in directions.values()),
         delta=delta,
         delta_lower=max(number.delta_lower for number in directions.values()),
-        failure_probability=session.starts * q if kind == "confidence" else 0.0,
+        failure_probability=acceptance.starts * q if kind == "confidence" else 0.0,
         test_probability=q,
-        total_probability=session.starts * q,
+        total_probability=acceptance.starts * q,
         pointwise_probability=q,
-        solved=solved,
+        solved=result.solved,
         directions=directions,
         profile=profile,
         tests=walked.tests,
-        fixed_sample=session.fixed,
+        fixed_sample=acceptance.fixed,
         seed=sampler.seed,
         samples=sampler.samples,
-        within_tolerance=within,
+        within_tolerance=result.within,
         unamplified=contrast,
         fallback=fallback,
-        others=session.others(compile_document(document), document),
+        others=session.others(instance),
         not_computed=tuple(missing),
+        histograms=histograms,
     )
 
 
-def _points(
+def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
     session: Session,
     mechanism: SampledMechanism,
     direction: SampledDirection,
+    histograms: list[Histogram],
     epsilons: tuple[float, ...],
     failure_probability: float,
 ) -> tuple[Point, ...]:
     """The curve of one direction: bounds from its histograms, estimates from samples that cover every ε."""
-    bounds = curve(session.sampler, session.histograms[direction], epsilons, failure_probability)
+    bounds = curve(session.sampler, histograms, epsilons, failure_probability)
     least, most = ESTIMATE_SHARDS
     found = told(session.estimator, mechanism, direction, epsilons, shards=least, most=most)
     return tuple(point.estimated(one) for point, one in zip(bounds, found, strict=True))
@@ -199,13 +221,18 @@ def profile_shards(accepted: int) -> int:
     return min(max(accepted // SHARD // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
 
 
-def _histograms(
-    session: Session, mechanism: SampledMechanism, epsilon: float, tested: dict[SampledDirection, Proposal], shards: int
+def _histograms(  # noqa: PLR0913, PLR0917 - a mechanism, and where it is drawn from
+    session: Session,
+    mechanism: SampledMechanism,
+    estimates: dict[SampledDirection, Estimate],
+    epsilon: float,
+    tested: dict[SampledDirection, Proposal],
+    shards: int,
 ) -> dict[SampledDirection, list[Histogram]]:
     """Loss histograms of every direction: from plain samples, from the pilot's proposal at ε, and from the last test's."""
     found: dict[SampledDirection, list[Histogram]] = {}
     for direction in mechanism.directions:
-        proposals = {plain(mechanism, direction), session.estimates[direction].proposal}
+        proposals = {plain(mechanism, direction), estimates[direction].proposal}
         if direction in tested:
             proposals.add(tested[direction])
         ordered = sorted(proposals, key=lambda proposal: (proposal.stretch, proposal.parameter))
@@ -217,10 +244,11 @@ def _histograms(
 
 def curve_of(document: Document, epsilon: float, seed: int, failure_probability: float) -> Curve:
     """The profile of a mechanism without blanks, from new samples around ε."""
-    session = open_session(compile_document(document), threads=0, time_limit=None, report=silent, seed=seed)
-    mechanism = session.mechanism(document)
-    session.estimate(mechanism, epsilon)
-    histograms = _histograms(session, mechanism, epsilon, {}, PROFILE_SHARDS[0])
+    plan = compile_document(document)
+    session = open_session(plan, threads=0, time_limit=None, report=silent, seed=seed)
+    mechanism = session.mechanism(plan.at())
+    estimates = session.estimate(mechanism, epsilon)
+    histograms = _histograms(session, mechanism, estimates, epsilon, {}, PROFILE_SHARDS[0])
     return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions))
 
 

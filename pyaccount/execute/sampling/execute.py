@@ -5,62 +5,52 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.progress import knowing
+from pyaccount.execute.sampling.acceptance import folded, of_claim
 from pyaccount.execute.sampling.calibrate import calibrate
 from pyaccount.execute.sampling.confidence import solve_delta, solve_epsilon
-from pyaccount.execute.sampling.evidence import evidence_of
+from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.execute.sampling.verify import plan_fixed_sample
 from pyaccount.execute.sampling.walk import Walked
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.evidence import SampledEvidence
     from pyaccount.execute.sampling.session import Session
-    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.compiled import CompiledDocument
 
 
 def execute_sampled(
-    plan: Plan, *, threads: int, time_limit: float | None, report: Report, seed: int
+    plan: CompiledDocument, *, threads: int, time_limit: float | None, report: Report, seed: int
 ) -> SampledEvidence:
     """Run a plan whose mechanism is sampled. Raises as `execute` does."""
     session = open_session(plan, threads=threads, time_limit=time_limit, report=report, seed=seed)
     report("bounds without samples", 0, None)
     with knowing(lambda: session.known):
-        return _execute(session, plan.document)
+        return _execute(session)
 
 
-def _execute(session: Session, document: Document) -> SampledEvidence:
-    blank = None if document.blank is None else document.blank[-1]
-    if blank == "multiplier":
-        return calibrate(session, document)
-    if blank == "epsilon":
-        return solve_epsilon(session, document, None)
-    if blank == "delta":
-        return solve_delta(session, document)
-    return _check(session, document)
+def _execute(session: Session) -> SampledEvidence:
+    blank = session.plan.document.blank
+    if blank is None:
+        return _check(session)
+    solvers = {"multiplier": calibrate, "epsilon": solve_epsilon, "delta": solve_delta}
+    return solvers[str(blank[-1])](session)
 
 
-def _check(session: Session, document: Document) -> SampledEvidence:
+def _check(session: Session) -> SampledEvidence:
     """Test the claim; if it is not accepted, say what ε can be certified at its δ."""
-    privacy = document.privacy
+    instance, privacy = session.plan.at(), session.plan.document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
     epsilon, delta = privacy.epsilon, privacy.delta
-    bound = session.unsampled(document, epsilon=epsilon)
+    bound = session.unsampled(instance, epsilon=epsilon)
     if bound.upper <= delta:
         # Holds without sampling being looked at.
-        session.allow(delta, 1)
-        return evidence_of(
-            session, document, Walked(None, ()), "deterministic", epsilon, delta, holds=True, solved=None, within=True
-        )
-    if document.accounting.verification == "fixed-sample":
-        session.fix(plan_fixed_sample(delta))
-    else:
-        session.allow(delta, 1)
-    tests = session.test(document, epsilon, session.claim)
+        walked = Walked(None, ())
+        return evidence_of(session, Result(instance, folded(delta, 1), walked, "deterministic", epsilon, delta))
+    acceptance = of_claim(instance.document, 1)
+    tests = session.test(instance, epsilon, acceptance)
     if all(test.accepted for test in tests):
         walked = Walked(epsilon, tests)
-        return evidence_of(session, document, walked, "verified", epsilon, delta, holds=True, solved=None, within=True)
-    session.fixed = None
-    return solve_epsilon(session, document, Walked(None, tests))
+        return evidence_of(session, Result(instance, acceptance, walked, "verified", epsilon, delta))
+    return solve_epsilon(session, Walked(None, tests))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document import BMinSep
 from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.acceptance import STARTS, Acceptance, of_claim
 from pyaccount.execute.sampling.betting import Claim, choose_betting
 from pyaccount.execute.sampling.calibrate import cyclic_noise, noise_descent
 from pyaccount.execute.sampling.confidence import delta_descent, epsilon_descent
@@ -22,19 +23,18 @@ from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.execute.sampling.shards import SHARD, WAVE, Table
-from pyaccount.execute.sampling.verify import plan_fixed_sample
-from pyaccount.execute.sampling.walk import STARTS, Descent, Ladder
+from pyaccount.execute.sampling.walk import Descent, Ladder
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import SampledDirection
-    from pyaccount.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.session import Session
-    from pyaccount.plan.plan import Plan
+    from pyaccount.plan.compiled import CompiledDocument, Instance
+    from pyaccount.plan.sampled import SampledMechanism
 
 #: Distances above the foot at which the trade of width for time is told.
 OFFERED = (0.2, 0.1, 0.05, 0.02, 0.01)
@@ -60,9 +60,9 @@ class Priced:
 class Forecast:
     """The pilot's estimates, and the price of the certificate."""
 
-    #: Where δ is estimated, and the document with the pilot's value in the blank.
+    #: Where δ is estimated, and the plan at the pilot's value of the blank.
     epsilon: float
-    document: Document
+    instance: Instance
     #: What is blank, and the pilot's value of it, before any distance is added; none for a claim.
     blank: str | None
     foot: float | None
@@ -104,7 +104,7 @@ class _Pricing:
         if distance not in self.known:
             began = time.monotonic()
             value = self.descent.foot * (1.0 + distance)
-            samples = _samples(self.session, *self.descent.claim(value))
+            samples, _ = _samples(self.session, *self.descent.claim(value))
             self.planning.append(time.monotonic() - began)
             self.known[distance] = Priced(distance, value, samples, samples * self.pace)
         return self.known[distance]
@@ -128,32 +128,38 @@ class _Pricing:
         return tested, tested[-1].distance if tested else None
 
 
-def _samples(session: Session, document: Document, epsilon: float, delta: float) -> float:
-    """The samples that the tests of a claim are expected to take, whole waves of shards; infinite where none would accept."""
-    mechanism = session.mechanism(document)
+def _samples(
+    session: Session, instance: Instance, epsilon: float, acceptance: Acceptance
+) -> tuple[float, dict[SampledDirection, Estimate]]:
+    """The samples that the tests of a claim are expected to take, and the estimates that say so.
+
+    Whole waves of shards; infinite where no test would accept.
+    """
+    mechanism = session.mechanism(instance)
     estimates = session.estimate(mechanism, epsilon)
-    if session.fixed is not None:
-        return float(session.fixed.samples * len(mechanism.directions))
-    claim = Claim(mechanism, session.noise(document), epsilon, delta, session.log_target)
+    if acceptance.fixed is not None:
+        return float(acceptance.fixed.samples * len(mechanism.directions)), estimates
+    claim = Claim(mechanism, session.noise(instance), epsilon, acceptance.delta, acceptance.log_target)
     total = 0.0
     for direction, estimate in estimates.items():
         betting = choose_betting(session.sampler, claim, direction, estimate)
         if betting is None or not math.isfinite(betting.expected_samples):
-            return math.inf
+            return math.inf, estimates
         wave = WAVE * SHARD
         total += wave * math.ceil(betting.expected_samples / wave)
-    return total
+    return total, estimates
 
 
-def _pace(session: Session, document: Document, epsilon: float) -> float:
+def _pace(
+    session: Session, mechanism: SampledMechanism, epsilon: float, estimates: dict[SampledDirection, Estimate]
+) -> float:
     """Seconds for a sample of a test, on this machine and now."""
-    mechanism = session.mechanism(document)
-    proposal = session.estimates[mechanism.directions[0]].proposal
+    direction = mechanism.directions[0]
     began = time.monotonic()
     session.sampler.run(
         mechanism,
-        mechanism.directions[0],
-        proposal,
+        direction,
+        estimates[direction].proposal,
         [Table(epsilon, math.inf)],
         purpose="pilot",
         candidate=session.sampler.fresh(),
@@ -163,7 +169,7 @@ def _pace(session: Session, document: Document, epsilon: float) -> float:
 
 
 def forecast(
-    plan: Plan, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None
+    plan: CompiledDocument, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None
 ) -> Forecast:
     """Estimate the blank, δ at the document's ε, and the price of the certificate.
 
@@ -179,15 +185,16 @@ def forecast(
         seed=secrets.randbits(64) if stated is None else stated,
     )
     began = time.monotonic()
-    descent = _descent(session, document)
-    at, epsilon, delta = descent.claim(descent.foot)
+    descent = _descent(session)
+    at, epsilon, acceptance = descent.claim(descent.foot)
+    mechanism = session.mechanism(at)
     session.sampler.stage("pilot")
-    first = session.estimate(session.mechanism(at), epsilon)
+    first = session.estimate(mechanism, epsilon)
     stages = {"pilot": time.monotonic() - began}
-    pace = _pace(session, at, epsilon)
+    pace = _pace(session, mechanism, epsilon, first)
     pricing = _Pricing(session, descent, pace)
     claim = document.blank is None
-    covered = claim and descent.fallback <= delta
+    covered = claim and descent.fallback <= acceptance.delta
     tested, ends = ([], None) if covered else pricing.walk()
     planning = sum(pricing.planning) / max(len(pricing.planning), 1)
     if tested:
@@ -198,63 +205,49 @@ def forecast(
     trade = [pricing.at(distance) for distance in sorted({*offered, *(one.distance for one in tested)}, reverse=True)]
     # What stands beside the guarantee: lower ends, histograms from up to three proposals, estimates of every point.
     accepted = sum(one.samples for one in tested)
-    stages |= _beside(session, at, epsilon, first, accepted, pace)
+    stages |= _beside(session, mechanism, epsilon, first, accepted, pace)
     return Forecast(
         epsilon=epsilon,
-        document=at,
+        instance=at,
         blank=None if document.blank is None else str(document.blank[-1]),
         foot=None if claim else descent.foot,
-        estimates=_told(session, at, epsilon),
+        estimates=_told(session, mechanism, epsilon),
         stages=stages,
         trade=tuple(one for one in trade if math.isfinite(one.samples)),
         ends_at=None if claim else ends,
-        cyclic_noise=_cyclic(session, document),
+        cyclic_noise=_cyclic(session),
         seed=session.sampler.seed,
     )
 
 
-def tests_price(session: Session, document: Document, sigma: float) -> float:
+def tests_price(session: Session, sigma: float) -> float:
     """Seconds for the tests of a candidate at the tolerance's distance above its σ; infinite if none would accept."""
-    privacy, path = document.privacy, document.blank
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
-    assert path is not None
-    if document.accounting.verification == "fixed-sample":
-        session.fix(plan_fixed_sample(privacy.delta))
-    else:
-        session.allow(privacy.delta, STARTS)
-    filled = document.with_value(path, sigma * (1.0 + session.plan.tolerance))
-    samples = _samples(session, filled, privacy.epsilon, session.claim)
-    return samples * _pace(session, filled, privacy.epsilon)
+    plan = session.plan
+    epsilon = plan.document.privacy.epsilon
+    assert epsilon != "solve"
+    filled = plan.at(sigma * (1.0 + plan.tolerance))
+    samples, estimates = _samples(session, filled, epsilon, of_claim(plan.document, STARTS))
+    return samples * _pace(session, session.mechanism(filled), epsilon, estimates)
 
 
-def _descent(session: Session, document: Document) -> Descent:
+def _descent(session: Session) -> Descent:
     """The search that the document's blank asks for; a claim is a ladder of itself alone."""
-    blank = None if document.blank is None else document.blank[-1]
-    if blank == "multiplier":
-        return noise_descent(session, document)
-    if blank == "epsilon":
-        return epsilon_descent(session, document)
-    if blank == "delta":
-        return delta_descent(session, document)
-    privacy = document.privacy
+    blank, privacy = session.plan.document.blank, session.plan.document.privacy
+    if blank is not None:
+        descents = {"multiplier": noise_descent, "epsilon": epsilon_descent, "delta": delta_descent}
+        return descents[str(blank[-1])](session)
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
-    epsilon, delta = privacy.epsilon, privacy.delta
-    if document.accounting.verification == "fixed-sample":
-        session.fix(plan_fixed_sample(delta))
-    else:
-        session.allow(delta, 1)
-    claim, bound = session.claim, session.unsampled(document, epsilon=epsilon).upper
-    cost = session.mechanism(document).cost
+    epsilon, delta, instance = privacy.epsilon, privacy.delta, session.plan.at()
+    acceptance, bound = of_claim(instance.document, 1), session.unsampled(instance, epsilon=epsilon).upper
+    cost = session.mechanism(instance).cost
     # A foot of 1: the claim itself is the value, at no distance. Where it holds without samples the fallback is below δ.
     return Descent(
-        1.0, bound if bound <= delta else math.inf, [Ladder((0.0,))], lambda _: (document, epsilon, claim), cost
+        1.0, bound if bound <= delta else math.inf, [Ladder((0.0,))], lambda _: (instance, epsilon, acceptance), cost
     )
 
 
-def _told(session: Session, document: Document, epsilon: float) -> dict[SampledDirection, Estimate]:
-    mechanism = session.mechanism(document)
+def _told(session: Session, mechanism: SampledMechanism, epsilon: float) -> dict[SampledDirection, Estimate]:
     return {
         direction: told(session.estimator, mechanism, direction, (epsilon,), shards=SHARDS, most=MOST_SHARDS)[0]
         for direction in mechanism.directions
@@ -263,18 +256,18 @@ def _told(session: Session, document: Document, epsilon: float) -> dict[SampledD
 
 def _beside(  # noqa: PLR0913, PLR0917 - what is drawn beside a guarantee
     session: Session,
-    document: Document,
+    mechanism: SampledMechanism,
     epsilon: float,
     estimates: dict[SampledDirection, Estimate],
     accepted: float,
     pace: float,
 ) -> dict[str, float]:
     """Lower ends and the profile, in seconds: bounds by their samples, estimates by drawing a fourth of them."""
-    mechanism, drawn = session.mechanism(document), profile_shards(round(min(accepted, 1e15)))
+    drawn = profile_shards(round(min(accepted, 1e15)))
     ways = 1 if mechanism.lower is None else 2
     lower = len(estimates) * (8 + drawn)
     histograms = sum(ways * (2 if one.proposal.stretch in (0.0, 1.0) else 3) for one in estimates.values()) * drawn
-    epsilons = document.accounting.profile
+    epsilons = session.plan.document.accounting.profile
     epsilons = default_profile(epsilon) if epsilons is None else epsilons
     stages = {"lower ends": lower * SHARD * pace}
     if epsilons:
@@ -285,15 +278,16 @@ def _beside(  # noqa: PLR0913, PLR0917 - what is drawn beside a guarantee
     return stages
 
 
-def _cyclic(session: Session, document: Document) -> float | None:
+def _cyclic(session: Session) -> float | None:
     """σ for the same document under cyclic Poisson sampling, which composes; none where there is no such document."""
+    document = session.plan.document
     blank = document.blank
     if blank is None or blank[-1] != "multiplier" or not isinstance(document.bodies[0].sampler, BMinSep):
         return None
-    return cyclic_noise(session, document)
+    return cyclic_noise(session)
 
 
-def cheaper(plan: Plan, found: Forecast) -> Sequence[str]:
+def cheaper(plan: CompiledDocument, found: Forecast) -> Sequence[str]:
     """Routes of the same document that take less, in words."""
     lines = []
     sampler = plan.document.bodies[0].sampler

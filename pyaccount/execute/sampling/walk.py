@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import LimitError, NumericsError
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.execute.sampling.acceptance import Acceptance
     from pyaccount.execute.sampling.verify import Test
+    from pyaccount.plan.compiled import Instance
 
 #: Rungs below the tolerance are halved down to this distance; where the tolerance is no wider than `NARROW`, one twice
 #: as far comes first.
@@ -31,8 +32,6 @@ SECOND = (5.0, 3.0, 2.0)
 #: the machine
 #: that costs are told for), or no more samples than the tests before it took: so the answer does not depend on the machine.
 CHEAP = 1.0
-#: The ladders that may be walked, each at the price of its own q.
-STARTS = 2
 #: How well a root is known, relatively.
 ROOT = 3e-4
 
@@ -59,7 +58,7 @@ class Ladder:
         return Ladder(*(tuple(d for d in rungs if d < highest) for rungs in (self.asked, self.optional)))
 
 
-def ladders(tolerance: float, *, starts: int = STARTS) -> list[Ladder]:
+def ladders(tolerance: float, *, starts: int) -> list[Ladder]:
     """The ladders for a relative width that the user accepts: down to it, and on while that pays.
 
     The widest interval within the tolerance is the cheapest to certify. If the top is rejected, the next ladder starts
@@ -82,8 +81,8 @@ class Descent:
     #: Rungs from here on need no samples; infinite if nothing is certified without.
     fallback: float
     ladders: list[Ladder]
-    #: The document, ε and δ of the claim at a value.
-    claim: Callable[[float], tuple[Document, float, float]]
+    #: The mechanism, ε and what is to be accepted at a value.
+    claim: Callable[[float], tuple[Instance, float, Acceptance]]
     #: Nanoseconds for a sample, of the machine that costs are told for.
     cost: float
 

@@ -1,0 +1,176 @@
+"""A document with its theorems, as data: what is known before any ε or δ is computed, with the blank as its parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import path_text
+from pyaccount.plan.common import length_text
+from pyaccount.plan.reduction import DirectedBounds, combine
+from pyaccount.plan.sampled import SampledMechanism, together
+from pyaccount.rounding import plain
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+    from pyaccount.plan.reduction import Analysis, Reduction
+
+#: The relative width of the answer's interval where the document does not say.
+COMPOSED_TOLERANCE, SAMPLED_TOLERANCE = 1e-4, 1e-2
+
+#: Blanks that are a bound of the guarantee itself: nothing of the mechanism is open.
+BOUNDS_OF_THE_GUARANTEE = ("epsilon", "delta")
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A candidate of a choice, with the noise multiplier it needs by the pilot's estimate and the error that goes with it."""
+
+    matrix: str
+    bands: int
+    noise_multiplier: float
+    prefix_sum_mse: float
+    #: What certifying it would take on this machine, where that was asked for: the tests of a sampled one.
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A plan at a value of its blank: the mechanism itself, with every number of it. See `CompiledDocument.at`."""
+
+    #: With its blank filled, unless that is ε or δ.
+    document: Document
+    analyses: tuple[Analysis, ...]
+
+    @property
+    def merges(self) -> bool:
+        """Whether Gaussian mechanisms are composed in closed form."""
+        return self.document.accounting.method == "auto"
+
+    @property
+    def reductions(self) -> tuple[Reduction, ...]:
+        """The theorems, in words with this value."""
+        return worded(self.document, self.analyses)
+
+    def parts(self) -> list[DirectedBounds | None]:
+        """The rounds of each phase; None for those that are sampled. Raises `DocumentError` for numbers without a bound."""
+        return [
+            None if analysis.bounds is None else analysis.bounds(self.document, body)
+            for analysis, body in zip(self.analyses, self.document.bodies, strict=True)
+        ]
+
+    def bounds(self) -> DirectedBounds:
+        """The rounds to compose, of a plan that is not sampled."""
+        parts = [part for part in self.parts() if part is not None]
+        assert len(parts) == len(self.analyses), "a sampled mechanism has no rounds to compose"
+        return combine(parts, merge_gaussians=self.merges)
+
+    def composed_bounds(self) -> DirectedBounds | None:
+        """The rounds of the phases that are not sampled; None if all are."""
+        parts = [part for part in self.parts() if part is not None]
+        return combine(parts, merge_gaussians=self.merges) if parts else None
+
+    def mechanism(self) -> SampledMechanism:
+        """The sampled phases together, without what they are composed with."""
+        return together(
+            [
+                (analysis.mechanism(self.document, body), body.count)
+                for analysis, body in zip(self.analyses, self.document.bodies, strict=True)
+                if analysis.mechanism is not None
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledDocument:
+    """A document with the theorem for each of its bodies; no ε, δ or blank has been computed.
+
+    It is data: it can be pickled, and `at` gives what it is at a value of the blank without compiling or validating again.
+    """
+
+    document: Document
+    analyses: tuple[Analysis, ...]
+    #: The theorems in words, the blank by its symbol.
+    reductions: tuple[Reduction, ...]
+    #: What the `choose:` lists leave to choose from, and the document that has them; empty without.
+    candidates: tuple[Document, ...] = ()
+    asked: Document | None = None
+    #: What was compared to make the choices.
+    considered: tuple[Considered, ...] = ()
+
+    def at(self, value: float | None = None) -> Instance:
+        """The plan at a value of its blank, which is in the blank's range.
+
+        Without a value where nothing of the mechanism is blank.
+        """
+        blank = self.document.blank
+        if value is None:
+            assert blank is None or blank[-1] in BOUNDS_OF_THE_GUARANTEE, "a blank of the mechanism needs a value"
+            return Instance(self.document, self.analyses)
+        return Instance(self.document.filled(value), self.analyses)
+
+    @property
+    def blank(self) -> str | None:
+        """The name of what is to be computed, if that is part of the mechanism; None for ε, δ and claims."""
+        path = self.document.blank
+        return None if path is None or path[-1] in BOUNDS_OF_THE_GUARANTEE else str(path[-1])
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the mechanism is judged by sampling its privacy loss."""
+        return any(analysis.mechanism is not None for analysis in self.analyses)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether sampled phases stand beside ones that compose."""
+        return self.sampled and any(analysis.mechanism is None for analysis in self.analyses)
+
+    @property
+    def tolerance(self) -> float:
+        """The relative width of the answer's interval: the document's, or the engine's default."""
+        stated = self.document.accounting.tolerance
+        return stated if stated is not None else SAMPLED_TOLERANCE if self.sampled else COMPOSED_TOLERANCE
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether the whole composition is one Gaussian mechanism, read without discretisation."""
+        return all(analysis.gaussian for analysis in self.analyses) and self.document.accounting.method == "auto"
+
+    @property
+    def engine(self) -> str:
+        """The engine, for people."""
+        if self.mixed:
+            return (
+                "Monte Carlo: samples of the sampled phases' privacy loss, bounded by their proposal, each weighed with the "
+                "curve to which the other phases compose, and wagers against the claim"
+            )
+        if self.sampled:
+            return "Monte Carlo: samples of the privacy loss, bounded by their proposal, and wagers against the claim"
+        if self.closed_form:
+            return "closed form (one Gaussian mechanism)"
+        return "privacy loss distributions: connect-the-dots upper and lower bounds, tilted FFT, both directions"
+
+    @property
+    def question(self) -> str:
+        """What will be computed, for people."""
+        blank, privacy = self.document.blank, self.document.privacy
+        epsilon, delta = ("solve" if value == "solve" else plain(value) for value in (privacy.epsilon, privacy.delta))
+        target = f"({epsilon}, {delta})"
+        if blank is None:
+            return f"does {target}-DP hold?"
+        name = blank[-1]
+        if name == "epsilon":
+            return f"the smallest ε at δ = {delta}"
+        if name == "delta":
+            return f"the smallest δ at ε = {epsilon}"
+        extreme = "smallest" if name == "multiplier" else "largest"
+        return f"the {extreme} {path_text(blank)} with {target}-DP"
+
+
+def worded(document: Document, analyses: tuple[Analysis, ...]) -> tuple[Reduction, ...]:
+    """The theorem for each body in words; where it counts in epochs, how many rounds these are is an assumption too."""
+    found = []
+    for analysis, body in zip(analyses, document.bodies, strict=True):
+        reduction, length = analysis.words(document, body), length_text(body)
+        found.append(reduction if length is None else replace(reduction, assumptions=(*reduction.assumptions, length)))
+    return tuple(found)

@@ -1,0 +1,86 @@
+"""What computing a plan will cost, from how the engines scale: before anything is computed, within a factor of a few."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount.document import participation_rate, truncation
+from pyaccount.plan.profile import PROFILE_SHARES
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body
+    from pyaccount.plan.compiled import CompiledDocument
+
+#: How many compositions solving a blank takes, typically: a bracket, a few secant steps, the two ends.
+SEARCH_STEPS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What composing will cost."""
+
+    compositions: int
+    evaluations: int
+    transform_length: int
+    seconds: float
+
+
+def composing_cost(plan: CompiledDocument) -> Cost:
+    """Evaluations scale with tolerance^(−1/2), transforms with √(rounds/tolerance).
+
+    A record that is seldom drawn loses about its rate in most rounds, and the lattice must resolve that.
+    """
+    document = plan.document
+    profile = document.accounting.profile
+    questions = 2 + 2 * (len(PROFILE_SHARES if profile is None else profile)) + (2 * SEARCH_STEPS if plan.blank else 0)
+    if plan.closed_form:
+        return Cost(questions, questions, 0, 1e-3)
+    tolerance = plan.tolerance
+    evaluations = sum(1500 * math.sqrt(1e-4 / tolerance) for _ in plan.reductions)
+    components = max(reduction.components for reduction in plan.reductions)
+    iterations = sum(
+        body.count * (1000 if body.training.iterations == "solve" else body.training.iterations)
+        for body in document.bodies
+    )
+    points = max(15 * math.sqrt(iterations / tolerance), *(50 / _rate(body) for body in document.bodies))
+    length = 2 ** min(22, max(6, round(math.log2(points))))
+    seconds = questions * (evaluations * (components + 2) * 0.5e-6 + length * 0.1e-6)
+    return Cost(questions, round(evaluations), length, seconds)
+
+
+def sampling_cost(plan: CompiledDocument) -> list[str]:
+    """What a test of the claim takes with plain samples, for people: without drawing any."""
+    delta = plan.document.privacy.delta
+    cost = plan.at(1.0 if plan.blank else None).mechanism().cost
+    lines = [f"one sample takes about {cost / 1000:.3g} µs on one core"]
+    if delta != "solve":
+        log = math.log(100.0 / delta)
+        easy, hard = 7.0 * log / delta, 51.0 * log / delta
+        lines.append(
+            f"a verification with plain samples would take about {easy:.2g} of them if the truth is half of δ, {hard:.2g} at "
+            f"80 %: {duration(easy * cost / 2e9)} to {duration(hard * cost / 2e9)} on two cores"
+        )
+    lines.append(
+        "with truncated batches only plain samples bound others that are mixed with them: --estimate asks the pilot"
+        if any(truncation(body) is not None for body in plan.document.bodies)
+        else "samples drawn where losses are large, with bounded weights, take fewer: --estimate asks the pilot how many"
+    )
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """A time for people."""
+    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} s"
+
+
+def _rate(body: Body) -> float:
+    """How often a record takes part, roughly: 1 where that is still to be found, or no one rate."""
+    try:
+        return participation_rate(body)
+    except ValueError:
+        return 1.0
