@@ -13,11 +13,10 @@ from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.matrices import Identity
 from pyaccount.document.nodes import Table, plain
 from pyaccount.document.noise import Gaussian
-from pyaccount.document.samplers import REFUSED, FixedSize, MustOW, MustWO, MustWW, Poisson, WithReplacement
-from pyaccount.document.sampling_rules import SAMPLING_RULES
+from pyaccount.document.samplers import Drawn
 from pyaccount.document.sections import Training
 from pyaccount.document.validation import validate
-from pyaccount.document.views import Body
+from pyaccount.document.views import Body, sampler_of
 from pyaccount.document.words import VERSION
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
@@ -60,10 +59,6 @@ class StatedBase(Section):
 
 Base = Annotated[
     LaplaceBase | GaussianBase | StatedBase, Kinds("base mechanism", (LaplaceBase, GaussianBase, StatedBase))
-]
-_DRAWN = (Poisson, FixedSize, WithReplacement, MustOW, MustWO, MustWW)
-Drawn = Annotated[
-    Poisson | FixedSize | WithReplacement | MustOW | MustWO | MustWW, Kinds("sampler", _DRAWN, refused=REFUSED)
 ]
 
 
@@ -111,11 +106,9 @@ class Amplification(Written):
         )
         #: The draw, as a body of one round.
         self.body = Body(
-            (), None, training, model.sampler, Identity(kind="identity"), Gaussian(multiplier=1.0), 1, "sampling"
+            (), None, training, sampler_of(model), Identity(kind="identity"), Gaussian(multiplier=1.0), 1, "sampling"
         )
-        found = [*problems, *invalid]
-        for rule in SAMPLING_RULES:
-            found += rule(self, self.body)
+        found = [*problems, *invalid, *self.body.sampler.draw_problems(self, self.body)]
         if found:
             raise DocumentError(found)
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import BLANKS, SOLVE, Choose
-from pyaccount.document.rates import RATE_FIELDS, number
-from pyaccount.document.samplers import BallsInBins, Deterministic
-from pyaccount.document.views import Body
+from pyaccount.document.stated import number
 from pyaccount.errors import Path, Problem, path_text
 
 if TYPE_CHECKING:
@@ -34,22 +32,6 @@ def one_blank(document: Document) -> Iterator[Problem]:
         verb = "is" if len(found) == 2 else "are"
         message = f"a document has at most one blank, and {others} {verb} solve too"
         yield document.problem("several-blanks", extra, message, allowed="a number")
-
-
-def blank_batch_is_free(document: Document, body: Body) -> Iterator[Problem]:
-    """An expected batch size can be solved for if nothing else fixes it and there is sampling."""
-    if body.training.expected_batch_size != SOLVE:
-        return
-    if isinstance(body.sampler, Deterministic):
-        message = "a deterministic order has no batch size to solve for: the guarantee does not depend on it"
-        yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
-        return
-    fixed = [body.at("training", field) for field in RATE_FIELDS if number(getattr(body.training, field)) is not None]
-    if isinstance(body.sampler, BallsInBins) and number(body.sampler.bins) is not None:
-        fixed.append(body.at("sampler", "bins"))
-    for path in fixed:
-        message = "expected_batch_size is to be solved, which this would fix: leave this out"
-        yield document.problem("contradiction", path, message)
 
 
 def choices(document: Document) -> Iterator[Path]:

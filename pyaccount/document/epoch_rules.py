@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import SOLVE
 from pyaccount.document.ranges import ITERATIONS
-from pyaccount.document.rates import RATE_FIELDS, epoch, number, separation
-from pyaccount.document.samplers import BMinSep, CyclicPoisson, Deterministic, UserBMinSep
+from pyaccount.document.rates import epoch
+from pyaccount.document.stated import number
 from pyaccount.document.views import Body
 from pyaccount.errors import Problem
 
@@ -53,26 +53,11 @@ def epochs_say_iterations(document: Document, body: Body) -> Iterator[Problem]:
 
 def _epoch_is_known(document: Document, body: Body) -> Iterator[Problem]:
     """How many rounds an epoch has, where no other rule asks for what says it."""
-    training, sampler, path = body.training, body.sampler, body.at("training", "epochs")
-    if training.expected_batch_size == SOLVE:
+    if body.training.expected_batch_size == SOLVE:
         message = (
             "how many iterations this is depends on expected_batch_size, which is to be solved: give iterations instead"
         )
+        path = body.at("training", "epochs")
         yield document.problem("contradiction", path, message, allowed="iterations instead")
-    elif isinstance(sampler, UserBMinSep):
-        message = "users have different numbers of records, so there is no common epoch: give iterations instead"
-        yield document.problem("contradiction", path, message, allowed="iterations instead")
-    elif isinstance(sampler, Deterministic):
-        for field in ("dataset_size", "expected_batch_size"):
-            if getattr(training, field) is None:
-                message = (
-                    f"{field} is required: epochs are counted in batches of expected_batch_size out of dataset_size "
-                    "records; or give iterations"
-                )
-                yield document.problem("missing-key", body.at("training", field), message)
-    elif isinstance(sampler, BMinSep | CyclicPoisson) and separation(body) is None:
-        # Bands that are still to be chosen are the separation as well.
-        for field in RATE_FIELDS[:1]:
-            if number(getattr(training, field)) is not None:
-                message = "how many iterations this is depends on the bands that are chosen: give iterations instead"
-                yield document.problem("contradiction", path, message, allowed="iterations instead")
+    else:
+        yield from body.sampler.epoch_problems(document, body)

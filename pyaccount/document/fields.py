@@ -7,8 +7,8 @@ coercions play no part: a boolean is never a number, and text is one only where 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -262,9 +262,10 @@ class Choice(FieldReader):
 
 @dataclass(frozen=True)
 class ChoiceOfKinds(FieldReader):
-    """`choose:` with a list of kinds."""
+    """`choose:` with a list of kinds; `aliases` are other words for them."""
 
     words: tuple[str, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def allowed(self) -> str:
@@ -278,7 +279,7 @@ class ChoiceOfKinds(FieldReader):
             raise wrong_type(value, allowed)
         for word in alternatives:
             if word not in self.words:
-                suggestion = nearest_value(word, self.words) if isinstance(word, str) else None
+                suggestion = nearest_value(word, self.words, self.aliases) if isinstance(word, str) else None
                 raise refuse("unknown-kind", f"must be {allowed}", allowed, suggestion)
         if len(set(alternatives)) < len(alternatives):
             raise refuse("contradiction", "an alternative is listed twice", allowed)

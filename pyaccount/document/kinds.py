@@ -1,14 +1,15 @@
 """Sections, and sections that come in kinds.
 
 A union of kinds is made of one class per kind, told apart by their `kind`; a new kind is a new member. What does not
-exist is an unknown kind: there are no placeholders.
+exist is an unknown kind: there are no placeholders. The list of the members is the only one: what is read and written, the
+JSON Schema, the questions of `pyaccount init` and the reference are made of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
@@ -31,9 +32,24 @@ class Section(BaseModel):
     body_keys: ClassVar[tuple[str, ...]] = ()
 
 
+class Kind(Section):
+    """A section that is one of several kinds, told apart by `kind: Literal[…]`."""
+
+    #: Other words for the kind, with spaces between them: what other libraries call it, and what people try.
+    aliases: ClassVar[str] = ""
+
+
+def word_of(kind: type[Section]) -> str:
+    """The word that a kind is called by."""
+    return str(get_args(kind.model_fields["kind"].annotation)[0])
+
+
 @dataclass(frozen=True)
 class Kinds:
-    """The annotation of a union of kinds: picks the member by its `kind` and lets it read the mapping."""
+    """The annotation of a union of kinds: picks the member by its `kind` and lets it read the mapping.
+
+    The type that it annotates is for type checkers alone.
+    """
 
     what: str
     members: tuple[type[Section], ...]
@@ -46,7 +62,17 @@ class Kinds:
     @property
     def by_kind(self) -> dict[str, type[Section]]:
         """The members by the word their `kind` is."""
-        return {get_args(member.model_fields["kind"].annotation)[0]: member for member in self.members}
+        return {word_of(member): member for member in self.members}
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Other words for the kinds, each with the kind that it means."""
+        return {
+            alias: word
+            for word, member in self.by_kind.items()
+            if issubclass(member, Kind)
+            for alias in member.aliases.split()
+        }
 
     @property
     def keys(self) -> list[str]:
@@ -59,6 +85,10 @@ class Kinds:
         if isinstance(kind, dict):
             return self.choice
         return self.by_kind.get(kind) if isinstance(kind, str) else None
+
+    def nearest(self, word: str) -> str | None:
+        """The kind that a word probably means."""
+        return nearest_value(word, self.by_kind, self.aliases)
 
     def read(self, value: object, _: object = None) -> object:
         """The typed section."""
@@ -75,7 +105,7 @@ class Kinds:
 
     def _meant(self, value: object) -> str | None:
         """The mapping that a single value probably stands for: a kind's name, or the one key that a default kind needs."""
-        if isinstance(value, str) and (kind := value if value in self.by_kind else nearest_value(value, self.by_kind)):
+        if isinstance(value, str) and (kind := value if value in self.by_kind else self.nearest(value)):
             return f"{{kind: {kind}}}"
         if self.default is None or isinstance(value, bool) or not isinstance(value, int | float | str):
             return None
@@ -95,15 +125,16 @@ class Kinds:
             error = refuse("unknown-kind", self.refused[known or kind], allowed)
         else:
             message = f"no {self.what} of this kind exists: must be {allowed}"
-            error = refuse("unknown-kind", message, allowed, nearest_value(kind, self.by_kind))
+            error = refuse("unknown-kind", message, allowed, self.nearest(kind))
         lines: list[InitErrorDetails] = [{"type": error, "loc": ("kind",), "input": kind}]
         for key in (key for key in value if key not in self.keys):
             lines.append({"type": "extra_forbidden", "loc": (key,), "input": value[key]})
         return ValidationError.from_exception_data(self.what, lines)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        # The union that pydantic would have made serves serialization and the JSON Schema; it never validates.
-        return core_schema.no_info_wrap_validator_function(self.read, handler(source))
+        # The union that pydantic would make of the members serves serialization and the JSON Schema; it never validates.
+        members = self.members if self.choice is None else (*self.members, self.choice)
+        return core_schema.no_info_wrap_validator_function(self.read, handler.generate_schema(Union[members]))  # noqa: UP007
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
         members = handler(schema)

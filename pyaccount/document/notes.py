@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.nodes import find, place_of, plain
-from pyaccount.document.rates import epoch, number
-from pyaccount.document.samplers import Deterministic, Poisson
+from pyaccount.document.rates import epoch
+from pyaccount.document.stated import number
 from pyaccount.errors import Path, path_text
 from pyaccount.rounding import plain as number_text
 
@@ -44,37 +43,12 @@ def notes(document: Document) -> Iterator[str]:
 
 
 def _on_epochs(document: Document, body: Body) -> Iterator[str]:
-    """What rounding epochs up means, and how often a record comes where nothing is drawn."""
-    from pyaccount.document.epochs import counted, epochs_of  # noqa: PLC0415 - few documents count in epochs
-
-    path, length, rounds = body.at("training", "epochs"), epoch(body), number(body.training.iterations)
-    if length is None or rounds is None:
-        return
-    if isinstance(body.sampler, Deterministic):
-        if body.sampler.max_participations is None and rounds > 1:
-            dealt = math.ceil(body.epochs or 0.0)
-            yield _note(
-                document,
-                path,
-                f"nothing says how often a record takes part, so all {rounds:_} rounds are accounted for. If it is dealt into "
-                f"one batch of each epoch, write max_participations: {dealt} under sampler",
-            )
-        return
-    done = epochs_of(int(rounds), length)
-    if counted(done) != counted(body.epochs or 0.0):
-        batches = math.ceil(length)
-        loader = (
-            f". A loader of {batches:_} batches an epoch (as Opacus's, which then draws with probability 1/{batches:_}) makes "
-            f"{math.ceil((body.epochs or 0.0) * batches):_} steps: give these as iterations, with its sampling_probability"
-            if isinstance(body.sampler, Poisson) and length.denominator > 1
-            else ""
-        )
-        yield _note(
-            document,
-            path,
-            f"an epoch has {float(length):.10g} rounds, so this is rounded up to {rounds:_} iterations, "
-            f"{counted(done)}{loader}",
-        )
+    """What the document asks for in other words than it may have meant."""
+    length, rounds = epoch(body), number(body.training.iterations)
+    if length is not None and rounds is not None:
+        told = body.sampler.on_epochs(body, length, int(rounds))
+        if told is not None:
+            yield _note(document, body.at("training", "epochs"), told)
 
 
 def _note(document: Document, path: Path, message: str) -> str:

@@ -6,10 +6,13 @@ Besides small slips, the names other libraries use for the same things are known
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-#: The names of other libraries and common abbreviations, each with the field it means.
-FIELD_ALIASES: dict[str, tuple[str, ...]] = {
+from pyaccount.errors import Path
+
+#: The names of other libraries and common abbreviations, each with the field it means; those of a kind's own fields stand with
+#: them, as `AlsoCalled`.
+FIELD_ALIASES: dict[str, Path] = {
     alias: tuple(field.split("."))
     for field, aliases in {
         "pyaccount": "version pyaccount_version",
@@ -29,14 +32,6 @@ FIELD_ALIASES: dict[str, tuple[str, ...]] = {
         "accounting.tolerance": "tol precision accuracy",
         "accounting.seed": "random_seed rng_seed",
         "accounting.time_limit": "timeout max_time",
-        "sampler.max_participations": "participations num_participations",
-        "sampler.min_separation": "min_sep separation b",
-        "sampler.subset_size": "subset stage_one_size",
-        "sampler.bins": "cycle_length num_bins epoch_length",
-        "sampler.start": "warm_start",
-        "sampler.records_per_user": "max_examples_per_user examples_per_user k_u",
-        "matrix.bands": "num_bands bandwidth",
-        "matrix.coefficients": "coefs toeplitz_coefficients first_column",
         "sampler.kind": "type",
     }.items()
     for alias in aliases.split()
@@ -65,34 +60,20 @@ FOREIGN_KEYS: dict[str, str] = {
     for alias in aliases.split()
 }
 
-#: Other words for the values of choices and kinds.
+#: Other words for the values of choices, and of kinds that have no module of their own.
 VALUE_ALIASES: dict[str, str] = {
     alias: value
     for value, aliases in {
         "add-remove": "add-or-remove add-or-remove-one add/remove unbounded",
         "zero-out": "zero-one zeroed zero-out-one zero",
         "replace-one": "replace substitute substitution swap replace-special bounded edit",
-        "poisson": "bernoulli poisson-sampling poisson-subsampling iid",
-        "fixed-size": "without-replacement uniform-without-replacement fixed fixed-batch wor",
-        "with-replacement": "wr bootstrap replacement",
-        "must-ow": "must.ow ow",
-        "must-wo": "must.wo wo",
-        "must-ww": "must.ww ww",
         "shuffle": "shuffling shuffled shuffled-batches shuffled-epochs shuffle-batches reshuffle reshuffled reshuffling "
         "random-shuffle random-reshuffling random-permutation permutation epochs shuffle-once shuffled-once",
         "laplace": "laplacian double-exponential",
-        "none": "deterministic sequential no-sampling in-order",
-        "identity": "eye i dp-sgd",
         "gaussian": "normal gauss gaussian-noise",
         "pld": "prv numerical fft",
         "auto": "rdp renyi rényi zcdp gdp clt moments moments-accountant default",
         "monte-carlo": "montecarlo mc sampling simulation",
-        "b-min-sep": "bminsep min-sep b-minsep b-min-separation",
-        "user-b-min-sep": "user-bminsep user-level-b-min-sep user-min-sep",
-        "balls-in-bins": "bnb ballsinbins balls-and-bins",
-        "cyclic-poisson": "cyclicpoisson cyclic",
-        "banded-square-root": "bsr square-root sqrt",
-        "optimal-toeplitz": "banded-toeplitz optimal",
     }.items()
     for alias in aliases.split()
 }
@@ -110,16 +91,16 @@ def nearest(word: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | 
     return plain[found[0]] if found else None
 
 
-def nearest_value(word: str, choices: Iterable[str]) -> str | None:
-    """The value of a choice that `word` probably means."""
-    choices = tuple(choices)
-    meant = VALUE_ALIASES.get(_plain(word).replace("_", "-"))
+def nearest_value(word: str, choices: Iterable[str], aliases: Mapping[str, str] | None = None) -> str | None:
+    """The value of a choice that `word` probably means; `aliases` are other words for some, beside those known here."""
+    choices, key = tuple(choices), _plain(word).replace("_", "-")
+    meant = (aliases or {}).get(key) or VALUE_ALIASES.get(key)
     return meant if meant in choices else nearest(word, choices)
 
 
-def alias_of(key: str) -> tuple[str, ...] | None:
-    """The field that other libraries call `key`."""
-    return FIELD_ALIASES.get(_plain(key)) if len(key) <= _LONGEST else None
+def alias_of(key: str, aliases: Mapping[str, Path] = FIELD_ALIASES) -> Path | None:
+    """The field that other libraries call `key`; `aliases` has its names in lower case, with underscores."""
+    return aliases.get(_plain(key)) if len(key) <= _LONGEST else None
 
 
 def advice_on(key: str) -> str | None:

@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from pyaccount.document import numerals
+from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.fields import listed
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located
-from pyaccount.document.shape import field_at, keys_at, reader_of, section_of, union_of, value_at
+from pyaccount.document.shape import field_at, keys_at, leaves, member_at, reader_of, section_of, union_of, value_at
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
 from pyaccount.document.spelling import advice_on, alias_of, nearest
 from pyaccount.errors import Path, Problem, path_text
@@ -103,11 +104,10 @@ class _Review:
         records = numerals.parse_number(records) if isinstance(records, str) else records
         if isinstance(records, int | float) and not isinstance(records, bool) and 1.0 <= share * records < 1e15:
             return numerals.spelled(share * records)
-        sampler = value_at(self.raw, (*path[:-2], "sampler"))
-        kind = sampler.get("kind") if isinstance(sampler, dict) else None
-        # Where a record waits between its turns the probability to be drawn is not the share of the data set.
-        rate = "participation_rate" if kind in ("b-min-sep", "cyclic-poisson") else "sampling_probability"
-        return f"{rate}: {suggestion}"
+        from pyaccount.document.sections import SingleDocument  # noqa: PLC0415 - for documents about mechanisms only
+
+        sampler = member_at(SingleDocument, ("sampler",), {"sampler": value_at(self.raw, (*path[:-2], "sampler"))})
+        return f"{getattr(sampler, 'share_field', 'sampling_probability')}: {suggestion}"
 
     def unknown_key(self, path: Path) -> Problem:
         *above, key = path
@@ -209,10 +209,23 @@ def _homes() -> dict[str, Path]:
     return homes
 
 
+@cache
+def _also_called() -> dict[str, Path]:
+    """The fields of kinds by what other libraries call them."""
+    from pyaccount.document.sections import SingleDocument  # noqa: PLC0415 - for documents about mechanisms only
+
+    names: dict[str, Path] = {}
+    for path, field in leaves(SingleDocument):
+        for annotation in field.metadata:
+            if isinstance(annotation, AlsoCalled):
+                names |= dict.fromkeys(annotation.names.split(), path)
+    return names
+
+
 def home_of(word: str) -> Path | None:
     """Where the field of a document with one body stands that a word means, here or in other libraries."""
     key = word.strip().lower().replace("-", "_")
-    return alias_of(key) or _homes().get(key)
+    return alias_of(key) or alias_of(key, _also_called()) or _homes().get(key)
 
 
 def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> Path | None:
@@ -224,7 +237,7 @@ def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> 
         like = nearest(key, fields, cutoff=_LIKE)
         return (*parent, like) if like else None
     body = parent[:2] if parent[:1] == ("phases",) else ()
-    alias = alias_of(key) or _homes().get(key)
+    alias = alias_of(key) or alias_of(key, _also_called()) or _homes().get(key)
     if alias is not None:
         return (*parent, alias[-1]) if alias[-1] in fields else _absolute(alias, body)
     if like := nearest(key, fields, cutoff=_LIKE):

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from pyaccount.document.matrices import Matrix
+from pyaccount.document.matrices import MatrixKind
+from pyaccount.document.nodes import REPORTED
 from pyaccount.document.noise import Noise
-from pyaccount.document.samplers import Sampler
-from pyaccount.document.sections import PhasedDocument, SingleDocument, Training
+from pyaccount.document.samplers import SamplerKind, UnreadSampler
+from pyaccount.document.sections import Phase, PhasedDocument, SingleDocument, Training
 from pyaccount.errors import Path
 
 Model = SingleDocument | PhasedDocument
+
+
+class Sampled(Protocol):
+    """A model with a sampler."""
+
+    @property
+    def sampler(self) -> SamplerKind:
+        """How it draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +30,8 @@ class Body:
     path: Path
     name: str | None
     training: Training
-    sampler: Sampler
-    matrix: Matrix
+    sampler: SamplerKind
+    matrix: MatrixKind
     noise: Noise
     count: int
     #: What the section of the rates is called: in a document about a single draw there is no training.
@@ -37,11 +47,22 @@ class Body:
 def bodies_of(model: Model) -> tuple[Body, ...]:
     """The bodies of a document, whatever its shape; none where the phases could not be read."""
     if isinstance(model, SingleDocument):
-        body = Body((), None, model.training, model.sampler, model.matrix, model.noise, model.count)
-        return (body,)
+        return (_body_of(model, (), None),)
     if not isinstance(model.phases, tuple):
         return ()
-    return tuple(
-        Body(("phases", index), phase.name, phase.training, phase.sampler, phase.matrix, phase.noise, phase.count)
-        for index, phase in enumerate(model.phases)
-    )
+    return tuple(_body_of(phase, ("phases", index), phase.name) for index, phase in enumerate(model.phases))
+
+
+def _body_of(model: SingleDocument | Phase, path: Path, name: str | None) -> Body:
+    # What could not be read was reported; the rules go on with a matrix of which nothing is known.
+    matrix = model.matrix if _was_read(model.matrix) else MatrixKind()
+    return Body(path, name, model.training, sampler_of(model), matrix, model.noise, model.count)
+
+
+def sampler_of(model: Sampled) -> SamplerKind:
+    """The sampler of a model, or what stands for it where it could not be read."""
+    return model.sampler if _was_read(model.sampler) else UnreadSampler()
+
+
+def _was_read(value: object) -> bool:
+    return value is not REPORTED

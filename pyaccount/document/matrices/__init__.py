@@ -1,0 +1,52 @@
+"""The matrices: how the noise of the rounds is correlated.
+
+A matrix is a module with a class: its fields, and what may be wrong with them. `base` has what is asked of all of them.
+Everything that is made of the matrices is made of `MATRICES`, as with the samplers.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pyaccount.document.kinds import Kinds
+from pyaccount.document.matrices.banded_inverse import BandedInverse
+from pyaccount.document.matrices.banded_square_root import BandedSquareRoot
+from pyaccount.document.matrices.base import MatrixKind
+from pyaccount.document.matrices.blt import BLT
+from pyaccount.document.matrices.chosen import ChosenToeplitz
+from pyaccount.document.matrices.dense import Dense
+from pyaccount.document.matrices.identity import Identity
+from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
+from pyaccount.document.matrices.toeplitz import Toeplitz
+
+__all__ = [
+    "BLT",
+    "MATRICES",
+    "UNBANDED",
+    "BandedInverse",
+    "BandedSquareRoot",
+    "ChosenToeplitz",
+    "Dense",
+    "Identity",
+    "Matrix",
+    "MatrixKind",
+    "OptimalToeplitz",
+    "Toeplitz",
+]
+
+#: Every matrix, in the order in which they are listed everywhere.
+MATRICES: tuple[type[MatrixKind], ...] = (
+    Identity,
+    BandedSquareRoot,
+    OptimalToeplitz,
+    Toeplitz,
+    BandedInverse,
+    BLT,
+    Dense,
+)
+
+#: The matrices without zeros below the diagonal, or without a known number of them.
+UNBANDED = tuple(matrix for matrix in MATRICES if not matrix.banded)
+
+#: A matrix, in a document.
+Matrix = Annotated[MatrixKind, Kinds("matrix", MATRICES, choice=ChosenToeplitz)]

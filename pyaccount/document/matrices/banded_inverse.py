@@ -1,0 +1,51 @@
+"""A matrix whose inverse is banded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.fields import Items, Number
+from pyaccount.document.matrices.base import ASKED_BANDS, CALLED_BANDS, NORMALIZE, FullColumn, Normalize
+from pyaccount.document.ranges import BANDS, COEFFICIENTS, SIGNED_COEFFICIENT
+from pyaccount.document.stated import number
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+
+
+class BandedInverse(FullColumn):
+    """A Toeplitz matrix whose inverse is banded: training adds a sum of the last few rows of noise.
+
+    By default the inverse of the square root of the prefix-sum matrix, its first diagonals kept.
+    """
+
+    ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = (("bands",), ("inverse_coefficients",))
+
+    kind: Literal["banded-inverse"] = Field(description="A Toeplitz matrix whose inverse is banded.")
+    bands: Annotated[int | None, Number(BANDS, whole=True), ASKED_BANDS, CALLED_BANDS] = Field(
+        default=None,
+        description="The number of diagonals of the inverse, which is then the inverse square root, cut off.",
+    )
+    inverse_coefficients: Annotated[
+        tuple[Annotated[float, Number(SIGNED_COEFFICIENT)], ...] | None, Items(COEFFICIENTS)
+    ] = Field(default=None, description="Or the first column of the inverse, from the diagonal down.")
+    normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+    @property
+    def inverse_bands(self) -> int:
+        """The number of diagonals of the inverse, however it is given."""
+        return len(self.inverse_coefficients) if self.inverse_coefficients is not None else self.bands or 0
+
+    def misfits(self, document: Document, body: Body) -> Iterator[Problem]:
+        """The inverse has no more diagonals than there are rounds."""
+        yield from super().misfits(document, body)
+        rounds, width = number(body.training.iterations), number(self.bands)
+        if rounds is not None and width is not None and width > rounds:
+            message = f"the inverse has {width} bands, but there are only {rounds:_} iterations"
+            path = body.at("matrix", "bands")
+            yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")

@@ -1,0 +1,19 @@
+"""The banded square root."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, MatrixKind, Normalize
+
+
+class BandedSquareRoot(MatrixKind):
+    """The square root of the prefix-sum matrix, its first diagonals kept."""
+
+    aliases: ClassVar[str] = "bsr square-root sqrt"
+
+    kind: Literal["banded-square-root"] = Field(description="The square root of the prefix sums, banded (BSR).")
+    bands: Bands = Field(description=BANDS_TEXT)
+    normalize: Normalize = Field(default=True, description=NORMALIZE)

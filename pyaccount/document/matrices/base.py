@@ -1,0 +1,90 @@
+"""What a matrix is asked, and the answers of a banded one whose bands are a field; and the fields that several have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pyaccount.document.asking import AlsoCalled, Asked
+from pyaccount.document.fields import Choose, Flag, Number
+from pyaccount.document.kinds import Kind
+from pyaccount.document.ranges import BANDS
+from pyaccount.document.stated import number
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+
+ASKED_BANDS = Asked("Bands of the matrix", trial="8")
+CALLED_BANDS = AlsoCalled("num_bands bandwidth")
+
+Normalize = Annotated[bool, Flag()]
+Bands = Annotated[int | Choose, Number(BANDS, whole=True, choose=True), ASKED_BANDS, CALLED_BANDS]
+
+NORMALIZE = "Scale the matrix so that its largest column norm is 1; true unless said otherwise."
+BANDS_TEXT = "The number of non-zero diagonals; `choose:` with a list takes the one with the smallest error."
+
+
+class MatrixKind(Kind):
+    """How the noise of the rounds is correlated."""
+
+    if TYPE_CHECKING:
+        # A field of the matrices themselves, each with a type of its own.
+
+        @property
+        def kind(self) -> str | Choose:
+            """The matrix's own word, or a choice of words."""
+
+    #: Whether the number of non-zero diagonals is known, and not only that it may be all.
+    banded: ClassVar[bool] = True
+    #: The field that says how many there are.
+    bands_field: ClassVar[str] = "bands"
+
+    def diagonals(self) -> int | None:
+        """The number of non-zero diagonals; None while it is a choice, and for a matrix that is not banded."""
+        stated = getattr(self, self.bands_field, None) if self.banded else None
+        return stated if isinstance(stated, int) else None
+
+    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """What is wrong with how it is described: here, more diagonals than rounds."""
+        rounds, width = number(body.training.iterations), self.diagonals()
+        if rounds is not None and width is not None and width > rounds:
+            message = f"the matrix has {width} bands, but there are only {rounds:_} iterations"
+            path = body.at("matrix", self.bands_field)
+            yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")
+
+
+class FullColumn(MatrixKind):
+    """A Toeplitz matrix with a full first column, which is described in one of two ways."""
+
+    banded: ClassVar[bool] = False
+    #: The fields of each way.
+    ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]]
+
+    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """It is described in one way, and in full."""
+        first, second = self.ways
+        given = [way for way in self.ways if any(getattr(self, field) is not None for field in way)]
+        described = f"{first[0]}, or {' and '.join(second)}"
+        if not given:
+            message = f"a {self.kind} matrix needs {described}"
+            yield document.problem("missing-key", body.at("matrix", first[0]), message)
+            return
+        if len(given) == 2:
+            field = next(field for field in second if getattr(self, field) is not None)
+            yield document.problem("contradiction", body.at("matrix", field), f"give {described}, not both")
+            return
+        for field in given[0]:
+            if getattr(self, field) is None:
+                message = f"a {self.kind} matrix needs {described}"
+                yield document.problem("missing-key", body.at("matrix", field), message)
+        yield from self.misfits(document, body)
+
+    def misfits(self, document: Document, body: Body) -> Iterator[Problem]:
+        """What of the description fits neither itself nor the run: here, a column that is longer than it can be."""
+        rounds = number(body.training.iterations)
+        if rounds is not None and rounds not in BANDS:
+            message = f"a {self.kind} matrix has a full first column, so its iterations must be {BANDS.describe()}"
+            path = body.at("training", "iterations")
+            yield document.problem("out-of-range", path, message, allowed=BANDS.describe())

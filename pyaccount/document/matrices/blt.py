@@ -1,0 +1,49 @@
+"""Buffered linear Toeplitz matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.asking import Asked
+from pyaccount.document.fields import Items, Number
+from pyaccount.document.matrices.base import NORMALIZE, FullColumn, Normalize
+from pyaccount.document.ranges import BUFFERS, BUFFERS_LISTED, COEFFICIENT, DECAY
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+
+
+class BLT(FullColumn):
+    """Buffered linear Toeplitz: c_0 = 1, c_i = Σ_j ω_j θ_j^{i−1}, so that training keeps a few running sums.
+
+    Either the number of buffers, whose scales ω and decays θ are then optimised, or both lists.
+    """
+
+    ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = (("buffers",), ("scales", "decays"))
+
+    kind: Literal["blt"] = Field(description="A Toeplitz matrix that training applies with a few buffers.")
+    buffers: Annotated[int | None, Number(BUFFERS, whole=True), Asked("Buffers of the matrix", trial="2")] = Field(
+        default=None,
+        description="The number of buffers of the matrix of least prefix-sum error for records that take part as far apart as "
+        "they usually do under the sampler (without sampling: as near and as often as they may).",
+    )
+    scales: Annotated[tuple[Annotated[float, Number(COEFFICIENT)], ...] | None, Items(BUFFERS_LISTED)] = Field(
+        default=None, description="ω, one for each buffer."
+    )
+    decays: Annotated[tuple[Annotated[float, Number(DECAY)], ...] | None, Items(BUFFERS_LISTED)] = Field(
+        default=None, description="θ, one for each buffer."
+    )
+    normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+    def misfits(self, document: Document, body: Body) -> Iterator[Problem]:
+        """Every buffer has a scale and a decay."""
+        lengths = [len(listed) for listed in (self.scales, self.decays) if isinstance(listed, tuple)]
+        if len(set(lengths)) == 2:
+            message = f"there are {lengths[0]} scales and {lengths[1]} decays: one of each for every buffer"
+            yield document.problem("contradiction", body.at("matrix", "decays"), message)
+        yield from super().misfits(document, body)

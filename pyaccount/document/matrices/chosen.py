@@ -1,0 +1,26 @@
+"""A matrix whose kind is still to be chosen."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pyaccount.document.fields import ChoiceOfKinds, Choose
+from pyaccount.document.kinds import Kinds
+from pyaccount.document.matrices.banded_square_root import BandedSquareRoot
+from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, MatrixKind, Normalize
+from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
+
+#: The kinds that a number of bands describes.
+ALTERNATIVES = Kinds("matrix", (BandedSquareRoot, OptimalToeplitz))
+
+
+class ChosenToeplitz(MatrixKind):
+    """Several kinds of banded Toeplitz matrix, of which the best is taken."""
+
+    kind: Annotated[Choose, ChoiceOfKinds(tuple(ALTERNATIVES.by_kind), ALTERNATIVES.aliases)] = Field(
+        description="`choose:` with a list takes the kind with the smallest error."
+    )
+    bands: Bands = Field(description=BANDS_TEXT)
+    normalize: Normalize = Field(default=True, description=NORMALIZE)

@@ -1,0 +1,23 @@
+"""A matrix from a file."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.fields import Text
+from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
+from pyaccount.document.ranges import FILE_LENGTH
+
+
+class Dense(MatrixKind):
+    """Any lower-triangular non-negative matrix, from a file."""
+
+    banded: ClassVar[bool] = False
+
+    kind: Literal["dense"] = Field(description="A lower-triangular non-negative matrix, read from a file.")
+    file: Annotated[str, Text(FILE_LENGTH)] = Field(
+        description="A .npy, .csv or .txt file, relative to the document's folder."
+    )
+    normalize: Normalize = Field(default=True, description=NORMALIZE)

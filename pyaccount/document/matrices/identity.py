@@ -1,0 +1,21 @@
+"""The identity."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.matrices.base import MatrixKind
+
+
+class Identity(MatrixKind):
+    """The identity: independent noise in every round, which is plain DP-SGD."""
+
+    aliases: ClassVar[str] = "eye i dp-sgd"
+
+    kind: Literal["identity"] = Field(description="Independent noise in every round (plain DP-SGD).")
+
+    def diagonals(self) -> int | None:
+        """The diagonal itself."""
+        return 1

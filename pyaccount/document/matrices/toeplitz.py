@@ -1,0 +1,50 @@
+"""A Toeplitz matrix that is given by its coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.asking import AlsoCalled
+from pyaccount.document.fields import Items, Number
+from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
+from pyaccount.document.ranges import COEFFICIENT, COEFFICIENTS
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+
+
+class Toeplitz(MatrixKind):
+    """A lower-triangular Toeplitz matrix, given by its first column."""
+
+    bands_field: ClassVar[str] = "coefficients"
+
+    kind: Literal["toeplitz"] = Field(description="A Toeplitz matrix, given by its coefficients.")
+    coefficients: Annotated[
+        tuple[Annotated[float, Number(COEFFICIENT)], ...],
+        Items(COEFFICIENTS),
+        AlsoCalled("coefs toeplitz_coefficients first_column"),
+    ] = Field(description="The first column, from the diagonal down; what is not listed is 0.")
+    normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+    def diagonals(self) -> int | None:
+        """Down to the last coefficient that is not 0."""
+        listed = self.coefficients if isinstance(self.coefficients, tuple) else ()
+        used = [k for k, c in enumerate(listed) if isinstance(c, int | float) and c != 0.0]
+        return used[-1] + 1 if used else None
+
+    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """Also: none but the last coefficients may be 0."""
+        yield from super().problems(document, body)
+        if not isinstance(self.coefficients, tuple):
+            return
+        first = self.coefficients[0]
+        if isinstance(first, int | float) and first == 0.0:
+            message = (
+                "the first coefficient stands on the diagonal and must be greater than 0, or the matrix has no inverse"
+            )
+            yield document.problem("out-of-range", (*body.at("matrix", "coefficients"), 0), message)

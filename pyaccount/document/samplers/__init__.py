@@ -1,0 +1,74 @@
+"""The samplers: how the records of each round are drawn.
+
+A sampler is a module with a class: its fields, what they mean together, and what may be wrong with them. `base` has what is
+asked of all of them, with the answers of the simplest; what several have in common stands once, in `fixed_draws` and `spaced`.
+Everything that is made of the samplers is made of `SAMPLERS`: what documents may say, their JSON Schema and the reference, and
+what `pyaccount init` asks and offers.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pyaccount.document.kinds import Kinds
+from pyaccount.document.samplers.b_min_sep import BMinSep
+from pyaccount.document.samplers.balls_in_bins import BallsInBins
+from pyaccount.document.samplers.base import SamplerKind, UnreadSampler
+from pyaccount.document.samplers.cyclic_poisson import CyclicPoisson
+from pyaccount.document.samplers.deterministic import Deterministic
+from pyaccount.document.samplers.fixed_size import FixedSize
+from pyaccount.document.samplers.must import MustOW, MustWO, MustWW
+from pyaccount.document.samplers.poisson import Poisson
+from pyaccount.document.samplers.user_b_min_sep import UserBMinSep
+from pyaccount.document.samplers.with_replacement import WithReplacement
+from pyaccount.document.shuffling import NOT_AMPLIFIED, SHUFFLE
+
+__all__ = [
+    "FIXED_DRAWS",
+    "REFUSED",
+    "SAMPLERS",
+    "BMinSep",
+    "BallsInBins",
+    "CyclicPoisson",
+    "Deterministic",
+    "Drawn",
+    "FixedSize",
+    "MustOW",
+    "MustWO",
+    "MustWW",
+    "Poisson",
+    "Sampler",
+    "SamplerKind",
+    "UnreadSampler",
+    "UserBMinSep",
+    "WithReplacement",
+]
+
+#: Every sampler, in the order in which they are listed everywhere.
+SAMPLERS: tuple[type[SamplerKind], ...] = (
+    Poisson,
+    FixedSize,
+    WithReplacement,
+    MustOW,
+    MustWO,
+    MustWW,
+    BMinSep,
+    UserBMinSep,
+    BallsInBins,
+    CyclicPoisson,
+    Deterministic,
+)
+
+#: The samplers whose batches have a fixed number of draws.
+FIXED_DRAWS = tuple(sampler for sampler in SAMPLERS if sampler.fixed_draws)
+
+#: Kinds that people ask for and that have no bound to offer, each with the reason and what is near it.
+REFUSED = {SHUFFLE: NOT_AMPLIFIED}
+
+#: A sampler, in a document about a training run.
+Sampler = Annotated[SamplerKind, Kinds("sampler", SAMPLERS, refused=REFUSED)]
+
+#: One that a document about a single draw may have.
+Drawn = Annotated[
+    SamplerKind, Kinds("sampler", tuple(sampler for sampler in SAMPLERS if sampler.single_draw), refused=REFUSED)
+]

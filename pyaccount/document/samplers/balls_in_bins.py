@@ -1,0 +1,133 @@
+"""Balls in bins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.asking import AlsoCalled, Asked
+from pyaccount.document.fields import Number
+from pyaccount.document.fitting import bins_that_fit
+from pyaccount.document.ranges import BINS, RATE_AGREEMENT
+from pyaccount.document.samplers.base import Truncatable
+from pyaccount.document.stated import number, stated_rates
+from pyaccount.errors import Path, Problem
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.document.written import Written
+
+
+class BallsInBins(Truncatable):
+    """Balls in bins: every record is put in one of T bins at random, once; round i uses bin i mod T."""
+
+    aliases: ClassVar[str] = "bnb ballsinbins balls-and-bins"
+    spacing: ClassVar[str] = "bins"
+    spaced: ClassVar[bool] = True
+
+    kind: Literal["balls-in-bins"] = Field(description="Every record is put in one of T batches, which take turns.")
+    bins: Annotated[
+        int | None,
+        Number(BINS, whole=True),
+        Asked("Batches that every record is thrown in one of", trial="100"),
+        AlsoCalled("cycle_length num_bins epoch_length"),
+    ] = Field(default=None, description="T: the number of batches. Omitted: 1/participation rate, which must be whole.")
+
+    def rate_of(self, body: Body, probability: float) -> float | None:
+        """No probability is drawn with."""
+        return None
+
+    def participation_rate(self, body: Body) -> float:
+        """Once in T rounds."""
+        return 1.0 / self.bins_of(body)
+
+    def bins_of(self, body: Body) -> int:
+        """T, given or by a rate."""
+        if self.bins is not None:
+            return self.bins
+        for rate in stated_rates(body).values():
+            return max(1, round(1.0 / rate))
+        raise ValueError("the number of bins is not given")
+
+    def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
+        """All bins once."""
+        listed = number(self.bins)
+        return super().epoch(body, bins=bins if listed is None else round(listed))
+
+    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """The bins first: nothing else says as much."""
+        yield from self.bin_problems(document, body)
+        yield from super().problems(document, body)
+
+    def bin_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """The participation rate is 1/T, and every bin has its turn."""
+        if number(body.training.sampling_probability) is not None:
+            message = "balls in bins draw no probability: give sampler.bins, participation_rate or expected_batch_size"
+            yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
+        rates, rounds = stated_rates(body), number(body.training.iterations)
+        for field, rate in rates.items():
+            whole = max(1, round(1.0 / rate))
+            count = whole if self.bins is None else number(self.bins)
+            if count is not None and not math.isclose(rate * count, 1.0, rel_tol=RATE_AGREEMENT):
+                message = self._unfit(body, field, rate, count)
+                records = number(body.training.dataset_size)
+                allowed = bins_that_fit(field, rate, number(self.bins), records, rounds)  # type: ignore[arg-type]
+                yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
+        counts: dict[Path, int | float | None] = {}
+        if self.bins is not None:
+            counts[body.at("sampler", "bins")] = number(self.bins)
+        else:
+            counts |= {body.at("training", field): max(1, round(1.0 / rate)) for field, rate in rates.items()}
+        for path, count in counts.items():
+            if count is not None and rounds is not None and count > rounds:
+                message = f"there are {count} bins, but only {rounds:_} iterations: some bins never have a turn"
+                yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")
+            elif count is not None and count not in BINS:
+                message = f"this makes {count} bins; their number must be {BINS.describe()}"
+                yield document.problem("out-of-range", path, message)
+
+    def _unfit(self, body: Body, field: str, rate: float, count: float) -> str:
+        """Why a rate is not that of so many bins."""
+        if field == "expected_batch_size":
+            batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
+            assert batch is not None
+            assert records is not None
+            if self.bins is not None:
+                return f"{count} bins of {records:_} records make an expected batch of {records / count:.6g}, not of {batch:.6g}"
+            return (
+                f"{records:_} records in batches of {batch:.6g} are {1.0 / rate:.10g} bins, and there can only be a whole "
+                "number: give that, and leave the size out, which follows from it"
+            )
+        if self.bins is not None:
+            return f"this is a participation rate of {rate:.10g}, but with {count} bins it is 1/{count} = {1.0 / count:.6g}"
+        return f"the participation rate is 1 over a whole number of bins, but this is 1/{1.0 / rate:.10g}"
+
+    def rate_missing(self, document: Written, body: Body) -> Iterator[Problem]:
+        """The bins say it by themselves."""
+        if self.bins is None:
+            message = (
+                "balls in bins need their number: give sampler.bins, participation_rate, or expected_batch_size together with "
+                "dataset_size"
+            )
+            yield document.problem("missing-key", body.at("sampler", "bins"), message)
+
+    def rate_is_stated(self, body: Body) -> bool:
+        """By the bins as well."""
+        return self.bins is not None or super().rate_is_stated(body)
+
+    def fixing_batch(self, body: Body) -> Iterator[Path]:
+        """The bins as well."""
+        yield from super().fixing_batch(body)
+        if number(self.bins) is not None:
+            yield body.at("sampler", "bins")
+
+    @classmethod
+    def questions(cls, answers: Collection[str], blank: str) -> set[str]:
+        """The bins, of which everything follows."""
+        return {*cls.required(), cls.spacing}

@@ -1,0 +1,111 @@
+"""No sampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.asking import AlsoCalled, Asked
+from pyaccount.document.fields import SOLVE, Number
+from pyaccount.document.ranges import PARTICIPATIONS
+from pyaccount.document.samplers.base import SamplerKind
+from pyaccount.document.samplers.spaced import MinSeparation
+from pyaccount.document.stated import RATE_FIELDS, number
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.document.written import Written
+
+
+class Deterministic(SamplerKind):
+    """No sampling: records take part in an order that is not secret, so that nothing is amplified."""
+
+    aliases: ClassVar[str] = "deterministic sequential no-sampling in-order"
+    common_rate: ClassVar[bool] = False
+    #: Asked for only where a matrix makes it matter.
+    spacing: ClassVar[str] = "min_separation"
+
+    kind: Literal["none"] = Field(description="A deterministic order, or a shuffled one; no amplification by sampling.")
+    max_participations: Annotated[
+        int | None,
+        Number(PARTICIPATIONS, whole=True),
+        Asked("The most rounds a record takes part in", trial="10"),
+        AlsoCalled("participations num_participations"),
+    ] = Field(
+        default=None,
+        description="The most rounds that any record takes part in; where each epoch's records are shuffled and dealt into "
+        "batches, the number of epochs. Omitted: it may take part in all.",
+    )
+    min_separation: MinSeparation = Field(
+        default=None, description="The least distance, in rounds, between two participations of a record."
+    )
+
+    def participation_rate(self, body: Body) -> float:
+        """There is none."""
+        raise ValueError("a deterministic order has no sampling rate")
+
+    def participations(self, iterations: int) -> int:
+        """As many as the order is said to allow, or all."""
+        limits = [iterations]
+        if self.max_participations is not None:
+            limits.append(self.max_participations)
+        if self.min_separation is not None:
+            limits.append(-(-iterations // self.min_separation))
+        return min(limits)
+
+    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """Also what a deterministic order cannot have."""
+        yield from super().problems(document, body)
+        for field in RATE_FIELDS:
+            if number(getattr(body.training, field)) is not None:
+                what = field.replace("_", " ")
+                message = f"a deterministic order has no {what}: leave it out, or name the sampler that draws with it"
+                yield document.problem("contradiction", body.at("training", field), message)
+        most, rounds = number(self.max_participations), number(body.training.iterations)
+        if most is not None and rounds is not None and most > rounds:
+            message = f"no record can take part more often than there are rounds, which are {rounds:_}"
+            yield document.problem("contradiction", body.at("sampler", "max_participations"), message)
+
+    def draw_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+        """Nothing is asked for, and the batches matter to epochs alone."""
+        yield from self.batch_problems(document, body)
+
+    def blank_batch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """The batches are no part of the guarantee."""
+        if body.training.expected_batch_size == SOLVE:
+            message = "a deterministic order has no batch size to solve for: the guarantee does not depend on it"
+            yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
+
+    def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """An epoch is a pass over the batches, so that their number must be known."""
+        for field in ("dataset_size", "expected_batch_size"):
+            if getattr(body.training, field) is None:
+                message = (
+                    f"{field} is required: epochs are counted in batches of expected_batch_size out of dataset_size "
+                    "records; or give iterations"
+                )
+                yield document.problem("missing-key", body.at("training", field), message)
+
+    def on_epochs(self, body: Body, epoch: Fraction, iterations: int) -> str | None:
+        """How often a record comes where nothing is drawn."""
+        if self.max_participations is not None or iterations <= 1:
+            return None
+        dealt = math.ceil(body.epochs or 0.0)
+        return (
+            f"nothing says how often a record takes part, so all {iterations:_} rounds are accounted for. If it is dealt into "
+            f"one batch of each epoch, write max_participations: {dealt} under sampler"
+        )
+
+    @classmethod
+    def questions(cls, answers: Collection[str], blank: str) -> set[str]:
+        """How often a record takes part; the batches only where their number says how long an epoch is."""
+        batches = {"dataset_size", "batch_size"} if "epochs" in answers else set()
+        most = {"max_participations"} if blank != "iterations" else set()
+        return {*cls.required(), *batches, *most}

@@ -1,0 +1,20 @@
+"""Sampling without replacement."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.samplers.fixed_draws import FixedDraws
+
+
+class FixedSize(FixedDraws):
+    """Sampling without replacement: every round draws a uniformly random batch of a fixed number of records.
+
+    The batch is `training.expected_batch_size`, out of `training.dataset_size` records.
+    """
+
+    aliases: ClassVar[str] = "without-replacement uniform-without-replacement fixed fixed-batch wor"
+
+    kind: Literal["fixed-size"] = Field(description="Every round draws a uniform batch of a fixed size.")

@@ -1,0 +1,85 @@
+"""MUST: sampling in two stages, either of which is with or without replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.asking import AlsoCalled, Asked
+from pyaccount.document.fields import Number
+from pyaccount.document.ranges import ROUNDS_PER_SUBSET, SUBSET_SIZE
+from pyaccount.document.samplers.fixed_draws import Repeating
+from pyaccount.document.stated import number
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.views import Body
+    from pyaccount.document.written import Written
+
+
+class TwoStages(Repeating):
+    """Every round draws a subset first, and then its batch from that subset."""
+
+    subset_size: Annotated[
+        int,
+        Number(SUBSET_SIZE, whole=True),
+        Asked("Records or draws in the subset of a round", trial="1000"),
+        AlsoCalled("subset stage_one_size"),
+    ] = Field(description="b: how many records (or draws) the subset of a round has, from which its batch is drawn.")
+    rounds_per_subset: Annotated[int, Number(ROUNDS_PER_SUBSET, whole=True)] = Field(
+        default=1,
+        description="How many rounds draw from one subset. Only 1 can be analysed: a fresh one for each round.",
+    )
+
+
+class MustOW(TwoStages):
+    """MUST.OW: a uniformly random subset of distinct records, then draws from it with replacement.
+
+    The number of draws is `training.expected_batch_size`.
+    """
+
+    aliases: ClassVar[str] = "must.ow ow"
+
+    kind: Literal["must-ow"] = Field(description="A subset without replacement, then a batch from it with replacement.")
+
+    def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+        """The records of the subset are distinct."""
+        yield from super().batch_problems(document, body)
+        subset, records = number(self.subset_size), number(body.training.dataset_size)
+        if subset is not None and records is not None and subset > records:
+            message = f"the subset has distinct records, so no more than the {records:_} there are"
+            path = body.at("sampler", "subset_size")
+            yield document.problem("contradiction", path, message, allowed=f"at most {records}")
+
+
+class MustWO(TwoStages):
+    """MUST.WO: a subset drawn with replacement, then a batch of its draws without replacement.
+
+    The same as sampling with replacement, whatever the subset's size.
+    """
+
+    aliases: ClassVar[str] = "must.wo wo"
+
+    kind: Literal["must-wo"] = Field(description="A subset with replacement, then a batch from it without replacement.")
+
+    def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+        """The draws of the batch are distinct draws of the subset."""
+        yield from super().batch_problems(document, body)
+        subset, batch = number(self.subset_size), number(body.training.expected_batch_size)
+        if subset is not None and batch is not None and subset < batch:
+            message = f"a batch of {batch:g} cannot be drawn without replacement from a subset of {subset}"
+            path = body.at("sampler", "subset_size")
+            yield document.problem("contradiction", path, message, allowed=f"at least {batch:g}")
+
+
+class MustWW(TwoStages):
+    """MUST.WW: a subset drawn with replacement, then draws from it with replacement.
+
+    The number of draws is `training.expected_batch_size`.
+    """
+
+    aliases: ClassVar[str] = "must.ww ww"
+
+    kind: Literal["must-ww"] = Field(description="A subset with replacement, then a batch from it with replacement.")

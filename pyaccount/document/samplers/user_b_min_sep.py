@@ -1,0 +1,107 @@
+"""b-min-sep sampling of users."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.document.asking import AlsoCalled, Asked
+from pyaccount.document.fields import Choice, Number
+from pyaccount.document.ranges import RECORDS_PER_USER
+from pyaccount.document.samplers.spaced import MinSeparation, Spaced
+from pyaccount.document.stated import number
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.document.written import Written
+
+_ATTRIBUTIONS = {"single": "every record belongs to one user", "shared": "records may belong to several users"}
+
+
+class UserBMinSep(Spaced):
+    """b-min-sep sampling of users: while none of a user's records sits out, each is drawn with the sampling probability; after a
+    round in which any was drawn, all of the user's records sit out the next b − 1 rounds.
+
+    The sampling probability is that of one record. What is protected is a user, with at most `records_per_user` records.
+    """
+
+    aliases: ClassVar[str] = "user-bminsep user-level-b-min-sep user-min-sep"
+    common_rate: ClassVar[bool] = False
+
+    kind: Literal["user-b-min-sep"] = Field(
+        description="b-min-sep sampling in which all of a user's records wait together."
+    )
+    records_per_user: Annotated[
+        int,
+        Number(RECORDS_PER_USER, whole=True),
+        Asked("The most records of one user", trial="2", first=True),
+        AlsoCalled("max_examples_per_user examples_per_user k_u"),
+    ] = Field(description="k: the most records of one user.")
+    attribution: Annotated[
+        Literal["single", "shared"],
+        Choice(("single", "shared")),
+        Asked("Whether records belong to one user or to several", trial="single", words=_ATTRIBUTIONS, first=True),
+    ] = Field(description="Whether every record belongs to a single user, or records may be shared between users.")
+    min_separation: MinSeparation = Field(
+        default=None, description="b: the least distance, in rounds, between two participations. Omitted: the bands."
+    )
+    start: Annotated[Literal["warm", "cold"], Choice(("warm", "cold")), AlsoCalled("warm_start")] = Field(
+        default="warm",
+        description="Whether the process is in its stationary state in the first round (warm), or everyone is available "
+        "in it (cold).",
+    )
+    waits_after: Annotated[Literal["draw", "participation"], Choice(("draw", "participation"))] = Field(
+        default="draw",
+        description="What makes records wait: that one of the user's was drawn, or that one took part. The same unless records "
+        "are shared, where a record that was drawn may be left out because of another of its users.",
+    )
+
+    def rate_of(self, body: Body, probability: float) -> float | None:
+        """It depends on how many records a user has, and who shares them."""
+        return None
+
+    def participation_rate(self, body: Body) -> float:
+        """There is none."""
+        raise ValueError("users with different numbers of records have no common participation rate")
+
+    def sampling_probability(self, body: Body) -> float:
+        """That of one record, while its users are available."""
+        stated = number(body.training.sampling_probability)
+        assert stated is not None  # the document's rules require it
+        return stated
+
+    def user_probability(self, body: Body) -> float:
+        """The probability that a user is drawn, by at least one of the k records that it may have: 1 − (1 − p)^k."""
+        p, k = self.sampling_probability(body), self.records_per_user
+        return 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
+
+    def rate_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+        """Users differ in how many records they have, so no batch size or rate says with which probability one is drawn."""
+        if body.training.sampling_probability is None:
+            message = (
+                "user-b-min-sep sampling needs sampling_probability: that of one record, while its users are available"
+            )
+            yield document.problem("missing-key", body.at("training", "sampling_probability"), message)
+        for field in ("expected_batch_size", "participation_rate"):
+            if getattr(body.training, field) is not None:
+                message = (
+                    "users have different numbers of records, so this does not say with which probability one is drawn"
+                )
+                path = body.at("training", field)
+                yield document.problem("contradiction", path, message, allowed="sampling_probability instead")
+
+    def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """None is common to all."""
+        message = "users have different numbers of records, so there is no common epoch: give iterations instead"
+        path = body.at("training", "epochs")
+        yield document.problem("contradiction", path, message, allowed="iterations instead")
+
+    @classmethod
+    def questions(cls, answers: Collection[str], blank: str) -> set[str]:
+        """The probability of a record, and how far apart a user's participations are."""
+        return {*cls.required(), "sampling_probability", cls.spacing}
