@@ -29,7 +29,7 @@ from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount.execute.sampling.forecast import forecast
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.matrices import strategy
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 DELTA, ITERATIONS, RATE, RECORDS = 2e-6, 1000, 1024 / 300_000, 2

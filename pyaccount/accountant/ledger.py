@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyaccount.document import SOLVE, VERSION, Deterministic, Document, load
+from pyaccount.document import SOLVE, VERSION, Document, load
 from pyaccount.document.foreign import plain_value
 from pyaccount.document.phases import append, lasting, without_length
 from pyaccount.document.ranges import ITERATIONS, NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError, Problem, StateError
 from pyaccount.plan import compile_document
-from pyaccount.plan.compiling import ROUND_BY_ROUND
+from pyaccount.plan.compiling import round_by_round
 
 #: Says in the certificate's sentence what an open ledger cannot know: that nobody chose parameters by looking at outputs.
 PREMISE = ", rounds fixed beforehand"
@@ -116,14 +116,14 @@ def body_of(document: Document) -> dict[str, Any]:
     if document.blank not in (None, ("privacy", "epsilon")):
         message = "what was released has no blanks"
         raise DocumentError([document.problem("unfilled-blank", document.blank, message, allowed="a value")])
-    if body.sampler.kind not in (*ROUND_BY_ROUND, "none"):
+    if body.sampler.kind not in (*round_by_round(), "none"):
         message = (
             f"under {body.sampler.kind} sampling the rounds of a run depend on one another, so they cannot be added one by one: "
             "describe the planned run in a document and give that to the accountant"
         )
-        allowed = ", ".join((*ROUND_BY_ROUND, "none"))
+        allowed = ", ".join((*round_by_round(), "none"))
         raise DocumentError([document.problem("no-valid-bound", ("sampler", "kind"), message, allowed=allowed)])
-    if isinstance(body.sampler, Deterministic) and body.sampler.model_fields_set != {"kind"}:
+    if body.sampler.kind == "none" and body.sampler.model_fields_set != {"kind"}:
         message = "how often a record takes part is a property of the whole run, which takes a document; here it is every round"
         raise DocumentError([document.problem("no-valid-bound", ("sampler",), message, allowed="none without limits")])
     compile_document(document)

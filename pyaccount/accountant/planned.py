@@ -17,39 +17,19 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.document import (
-    BLT,
-    BallsInBins,
-    BandedInverse,
-    BMinSep,
-    CyclicPoisson,
-    Dense,
-    Deterministic,
-    Document,
-    Identity,
-    UserBMinSep,
-    bins,
-    load,
-    separation,
-)
+from pyaccount.document import Document, load
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.errors import CertificateError, DocumentError
 from pyaccount.plan import compile_document
-from pyaccount.plan.common import number, whole
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.common import whole
+from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyaccount.certificate import Certificate
     from pyaccount.document import Body
-
-#: What a few roundings of σ·‖c‖ may have added; the noise of a cut BLT or banded inverse is moved by this to the safe side.
-_ROUNDING = 1e-15
-#: Coefficients below this part of the first shift nothing: all together they are far less than the roundings above.
-_NOTHING = 2.0**-200
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +91,7 @@ class Planned:
 
     def _unchanged(self) -> None:
         """Raise `DocumentError` if a file holds another matrix by now."""
-        dense = [body for body in self.document.bodies if isinstance(body.matrix, Dense)]
+        dense = [body for body in self.document.bodies if matrix_plan(body).from_file]
         found = zip(dense, self.fingerprints, fingerprints_of(self.document), strict=True)
         message = (
             "the file holds another matrix than when the run was planned: what was released had the noise of that one"
@@ -147,7 +127,7 @@ def planned(document: Document) -> Planned:
 
 def fingerprints_of(document: Document) -> tuple[str, ...]:
     """The hashes of the entries of each matrix from a file, in order. Raises `DocumentError` for files that hold none."""
-    bodies = [body for body in document.bodies if isinstance(body.matrix, Dense)]
+    bodies = [body for body in document.bodies if matrix_plan(body).from_file]
     return tuple(strategy(document, body).fingerprint or "" for body in bodies)
 
 
@@ -170,9 +150,10 @@ def document_of_certificate(certificate: Certificate) -> Document:
     if document.blank == ("privacy", "epsilon"):
         document = document.with_value(document.blank, certificate.epsilon)
     for body, phase in zip(document.bodies, certificate.data.phases, strict=True):
-        if isinstance(body.matrix, Dense) and strategy(document, body).fingerprint != phase.matrix.sha256:
+        if matrix_plan(body).from_file and strategy(document, body).fingerprint != phase.matrix.sha256:
+            file = getattr(body.matrix, "file", None)
             raise CertificateError(
-                f"no accountant can be made of this certificate: the file {body.matrix.file} holds another matrix than the "
+                f"no accountant can be made of this certificate: the file {file} holds another matrix than the "
                 f"certified one, whose entries have the sha256 {phase.matrix.sha256}"
             )
     found = asked.blank is not None or asked.choices
@@ -208,13 +189,9 @@ def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:
 
 def _expressible(body: Body, rounds: int) -> int:
     """The least number of rounds of one run, at least `rounds`, that a document can describe."""
-    if isinstance(body.matrix, Dense):
+    if matrix_plan(body).from_file:
         return whole(body.training.iterations)
-    if isinstance(body.sampler, BallsInBins):
-        return max(rounds, bins(body))
-    if isinstance(body.sampler, CyclicPoisson) and body.sampler.phase == "random":
-        return max(rounds, separation(body) or 1)
-    return rounds
+    return sampler_plan(body).shortest_run(body, rounds)
 
 
 def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kept: list[dict[str, Any]]) -> int:
@@ -236,62 +213,5 @@ def _cut(document: Document, body: Body, stated: dict[str, Any], rounds: int) ->
     cut = copy.deepcopy({key: value for key, value in stated.items() if key not in ("count", "matrix")})
     cut["training"].pop("epochs", None)
     cut["training"]["iterations"] = rounds
-    sampler = body.sampler
-    if isinstance(sampler, BMinSep | UserBMinSep):
-        cut["sampler"]["min_separation"] = separation(body)
-    elif isinstance(sampler, CyclicPoisson):
-        cut["sampler"]["partitions"] = separation(body)
-    elif isinstance(sampler, BallsInBins):
-        cut["sampler"]["bins"] = bins(body)
-    elif isinstance(sampler, Deterministic) and sampler.max_participations is not None:
-        cut["sampler"]["max_participations"] = min(sampler.max_participations, rounds)
-    if not isinstance(body.matrix, Identity):
-        cut |= _leading_block(document, body, cut["noise"], rounds)
-    return cut
-
-
-def _leading_block(document: Document, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
-    """The sections `matrix` and `noise` of the leading block of the whole run's matrix."""
-    built = strategy(document, body)
-    assert built.coefficients is not None  # a dense matrix is never cut
-    if isinstance(body.matrix, BLT):
-        # With ‖c‖ the column norm over the whole run, (C/‖c‖)⁻¹σZ = C⁻¹(σ‖c‖)Z; a BLT has c_0 = 1 before it is normalised.
-        assert built.buffers is not None
-        scales, decays = built.buffers
-        sigma, first = number(body.noise.multiplier), built.coefficients[0]
-        matrix = {"kind": "blt", "scales": list(scales), "decays": list(decays), "normalize": False}
-        return {"matrix": matrix, "noise": {**noise, "multiplier": sigma if first == 1.0 else _scaled(sigma, first)}}
-    if isinstance(body.matrix, BandedInverse):
-        from pyaccount.strategies import inverse_square_root  # noqa: PLC0415 - numpy
-
-        listed = body.matrix.inverse_coefficients
-        if listed is None:
-            assert body.matrix.bands is not None
-            listed = tuple(inverse_square_root(body.matrix.bands).tolist())
-        # As with a BLT: the coefficients stay exactly what they are, and the noise takes what normalising did.
-        inverse = list(listed[:rounds])
-        matrix = {"kind": "banded-inverse", "inverse_coefficients": inverse, "normalize": False}
-        norm = _largest_ratio(built.coefficients[:rounds], inverse)
-        sigma = number(body.noise.multiplier)
-        return {"matrix": matrix, "noise": {**noise, "multiplier": sigma if norm == 1.0 else _scaled(sigma, norm)}}
-    if built.coefficients == (1.0,):
-        return {}
-    return {"matrix": {"kind": "toeplitz", "coefficients": list(built.coefficients[:rounds]), "normalize": False}}
-
-
-def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float:
-    """The largest ratio of a coefficient of the whole run to the one that this inverse gives.
-
-    With noise divided by it, no entry of C/σ of the prefix is below the whole run's, however either was rounded.
-    """
-    import numpy as np  # noqa: PLC0415
-
-    from pyaccount.strategies import banded_inverse  # noqa: PLC0415
-
-    run, cut = np.asarray(coefficients), banded_inverse(inverse, len(coefficients))
-    counted = run > run[0] * _NOTHING
-    return float((run[counted] / cut[counted]).max())
-
-
-def _scaled(sigma: float, first: float) -> float:
-    return sigma / first * (1.0 - _ROUNDING)
+    cut["sampler"] |= sampler_plan(body).cut(body, rounds)
+    return cut | matrix_plan(body).leading_block(strategy(document, body), body, cut["noise"], rounds)

@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.adapters.reading import Body, document, no_equivalent, real, whole, wrong_type
 from pyaccount.document import (
-    Deterministic,
     Document,
-    FixedSize,
-    Laplace,
-    Poisson,
-    WithReplacement,
     batch_size,
     load,
     participations,
@@ -221,7 +216,8 @@ def _field(event: object, name: str, path: Path) -> Any:
         no_equivalent(path, f"this {_kind(event)} has no field {name}", value=_kind(event))
 
 
-_EVENTS = (Poisson, FixedSize, WithReplacement, Deterministic)
+#: The samplers that an event means.
+_EVENTS = ("poisson", "fixed-size", "with-replacement", "none")
 
 
 def _without_event(described: Document, body: DocumentBody) -> list[Problem]:
@@ -230,7 +226,7 @@ def _without_event(described: Document, body: DocumentBody) -> list[Problem]:
     if body.matrix.kind != "identity":
         message = "events describe independent rounds, and with a matrix they depend on one another"
         found.append(described.problem("no-equivalent", body.at("matrix"), message, allowed="identity"))
-    if not isinstance(body.sampler, _EVENTS):
+    if body.sampler.kind not in _EVENTS:
         message = (
             f"no event means {body.sampler.kind} sampling; poisson, fixed-size, with-replacement and none have one"
         )
@@ -252,11 +248,11 @@ def _without_event(described: Document, body: DocumentBody) -> list[Problem]:
 def _event(library: Any, body: DocumentBody) -> Any:
     """The event of a body without problems."""
     sigma, rounds = body.noise.multiplier, body.count * int(body.training.iterations)
-    one = library.LaplaceDpEvent(sigma) if isinstance(body.noise, Laplace) else library.GaussianDpEvent(sigma)
-    if isinstance(body.sampler, Deterministic):
+    one = library.LaplaceDpEvent(sigma) if body.noise.kind == "laplace" else library.GaussianDpEvent(sigma)
+    if body.sampler.kind == "none":
         # What a record can be told from are the rounds it takes part in.
         rounds = body.count * participations(body)
-    elif isinstance(body.sampler, Poisson):
+    elif body.sampler.kind == "poisson":
         rate, limit = sampling_probability(body), truncation(body)
         one = (
             library.PoissonSampledDpEvent(rate, one)
@@ -264,7 +260,7 @@ def _event(library: Any, body: DocumentBody) -> Any:
             else library.TruncatedSubsampledGaussianDpEvent(body.training.dataset_size, rate, limit, sigma)
         )
     else:
-        replaced = isinstance(body.sampler, WithReplacement)
+        replaced = body.sampler.kind == "with-replacement"
         sampled = library.SampledWithReplacementDpEvent if replaced else library.SampledWithoutReplacementDpEvent
         one = sampled(body.training.dataset_size, batch_size(body), one)
     return one if rounds == 1 else library.SelfComposedDpEvent(one, rounds)

@@ -18,7 +18,7 @@ from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.saving import save, written
 from pyaccount.certificate.text_evidence import contradicted, items, row, told
 from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
-from pyaccount.plan.fixed_draws import distinct_records
+from pyaccount.plan.samplers import sampler_plan
 from pyaccount.rounding import plain, up
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def amplify(document: Amplification) -> AmplificationCertificate:
             f"{up(first.amplified_delta)})-differentially private, provided that the assumptions listed hold."
         ),
         eta=eta,
-        distinct_records=distinct_records(document.body),
+        distinct_records=sampler_plan(document.body).distinct_records(document.body),
         effects=[
             EffectRecord(
                 epsilon=effect.epsilon,

@@ -21,15 +21,6 @@ from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document import (
-    BallsInBins,
-    BandedInverse,
-    Deterministic,
-    Laplace,
-    MustOW,
-    MustWO,
-    MustWW,
-    UserBMinSep,
-    WithReplacement,
     epoch,
     expected_batch_size,
     participation_rate,
@@ -38,8 +29,8 @@ from pyaccount.document import (
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
-from pyaccount.plan.fixed_draws import distinct_records
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.worst import contrast_words
 
 if TYPE_CHECKING:
@@ -48,8 +39,8 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.plan.matrices import Strategy
     from pyaccount.plan.reduction import Reduction
-    from pyaccount.plan.strategy import Strategy
 
 NOISE_CONVENTION = (
     "σ is the standard deviation of the noise added to each released sum, in units of the clip norm of one record."
@@ -99,8 +90,8 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
     plain = all(body.matrix.kind == "identity" for body in document.bodies)
     convention = NOISE_CONVENTION if plain else MATRIX_CONVENTION
-    if any(isinstance(body.noise, Laplace) for body in document.bodies):
-        only = all(isinstance(body.noise, Laplace) for body in document.bodies)
+    if any(body.noise.kind == "laplace" for body in document.bodies):
+        only = all(body.noise.kind == "laplace" for body in document.bodies)
         convention = LAPLACE_CONVENTION if only else f"{convention} {LAPLACE_CONVENTION}"
     unit = PrivacyUnit(
         adjacency=document.privacy.adjacency,
@@ -174,9 +165,7 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
 
 
 def _phase(document: Document, body: Body) -> Phase:
-    drawn = not isinstance(body.sampler, Deterministic)
-    # Bins are drawn once and for all, and a record may be drawn several times with replacement.
-    probable = drawn and not isinstance(body.sampler, BallsInBins | WithReplacement | MustOW | MustWO | MustWW)
+    plan = sampler_plan(body)
     return Phase(
         name=body.name,
         sampler=body.sampler.kind,
@@ -184,10 +173,10 @@ def _phase(document: Document, body: Body) -> Phase:
         epochs=_epochs(body),
         count=body.count,
         noise_multiplier=number(body.noise.multiplier),
-        sampling_probability=sampling_probability(body) if probable else None,
-        participation_rate=participation_rate(body) if drawn and not isinstance(body.sampler, UserBMinSep) else None,
+        sampling_probability=sampling_probability(body) if plan.states_probability else None,
+        participation_rate=participation_rate(body) if body.sampler.common_rate else None,
         expected_batch_size=expected_batch_size(body),
-        distinct_records=distinct_records(body),
+        distinct_records=plan.distinct_records(body),
         noise=body.noise.kind,
         matrix=_matrix(body, strategy(document, body)),
     )
@@ -207,7 +196,7 @@ def _matrix(body: Body, built: Strategy) -> MatrixRecord:
     return MatrixRecord(
         kind=kind,
         bands=built.bands,
-        inverse_bands=body.matrix.inverse_bands if isinstance(body.matrix, BandedInverse) else None,
+        inverse_bands=matrix_plan(body).inverse_bands(body),
         column_norm=built.column_norm,
         normalization=None if independent else built.normalization,
         coefficients=None if independent else listed,
@@ -236,7 +225,7 @@ def _utility(document: Document) -> Utility | None:
     if len(document.bodies) != 1 or document.bodies[0].count != 1:
         return None
     body = document.bodies[0]
-    if isinstance(body.noise, Laplace):
+    if body.noise.kind == "laplace":
         return None
     sigma, error = number(body.noise.multiplier), strategy(document, body).error
     mse = sigma * sigma * error.mean_square

@@ -19,7 +19,7 @@ NEIGHBOURS = {
 
 def unit_of(document: Document) -> Literal["record", "user"]:
     """What is protected: users if the sampler knows them."""
-    return "user" if any(body.sampler.kind == "user-b-min-sep" for body in document.bodies) else "record"
+    return "user" if any(body.sampler.protects_users for body in document.bodies) else "record"
 
 
 def statement(  # noqa: PLR0913 - what a certificate states

@@ -17,7 +17,7 @@ from pyaccount.execute.progress import knowing, left, silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.compiled import CompiledDocument, Considered
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.matrices import strategy
 
 if TYPE_CHECKING:
     from pyaccount.execute.progress import Report

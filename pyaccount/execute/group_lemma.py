@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import FIXED_DRAWS, batch_size
+from pyaccount.document import batch_size
 from pyaccount.document.rates import RATE_FIELDS
 from pyaccount.execute.engine import RESOLVED, Engine, Question
 from pyaccount.plan.common import whole
@@ -75,7 +75,7 @@ def _single(document: Document, group: int) -> Document:
         return single
     # The chain passes through smaller data sets, where a batch of the same size is a larger share.
     for body in document.bodies:
-        if isinstance(body.sampler, FIXED_DRAWS) and body.training.dataset_size is not None:
+        if body.sampler.fixed_draws and body.training.dataset_size is not None:
             sizes = {"dataset_size": body.training.dataset_size - group + 1, "expected_batch_size": batch_size(body)}
             # A rate would give another batch.
             stated = body.training.model_dump(exclude_none=True, exclude=set(RATE_FIELDS))

@@ -14,11 +14,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import FIXED_DRAWS, FixedSize, MustWO, separation
-from pyaccount.document.ranges import DRAWS, GROUP_SIZE, ITERATIONS
+from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Answer, Engine, Question
 from pyaccount.execute.progress import Report, knowing
+from pyaccount.plan.samplers import sampler_plan
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
@@ -159,23 +159,12 @@ def _solve(search: Search) -> Solution:
     if name == "iterations":
         return _largest_whole(search, int(ITERATIONS.maximum), "iteration")
     if name == "group_size":
-        sizes = [body.training.dataset_size for body in document.bodies if isinstance(body.sampler, FIXED_DRAWS)]
+        sizes = [body.training.dataset_size for body in document.bodies if body.sampler.fixed_draws]
         return _largest_whole(
             search, min([int(GROUP_SIZE.maximum), *(size for size in sizes if size is not None)]), "record"
         )
     body = next(body for body in document.bodies if (*body.path, "training", "expected_batch_size") == search.path)
-    assert body.training.dataset_size is not None  # the document's rules require it for this blank
-    spare = 0
-    if isinstance(body.sampler, FixedSize) and document.privacy.adjacency == "add-remove":
-        assert document.privacy.group_size != "solve"
-        spare = document.privacy.group_size
-    most = body.training.dataset_size - spare
-    if isinstance(body.sampler, FIXED_DRAWS) and not isinstance(body.sampler, FixedSize):
-        most = int(DRAWS.maximum) if not isinstance(body.sampler, MustWO) else body.sampler.subset_size
-    if body.sampler.kind == "cyclic-poisson":
-        # A batch comes from one of the parts.
-        most //= separation(body) or 1
-    return _largest_whole(search, most, "record in a batch")
+    return _largest_whole(search, sampler_plan(body).largest_batch(document, body), "record in a batch")
 
 
 def _target(document: Document) -> str:

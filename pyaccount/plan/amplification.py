@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import LaplaceBase, Poisson, StatedBase, batch_size, sampling_probability
+from pyaccount.document import LaplaceBase, StatedBase, batch_size, sampling_probability
 from pyaccount.errors import DocumentError
-from pyaccount.plan.fixed_draws import LAWS, draws
+from pyaccount.plan.samplers import PLANS
+from pyaccount.plan.samplers.fixed_draws import FixedDraws
 
 if TYPE_CHECKING:
     from pyaccount.document import Amplification
@@ -45,15 +46,16 @@ class AmplificationPlan:
     def run(self) -> tuple[float, tuple[Effect, ...]]:
         """η, and the effect at each ε: closed forms, rounded up."""
         base, body = self.document.base, self.document.body
-        poisson = isinstance(body.sampler, Poisson)
+        law = PLANS[body.sampler.kind]
+        drawn = law.draws(body) if isinstance(law, FixedDraws) else None
         epsilons = (base.epsilon,) if isinstance(base, StatedBase) else base.epsilon
         rows = _core.amplify(
             list(epsilons),
             base=base.kind,
             noise_multiplier=0.0 if isinstance(base, StatedBase) else base.multiplier,
             deltas=list(base.group_deltas) if isinstance(base, StatedBase) else [],
-            probability=sampling_probability(body) if poisson else None,
-            draw=None if poisson else draws(body),
+            probability=sampling_probability(body) if drawn is None else None,
+            draw=drawn,
         )
         effects = tuple(
             Effect(epsilon, delta, amplified, amplified_delta)
@@ -83,7 +85,8 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         "for j replaced records is at most j times that for one"
         + ("; its answer is a number." if isinstance(document.base, LaplaceBase) else ".")
     )
-    if isinstance(body.sampler, Poisson):
+    law = PLANS[body.sampler.kind]
+    if not isinstance(law, FixedDraws):
         p = sampling_probability(body)
         return AmplificationPlan(
             document,
@@ -98,13 +101,12 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
                 secret,
             ),
         )
-    law = LAWS[body.sampler.kind]
-    subset = getattr(body.sampler, "subset_size", 0)
+    subset = law.subset(body)
     sizes = {"k": 1, "n": body.training.dataset_size, "m": batch_size(body), "b": subset}
     return AmplificationPlan(
         document,
-        law.subject,
-        law.law.format(**sizes),
+        law.called,
+        law.symbols.format(**sizes),
         theorem,
         "Balle, Barthe & Gaboardi 2018, Theorems 9 and 10; for two stages arXiv:2312.13389, Theorem 5",
         (

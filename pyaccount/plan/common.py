@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Privacy
+    from pyaccount.document import Body, Document, Privacy
+    from pyaccount.errors import Problem
 
 Solve = Literal["solve"]
 
@@ -59,6 +60,17 @@ def whole(value: int | Solve) -> int:
     return value
 
 
+def group_refusals(document: Document, body: Body) -> list[Problem]:
+    """Groups of records, for a sampler that draws each of them for itself."""
+    if document.privacy.group_size == 1:
+        return []
+    message = (
+        f"{body.sampler.kind} samples each record for itself: no bound is known for groups of records, whose participations "
+        "interleave; for users with several records the sampler is user-b-min-sep, with the user as the unit"
+    )
+    return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+
+
 def rounds_text(body: Body) -> str:
     """How many rounds a body runs, for people."""
     iterations = shown(body.training.iterations, "n")
@@ -89,7 +101,7 @@ def length_text(body: Body) -> str | None:
 def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, ...]:
     """What every reduction here assumes of the run; with a matrix, of the body that has it."""
     noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE
-    users = body is not None and body.sampler.kind == "user-b-min-sep"
+    users = body is not None and body.sampler.protects_users
     return (USERS[privacy.adjacency] if users else neighbours(privacy), CLIPPING, noise)
 
 

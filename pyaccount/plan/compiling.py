@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BandedInverse, CyclicPoisson, Dense, Identity, UserBMinSep, separation, truncation
 from pyaccount.errors import DocumentError
-from pyaccount.plan import cyclic_poisson, deterministic, fixed_draws, laplace, poisson, sampled, truncated, users
+from pyaccount.plan import laplace
 from pyaccount.plan.compiled import CompiledDocument, worded
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.samplers import PLANS, sampler_plan, truncated
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import Analysis
 
-ANALYSES: dict[str, Analysis] = {
-    "poisson": poisson.ANALYSIS,
-    **dict.fromkeys(fixed_draws.LAWS, fixed_draws.ANALYSIS),
-    "b-min-sep": sampled.ANALYSIS,
-    "user-b-min-sep": users.ANALYSIS,
-    "balls-in-bins": sampled.ANALYSIS,
-    "cyclic-poisson": cyclic_poisson.ANALYSIS,
-    "none": deterministic.ANALYSIS,
-}
 
-#: The samplers whose rounds are analysed one by one, which a matrix would tie together.
-ROUND_BY_ROUND = ("poisson", *fixed_draws.LAWS)
+def round_by_round() -> tuple[str, ...]:
+    """The samplers whose rounds are analysed one by one, which a matrix would tie together."""
+    return tuple(word for word, plan in PLANS.items() if plan.round_by_round)
 
 
 def compile_document(document: Document) -> CompiledDocument:
@@ -44,7 +36,7 @@ def compile_document(document: Document) -> CompiledDocument:
 def _compile_one(document: Document) -> CompiledDocument:
     problems = []
     for body in document.bodies:
-        if body.matrix.kind != "identity" and body.sampler.kind in ROUND_BY_ROUND:
+        if body.matrix.kind != "identity" and sampler_plan(body).round_by_round:
             problems.append(
                 document.problem(
                     "no-valid-bound",
@@ -54,8 +46,7 @@ def _compile_one(document: Document) -> CompiledDocument:
                     allowed="b-min-sep, balls-in-bins, cyclic-poisson or none",
                 )
             )
-    if problems:
-        raise DocumentError(problems)
+    _refuse(problems)
     analyses = tuple(_analysis(document, body) for body in document.bodies)
     plan = CompiledDocument(document, analyses, worded(document, analyses))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
@@ -63,14 +54,12 @@ def _compile_one(document: Document) -> CompiledDocument:
             "only b-min-sep, balls-in-bins, Poisson and random cyclic-poisson sampling of one record, and user-b-min-sep "
             "sampling of users that share no records, are judged by sampling"
         )
-        raise DocumentError(
-            [document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")]
-        )
+        _refuse([document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")])
     if plan.blank is None:
         # Refusals that depend on numbers show before anything runs.
         plan.at().composed_bounds()
     for body in document.bodies:
-        if isinstance(body.matrix, Dense | BandedInverse) and body.training.iterations != "solve":
+        if matrix_plan(body).may_fail and body.training.iterations != "solve":
             # So do those that depend on a file, or on an inverse.
             strategy(document, body)
     return plan
@@ -78,9 +67,13 @@ def _compile_one(document: Document) -> CompiledDocument:
 
 def _analysis(document: Document, body: Body) -> Analysis:
     """The analysis of a body. Raises `DocumentError` for what it does not cover."""
-    if body.noise.kind != "laplace":
-        _refuse(truncated.refusals(document, body))
-    found = _choice(document, body)
+    if body.noise.kind == "laplace":
+        found = laplace.ANALYSIS
+    else:
+        plan = sampler_plan(body)
+        if getattr(body.sampler, "truncate_to", None) is not None:
+            _refuse(truncated.refusals(document, plan.truncation_refusals(document, body)))
+        found = plan.analysis(document, body)
     if found.refusals is not None:
         _refuse(found.refusals(document, body))
     return found
@@ -89,34 +82,3 @@ def _analysis(document: Document, body: Body) -> Analysis:
 def _refuse(problems: list[Problem]) -> None:
     if problems:
         raise DocumentError(problems)
-
-
-def _choice(document: Document, body: Body) -> Analysis:
-    if body.noise.kind == "laplace":
-        return laplace.ANALYSIS
-    samples = document.accounting.method == "monte-carlo"
-    if truncation(body) is not None:
-        return truncated.ROUNDS if body.sampler.kind == "poisson" and not samples else truncated.ANALYSIS
-    if _on_the_whole_run(body) or (samples and body.sampler.kind == "poisson"):
-        return sampled.ANALYSIS
-    if not samples and body.sampler.kind == "b-min-sep" and separation(body) == 1 and _independent(document, body):
-        # b-min-sep with b = 1 is Poisson sampling.
-        return poisson.ANALYSIS
-    return ANALYSES[body.sampler.kind]
-
-
-def _on_the_whole_run(body: Body) -> bool:
-    """Whether one pair on the whole run is all there is, for samplers that have an analysis of another kind too."""
-    sampler = body.sampler
-    if isinstance(sampler, UserBMinSep):
-        return sampler.attribution == "single"
-    return isinstance(sampler, CyclicPoisson) and sampler.phase == "random"
-
-
-def _independent(document: Document, body: Body) -> bool:
-    """Whether the matrix is the identity."""
-    if isinstance(body.matrix, Identity):
-        return True
-    if body.training.iterations == "solve" or getattr(body.matrix, "bands", None) != 1:
-        return False
-    return strategy(document, body).coefficients == (1.0,)

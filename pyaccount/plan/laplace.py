@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document import participations
 from pyaccount.plan.common import neighbours, number, shown, whole
-from pyaccount.plan.deterministic import order_assumptions
 from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, tight
+from pyaccount.plan.samplers.deterministic import order_assumptions
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document

@@ -19,7 +19,7 @@ import pyaccount
 from pyaccount import Accountant
 from pyaccount.accountant.planned import planned
 from pyaccount.document.ranges import PHASES as PHASES_ALLOWED
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.matrices import strategy
 
 N, SIGMA, DELTA = 12, 1.7, 1e-6
 

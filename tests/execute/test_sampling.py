@@ -26,8 +26,8 @@ from pyaccount.execute.sampling.session import open_session
 from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table
 from pyaccount.execute.sampling.verify import divergence, plan_fixed_sample
 from pyaccount.execute.sampling.walk import root
+from pyaccount.plan.matrices import Strategy, strategy
 from pyaccount.plan.sampled import SampledMechanism
-from pyaccount.plan.strategy import Strategy, strategy
 
 
 def document(**changes: Any) -> dict[str, Any]:

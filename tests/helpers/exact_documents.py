@@ -28,7 +28,7 @@ from sampled_tools import (
 )
 
 import pyaccount
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.matrices import strategy
 
 #: A mechanism as it may turn out: the chance, P and Q.
 Case = tuple[float, Mixture, Mixture]

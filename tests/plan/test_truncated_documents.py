@@ -16,7 +16,7 @@ from pyaccount import _core
 from pyaccount.errors import DocumentError
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.execute.unamplified import unamplified_bounds
-from pyaccount.plan.sampled import upper_tail
+from pyaccount.plan.samplers.truncated import upper_tail
 
 
 def document(**changes: Any) -> dict[str, Any]:

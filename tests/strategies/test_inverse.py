@@ -14,7 +14,7 @@ from scipy import linalg, optimize  # type: ignore[import-untyped]
 import pyaccount
 from pyaccount.certificate.text import print_certificate
 from pyaccount.errors import DocumentError
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.matrices import strategy
 from pyaccount.strategies import (
     banded_inverse,
     banded_square_root,

@@ -47,6 +47,11 @@ class BallsInBins(Truncatable):
         """Once in T rounds."""
         return 1.0 / self.bins_of(body)
 
+    def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
+        """Once in each turn."""
+        apart = self.bins_of(body)
+        return apart, -(-iterations // apart)
+
     def bins_of(self, body: Body) -> int:
         """T, given or by a rate."""
         if self.bins is not None:

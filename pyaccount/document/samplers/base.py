@@ -44,6 +44,8 @@ class SamplerKind(Kind):
     share_field: ClassVar[str] = "sampling_probability"
     #: Whether all records have one participation rate, which an expected batch of a data set then is.
     common_rate: ClassVar[bool] = True
+    #: Whether users are protected, with all of their records.
+    protects_users: ClassVar[bool] = False
     #: Whether the batches have a fixed number of draws.
     fixed_draws: ClassVar[bool] = False
     #: Whether a document of kind amplification may be about one draw by it.
@@ -77,6 +79,11 @@ class SamplerKind(Kind):
     def separation(self, body: Body) -> int | None:
         """The rounds between two chances of a record. None while that is a choice, and for a sampler without chances."""
         return None
+
+    def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
+        """How far apart whoever is protected usually takes part in so many rounds, and how often."""
+        apart = min(iterations, round((self.separation(body) or 1) - 1 + 1.0 / self.user_probability(body)))
+        return apart, -(-iterations // apart)
 
     def participations(self, iterations: int) -> int:
         """The largest number of so many rounds in which one record takes part."""

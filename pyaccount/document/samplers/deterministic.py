@@ -51,6 +51,11 @@ class Deterministic(SamplerKind):
         """There is none."""
         raise ValueError("a deterministic order has no sampling rate")
 
+    def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
+        """As near and as often as it may."""
+        apart = self.min_separation or 1
+        return apart, self.participations(iterations)
+
     def participations(self, iterations: int) -> int:
         """As many as the order is said to allow, or all."""
         limits = [iterations]

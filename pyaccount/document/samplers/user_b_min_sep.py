@@ -32,6 +32,7 @@ class UserBMinSep(Spaced):
 
     aliases: ClassVar[str] = "user-bminsep user-level-b-min-sep user-min-sep"
     common_rate: ClassVar[bool] = False
+    protects_users: ClassVar[bool] = True
 
     kind: Literal["user-b-min-sep"] = Field(
         description="b-min-sep sampling in which all of a user's records wait together."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyaccount.document import UNBANDED, BMinSep, load, participation_rate, separation
+from pyaccount.document import load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.acceptance import STARTS, of_claim
@@ -136,7 +136,7 @@ def cyclic_noise(session: Session) -> float | None:
     assert privacy.delta != "solve"
     if len(document.bodies) > 1 or body.count > 1:
         return None
-    if not isinstance(body.sampler, BMinSep) or isinstance(body.matrix, UNBANDED):
+    if body.sampler.kind != "b-min-sep" or not body.matrix.banded:
         return None
     raw = document.to_mapping()
     raw["sampler"] = {"kind": "cyclic-poisson", "partitions": separation(body)}

@@ -13,7 +13,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BMinSep
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.acceptance import STARTS, Acceptance, of_claim
 from pyaccount.execute.sampling.betting import Claim, choose_betting
@@ -282,7 +281,7 @@ def _cyclic(session: Session) -> float | None:
     """σ for the same document under cyclic Poisson sampling, which composes; none where there is no such document."""
     document = session.plan.document
     blank = document.blank
-    if blank is None or blank[-1] != "multiplier" or not isinstance(document.bodies[0].sampler, BMinSep):
+    if blank is None or blank[-1] != "multiplier" or document.bodies[0].sampler.kind != "b-min-sep":
         return None
     return cyclic_noise(session)
 
@@ -291,7 +290,7 @@ def cheaper(plan: CompiledDocument, found: Forecast) -> Sequence[str]:
     """Routes of the same document that take less, in words."""
     lines = []
     sampler = plan.document.bodies[0].sampler
-    if found.cyclic_noise is not None and isinstance(sampler, BMinSep):
+    if found.cyclic_noise is not None:
         lines.append(
             f"cyclic-poisson sampling in {sampler.min_separation} fixed parts composes, in seconds, "
             f"at σ near {found.cyclic_noise:.4g}"

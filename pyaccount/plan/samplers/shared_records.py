@@ -1,4 +1,4 @@
-"""b-min-sep sampling of users: judged by sampling where no record is shared, by known draws where some are.
+"""b-min-sep sampling of users who may share records: a bound with known draws.
 
 With shared records the published pair is not an upper bound: a draw of the sensitive user's record keeps its other users'
 records out of later batches, so that the rest of the sum reveals the draw. What holds is the bound that gives the secrecy of the
@@ -12,8 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import UNBANDED, UserBMinSep, sampling_probability, separation, user_probability
-from pyaccount.plan import sampled
+from pyaccount.document import UserBMinSep, sampling_probability, separation, user_probability
 from pyaccount.plan.common import (
     NO_ITERATIONS,
     NORMALISATION,
@@ -23,13 +22,14 @@ from pyaccount.plan.common import (
     shown,
     whole,
 )
+from pyaccount.plan.matrices import columns, matrix_text, strategy
 from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.samplers.renewal import START
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
-    from pyaccount.plan.strategy import Strategy
+    from pyaccount.plan.matrices import Strategy
 
 REMARK = (
     "Records are shared: a draw of the user's record keeps its other users' records out of later batches, so the other records' "
@@ -43,7 +43,7 @@ def words(document: Document, body: Body) -> Reduction:
     sigma = shown(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
-        subject=f"b-min-sep sampling of users that share records, {sampled.matrix_text(body)}",
+        subject=f"b-min-sep sampling of users that share records, {matrix_text(body)}",
         theorem="the Gaussian mechanism with a random sensitivity: known draws",
         source=(
             "joint convexity over the draws, whose law does not depend on the user's contributions; a user takes part at most as "
@@ -51,12 +51,12 @@ def words(document: Document, body: Body) -> Reduction:
         ),
         pair=(
             f"E_S G(√S/{sigma}), S the sum over the draws of the squared number of records drawn at once times "
-            + ("‖c_i‖² + Γ_i, Γ_i what column i shares with others" if isinstance(body.matrix, UNBANDED) else "‖c_i‖²")
+            + ("‖c_i‖²" if body.matrix.banded else "‖c_i‖² + Γ_i, Γ_i what column i shares with others")
         ),
         rounds=str(body.count),
         tight=False,
         remark=REMARK,
-        assumptions=(*basic_assumptions(document.privacy, body), sampled.users_text(body), NORMALISATION),
+        assumptions=(*basic_assumptions(document.privacy, body), users_text(body), NORMALISATION),
         components=50,
     )
 
@@ -86,8 +86,7 @@ def refusals(document: Document, body: Body) -> list[Problem]:
                 allowed="zero-out",
             )
         )
-    problems += sampled.mixed_units(document)
-    problems += sampled.group_refusals(document, "user-b-min-sep")
+    problems += unit_refusals(document)
     if body.training.iterations == "solve":
         path = body.at("training", "iterations")
         problems.append(document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS))
@@ -139,13 +138,49 @@ def _corner(built: Strategy) -> float:
 
 def _charges(document: Document, body: Body) -> list[float]:
     """What taking part in each round is charged, at σ = 1: ‖c_i‖² of the part within the run, and Γ_i where columns meet."""
-    if isinstance(body.matrix, UNBANDED):
-        return sampled.columns(document, body).charges
+    if not body.matrix.banded:
+        return columns(document, body, separation(body) or 1).charges
     built = strategy(document, body)
     assert built.coefficients is not None
     # Summed from the smallest part: the column of the last round has one entry.
     squares = list(accumulate(c * c for c in built.coefficients))
     return [squares[min(built.iterations - i, len(squares)) - 1] for i in range(built.iterations)]
+
+
+def unit_refusals(document: Document) -> list[Problem]:
+    """Groups of users; and phases that protect single records beside ones that protect users."""
+    problems = []
+    if document.privacy.group_size != 1:
+        message = (
+            "a user with all records is protected, and no bound is known for groups of users, whose participations "
+            "interleave"
+        )
+        problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+    return problems + [
+        document.problem(
+            "no-valid-bound",
+            other.at("sampler", "kind"),
+            "another phase protects users, and this one protects single records: of one user it may draw several, "
+            "which its analysis does not count",
+            allowed="user-b-min-sep in every phase",
+        )
+        for other in document.bodies
+        if not other.sampler.protects_users
+    ]
+
+
+def users_text(body: Body) -> str:
+    """How users' records are sampled, as an assumption."""
+    assert isinstance(body.sampler, UserBMinSep)
+    b, p = separation(body) or 1, sampling_probability(body)
+    single = body.sampler.attribution == "single"
+    return (
+        f"No user has more than {body.sampler.records_per_user} records"
+        + (", and no record belongs to two users" if single else "; a record may belong to several users")
+        + f". In each iteration every record whose {'user is' if single else 'users are all'} available is drawn with "
+        f"probability {p!r}, independently of the others; a user with a record in the batch is unavailable for the next {b - 1} "
+        f"iterations; {START[body.sampler.start][1]}."
+    )
 
 
 #: Of users whose records may be shared; those of a single user each are sampled.

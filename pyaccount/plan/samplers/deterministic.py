@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import participations
+from pyaccount.document import Deterministic, participations
 from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, number, shown, whole
+from pyaccount.plan.matrices import matrix_text, strategy
 from pyaccount.plan.reduction import Analysis, DirectedBounds, Reduction, enclosed, gaussian, tight
-from pyaccount.plan.sampled import matrix_text
-from pyaccount.plan.strategy import strategy
+from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, moved
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
@@ -112,3 +113,39 @@ def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
         f"No record takes part in more than {m} {'round' if m == '1' else 'rounds'} of a run"
         + (f", nor twice within {apart} rounds." if apart > 1 else "."),
     )
+
+
+@dataclass(frozen=True)
+class DeterministicPlan(SamplerPlan):
+    """For which the worst case is no contrast but the run itself."""
+
+    states_probability: ClassVar[bool] = False
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """One Gaussian mechanism."""
+        return ANALYSIS
+
+    def worst(self, document: Document, body: Body) -> Worst:
+        """As often and as near as the order allows."""
+        most, apart = participations(body), separation_of(body)
+        if body.matrix.kind == "identity":
+            return Worst(_in_order(body), lambda: 1.0, body.count * most)
+        return Worst(_in_order(body), lambda: moved(document, body, apart, most), body.count)
+
+    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+        """No more participations than there are rounds."""
+        assert isinstance(body.sampler, Deterministic)
+        most = body.sampler.max_participations
+        return {} if most is None else {"max_participations": min(most, rounds)}
+
+
+def _in_order(body: Body) -> str:
+    """How often a record takes part, in words."""
+    most, apart = participations(body), separation_of(body)
+    if most == whole(body.training.iterations):
+        return f"{EVERY_ROUND}, without sampling"
+    distance = f", {apart} or more apart" if apart > 1 and most > 1 else ""
+    return f"each record in at most {most} {'round' if most == 1 else 'rounds'}{distance}, without sampling"
+
+
+PLAN = DeterministicPlan()

@@ -1,0 +1,72 @@
+"""The matrices, as the plan room knows them: built, in words, and cut short with a run.
+
+A matrix is a module with a class; `PLANS` has one for each kind that documents may name, and everything else asks it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyaccount import _core
+from pyaccount.errors import DocumentError
+from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toeplitz
+from pyaccount.plan.matrices.base import MatrixPlan
+from pyaccount.plan.matrices.built import Strategy
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+
+__all__ = ["PLANS", "MatrixPlan", "Strategy", "columns", "matrix_plan", "matrix_text", "product_cost", "strategy"]
+
+PLANS: dict[str, MatrixPlan] = {
+    "identity": identity.PLAN,
+    "banded-square-root": toeplitz.SQUARE_ROOT,
+    "optimal-toeplitz": toeplitz.OPTIMAL,
+    "toeplitz": toeplitz.TOEPLITZ,
+    "banded-inverse": banded_inverse.PLAN,
+    "blt": blt.PLAN,
+    "dense": dense.PLAN,
+}
+
+
+def matrix_plan(body: Body) -> MatrixPlan:
+    """What is known of the matrix of a body."""
+    return PLANS[str(body.matrix.kind)]
+
+
+def strategy(document: Document, body: Body) -> Strategy:
+    """The matrix of a body. Raises `DocumentError` for a file that holds none, and for an inverse that gives none."""
+    try:
+        return matrix_plan(body).build(document, body)
+    except DocumentError:
+        raise
+    except ValueError as error:
+        raise DocumentError([document.problem("no-valid-bound", body.at("matrix"), str(error))]) from error
+
+
+def matrix_text(body: Body) -> str:
+    """The matrix in a few words."""
+    return matrix_plan(body).text(body)
+
+
+def product_cost(body: Body) -> float:
+    """Nanoseconds that a sample and a step take longer where columns meet."""
+    return matrix_plan(body).product_cost(body)
+
+
+def columns(document: Document, body: Body, min_separation: int) -> _core.Columns:
+    """The matrix for the core, with what its columns share."""
+    return _meeting(strategy(document, body), min_separation)
+
+
+@lru_cache(maxsize=4)
+def _meeting(built: Strategy, min_separation: int) -> _core.Columns:
+    if built.buffers is not None and built.coefficients is not None:
+        return _core.Columns.buffers(built.coefficients[0], *built.buffers, built.iterations, min_separation)
+    if built.coefficients is not None:
+        rest = built.iterations - len(built.coefficients)
+        return _core.Columns.toeplitz((*built.coefficients, *([0.0] * rest)), min_separation)
+    assert built.dense is not None
+    entries = [entry for i in range(built.iterations) for entry in built.dense[i:, i].tolist()]
+    return _core.Columns.dense(entries, built.iterations, min_separation)

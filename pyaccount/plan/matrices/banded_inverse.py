@@ -1,0 +1,97 @@
+"""Toeplitz matrices whose inverse is banded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyaccount.document import BandedInverse
+from pyaccount.plan.common import number
+from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
+from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
+from pyaccount.plan.matrices.full_column import cut_noise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.document import Body, Document
+
+#: Nanoseconds of the transforms of a full column, for a sample and a step.
+TRANSFORM_COST = 20.0
+#: Coefficients below this part of the first shift nothing: all together they are far less than the roundings of the rest.
+NOTHING = 2.0**-200
+
+
+@dataclass(frozen=True)
+class BandedInversePlan(MatrixPlan):
+    """By the first column of the inverse."""
+
+    may_fail: ClassVar[bool] = True
+
+    def text(self, body: Body) -> str:
+        """With the bands that the document gives."""
+        width = _matrix(body).bands
+        return "matrix with a banded inverse" + ("" if width is None else f" ({width} bands)")
+
+    def build(self, document: Document, body: Body) -> Strategy:
+        """The power series of the inverse's."""
+        matrix = _matrix(body)
+        inverse = None if matrix.inverse_coefficients is None else tuple(matrix.inverse_coefficients)
+        return _inverse(matrix.bands, inverse, rounds_of(body), normalize=matrix.normalize)
+
+    def product_cost(self, body: Body) -> float:
+        """By transforms."""
+        return TRANSFORM_COST
+
+    def inverse_bands(self, body: Body) -> int | None:
+        """However they are given."""
+        return _matrix(body).inverse_bands
+
+    def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
+        """As with a BLT: the coefficients stay exactly what they are, and the noise takes what normalising did."""
+        from pyaccount.strategies import inverse_square_root  # noqa: PLC0415 - numpy
+
+        matrix = _matrix(body)
+        listed = matrix.inverse_coefficients
+        if listed is None:
+            assert matrix.bands is not None
+            listed = tuple(inverse_square_root(matrix.bands).tolist())
+        inverse = list(listed[:rounds])
+        section = {"kind": "banded-inverse", "inverse_coefficients": inverse, "normalize": False}
+        assert built.coefficients is not None
+        norm = _largest_ratio(built.coefficients[:rounds], inverse)
+        return {"matrix": section, "noise": {**noise, "multiplier": cut_noise(number(body.noise.multiplier), norm)}}
+
+
+def _matrix(body: Body) -> BandedInverse:
+    assert isinstance(body.matrix, BandedInverse)
+    return body.matrix
+
+
+def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float:
+    """The largest ratio of a coefficient of the whole run to the one that this inverse gives.
+
+    With noise divided by it, no entry of C/σ of the prefix is below the whole run's, however either was rounded.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from pyaccount.strategies import banded_inverse  # noqa: PLC0415
+
+    run, cut = np.asarray(coefficients), banded_inverse(inverse, len(coefficients))
+    counted = run > run[0] * NOTHING
+    return float((run[counted] / cut[counted]).max())
+
+
+@lru_cache(maxsize=16)
+def _inverse(bands: int | None, inverse: tuple[float, ...] | None, iterations: int, *, normalize: bool) -> Strategy:
+    from pyaccount.strategies import banded_inverse, inverse_square_root  # noqa: PLC0415
+
+    if inverse is None:
+        assert bands is not None
+        inverse = tuple(float(d) for d in inverse_square_root(bands))
+    built = toeplitz_strategy(tuple(banded_inverse(inverse, iterations).tolist()), iterations, normalize=normalize)
+    return replace(built, inverse=tuple(d / built.normalization for d in inverse[:iterations]))
+
+
+PLAN = BandedInversePlan()

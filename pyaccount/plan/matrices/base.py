@@ -1,0 +1,55 @@
+"""What the plan room is asked about a matrix, and the answers of a banded Toeplitz matrix.
+
+A matrix has one class here, in a module of its own: how it is built from its fields, what it is called in a sentence, and what
+the leading block is that the first rounds of a run have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyaccount.plan.common import whole
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.plan.matrices.built import Strategy
+
+
+@dataclass(frozen=True)
+class MatrixPlan:
+    """What is known of a kind of matrix beyond its fields."""
+
+    #: Whether building it may find out that it is none.
+    may_fail: ClassVar[bool] = False
+    #: Whether it is read from a file, at the size of the whole run.
+    from_file: ClassVar[bool] = False
+
+    def text(self, body: Body) -> str:
+        """The matrix in a few words."""
+        return f"{body.matrix.kind} matrix of {body.matrix.diagonals()} bands"
+
+    def build(self, document: Document, body: Body) -> Strategy:
+        """The matrix of a run. Raises `ValueError` for one that is not non-negative, or whose error no double holds."""
+        raise NotImplementedError
+
+    def product_cost(self, body: Body) -> float:
+        """Nanoseconds that a sample and a step take longer where columns meet."""
+        raise AssertionError("the columns of a banded matrix do not meet")
+
+    def inverse_bands(self, body: Body) -> int | None:
+        """The number of diagonals of the inverse, if that is banded."""
+        return None
+
+    def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
+        """The sections `matrix` and `noise` of the leading block of the whole run's matrix."""
+        assert built.coefficients is not None
+        if built.coefficients == (1.0,):
+            return {}
+        coefficients = list(built.coefficients[:rounds])
+        return {"matrix": {"kind": "toeplitz", "coefficients": coefficients, "normalize": False}}
+
+
+def rounds_of(body: Body) -> int:
+    """The size of the matrix: the rounds of one run."""
+    return whole(body.training.iterations)

@@ -1,0 +1,79 @@
+"""Buffered linear Toeplitz matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.document import BLT
+from pyaccount.plan.common import number
+from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
+from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
+from pyaccount.plan.matrices.full_column import cut_noise
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+
+#: Nanoseconds for each buffer and product, for a sample and a step.
+BUFFER_COST = 0.5
+
+
+@dataclass(frozen=True)
+class BLTPlan(MatrixPlan):
+    """By its scales and decays, or by their number."""
+
+    def text(self, body: Body) -> str:
+        """With the number of buffers."""
+        return f"BLT matrix of {_buffers(body)} buffers"
+
+    def build(self, document: Document, body: Body) -> Strategy:
+        """Optimised, where only the number is given, for records that take part as they usually do."""
+        matrix, n = _matrix(body), rounds_of(body)
+        if matrix.scales is not None and matrix.decays is not None:
+            return _blt(tuple(matrix.scales), tuple(matrix.decays), n, normalize=matrix.normalize)
+        assert matrix.buffers is not None
+        apart, participations = body.sampler.usual_pattern(body, n)
+        return _optimal_blt(matrix.buffers, n, apart, participations, normalize=matrix.normalize)
+
+    def product_cost(self, body: Body) -> float:
+        """Two products for each buffer."""
+        return 2.0 * BUFFER_COST * _buffers(body)
+
+    def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
+        """A BLT has c_0 = 1 before it is normalised, and the noise takes what normalising did."""
+        assert built.buffers is not None
+        assert built.coefficients is not None
+        scales, decays = built.buffers
+        section = {"kind": "blt", "scales": list(scales), "decays": list(decays), "normalize": False}
+        sigma = cut_noise(number(body.noise.multiplier), built.coefficients[0])
+        return {"matrix": section, "noise": {**noise, "multiplier": sigma}}
+
+
+def _matrix(body: Body) -> BLT:
+    assert isinstance(body.matrix, BLT)
+    return body.matrix
+
+
+def _buffers(body: Body) -> int:
+    matrix = _matrix(body)
+    return (matrix.buffers or 0) if matrix.scales is None else len(matrix.scales)
+
+
+@lru_cache(maxsize=16)
+def _optimal_blt(buffers: int, iterations: int, apart: int, participations: int, *, normalize: bool) -> Strategy:
+    from pyaccount.strategies import optimal_blt  # noqa: PLC0415
+
+    scales, decays = optimal_blt(iterations, buffers, apart, participations)
+    return _blt(tuple(scales.tolist()), tuple(decays.tolist()), iterations, normalize=normalize)
+
+
+@lru_cache(maxsize=16)
+def _blt(scales: tuple[float, ...], decays: tuple[float, ...], iterations: int, *, normalize: bool) -> Strategy:
+    from pyaccount.strategies import blt  # noqa: PLC0415
+
+    built = toeplitz_strategy(tuple(blt(scales, decays, iterations).tolist()), iterations, normalize=normalize)
+    return replace(built, buffers=(scales, decays))
+
+
+PLAN = BLTPlan()

@@ -1,0 +1,117 @@
+"""A matrix, built: its coefficients, its error, and how far one record can move what is released.
+
+numpy and scipy are imported only for matrices that need them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyaccount.plan.matrices.sensitivity import dense_sensitivity, toeplitz_sensitivity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyaccount.strategies import PrefixSumError
+
+#: The unit roundoff of double precision.
+_UNIT = 2.0**-53
+
+
+# Equal only to itself: the same matrix is built once and kept, and a dense one has no hash.
+@dataclass(frozen=True, slots=True, eq=False)
+class Strategy:
+    """A strategy matrix: lower-triangular, entrywise non-negative; Toeplitz by its first column, or dense.
+
+    `error` is that of the prefix sums at σ = 1; `column_norm` the largest norm of a column.
+    """
+
+    iterations: int
+    coefficients: tuple[float, ...] | None
+    dense: NDArray[np.float64] | None
+    error: PrefixSumError
+    column_norm: float
+    fingerprint: str | None = None
+    #: Scales and decays of a BLT, before the matrix is normalised.
+    buffers: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    #: What the matrix that the document describes was multiplied by.
+    normalization: float = 1.0
+    #: The first column of C⁻¹, for a matrix that is given by it.
+    inverse: tuple[float, ...] | None = None
+
+    @property
+    def bands(self) -> int:
+        """The number of non-zero diagonals."""
+        if self.coefficients is not None:
+            return len(self.coefficients)
+        from pyaccount.strategies import bands_of  # noqa: PLC0415
+
+        assert self.dense is not None
+        return int(bands_of(self.dense))
+
+    @property
+    def slack(self) -> float:
+        """Norms are known to better than this, relatively; whoever bounds with one moves it by this to the safe side.
+
+        All entries are non-negative, so a sum of m terms, added in any order, is off by at most (m − 1)u of itself, and by
+        another u where they are products (Higham 2002, Section 4.2). A norm is the root of a sum of at most n terms, each a
+        square or a cross product of sums of at most n entries, or a sum of n products: it is off by at most (3n + 8)u/2.
+        """
+        return max(1e-9, 4.0 * (self.iterations + 16.0) * _UNIT)
+
+    def sensitivity(self, min_separation: int, participations: int) -> tuple[float, float]:
+        """The largest ‖Σ_i C e_i‖ over so many rounds at least `min_separation` apart, from above and from below.
+
+        The lower end is that of the earliest evenly spaced rounds, and the two are equal where these are the worst: for
+        Toeplitz matrices that do not increase down the first column (Kalinin & Lampert 2024, Theorem 2), for Toeplitz
+        bands within the separation (columns are orthogonal, the first ones the longest) and for every round at once.
+        Otherwise the upper end charges each cross product of two columns to both of them. Both are rounded (see
+        `slack`).
+        """
+        most = min(participations, -(-self.iterations // min_separation))
+        if self.coefficients is not None:
+            return toeplitz_sensitivity(self.coefficients, self.iterations, min_separation, most)
+        assert self.dense is not None
+        return dense_sensitivity(self.dense, min_separation, most)
+
+    def bin_gram(self, bins: int) -> tuple[list[float], float]:
+        """The Gram matrix of the modes m_t = Σ_e c_{eT+t}, row by row, and the largest ‖m_t‖."""
+        import numpy as np  # noqa: PLC0415
+
+        modes = np.zeros((bins, self.iterations))
+        if self.coefficients is not None:
+            # m_0 sums the coefficients that are a multiple of T apart; m_t is m_0, t rounds later.
+            padded = np.zeros(-(-self.iterations // bins) * bins)
+            padded[: len(self.coefficients)] = self.coefficients
+            first = padded.reshape(-1, bins).cumsum(axis=0).ravel()[: self.iterations]
+            for t in range(bins):
+                modes[t, t:] = first[: self.iterations - t]
+        else:
+            assert self.dense is not None
+            for t in range(bins):
+                modes[t] = self.dense[:, t::bins].sum(axis=1)
+        gram = modes @ modes.T
+        gram = 0.5 * (gram + gram.T)
+        return gram.ravel().tolist(), float(np.sqrt(gram.diagonal().max()) * (1.0 + self.slack))
+
+
+@lru_cache(maxsize=64)
+def toeplitz_strategy(coefficients: tuple[float, ...], iterations: int, *, normalize: bool) -> Strategy:
+    """A Toeplitz matrix by its first column, scaled to unit column norm if that is asked for."""
+    if coefficients == (1.0,):
+        from pyaccount.strategies.measure import PrefixSumError  # noqa: PLC0415 - without numpy
+
+        error = PrefixSumError(mean_square=(iterations + 1) / 2, max_square=float(iterations))
+        return Strategy(iterations, coefficients, None, error, 1.0)
+    from pyaccount.strategies import normalized, toeplitz_error  # noqa: PLC0415
+
+    first = coefficients[0]
+    if normalize:
+        coefficients = tuple(float(c) for c in normalized(coefficients))
+    norm = math.sqrt(math.fsum(c * c for c in coefficients))
+    error = toeplitz_error(coefficients, iterations)
+    return Strategy(iterations, coefficients, None, error, norm, normalization=coefficients[0] / first)

@@ -1,0 +1,72 @@
+"""Banded Toeplitz matrices: by their coefficients, and by a name that gives these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyaccount.document import BandedSquareRoot, OptimalToeplitz, Toeplitz
+from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
+from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+
+
+@dataclass(frozen=True)
+class ToeplitzPlan(MatrixPlan):
+    """By its coefficients."""
+
+    def build(self, document: Document, body: Body) -> Strategy:
+        """Without the zeros at the end."""
+        assert isinstance(body.matrix, Toeplitz)
+        listed = list(body.matrix.coefficients)
+        while listed[-1] == 0.0:
+            listed.pop()
+        return toeplitz_strategy(tuple(listed), rounds_of(body), normalize=body.matrix.normalize)
+
+    def text(self, body: Body) -> str:
+        """Its coefficients say how many there are."""
+        return f"{body.matrix.kind} matrix"
+
+
+@dataclass(frozen=True)
+class BandedSquareRootPlan(MatrixPlan):
+    """The square root of the prefix sums, banded."""
+
+    def build(self, document: Document, body: Body) -> Strategy:
+        """The same coefficients for every run."""
+        assert isinstance(body.matrix, BandedSquareRoot)
+        assert isinstance(body.matrix.bands, int)
+        return _square_root(body.matrix.bands, rounds_of(body), normalize=body.matrix.normalize)
+
+
+@dataclass(frozen=True)
+class OptimalToeplitzPlan(MatrixPlan):
+    """The one of least prefix-sum error."""
+
+    def build(self, document: Document, body: Body) -> Strategy:
+        """Optimised for the length of the run."""
+        assert isinstance(body.matrix, OptimalToeplitz)
+        assert isinstance(body.matrix.bands, int)
+        return _optimal(body.matrix.bands, rounds_of(body), normalize=body.matrix.normalize)
+
+
+@lru_cache(maxsize=64)
+def _square_root(bands: int, iterations: int, *, normalize: bool) -> Strategy:
+    from pyaccount.strategies import banded_square_root  # noqa: PLC0415 - numpy
+
+    coefficients = tuple(float(c) for c in banded_square_root(bands))
+    return toeplitz_strategy(coefficients, iterations, normalize=normalize)
+
+
+@lru_cache(maxsize=64)
+def _optimal(bands: int, iterations: int, *, normalize: bool) -> Strategy:
+    from pyaccount.strategies import optimal_toeplitz  # noqa: PLC0415 - numpy
+
+    coefficients = tuple(float(c) for c in optimal_toeplitz(iterations, bands))
+    return toeplitz_strategy(coefficients, iterations, normalize=normalize)
+
+
+TOEPLITZ, SQUARE_ROOT, OPTIMAL = ToeplitzPlan(), BandedSquareRootPlan(), OptimalToeplitzPlan()

@@ -1,0 +1,47 @@
+"""The samplers, as the plan room knows them: which theorem analyses each, and what a record can do at worst.
+
+A sampler is a module with a class; `PLANS` has one for each kind that documents may name, and everything else asks it. What
+several have in common stands once: `whole_run` and `renewal` for what is judged by sampling, `fixed_draws` for batches of a fixed
+number of draws, `truncated` for batches that are cut to a size.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.plan.samplers import (
+    b_min_sep,
+    balls_in_bins,
+    cyclic_poisson,
+    deterministic,
+    fixed_size,
+    must,
+    poisson,
+    user_b_min_sep,
+    with_replacement,
+)
+from pyaccount.plan.samplers.base import SamplerPlan, Worst
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body
+
+__all__ = ["PLANS", "SamplerPlan", "Worst", "sampler_plan"]
+
+PLANS: dict[str, SamplerPlan] = {
+    "poisson": poisson.PLAN,
+    "fixed-size": fixed_size.PLAN,
+    "with-replacement": with_replacement.PLAN,
+    "must-ow": must.OW,
+    "must-wo": must.WO,
+    "must-ww": must.WW,
+    "b-min-sep": b_min_sep.PLAN,
+    "user-b-min-sep": user_b_min_sep.PLAN,
+    "balls-in-bins": balls_in_bins.PLAN,
+    "cyclic-poisson": cyclic_poisson.PLAN,
+    "none": deterministic.PLAN,
+}
+
+
+def sampler_plan(body: Body) -> SamplerPlan:
+    """What is known of the sampler of a body."""
+    return PLANS[body.sampler.kind]

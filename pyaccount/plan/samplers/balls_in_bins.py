@@ -1,0 +1,89 @@
+"""Balls in bins: a record takes part in the rounds of one bin, so the likelihood ratio is a sum over the bins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyaccount import _core
+from pyaccount.document import bins, truncation
+from pyaccount.plan.common import whole
+from pyaccount.plan.matrices import strategy
+from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.samplers import truncated
+from pyaccount.plan.samplers.base import Worst
+from pyaccount.plan.samplers.truncated import upper_tail
+from pyaccount.plan.samplers.whole_run import WholeRun
+
+if TYPE_CHECKING:
+    from pyaccount.directions import SampledDirection
+    from pyaccount.document import Body, Document
+
+#: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.
+BINS_COST, LEAST_COST = 0.3, 200.0
+
+
+@dataclass(frozen=True)
+class BallsInBinsPlan(WholeRun):
+    """One bin for the whole run."""
+
+    states_probability: ClassVar[bool] = False
+
+    def subject(self, body: Body) -> str:
+        """As people call it."""
+        return "balls in bins"
+
+    def law(self, body: Body) -> str:
+        """Uniform over the bins."""
+        return f"x = the rounds of one of {bins(body)} bins, each with probability 1/{bins(body)}"
+
+    def source(self, body: Body) -> str:
+        """The paper that has the sampler."""
+        return "Choquette-Choo, Ganesh, Haque, Steinke & Thakurta 2025 (arXiv:2410.06266), Section 4; attained by gradients 1"
+
+    def sampling(self, body: Body) -> str:
+        """Drawn once for a run."""
+        return (
+            f"Every record is put in one of {bins(body)} bins uniformly at random, independently of the others, "
+            f"{'once' if body.count == 1 else 'anew for each run'}; iteration i uses the records of bin i mod {bins(body)}."
+        )
+
+    def truncated_assumptions(self, body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:
+        """What is kept of a bin is chosen once."""
+        limit = truncation(body)
+        cut = (
+            f"Of a bin with more than {limit} records {limit} are kept, chosen uniformly at random once, the same ones whenever "
+            "its turn comes; smaller batches may be padded with empty records."
+        )
+        return truncated.sized(usual, cut)
+
+    def untruncated(
+        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+    ) -> SampledMechanism:
+        """The modes' Gram matrix, in units of σ²."""
+        built, count = strategy(document, body), bins(body)
+        gram, _ = built.bin_gram(count)
+        core = _core.Sampled.bins([entry / (sigma * sigma) for entry in gram], built.iterations)
+        return SampledMechanism(core, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
+
+    def displaced(self, body: Body, limit: int) -> float:
+        """The record's own bin is drawn once."""
+        assert body.training.dataset_size is not None
+        return upper_tail(body.training.dataset_size - 1, self.largest_rate(body), limit)
+
+    def worst(self, document: Document, body: Body) -> Worst:
+        """The bin known."""
+        turns = -(-whole(body.training.iterations) // bins(body))
+        words = f"the bin known: each record in {'one round' if turns == 1 else f'up to {turns} rounds'}"
+        return Worst(words, lambda: strategy(document, body).bin_gram(bins(body))[1], body.count)
+
+    def shortest_run(self, body: Body, rounds: int) -> int:
+        """Every bin has had its turn."""
+        return max(rounds, bins(body))
+
+    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+        """The number of bins, which may follow from the rate."""
+        return {"bins": bins(body)}
+
+
+PLAN = BallsInBinsPlan()

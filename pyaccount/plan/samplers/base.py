@@ -1,0 +1,91 @@
+"""What the plan room is asked about a sampler, and the answers of the simplest.
+
+A sampler has one class here, in a module of its own: which theorem analyses it and what that refuses, what a record's
+participations can be at worst when nothing about them is secret, and what a shorter run of it is. Its fields and what they mean
+together are in the document room. The objects hold nothing: everything is asked of a document and a body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyaccount.document import expected_batch_size
+from pyaccount.plan.common import whole
+from pyaccount.plan.matrices import strategy
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+    from pyaccount.plan.reduction import Analysis
+
+#: What a record can do at worst, in words that several samplers share.
+EVERY_ROUND = "every record in every round"
+REVEALED = "participations revealed, as bad as they can be"
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """`count` releases, in each of which one record (or user) moves the sum by at most `norm()` clip norms, from above."""
+
+    words: str
+    norm: Callable[[], float]
+    count: int
+
+
+@dataclass(frozen=True)
+class SamplerPlan:
+    """What is known of a sampler beyond its fields."""
+
+    #: Whether its rounds are analysed one by one, which a matrix would tie together.
+    round_by_round: ClassVar[bool] = False
+    #: Whether a sampling probability is what a record's chance in a round is, to be stated in a certificate.
+    states_probability: ClassVar[bool] = True
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """The theorem for a body that is drawn by this."""
+        raise NotImplementedError
+
+    def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Why no analysis covers batches that are cut to a size, where that is the sampler's own doing."""
+        return []
+
+    def worst(self, document: Document, body: Body) -> Worst:
+        """What it allows at worst. Where a record may be drawn several times in a round, it is counted once."""
+        raise NotImplementedError
+
+    def shortest_run(self, body: Body, rounds: int) -> int:
+        """The least number of rounds, at least so many, of which a document can be written."""
+        return rounds
+
+    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+        """What the sampler's section has to say of the first rounds of a run, where it follows from the whole run otherwise."""
+        return {}
+
+    def largest_rate(self, body: Body) -> float:
+        """The largest probability, over the rounds, that a record is in the batch."""
+        return body.sampler.participation_rate(body)
+
+    def largest_batch(self, document: Document, body: Body) -> int:
+        """The largest batch there can be, where its size is to be solved for."""
+        records = body.training.dataset_size
+        assert records is not None  # the document's rules require it for this blank
+        return records
+
+    def distinct_records(self, body: Body) -> float | None:
+        """The expected number of distinct records in a batch, where the size of the data set is known."""
+        return expected_batch_size(body)
+
+
+def moved(document: Document, body: Body, apart: int, most: int, records: int = 1) -> float:
+    """The largest ‖Cx‖ over patterns x of so many rounds so far apart, for so many records at once, from above."""
+    built = strategy(document, body)
+    return records * built.sensitivity(apart, most)[0] * (1.0 + built.slack)
+
+
+def revealed(document: Document, body: Body, records: int = 1) -> Worst:
+    """All records of a user at once, whenever any may be drawn."""
+    words = REVEALED if records == 1 else f"{REVEALED}: all {records} records of a user at once"
+    apart = body.sampler.separation(body) or 1
+    return Worst(words, lambda: moved(document, body, apart, whole(body.training.iterations), records), body.count)

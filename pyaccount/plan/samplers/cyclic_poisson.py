@@ -1,0 +1,226 @@
+"""Cyclic Poisson sampling from a fixed partition: rounds of one part have orthogonal columns, so they compose.
+
+A record of part φ takes part in rounds φ, φ + b, φ + 2b, …, in each with probability p = b·p₀. With at most b bands the
+columns of these rounds do not meet: the run is a composition of Poisson-subsampled Gaussian mechanisms with shifts
+‖c_i‖. For a Toeplitz matrix the first part has the most rounds and the longest columns, so it dominates the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyaccount import _core
+from pyaccount.directions import DIRECTIONS
+from pyaccount.document import CyclicPoisson, sampling_probability, separation
+from pyaccount.plan.common import (
+    BANDED,
+    NO_ITERATIONS,
+    NORMALISATION,
+    OTHER_BLANKS,
+    SECRET,
+    basic_assumptions,
+    group_refusals,
+    number,
+    shown,
+    whole,
+)
+from pyaccount.plan.matrices import matrix_text, strategy
+from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
+from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.samplers.base import Worst, revealed
+from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
+from pyaccount.plan.samplers.whole_run import WholeRun
+
+if TYPE_CHECKING:
+    from pyaccount.directions import SampledDirection
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+
+
+def words(document: Document, body: Body) -> Reduction:
+    """The composition for a record of the first part."""
+    two_sided = document.privacy.adjacency == "replace-one"
+    blank = body.training.expected_batch_size == "solve"
+    b = separation(body) or 1
+    p = "p" if blank else repr(sampling_probability(body))
+    sigma = shown(body.noise.multiplier, "σ")
+    turns = "⌈n/b⌉" if body.training.iterations == "solve" else str(-(-body.training.iterations // b))
+    runs = "" if body.count == 1 else f"{body.count} × "
+    other = f"(1−{p})N(0) + {p}·N(−‖c_i‖)" if two_sided else "N(0)"
+    return Reduction(
+        path=body.path,
+        subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_text(body)}",
+        theorem="composition over the rounds of the first part, whose columns do not meet",
+        source="Choquette-Choo et al. 2023 (arXiv:2306.08153), Theorem 4; attained by gradients of the same sign",
+        pair=f"(1−{p})N(0) + {p}·N(‖c_i‖) against {other}, σ = {sigma}, ‖c_i‖ the norm of the column of round i",
+        rounds=f"{runs}{turns}",
+        tight=True,
+        remark=None,
+        assumptions=(
+            *basic_assumptions(document.privacy, body),
+            f"The data set is cut into {b} parts beforehand, by a rule under which a record's part does not depend on the other "
+            "records or on contents; the parts need not be secret.",
+            f"Iteration i draws from part i mod {b}, every record of it independently with probability {p}.",
+            SECRET,
+            NORMALISATION,
+        ),
+        components=2,
+    )
+
+
+def refusals(document: Document, body: Body) -> list[Problem]:
+    """What is not covered."""
+    problems = group_refusals(document, body)
+    if not body.matrix.banded:
+        problems.append(
+            document.problem(
+                "no-valid-bound",
+                body.at("matrix", "kind"),
+                "cyclic Poisson sampling is analysed with a banded Toeplitz matrix; with any other, balls-in-bins is",
+                allowed=BANDED,
+            )
+        )
+    if body.training.iterations == "solve" and body.matrix.kind != "identity":
+        problems.append(
+            document.problem("no-valid-bound", body.at("training", "iterations"), NO_ITERATIONS, allowed=OTHER_BLANKS)
+        )
+    return problems
+
+
+def bounds(document: Document, body: Body) -> DirectedBounds:
+    """The rounds of the first part: all columns but the last are whole."""
+    n, b = whole(body.training.iterations), separation(body) or 1
+    p, sigma = sampling_probability(body), number(body.noise.multiplier)
+    two_sided = document.privacy.adjacency == "replace-one"
+    built = strategy(document, body)
+    assert built.coefficients is not None
+    turns = -(-n // b)
+    # Only the last column can be cut off by the end of the run.
+    last = (turns - 1) * b
+    reach = min(len(built.coefficients), n - last)
+    full = math.sqrt(math.fsum(c * c for c in built.coefficients))
+    cut = math.sqrt(math.fsum(c * c for c in built.coefficients[:reach]))
+    norms = {full: turns} if reach == len(built.coefficients) else {full: turns - 1, cut: 1}
+    # The norm of a single coefficient of 1 is no sum; others are known to the strategy's slack.
+    slack = 0.0 if built.coefficients == (1.0,) else built.slack
+    directed: DirectedBounds = {}
+    for direction in DIRECTIONS:
+        reverse = direction == "add" and not two_sided
+        upper, lower = (
+            tuple(
+                Rounds(
+                    _part(p, sigma / (norm * (1.0 + side)), two_sided=two_sided, reverse=reverse), body.count * count
+                )
+                for norm, count in norms.items()
+                if count > 0
+            )
+            for side in (slack, -slack)
+        )
+        directed[direction] = Bounds(upper, lower)
+    return directed
+
+
+def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> Part:
+    if p >= 1.0:
+        return gaussian(2.0 if two_sided else 1.0, sigma)
+    return Part("poisson", (1, p, sigma), (("two_sided", two_sided), ("reverse", reverse)))
+
+
+#: For parts that may be known.
+ANALYSIS = Analysis(words, bounds, refusals=refusals)
+
+
+@dataclass(frozen=True)
+class CyclicPoissonPlan(WholeRun):
+    """Composed where the parts are fixed; on the whole run where a record's part is drawn in secret."""
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """By how records are put in parts."""
+        return super().analysis(document, body) if _sampler(body).phase == "random" else ANALYSIS
+
+    def subject(self, body: Body) -> str:
+        """Of random parts."""
+        return "cyclic Poisson sampling from random secret parts"
+
+    def law(self, body: Body) -> str:
+        """A phase, and of its rounds some."""
+        b, p = separation(body) or 1, sampling_probability(body)
+        return f"x = a phase φ of {b}, each with probability 1/{b}, and of the rounds φ, φ + {b}, … each with probability {p!r}"
+
+    def source(self, body: Body) -> str:
+        """The proof is that of another sampler."""
+        return (
+            "the mixture over patterns, as for b-min-sep sampling (Dong & Ganesh 2026, arXiv:2602.09338, Section 4); attained by "
+            "gradients 1"
+        )
+
+    def sampling(self, body: Body) -> str:
+        """Parts of independent records."""
+        b, p = separation(body) or 1, sampling_probability(body)
+        return (
+            f"Every record is put in one of {b} parts uniformly at random, independently of the others, before the run; the "
+            "parts are secret and not used for another run. "
+            f"Iteration i draws from part i mod {b}, every record of it independently with probability {p!r}. Parts of equal "
+            "size do not satisfy this: their records are not independent."
+        )
+
+    def own_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """A matrix whose columns may meet, and parts that never have a turn."""
+        problems = []
+        if not body.matrix.banded:
+            message = (
+                f"the analysis of {body.sampler.kind} sampling needs a banded Toeplitz matrix; with any other, b-min-sep and "
+                "balls-in-bins are analysed"
+            )
+            allowed = "a banded matrix, or the sampler b-min-sep or balls-in-bins"
+            problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed=allowed))
+        parts, iterations = separation(body) or 1, body.training.iterations
+        if iterations != "solve" and parts > iterations:
+            message = f"there are {parts} random parts, but only {iterations} iterations: some parts never have a turn"
+            field = "partitions" if _sampler(body).partitions is not None else "kind"
+            allowed = f"at most {iterations} parts"
+            problems.append(document.problem("contradiction", body.at("sampler", field), message, allowed=allowed))
+        return problems
+
+    def untruncated(
+        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+    ) -> SampledMechanism:
+        """The recursion, averaged over the phases."""
+        n, b, p = whole(body.training.iterations), separation(body) or 1, sampling_probability(body)
+        core = _core.Sampled.phases(scaled_coefficients(document, body, sigma), n, b, p)
+        return SampledMechanism(core, directions, n, STEP_COST * n, p)
+
+    def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Nobody knows how large the parts are."""
+        message = (
+            "how often a part's batches are truncated depends on the sizes of the parts, which the document does not give; "
+            "b-min-sep sampling with the same separation is analysed with truncated batches"
+        )
+        path, allowed = body.at("sampler", "truncate_to"), "b-min-sep, balls-in-bins or poisson"
+        return [document.problem("no-valid-bound", path, message, allowed=allowed)]
+
+    def worst(self, document: Document, body: Body) -> Worst:
+        """Whenever its part has its turn."""
+        return revealed(document, body)
+
+    def shortest_run(self, body: Body, rounds: int) -> int:
+        """Every random part has had its turn."""
+        return max(rounds, separation(body) or 1) if _sampler(body).phase == "random" else rounds
+
+    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+        """The number of parts, which may be the bands of the whole run's matrix."""
+        return {"partitions": separation(body)}
+
+    def largest_batch(self, document: Document, body: Body) -> int:
+        """A batch comes from one of the parts."""
+        return super().largest_batch(document, body) // (separation(body) or 1)
+
+
+def _sampler(body: Body) -> CyclicPoisson:
+    assert isinstance(body.sampler, CyclicPoisson)
+    return body.sampler
+
+
+PLAN = CyclicPoissonPlan()

@@ -1,0 +1,232 @@
+"""Batches of a fixed number of draws: without replacement, with replacement, and in two stages.
+
+A drawn record displaces another one, so the rest of the sum depends on how often the sensitive record was drawn. The pair
+`Σ p_j N(j)` against `Σ p_j N(−j)` ignores that and is not an upper bound (two concrete data sets beat it); the bounds here
+account for it. p_j is the probability that the group is drawn j times.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pyaccount import _core
+from pyaccount.document import batch_size
+from pyaccount.document.ranges import DRAWS
+from pyaccount.errors import DocumentError
+from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
+from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed, tight
+from pyaccount.plan.samplers.base import SamplerPlan, Worst
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Path, Problem
+
+REVERSED, FORWARD = (("reverse", True),), (("reverse", False),)
+
+DISPLACEMENT = (
+    "A drawn record displaces another, so the sum can move by 2 for each time it is drawn; figures in circulation that move it "
+    "by 1 each way are not upper bounds."
+)
+CONCRETE = "The lower end of the interval comes from two concrete data sets."
+SOURCE = (
+    "Balle, Barthe & Gaboardi 2018, Theorem 2 (advanced joint convexity), with a coupling of the two batches that differ in "
+    "j slots, each moving the sum by at most 2"
+)
+EXACT_SIZE = "The dataset size is public and exact."
+LEAST_SIZE = (
+    "The dataset size is a public lower bound on the number of records in the larger of two neighbouring data sets."
+)
+
+
+@dataclass(frozen=True)
+class FixedDraws(SamplerPlan):
+    """A sampler by the law of how often a record is drawn: here, of draws with replacement."""
+
+    round_by_round: ClassVar[bool] = True
+    #: The law's name in the core, what it is called, and itself in symbols.
+    core: ClassVar[str] = "with-replacement"
+    called: ClassVar[str]
+    symbols: ClassVar[str]
+    #: How batches are drawn, as an assumption.
+    drawn: ClassVar[str]
+    #: Whether what else is drawn does not depend on how often the group is, given that number.
+    exchangeable: ClassVar[bool] = True
+    #: Whether a record is drawn once at most.
+    once: ClassVar[bool] = False
+    #: Where the pair for records that are added is attained, and who proved it.
+    tight_source: ClassVar[str] = (
+        "Choquette-Choo et al. 2023, Lemma 4.6, given the other draws, which are independent of j; attained by gradients +1 "
+        "and −1"
+    )
+
+    # ---- how it draws
+
+    def subset(self, body: Body) -> int:
+        """The size of the first stage's draw; 0 where there is one stage."""
+        return 0
+
+    def draws(self, body: Body) -> tuple[str, int, int, int]:
+        """How a body of this family draws, for the core: sampler, data set, batch, subset."""
+        dataset = body.training.dataset_size
+        assert dataset is not None  # the document's rules require it for these samplers
+        return self.core, dataset, batch_size(body), self.subset(body)
+
+    def distinct_drawn(self, body: Body) -> tuple[int, Path]:
+        """How many distinct records a round must draw, and which field of the document says so."""
+        return 1, body.at("training", "dataset_size")
+
+    def distinct_records(self, body: Body) -> float | None:
+        """N(1 − p_0)."""
+        sampler, dataset, batch, subset = self.draws(body)
+        counts, logs, _ = _core.copies(sampler, 1, dataset, batch, subset)
+        return dataset * math.fsum(math.exp(log) for count, log in zip(counts, logs, strict=True) if count > 0)
+
+    def largest_batch(self, document: Document, body: Body) -> int:
+        """Records may be drawn several times."""
+        return int(DRAWS.maximum)
+
+    def worst(self, document: Document, body: Body) -> Worst:
+        """In every round; a record that is drawn several times is counted once."""
+        return Worst("every record once in every round", lambda: 1.0, rounds(body))
+
+    # ---- the theorem
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """Round by round, for the document's adjacency."""
+        return Analysis(self.words, self.bounds, refusals=self.refusals)
+
+    def exact(self, document: Document) -> bool:
+        """Whether the pair is attained: for records that are added, where what else is drawn does not depend on them."""
+        return document.privacy.adjacency == "add-remove" and self.exchangeable
+
+    def words(self, document: Document, body: Body) -> Reduction:
+        """The theorem for records that are added, or that are changed."""
+        if self.exact(document):
+            return self._tight(document, body)
+        return (
+            self._added(document, body) if document.privacy.adjacency == "add-remove" else self._changed(document, body)
+        )
+
+    def bounds(self, document: Document, body: Body) -> DirectedBounds:
+        """The rounds of that theorem, and those of two concrete data sets. Raises `DocumentError` for sizes that do not fit."""
+        privacy = document.privacy
+        group, noise = whole(privacy.group_size), number(body.noise.multiplier)
+        below = {"add-remove": 2.0, "replace-one": 2.0, "zero-out": 1.0}[privacy.adjacency]
+        sampler, dataset, batch, subset = self.draws(body)
+        self._check_sizes(document, body, group)
+        remove, add = (
+            Part("copies", (sampler, group, dataset, batch, subset, below, noise), options)
+            for options in (FORWARD, REVERSED)
+        )
+        if self.exact(document):
+            return tight(remove, add, rounds(body))
+        change = "zeroed" if privacy.adjacency == "zero-out" else "replaced"
+        above = tuple(
+            Part("displaced", (change, sampler, group, dataset, batch, subset, noise), options)
+            for options in (FORWARD, REVERSED if change == "zeroed" else FORWARD)
+        )
+        # Under add-remove the data set with the record is the one with more of them; otherwise either may be called that.
+        lower = (remove, add) if privacy.adjacency == "add-remove" else (remove, remove)
+        return enclosed((above[0], above[1]), lower, rounds(body))
+
+    def refusals(self, document: Document, body: Body) -> list[Problem]:
+        """What has no bound."""
+        if self.exchangeable or document.privacy.group_size == 1:
+            return []
+        message = (
+            f"{body.sampler.kind} is analysed for single records: how often several of them are drawn from one subset is not "
+            "covered; with-replacement covers groups"
+        )
+        return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+
+    def components(self, document: Document) -> int:
+        """How many terms a profile has, roughly: the draws of a record that are likely enough to matter."""
+        return 60
+
+    # ---- its parts
+
+    def _text(self, document: Document, body: Body, template: str) -> str:
+        blank = body.training.expected_batch_size == "solve"
+        return template.format(
+            k=shown(document.privacy.group_size, "k"),
+            n=body.training.dataset_size,
+            m="m" if blank else batch_size(body),
+            b=self.subset(body),
+        )
+
+    def _reduction(  # noqa: PLR0913, PLR0917 - what differs between the theorems
+        self, document: Document, body: Body, theorem: str, source: str, pair: str, size: str
+    ) -> Reduction:
+        exact = self.exact(document)
+        drawn = self._text(document, body, self.drawn)
+        return Reduction(
+            path=body.path,
+            subject=self.called,
+            theorem=theorem,
+            source=source,
+            pair=pair,
+            rounds=rounds_text(body),
+            tight=exact,
+            remark=DISPLACEMENT if exact else f"{DISPLACEMENT} {CONCRETE}",
+            assumptions=(*basic_assumptions(document.privacy), drawn, size, SECRET),
+            components=self.components(document),
+        )
+
+    def _tight(self, document: Document, body: Body) -> Reduction:
+        sigma = shown(body.noise.multiplier, "σ")
+        theorem = "dominating pair of Gaussian mixtures with doubled shifts"
+        pair = f"{self._text(document, body, f'Σ_j {self.symbols}')}·N(2j, {sigma}²) against N(0, {sigma}²)"
+        return self._reduction(document, body, theorem, self.tight_source, pair, LEAST_SIZE)
+
+    def _added(self, document: Document, body: Body) -> Reduction:
+        """The slot that draws the record draws one of the others in its place: the same bound as for a replaced record."""
+        sigma, p = shown(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
+        theorem = "advanced joint convexity with a coupling of the two batches"
+        pair = (
+            f"h(α′) = Σ_{{j≥1}} p_j·G_{{2j}}(1 + (α′−1)/η), p_j = {p}, η = 1 − p_0, σ = {sigma}, reflected below α′ = 1"
+        )
+        return self._reduction(document, body, theorem, SOURCE, pair, LEAST_SIZE)
+
+    def _changed(self, document: Document, body: Body) -> Reduction:
+        privacy = document.privacy
+        sigma, p = shown(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
+        zeroed = privacy.adjacency == "zero-out"
+        several = self.exchangeable and (not self.once or privacy.group_size != 1)
+        joint = (
+            "remove: Σ_{j≥1} (p_j/η)·H((1−η)N(0)+ηN(2j) ‖ (1−η)N(0)+ηN(j)); add: Σ_{j≥1} p_j·G_j(1 + (α′−1)/η)"
+            if zeroed
+            else "Σ_{j≥1} p_j·G_{2j}(1 + (α′−1)/η)"
+        )
+        pair = f"Σ p_j N(2j) against Σ p_j N(−{'' if zeroed else '2'}j)"
+        theorem = "advanced joint convexity with a coupling of the two batches"
+        if several:
+            theorem = "lower convex hull of three bounds: joint convexity, a blend with the pair for an added record, and a pair"
+        elif zeroed and self.once:
+            theorem = "the exact supremum at each α when one record is set to zero"
+        told = f"{joint}; p_j = {p}, η = 1 − p_0, σ = {sigma}, reflected below α′ = 1" + (
+            f"; or {pair}; or a blend" if several else ""
+        )
+        return self._reduction(document, body, theorem, SOURCE, told, EXACT_SIZE)
+
+    def _check_sizes(self, document: Document, body: Body, group: int) -> None:
+        """Whether both of two neighbouring data sets are large enough to draw from. Raises `DocumentError`."""
+        dataset = self.draws(body)[1]
+        problems = []
+        if group > dataset:
+            message = f"the group has more records than the data set ({dataset})"
+            path: Path = ("privacy", "group_size")
+            problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {dataset}"))
+        elif document.privacy.adjacency == "add-remove":
+            others = dataset - group
+            distinct, path = self.distinct_drawn(body)
+            if distinct > others:
+                message = (
+                    f"under add-remove the smaller of two neighbouring data sets has {others} records, fewer than the {distinct} "
+                    "distinct ones that are drawn: such a draw does not exist there; under zero-out or replace-one, where the "
+                    "dataset size is public, the question does not arise"
+                )
+                problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {max(others, 0)}"))
+        if problems:
+            raise DocumentError(problems)

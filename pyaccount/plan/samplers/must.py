@@ -1,0 +1,95 @@
+"""Two stages: a subset of the data set, and a batch from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pyaccount.document import MustOW, MustWO, MustWW
+from pyaccount.plan.samplers.fixed_draws import FixedDraws
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Path, Problem
+
+
+@dataclass(frozen=True)
+class TwoStages(FixedDraws):
+    """A fresh subset for each round."""
+
+    states_probability: ClassVar[bool] = False
+    #: Of records that are drawn from one subset.
+    exchangeable: ClassVar[bool] = False
+
+    def subset(self, body: Body) -> int:
+        """b."""
+        return _sampler(body).subset_size
+
+    def refusals(self, document: Document, body: Body) -> list[Problem]:
+        """A subset for several rounds, too."""
+        if _sampler(body).rounds_per_subset == 1:
+            return super().refusals(document, body)
+        message = (
+            "rounds that draw from one subset depend on one another: a record outside it is in none of them, one inside "
+            "may be in all; no bound on their composition is known, so each round must draw a fresh subset"
+        )
+        path = body.at("sampler", "rounds_per_subset")
+        return [
+            document.problem("no-valid-bound", path, message, allowed="1"),
+            *super().refusals(document, body),
+        ]
+
+
+@dataclass(frozen=True)
+class MustWOPlan(TwoStages):
+    """The same as sampling with replacement, whatever the subset's size."""
+
+    exchangeable: ClassVar[bool] = True
+    called: ClassVar[str] = "two-stage batches, with and then without replacement: the same as with replacement"
+    symbols: ClassVar[str] = "Bin(j; {m}, {k}/{n})"
+    drawn: ClassVar[str] = (
+        "For each iteration a fresh subset of {b} independent uniform draws is made, and {m} of these {b} draws, without "
+        "replacement, are the batch; a record drawn j times counts j times."
+    )
+
+    def largest_batch(self, document: Document, body: Body) -> int:
+        """All draws of the subset."""
+        return self.subset(body)
+
+
+@dataclass(frozen=True)
+class MustOWPlan(TwoStages):
+    """Distinct records, then some of them several times."""
+
+    core: ClassVar[str] = "must-ow"
+    called: ClassVar[str] = "two-stage batches, without and then with replacement"
+    symbols: ClassVar[str] = "({b}/{n})·Bin(j; {m}, 1/{b}) for j ≥ 1"
+    drawn: ClassVar[str] = (
+        "For each iteration a fresh, uniformly random subset of {b} distinct records is drawn, and the batch is {m} independent "
+        "uniform draws from it; a record drawn j times counts j times."
+    )
+
+    def distinct_drawn(self, body: Body) -> tuple[int, Path]:
+        """All of the subset."""
+        return self.subset(body), body.at("sampler", "subset_size")
+
+
+@dataclass(frozen=True)
+class MustWWPlan(TwoStages):
+    """With replacement both times."""
+
+    core: ClassVar[str] = "must-ww"
+    called: ClassVar[str] = "two-stage batches, with replacement both times"
+    symbols: ClassVar[str] = "Σ_i Bin(i; {b}, 1/{n})·Bin(j; {m}, i/{b})"
+    drawn: ClassVar[str] = (
+        "For each iteration a fresh subset of {b} independent uniform draws is made, and the batch is {m} independent uniform "
+        "draws from these; a record drawn j times counts j times."
+    )
+
+
+def _sampler(body: Body) -> MustOW | MustWO | MustWW:
+    assert isinstance(body.sampler, MustOW | MustWO | MustWW)
+    return body.sampler
+
+
+OW, WO, WW = MustOWPlan(), MustWOPlan(), MustWWPlan()

@@ -1,0 +1,142 @@
+"""Participations that are a renewal process: while available a record joins, then it sits out for a number of rounds.
+
+b-min-sep sampling of records and of users, and, with a separation of 1, Poisson sampling on the whole run.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyaccount import _core
+from pyaccount.document import sampling_probability, separation
+from pyaccount.plan.common import whole
+from pyaccount.plan.matrices import columns, product_cost, strategy
+from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.samplers.base import Worst, revealed
+from pyaccount.plan.samplers.truncated import upper_tail
+from pyaccount.plan.samplers.whole_run import WholeRun
+from pyaccount.rounding import up
+
+if TYPE_CHECKING:
+    from pyaccount.directions import SampledDirection
+    from pyaccount.document import Body, Document
+
+#: Nanoseconds for a sample and a step on one core, what the kernel takes on a machine of 2024; and for each further record.
+STEP_COST, USER_COST = 6.0, 1.0
+
+#: How a start is worded: in the law, and as an assumption.
+START = {
+    "warm": (
+        "stationary",
+        "at the start each is unavailable for a random number of iterations, drawn from the stationary law",
+    ),
+    "cold": ("available at once", "at the start all are available"),
+}
+
+
+@dataclass(frozen=True)
+class Renewal(WholeRun):
+    """The law of b-min-sep sampling."""
+
+    kept: ClassVar[str] = "A record that is not kept counts as drawn: it sits out the same iterations as one that is."
+
+    def start(self, body: Body) -> str:
+        """Whether the process is stationary at first, or everyone is available."""
+        return "cold"
+
+    def records(self, body: Body) -> int:
+        """The records of whoever is protected, which sit out together."""
+        return 1
+
+    def law(self, body: Body) -> str:
+        """While available, joins with probability p, then sits out b − 1 rounds."""
+        b, p = separation(body) or 1, sampling_probability(body)
+        return (
+            f"x = a renewal process: while available, joins with probability {p!r}, then sits out {b - 1} rounds; "
+            f"{START[self.start(body)][0]} at first"
+        )
+
+    def source(self, body: Body) -> str:
+        """The paper that has the sampler."""
+        return "Dong & Ganesh 2026 (arXiv:2602.09338), Sections 4 and 5; attained by gradients 1"
+
+    def sampling(self, body: Body) -> str:
+        """Each record for itself."""
+        b, p = separation(body) or 1, sampling_probability(body)
+        return (
+            f"Every record joins each iteration in which it is available with probability {p!r}, independently of the "
+            f"others, and is unavailable for the next {b - 1} iterations after joining; {START[self.start(body)][1]}."
+        )
+
+    def enclosure(self, document: Document, body: Body) -> str | None:
+        """What is given up where columns meet; None where they do not."""
+        b = separation(body) or 1
+        if body.matrix.banded or body.training.iterations == "solve" or body.training.iterations <= b:
+            return None
+        gap = columns(document, body, b).gap
+        if gap == 0.0:
+            return None
+        sigma = body.noise.multiplier
+        most = f"{up(gap, 4)}/σ²" + ("" if sigma == "solve" else f" = {up(gap / (sigma * sigma), 4)}")
+        return (
+            f"columns are longer than the separation {b}, so the likelihood ratio is enclosed between two recursions and the "
+            f"loss is the one that is never too small; none is overstated by more than {most} (½ Σ Γ_i of the worst pattern), "
+            "those of likely patterns by much less"
+        )
+
+    def untruncated(
+        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+    ) -> SampledMechanism:
+        """The recursion over the rounds."""
+        if not body.matrix.banded:
+            return self._overlapping(document, body, sigma, directions)
+        built = strategy(document, body)
+        core = self.recursion(body, scaled_coefficients(document, body, sigma), built.iterations)
+        cost = (STEP_COST + USER_COST * (self.records(body) - 1)) * built.iterations
+        return SampledMechanism(core, directions, built.iterations, cost, core.plain_parameter)
+
+    def recursion(self, body: Body, coefficients: list[float], iterations: int) -> _core.Sampled:
+        """The core's mechanism for columns that do not meet."""
+        b, p, warm = separation(body) or 1, sampling_probability(body), self.start(body) == "warm"
+        return _core.Sampled.renewal(coefficients, iterations, b, p, warm)
+
+    def _overlapping(
+        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+    ) -> SampledMechanism:
+        """Columns that may be longer than the separation."""
+        matrix_columns, steps = columns(document, body, separation(body) or 1), whole(body.training.iterations)
+        records, warm = self.records(body), self.start(body) == "warm"
+        above, below = (
+            _core.Sampled.overlapping(matrix_columns, sigma, sampling_probability(body), records, warm, side)
+            for side in (False, True)
+        )
+        cost = (STEP_COST + USER_COST * (records - 1) + product_cost(body)) * steps
+        lower = SampledMechanism(below, directions, steps, cost, below.plain_parameter, enclosed=True)
+        return SampledMechanism(above, directions, steps, cost, above.plain_parameter, lower, enclosed=True)
+
+    def displaced(self, body: Body, limit: int) -> float:
+        """The others' counts do not depend on the record's own draws: their expected number times the largest probability of one.
+
+        Whoever else contributes nothing, the run differs from one without truncation by no more in total variation.
+        """
+        assert body.training.dataset_size is not None
+        rate, others = self.largest_rate(body), body.training.dataset_size - 1
+        n, b = whole(body.training.iterations), separation(body) or 1
+        return min(1.0, min(n * rate, math.ceil(n / b)) * upper_tail(others, rate, limit) * (1.0 + 1e-12))
+
+    def worst(self, document: Document, body: Body) -> Worst:
+        """Whenever it may be drawn."""
+        return revealed(document, body, self.records(body))
+
+    def cut(self, body: Body, rounds: int) -> dict[str, Any]:
+        """The separation, which may be the bands of the whole run's matrix."""
+        return {"min_separation": separation(body)}
+
+
+def scaled_coefficients(document: Document, body: Body, sigma: float) -> list[float]:
+    """The first column in units of σ, rounded up: with larger coefficients the mechanism is no more private."""
+    coefficients = strategy(document, body).coefficients
+    assert coefficients is not None
+    return [math.nextafter(c / sigma, math.inf) for c in coefficients]

@@ -1,0 +1,97 @@
+"""Truncated batches: of a batch with more than B records, B are kept at random.
+
+Where a batch is truncated the sensitive record takes another one's place, so the others' sum moves with it. The numbers r of
+other records that were drawn do not depend on it; they are released, and given them the pair is (1 | 0) in a round with r < B,
+and (2 | −1), with the probability B/(r + 1) to survive, in one with r ≥ B. Rounds of Poisson sampling compose then; for
+b-min-sep sampling and balls in bins the pair on the whole run is sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pyaccount.document import truncation
+from pyaccount.plan.common import SECRET
+from pyaccount.rounding import up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+
+NORMALISATION = (
+    "Sums are normalised by a constant, the expected batch size or B, never by the number of records drawn or kept."
+)
+COUNTS = (
+    "The data set's size is public. The bound would hold even if the numbers of other records drawn were known; the sizes of the "
+    "batches as drawn, which the sensitive record is part of, are not released."
+)
+SOURCE = (
+    "Dong & Ganesh 2026 (arXiv:2602.09338), Appendix D; Ganesh 2025 (arXiv:2508.15089); ±1 by their Lemma D.1, and joint "
+    "convexity over the other records' draws"
+)
+
+#: More than the few roundings of a product and a quotient.
+ROUNDING = 1e-12
+
+
+def refusals(document: Document, own: list[Problem]) -> list[Problem]:
+    """Truncated batches that no analysis covers, after what the sampler has against them."""
+    problems = list(own)
+    if document.privacy.adjacency != "zero-out":
+        message = (
+            "whether a batch is truncated depends on how many records there are, and where one is it displaces another; "
+            "truncated batches are analysed for a record whose contribution is set to zero (zero-out)"
+        )
+        problems.append(document.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="zero-out"))
+    if document.privacy.group_size != 1:
+        message = "with truncated batches no bound is known for groups of records, which displace others and each other"
+        problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+    return problems
+
+
+def assumptions(body: Body, usual: tuple[str, ...], kept: str) -> tuple[str, ...]:
+    """Those of untruncated batches, but for the sizes; `kept` says what becomes of those left out."""
+    limit = truncation(body)
+    cut = (
+        f"Of a batch with more than {limit} records {limit} are kept, chosen uniformly at random each time; "
+        f"smaller batches may be padded with empty records. {kept}"
+    )
+    return sized(usual, cut)
+
+
+def sized(usual: tuple[str, ...], cut: str) -> tuple[str, ...]:
+    """Assumptions with how batches are cut, and what may then be known of their sizes."""
+    *others, secret, _ = usual
+    assert secret == SECRET
+    return (*others, cut, secret, COUNTS, NORMALISATION)
+
+
+def remark(body: Body, largest_rate: Callable[[Body], float]) -> str:
+    """How often a batch is truncated at most: each record is in it with no more than this rate, independently of the others."""
+    if body.training.expected_batch_size == "solve":
+        return "The expected batch size is that of the records drawn, before truncation."
+    limit, records = truncation(body), body.training.dataset_size
+    assert limit is not None
+    assert records is not None
+    return (
+        "The expected batch size is that of the records drawn, before truncation; a batch is truncated with probability at most "
+        f"{up(upper_tail(records, largest_rate(body), limit + 1), 2)} (Chernoff)."
+    )
+
+
+def upper_tail(records: int, rate: float, count: int) -> float:
+    """An upper bound on Pr[Bin(records, rate) ≥ count]: Chernoff's, e^{−n·KL(count/n‖rate)} above the mean."""
+    if count > records:
+        return 0.0
+    share = count / records
+    if share <= rate:
+        return 1.0
+    divergence = share * math.log(share / rate)
+    if share < 1.0:
+        divergence += (1.0 - share) * (math.log1p(-share) - math.log1p(-rate))
+    # The two terms nearly cancel where the share is close to the rate: a margin for their rounding.
+    slack = 1e-15 * share * (1.0 + abs(math.log(rate)))
+    return min(1.0, math.exp(-records * max(0.0, divergence - slack)))

@@ -1,0 +1,78 @@
+"""b-min-sep sampling of users: on the whole run where no records are shared, and a bound with known draws where some are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount import _core
+from pyaccount.document import UserBMinSep, sampling_probability, separation
+from pyaccount.plan.samplers import shared_records
+from pyaccount.plan.samplers.renewal import START, Renewal
+from pyaccount.plan.samplers.shared_records import unit_refusals, users_text
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+    from pyaccount.plan.reduction import Analysis
+
+
+@dataclass(frozen=True)
+class UserBMinSepPlan(Renewal):
+    """Users with several records."""
+
+    def start(self, body: Body) -> str:
+        """As the document says."""
+        return _sampler(body).start
+
+    def records(self, body: Body) -> int:
+        """The most of one user."""
+        return _sampler(body).records_per_user
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """By whether records are shared."""
+        return super().analysis(document, body) if _sampler(body).attribution == "single" else shared_records.ANALYSIS
+
+    def law(self, body: Body) -> str:
+        """While available, Bin(k, p) of the user's records join."""
+        b, p = separation(body) or 1, sampling_probability(body)
+        return (
+            f"x = a renewal process: while available, Bin({self.records(body)}, {p!r}) records join, then all sit out {b - 1} "
+            f"rounds; {START[self.start(body)][0]} at first"
+        )
+
+    def source(self, body: Body) -> str:
+        """The section about users."""
+        return (
+            "Dong & Ganesh 2026 (arXiv:2602.09338), Section 6, for users that share no records; attained by gradients 1"
+        )
+
+    def sampling(self, body: Body) -> str:
+        """All of a user's records wait together."""
+        return users_text(body)
+
+    def recursion(self, body: Body, coefficients: list[float], iterations: int) -> _core.Sampled:
+        """With a number of records that join."""
+        b, p, warm = separation(body) or 1, sampling_probability(body), self.start(body) == "warm"
+        return _core.Sampled.users(coefficients, iterations, b, p, self.records(body), warm)
+
+    def unit_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Groups of users, and other units beside users."""
+        return unit_refusals(document)
+
+    def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Several records in one batch."""
+        message = (
+            "truncation is analysed for single records, not for users: several of a user's records may be in one batch, and each "
+            "may survive or not; b-min-sep samples single records"
+        )
+        path = body.at("sampler", "truncate_to")
+        return [document.problem("no-valid-bound", path, message, allowed="no truncation")]
+
+
+def _sampler(body: Body) -> UserBMinSep:
+    assert isinstance(body.sampler, UserBMinSep)
+    return body.sampler
+
+
+PLAN = UserBMinSepPlan()

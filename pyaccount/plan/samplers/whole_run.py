@@ -1,0 +1,168 @@
+"""Samplers whose rounds are not independent, with a matrix: a dominating pair on the whole run, judged by sampling.
+
+One record takes part in a random pattern x of rounds, so the run is dominated by P = Σ_x w_x N(Cx, σ²I) against N(0,
+σ²I), or against Σ_x w_x N(−Cx, σ²I) under replacement. The likelihood ratio of a sample is a recursion of n steps
+(b-min-sep) or a sum over bins (balls in bins).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from pyaccount.directions import sampled_directions
+from pyaccount.document import truncation
+from pyaccount.plan.common import (
+    NORMALISATION,
+    OTHER_BLANKS,
+    SECRET,
+    basic_assumptions,
+    group_refusals,
+    number,
+    rounds_text,
+    shown,
+)
+from pyaccount.plan.matrices import matrix_text
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.samplers import truncated
+from pyaccount.plan.samplers.base import SamplerPlan
+
+if TYPE_CHECKING:
+    from pyaccount.directions import SampledDirection
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+    from pyaccount.plan.sampled import SampledMechanism
+
+#: What a sample costs more for the number of other records in a round or a bin, in nanoseconds.
+COUNT_COST = 16.0
+#: Of a body that is run several times.
+RUNS = "The runs of a phase draw their batches and their noise independently of one another."
+
+
+@dataclass(frozen=True)
+class WholeRun(SamplerPlan):
+    """A sampler by the law of a record's participations in a run."""
+
+    #: What becomes of records that are left out of a truncated batch.
+    kept: ClassVar[str]
+
+    # ---- what a sampler of this sort says
+
+    def subject(self, body: Body) -> str:
+        """What is sampled."""
+        return f"{body.sampler.kind} sampling"
+
+    def law(self, body: Body) -> str:
+        """The law of x, in symbols."""
+        raise NotImplementedError
+
+    def source(self, body: Body) -> str:
+        """Who proved that the mixture over patterns dominates."""
+        raise NotImplementedError
+
+    def sampling(self, body: Body) -> str:
+        """How batches must be drawn, as an assumption."""
+        raise NotImplementedError
+
+    def enclosure(self, document: Document, body: Body) -> str | None:
+        """What is given up where the likelihood ratio is enclosed instead of computed; None where it is not."""
+        return None
+
+    def unit_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Who is not protected."""
+        return group_refusals(document, body)
+
+    def own_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """What is not covered of this sampler."""
+        return []
+
+    def untruncated(
+        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+    ) -> SampledMechanism:
+        """One run in which no batch is truncated."""
+        raise NotImplementedError
+
+    def displaced(self, body: Body, limit: int) -> float:
+        """An upper bound on the probability that the sensitive record is ever in a batch with `limit` or more others."""
+        raise NotImplementedError
+
+    # ---- the theorem
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """The pair on the whole run; see the head of this file."""
+        words = self.words if truncation(body) is None else self.truncated_words
+        return Analysis(words, mechanism=self.mechanism, refusals=self.refusals)
+
+    def words(self, document: Document, body: Body) -> Reduction:
+        """Of runs in which no batch is truncated."""
+        privacy = document.privacy
+        sigma = shown(body.noise.multiplier, "σ")
+        other = f"Σ_x w_x N(−Cx, {sigma}²)" if privacy.adjacency == "replace-one" else f"N(0, {sigma}²)"
+        remark, source = self.enclosure(document, body), self.source(body)
+        return Reduction(
+            path=body.path,
+            subject=f"{self.subject(body)}, {matrix_text(body)}",
+            theorem="dominating pair on the whole run: mixtures over participation patterns",
+            source=source if remark is None else f"{source}; the enclosure of the likelihood ratio: its Appendix B",
+            pair=f"Σ_x w_x N(Cx, {sigma}²) against {other}; {self.law(body)}",
+            rounds=rounds_text(body),
+            tight=remark is None,
+            remark=remark,
+            assumptions=(
+                *basic_assumptions(privacy, body),
+                self.sampling(body),
+                *(() if body.count == 1 else (RUNS,)),
+                SECRET,
+                NORMALISATION,
+            ),
+            components=1,
+        )
+
+    def truncated_words(self, document: Document, body: Body) -> Reduction:
+        """Of runs in which they are, given the other records' counts."""
+        usual, limit = self.words(document, body), truncation(body)
+        return replace(
+            usual,
+            subject=f"{usual.subject}, batches truncated to {limit}",
+            theorem="dominating pair on the whole run given the other records' counts: mixtures over patterns and survivals",
+            source=truncated.SOURCE,
+            pair=(
+                f"given r, Σ_x w_x N(Cu) against Σ_x w_x N(Cv): where x takes part u = 1, v = 0 if r < {limit}, else with "
+                f"probability {limit}/(r + 1) u = 2, v = −1; {self.law(body)}"
+            ),
+            tight=False,
+            remark=truncated.remark(body, self.largest_rate),
+            assumptions=self.truncated_assumptions(body, usual.assumptions),
+        )
+
+    def truncated_assumptions(self, body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:
+        """What is kept of a batch, and when it is chosen."""
+        return truncated.assumptions(body, usual, self.kept)
+
+    def mechanism(self, document: Document, body: Body) -> SampledMechanism:
+        """What is sampled: the likelihood ratio of one run."""
+        directions = sampled_directions(document.privacy.adjacency)
+        built, limit = self.untruncated(document, body, number(body.noise.multiplier), directions), truncation(body)
+        if limit is None:
+            return built
+        assert body.training.dataset_size is not None
+        core = built.core.truncated(body.training.dataset_size, limit)
+        # The pair that releases the others' counts is not attained: lower ends are those of records that nothing displaces.
+        lower = replace(built, overstated=self.displaced(body, limit))
+        return replace(built, core=core, cost=built.cost + COUNT_COST * built.steps, lower=lower)
+
+    def refusals(self, document: Document, body: Body) -> list[Problem]:
+        """What this analysis does not cover."""
+        problems = self.unit_refusals(document, body)
+        if document.accounting.method == "pld":
+            message = (
+                f"{body.sampler.kind} has no privacy loss distribution to compose: its rounds depend on one another"
+            )
+            path = ("accounting", "method")
+            problems.append(document.problem("no-valid-bound", path, message, allowed="auto or monte-carlo"))
+        problems += self.own_refusals(document, body)
+        blank = document.blank
+        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
+            message = "with a sampled analysis the blank is noise.multiplier, privacy.epsilon or privacy.delta"
+            problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
+        return problems

@@ -1,0 +1,23 @@
+"""Sampling with replacement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyaccount.plan.samplers.fixed_draws import FixedDraws
+
+
+@dataclass(frozen=True)
+class WithReplacementPlan(FixedDraws):
+    """Independent uniform draws."""
+
+    states_probability: ClassVar[bool] = False
+    called: ClassVar[str] = "batches drawn with replacement"
+    symbols: ClassVar[str] = "Bin(j; {m}, {k}/{n})"
+    drawn: ClassVar[str] = (
+        "Every batch is {m} independent, uniformly random draws from the whole data set; a record drawn j times counts j times."
+    )
+
+
+PLAN = WithReplacementPlan()
