@@ -42,7 +42,7 @@ def needed(answers: Answers) -> list[Question]:
         of_matrix = {question.name for question in QUESTIONS.values() if question.path[:1] == ("matrix",)}
         of_matrix &= set(keys_of("matrix", answers.get("matrix", "identity"))) - {"kind"}
         names |= of_matrix
-        if of_matrix and sampler.spacing is not None:
+        if of_matrix and sampler.spacing:
             names.add(sampler.spacing)
     return [question for name, question in QUESTIONS.items() if name in names and name != blank]
 
@@ -117,7 +117,7 @@ def _usual_delta(answers: Answers) -> str:
 def _usual_bands(answers: Answers) -> str | None:
     """As many as the distance between participations allows, where that is more than one, and as the run has room for."""
     sampler = _sampler(answers)
-    apart = None if sampler.spacing is None else _whole(answers, sampler.spacing)
+    apart = _whole(answers, sampler.spacing) if sampler.spacing else None
     if apart is None or (apart == 1 and not sampler.spaced):
         return None
     return str(min(apart, _whole(answers, "iterations") or apart, int(BANDS.maximum)))
