@@ -87,8 +87,7 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
         path = f"{name}.{key}" if name else key
         if union is not None:
             yield from ("", f"### {title}: `{path}`", "", str(field.description))
-            for member in union.members:
-                word = get_args(member.model_fields["kind"].annotation)[0]
+            for word, member in union.by_kind.items():
                 default = ", which need not be said" if word == union.default else ""
                 yield from ("", f"#### `kind: {word}`{default}", "", _paragraph(member))
                 others = {key: field for key, field in member.model_fields.items() if key != "kind"}

@@ -33,10 +33,16 @@ class Section(BaseModel):
 
 
 class Kind(Section):
-    """A section that is one of several kinds, told apart by `kind: Literal[…]`."""
+    """A section that is one of several kinds, told apart by `kind: Literal[…]`.
+
+    What is the same for all sections of a kind is a class attribute without an annotation. pydantic evaluates the annotations of
+    a class and of all its bases whenever it makes one of them, which takes longer than all else.
+    """
+
+    model_config = ConfigDict(ignored_types=(str, bool))
 
     #: Other words for the kind, with spaces between them: what other libraries call it, and what people try.
-    aliases: ClassVar[str] = ""
+    aliases = ""
 
 
 def word_of(kind: type[Section]) -> str:

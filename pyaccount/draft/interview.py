@@ -13,15 +13,16 @@ from pyaccount.document import load
 from pyaccount.document.fields import listed
 from pyaccount.document.numerals import parse_number
 from pyaccount.document.ranges import BANDS
+from pyaccount.document.samplers import SamplerKind
 from pyaccount.document.words import ADJACENCY_MEANINGS
 from pyaccount.draft.questions import (
     NOTHING,
     QUESTIONS,
+    SAMPLER_CHOICES,
     Answers,
     Question,
     blank_of,
     keys_of,
-    kind_word,
     kinds_of,
     meanings,
 )
@@ -29,62 +30,36 @@ from pyaccount.draft.writing import mapping_of
 from pyaccount.errors import DocumentError
 from pyaccount.plan import compile_document
 
-#: The samplers that draw a batch of a size from a data set of a size; the others have rates or parts.
-_BATCHED = (
-    "poisson", "fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww", "b-min-sep", "cyclic-poisson",
-)  # fmt: skip
-#: What keeps a record's participations apart, which is also the most bands that a matrix can have.
-_APART = {
-    "b-min-sep": "min_separation",
-    "user-b-min-sep": "min_separation",
-    "balls-in-bins": "bins",
-    "cyclic-poisson": "partitions",
-}
-#: The samplers for which a probability says as much as the sizes of batch and data set.
-_RATED = ("poisson", "b-min-sep", "cyclic-poisson")
-
-#: A training run that every sampler and matrix can be tried with.
-_TRIAL = {
-    "group_size": "1", "dataset_size": "10_000", "batch_size": "100", "sampling_probability": "0.01",
-    "iterations": "1000", "subset_size": "1000", "bins": "100", "partitions": "8", "max_participations": "10",
-    "min_separation": "8", "bands": "8", "buffers": "2", "records_per_user": "2", "attribution": "single",
-    "epsilon": "4", "delta": "1e-6", "noise_multiplier": "1",
-}  # fmt: skip
-
 
 def needed(answers: Answers) -> list[Question]:
     """The questions that the choices made raise, in the order of asking; what the document leaves blank is none of them."""
-    sampler, blank = answers["sampler"], blank_of(answers)
-    keys = keys_of("sampler", sampler)
-    names = {"sampler", "adjacency", "solve", "iterations", "epsilon", "delta", "noise_multiplier"}
-    names |= {"records_per_user", "attribution", "subset_size"} & set(keys)
-    if "epochs" in answers:
-        names = (names - {"iterations"}) | {"epochs"}
-    by_probability = "sampling_probability" in answers and sampler in _RATED
-    if sampler == "user-b-min-sep" or by_probability:
-        names.add("sampling_probability")
-    elif sampler in _BATCHED:
-        names |= {"dataset_size", "batch_size"}
-    if sampler in _APART:
-        names.add(_APART[sampler])
-    if sampler == "none" and "epochs" in answers:
-        # An epoch is a pass over the batches, so that their number must be known.
-        names |= {"dataset_size", "batch_size"}
-    if sampler == "none" and blank != "iterations":
-        names.add("max_participations")
+    sampler, blank = _sampler(answers), blank_of(answers)
+    names = {"sampler", "adjacency", "solve", "epsilon", "delta", "noise_multiplier"}
+    names.add("epochs" if "epochs" in answers else "iterations")
+    names |= sampler.questions(answers, blank)
     if "matrix" in answers or len(offered("matrix", answers)) > 1:
         names.add("matrix")
-        of_matrix = {"bands", "buffers"} & set(keys_of("matrix", answers.get("matrix", "identity")))
-        names |= of_matrix | ({"min_separation"} if of_matrix and sampler == "none" else set())
+        of_matrix = {question.name for question in QUESTIONS.values() if question.path[:1] == ("matrix",)}
+        of_matrix &= set(keys_of("matrix", answers.get("matrix", "identity"))) - {"kind"}
+        names |= of_matrix
+        if of_matrix and sampler.spacing:
+            names.add(sampler.spacing)
     return [question for name, question in QUESTIONS.items() if name in names and name != blank]
+
+
+def _sampler(answers: Answers) -> type[SamplerKind]:
+    """The kind that was answered, which knows what it needs."""
+    member = kinds_of("sampler").by_kind[answers["sampler"]]
+    assert issubclass(member, SamplerKind)
+    return member
 
 
 def offered(name: str, answers: Answers) -> dict[str, str]:
     """The words that a choice may be answered with, given the choices made, and a line about each: those that can be analysed."""
     words = meanings(QUESTIONS[name])
-    if name in ("sampler", "attribution"):
+    if name in SAMPLER_CHOICES:
         return words
-    chosen = {key: answers[key] for key in ("sampler", "attribution", "adjacency", "solve", "matrix") if key in answers}
+    chosen = {key: answers[key] for key in (*SAMPLER_CHOICES, "adjacency", "solve", "matrix") if key in answers}
     return {word: line for word, line in words.items() if _analysed(tuple(sorted({**chosen, name: word}.items())))}
 
 
@@ -100,8 +75,8 @@ def _compiles(choices: Answers) -> bool:
     # The matrix is chosen here, so that asking what is needed does not ask which matrices are offered.
     answers = {"matrix": "identity", **choices}
     for question in [QUESTIONS["group_size"], *needed(answers)]:
-        if question.name in _TRIAL and question.name != blank_of(answers):
-            answers.setdefault(question.name, _TRIAL[question.name])
+        if question.trial is not None and question.name != blank_of(answers):
+            answers.setdefault(question.name, question.trial)
     try:
         compile_document(load(mapping_of({**answers, "name": "trial"})))
     except DocumentError:
@@ -123,7 +98,7 @@ def _adjacency(answers: Answers) -> str:
 def _matrix(answers: Answers) -> str:
     """Who keeps participations apart does so for the sake of a matrix."""
     usual = "banded-square-root"
-    return usual if answers["sampler"] in _APART and usual in offered("matrix", answers) else "identity"
+    return usual if _sampler(answers).spaced and usual in offered("matrix", answers) else "identity"
 
 
 def _blank(answers: Answers) -> str:
@@ -141,8 +116,9 @@ def _usual_delta(answers: Answers) -> str:
 
 def _usual_bands(answers: Answers) -> str | None:
     """As many as the distance between participations allows, where that is more than one, and as the run has room for."""
-    apart = _whole(answers, _APART.get(answers["sampler"], "min_separation"))
-    if apart is None or (apart == 1 and answers["sampler"] == "none"):
+    sampler = _sampler(answers)
+    apart = _whole(answers, sampler.spacing) if sampler.spacing else None
+    if apart is None or (apart == 1 and not sampler.spaced):
         return None
     return str(min(apart, _whole(answers, "iterations") or apart, int(BANDS.maximum)))
 
@@ -169,7 +145,7 @@ _DEFAULTS: dict[str, Callable[[Answers], str | None]] = {
     "delta": _usual_delta,
     # In epochs it would be a claim about the loader that every record comes once in each.
     "max_participations": lambda answers: answers.get("iterations"),
-    "min_separation": lambda answers: "1" if answers["sampler"] == "none" else None,
+    "min_separation": lambda answers: None if _sampler(answers).spaced else "1",
 }
 
 
@@ -177,7 +153,7 @@ def out_of_place(answers: Answers) -> list[str]:
     """What is wrong with answers before any is asked for: those of which this sampler or matrix has no key, and blanks given."""
     wrong = []
     blank = blank_of(answers)
-    matrices = offered("matrix", {name: answers[name] for name in ("sampler", "attribution") if name in answers})
+    matrices = offered("matrix", {name: answers[name] for name in SAMPLER_CHOICES if name in answers})
     if "matrix" in answers and answers["matrix"] not in matrices:
         wrong.append(
             f"--matrix {answers['matrix']}: no analysis covers this with {answers['sampler']} sampling, only {listed(matrices)}"
@@ -194,7 +170,7 @@ def out_of_place(answers: Answers) -> list[str]:
         if section not in ("sampler", "matrix") or section not in answers or question.path[-1] == "kind":
             continue
         if question.path[-1] not in keys_of(section, answers[section]):
-            kinds = [kind_word(kind) for kind in kinds_of(section) if question.path[-1] in kind.model_fields]
+            kinds = [word for word, kind in kinds_of(section).by_kind.items() if question.path[-1] in kind.model_fields]
             wrong.append(
                 f"{question.flag} {text}: {answers[section]} has no {question.path[-1]}; it belongs to {', '.join(kinds)}"
             )

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import get_args
+from dataclasses import dataclass, field
 
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from pyaccount.document.asking import Asked
 from pyaccount.document.fields import SOLVE, FieldReader, listed
-from pyaccount.document.kinds import Section
-from pyaccount.document.matrices import BLT, BandedInverse, BandedSquareRoot, Identity, OptimalToeplitz
+from pyaccount.document.kinds import Kinds, Section, word_of
 from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.sections import SingleDocument
 from pyaccount.document.shape import field_at, reader_of, union_of
@@ -26,8 +26,6 @@ from pyaccount.errors import Path
 #: Answers by the name of their question, as they were spelled.
 Answers = Mapping[str, str]
 
-#: The matrices a document can be drafted with: those that a number or two describe.
-MATRICES = (Identity, BandedSquareRoot, OptimalToeplitz, BandedInverse, BLT)
 NOTHING = "nothing"
 
 
@@ -47,6 +45,10 @@ class Question:
     name: str
     path: Path
     ask: str
+    #: An answer that suits a training run that every sampler and matrix can be tried with.
+    trial: str | None = None
+    #: The words that answer it, each with a line about it, where they are always the same.
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def flag(self) -> str:
@@ -64,7 +66,7 @@ class Question:
                 return text
             if self.name == "sampler" and means_shuffling(text):
                 raise ValueError(shuffled_as_options(answers))
-            near = nearest_value(text, words)
+            near = nearest_value(text, words, kinds_of(self.name).aliases if self.name in _KINDS else None)
             raise ValueError(f"must be {listed(words)}" + (f"; did you mean {near}?" if near else ""))
         if text == SOLVE:
             raise ValueError(f"must be a value; to leave it blank say --solve {self.flag[2:]}")
@@ -90,12 +92,41 @@ class Question:
             # No key of the kinds chosen; some kind has it, and its values read alike in all of them.
             field = next(
                 member.model_fields[str(self.path[-1])]
-                for member in kinds_of(str(self.path[0]))
+                for member in kinds_of(str(self.path[0])).members
                 if self.path[-1] in member.model_fields
             )
         reader = reader_of(field)
         assert reader is not None, self.name
         return reader
+
+
+_ADJACENCIES = {str(word): meaning for word, meaning in ADJACENCY_MEANINGS.items()}
+#: The sections that come in kinds of which one is chosen.
+_KINDS = ("sampler", "matrix")
+
+
+def kinds_of(section: str) -> Kinds:
+    """The kinds of a section that comes in kinds."""
+    union = union_of(SingleDocument.model_fields[section])
+    assert union is not None
+    return union
+
+
+def asked_of(field: FieldInfo) -> Asked | None:
+    """The question of a kind's field, if it is asked for."""
+    return next((annotation for annotation in field.metadata if isinstance(annotation, Asked)), None)
+
+
+def _questions_of(section: str, *, first: bool = False) -> list[Question]:
+    """The questions of all kinds of a section. What several kinds are asked comes with the last of them."""
+    found: dict[str, Question] = {}
+    for member in kinds_of(section).members:
+        for key, info in member.model_fields.items():
+            asked = asked_of(info)
+            if asked is not None and asked.first is first:
+                found.pop(key, None)
+                found[key] = Question(key, (section, key), asked.text, asked.trial, asked.words)
+    return list(found.values())
 
 
 #: Everything that can be asked, in the order of asking: choices first, since they decide what else is asked.
@@ -104,31 +135,41 @@ QUESTIONS = {
     for question in (
         Question("name", ("name",), "What the mechanism is called"),
         Question("sampler", ("sampler", "kind"), "How the records of each round are drawn"),
-        Question("records_per_user", ("sampler", "records_per_user"), "The most records of one user"),
-        Question("attribution", ("sampler", "attribution"), "Whether records belong to one user or to several"),
-        Question("adjacency", ("privacy", "adjacency"), "Which two data sets are neighbours"),
+        *_questions_of("sampler", first=True),
+        Question("adjacency", ("privacy", "adjacency"), "Which two data sets are neighbours", words=_ADJACENCIES),
         Question("solve", (), "What is to be computed"),
-        Question("group_size", ("privacy", "group_size"), "How many records are protected together"),
-        Question("dataset_size", ("training", "dataset_size"), "Records in the data set"),
-        Question("batch_size", ("training", "expected_batch_size"), "Records in a batch, expected or drawn"),
+        Question("group_size", ("privacy", "group_size"), "How many records are protected together", "1"),
+        Question("dataset_size", ("training", "dataset_size"), "Records in the data set", "10_000"),
+        Question("batch_size", ("training", "expected_batch_size"), "Records in a batch, expected or drawn", "100"),
         Question(
-            "sampling_probability", ("training", "sampling_probability"), "Probability to be drawn, while available"
+            "sampling_probability",
+            ("training", "sampling_probability"),
+            "Probability to be drawn, while available",
+            "0.01",
         ),
-        Question("iterations", ("training", "iterations"), "Iterations, the noisy steps of training; or `10 epochs`"),
+        Question(
+            "iterations",
+            ("training", "iterations"),
+            "Iterations, the noisy steps of training; or `10 epochs`",
+            "1000",
+        ),
         Question("epochs", ("training", "epochs"), "Epochs of training, instead of iterations"),
-        Question("subset_size", ("sampler", "subset_size"), "Records or draws in the subset of a round"),
-        Question("bins", ("sampler", "bins"), "Batches that every record is thrown in one of"),
-        Question("partitions", ("sampler", "partitions"), "Parts of the data set that take turns"),
-        Question("max_participations", ("sampler", "max_participations"), "The most rounds a record takes part in"),
-        Question("min_separation", ("sampler", "min_separation"), "Rounds between two participations, at least"),
+        *_questions_of("sampler"),
         Question("matrix", ("matrix", "kind"), "How the noise of the rounds is correlated"),
-        Question("bands", ("matrix", "bands"), "Bands of the matrix"),
-        Question("buffers", ("matrix", "buffers"), "Buffers of the matrix"),
-        Question("epsilon", ("privacy", "epsilon"), "ε of the guarantee"),
-        Question("delta", ("privacy", "delta"), "δ of the guarantee"),
-        Question("noise_multiplier", ("noise", "multiplier"), "σ, the noise multiplier, in units of the clip norm"),
+        *_questions_of("matrix"),
+        Question("epsilon", ("privacy", "epsilon"), "ε of the guarantee", "4"),
+        Question("delta", ("privacy", "delta"), "δ of the guarantee", "1e-6"),
+        Question(
+            "noise_multiplier", ("noise", "multiplier"), "σ, the noise multiplier, in units of the clip norm", "1"
+        ),
     )
 }
+
+#: The questions that are answered by a word about the sampler, on which it depends what else can be analysed.
+SAMPLER_CHOICES = (
+    "sampler",
+    *(name for name, question in QUESTIONS.items() if question.path[:1] == ("sampler",) and question.words),
+)
 
 #: What can be left blank, by the names of the questions, and what the answer then is.
 BLANKS = {
@@ -147,32 +188,22 @@ def blank_of(answers: Answers) -> str:
     return answers.get("solve", NOTHING).replace("-", "_")
 
 
-def kinds_of(section: str) -> tuple[type[Section], ...]:
-    """The kinds of a section that comes in kinds."""
-    union = union_of(SingleDocument.model_fields[section])
-    assert union is not None
-    return union.members
-
-
-def kind_word(member: type[Section]) -> str:
-    """The word that a kind is called by."""
-    return str(get_args(member.model_fields["kind"].annotation)[0])
-
-
 def keys_of(section: str, kind: str) -> tuple[str, ...]:
     """The keys that a section of this kind has."""
-    return next(tuple(member.model_fields) for member in kinds_of(section) if kind_word(member) == kind)
+    return tuple(kinds_of(section).by_kind[kind].model_fields)
+
+
+def draftable(kind: type[Section]) -> bool:
+    """Whether questions ask for all that a section of this kind must say: it takes a number or two, and no list or file."""
+    needed = [field for key, field in kind.model_fields.items() if field.is_required() and key != "kind"]
+    return all(asked_of(field) is not None for field in needed)
 
 
 def meanings(question: Question) -> dict[str, str]:
     """The words that answer a question of choice, each with a line about it; empty for other questions."""
     if question.name == "solve":
         return {name.replace("_", "-"): text for name, text in BLANKS.items()}
-    if question.name == "adjacency":
-        return {str(word): meaning for word, meaning in ADJACENCY_MEANINGS.items()}
-    if question.name in ("sampler", "matrix"):
-        members = kinds_of("sampler") if question.name == "sampler" else MATRICES
-        return {kind_word(member): str(member.model_fields["kind"].description) for member in members}
-    if question.name == "attribution":
-        return {"single": "every record belongs to one user", "shared": "records may belong to several users"}
-    return {}
+    if question.name in _KINDS:
+        members = [member for member in kinds_of(question.name).members if draftable(member)]
+        return {word_of(member): str(member.model_fields["kind"].description) for member in members}
+    return dict(question.words)

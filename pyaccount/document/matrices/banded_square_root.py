@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, Matri
 class BandedSquareRoot(MatrixKind):
     """The square root of the prefix-sum matrix, its first diagonals kept."""
 
-    aliases: ClassVar[str] = "bsr square-root sqrt"
+    aliases = "bsr square-root sqrt"
 
     kind: Literal["banded-square-root"] = Field(description="The square root of the prefix sums, banded (BSR).")
     bands: Bands = Field(description=BANDS_TEXT)

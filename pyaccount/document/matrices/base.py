@@ -37,9 +37,9 @@ class MatrixKind(Kind):
             """The matrix's own word, or a choice of words."""
 
     #: Whether the number of non-zero diagonals is known, and not only that it may be all.
-    banded: ClassVar[bool] = True
+    banded = True
     #: The field that says how many there are.
-    bands_field: ClassVar[str] = "bands"
+    bands_field = "bands"
 
     def diagonals(self) -> int | None:
         """The number of non-zero diagonals; None while it is a choice, and for a matrix that is not banded."""
@@ -58,7 +58,7 @@ class MatrixKind(Kind):
 class FullColumn(MatrixKind):
     """A Toeplitz matrix with a full first column, which is described in one of two ways."""
 
-    banded: ClassVar[bool] = False
+    banded = False
     #: The fields of each way.
     ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from pyaccount.document.ranges import FILE_LENGTH
 class Dense(MatrixKind):
     """Any lower-triangular non-negative matrix, from a file."""
 
-    banded: ClassVar[bool] = False
+    banded = False
 
     kind: Literal["dense"] = Field(description="A lower-triangular non-negative matrix, read from a file.")
     file: Annotated[str, Text(FILE_LENGTH)] = Field(

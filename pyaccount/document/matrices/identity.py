@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from pyaccount.document.matrices.base import MatrixKind
 class Identity(MatrixKind):
     """The identity: independent noise in every round, which is plain DP-SGD."""
 
-    aliases: ClassVar[str] = "eye i dp-sgd"
+    aliases = "eye i dp-sgd"
 
     kind: Literal["identity"] = Field(description="Independent noise in every round (plain DP-SGD).")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, Matri
 class OptimalToeplitz(MatrixKind):
     """The non-negative banded Toeplitz matrix with the smallest prefix-sum error for its column norm."""
 
-    aliases: ClassVar[str] = "banded-toeplitz optimal"
+    aliases = "banded-toeplitz optimal"
 
     kind: Literal["optimal-toeplitz"] = Field(description="The banded Toeplitz matrix of least prefix-sum error.")
     bands: Bands = Field(description=BANDS_TEXT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Toeplitz(MatrixKind):
     """A lower-triangular Toeplitz matrix, given by its first column."""
 
-    bands_field: ClassVar[str] = "coefficients"
+    bands_field = "coefficients"
 
     kind: Literal["toeplitz"] = Field(description="A Toeplitz matrix, given by its coefficients.")
     coefficients: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -20,7 +20,7 @@ class BMinSep(SpacedByRate):
     record takes part in, is 1/(b − 1 + 1/p); it is at most 1/b.
     """
 
-    aliases: ClassVar[str] = "bminsep min-sep b-minsep b-min-separation"
+    aliases = "bminsep min-sep b-minsep b-min-separation"
 
     kind: Literal["b-min-sep"] = Field(description="A record joins at random, at least b rounds after its last time.")
     min_separation: MinSeparation = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class BallsInBins(Truncatable):
     """Balls in bins: every record is put in one of T bins at random, once; round i uses bin i mod T."""
 
-    aliases: ClassVar[str] = "bnb ballsinbins balls-and-bins"
-    spacing: ClassVar[str] = "bins"
-    spaced: ClassVar[bool] = True
+    aliases = "bnb ballsinbins balls-and-bins"
+    spacing = "bins"
+    spaced = True
 
     kind: Literal["balls-in-bins"] = Field(description="Every record is put in one of T batches, which take turns.")
     bins: Annotated[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -41,18 +41,19 @@ class SamplerKind(Kind):
             """Of a sampler that has one: for rooms that know it by its word."""
 
     #: The field that states best which share of the data set joins a round.
-    share_field: ClassVar[str] = "sampling_probability"
+    share_field = "sampling_probability"
     #: Whether all records have one participation rate, which an expected batch of a data set then is.
-    common_rate: ClassVar[bool] = True
+    common_rate = True
     #: Whether users are protected, with all of their records.
-    protects_users: ClassVar[bool] = False
+    protects_users = False
     #: Whether the batches have a fixed number of draws.
-    fixed_draws: ClassVar[bool] = False
+    fixed_draws = False
     #: Whether a document of kind amplification may be about one draw by it.
-    single_draw: ClassVar[bool] = False
-    #: The field that says how far apart a record's participations are, and whether drawing always keeps them apart.
-    spacing: ClassVar[str | None] = None
-    spaced: ClassVar[bool] = False
+    single_draw = False
+    #: The field that says how far apart a record's participations are, if there is one, and whether drawing always keeps them
+    #: apart.
+    spacing = ""
+    spaced = False
 
     # ---- what it draws
 

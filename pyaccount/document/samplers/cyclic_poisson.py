@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,9 +19,9 @@ class CyclicPoisson(SpacedByRate):
     The participation rate is the sampling probability over b.
     """
 
-    aliases: ClassVar[str] = "cyclicpoisson cyclic"
-    spacing: ClassVar[str] = "partitions"
-    spacing_called: ClassVar[str] = "partitions"
+    aliases = "cyclicpoisson cyclic"
+    spacing = "partitions"
+    spacing_called = "partitions"
 
     kind: Literal["cyclic-poisson"] = Field(description="Poisson sampling from b fixed parts that take turns.")
     partitions: Annotated[

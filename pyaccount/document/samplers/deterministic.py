@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class Deterministic(SamplerKind):
     """No sampling: records take part in an order that is not secret, so that nothing is amplified."""
 
-    aliases: ClassVar[str] = "deterministic sequential no-sampling in-order"
-    common_rate: ClassVar[bool] = False
+    aliases = "deterministic sequential no-sampling in-order"
+    common_rate = False
     #: Asked for only where a matrix makes it matter.
-    spacing: ClassVar[str] = "min_separation"
+    spacing = "min_separation"
 
     kind: Literal["none"] = Field(description="A deterministic order, or a shuffled one; no amplification by sampling.")
     max_participations: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pyaccount.document.ranges import DRAWS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
@@ -23,8 +23,8 @@ _WHOLE, _ROUNDING = 1e-3, 1e-15
 class FixedDraws(SamplerKind):
     """A sampler that draws the same number of times in every round."""
 
-    fixed_draws: ClassVar[bool] = True
-    single_draw: ClassVar[bool] = True
+    fixed_draws = True
+    single_draw = True
 
     def participation_rate(self, body: Body) -> float:
         """The expected number of times that a record is drawn in a round."""

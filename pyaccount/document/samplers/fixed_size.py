@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -15,6 +15,6 @@ class FixedSize(FixedDraws):
     The batch is `training.expected_batch_size`, out of `training.dataset_size` records.
     """
 
-    aliases: ClassVar[str] = "without-replacement uniform-without-replacement fixed fixed-batch wor"
+    aliases = "without-replacement uniform-without-replacement fixed fixed-batch wor"
 
     kind: Literal["fixed-size"] = Field(description="Every round draws a uniform batch of a fixed size.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -40,7 +40,7 @@ class MustOW(TwoStages):
     The number of draws is `training.expected_batch_size`.
     """
 
-    aliases: ClassVar[str] = "must.ow ow"
+    aliases = "must.ow ow"
 
     kind: Literal["must-ow"] = Field(description="A subset without replacement, then a batch from it with replacement.")
 
@@ -60,7 +60,7 @@ class MustWO(TwoStages):
     The same as sampling with replacement, whatever the subset's size.
     """
 
-    aliases: ClassVar[str] = "must.wo wo"
+    aliases = "must.wo wo"
 
     kind: Literal["must-wo"] = Field(description="A subset with replacement, then a batch from it without replacement.")
 
@@ -80,6 +80,6 @@ class MustWW(TwoStages):
     The number of draws is `training.expected_batch_size`.
     """
 
-    aliases: ClassVar[str] = "must.ww ww"
+    aliases = "must.ww ww"
 
     kind: Literal["must-ww"] = Field(description="A subset with replacement, then a batch from it with replacement.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -21,8 +21,8 @@ class Poisson(Truncatable):
     The rate is given under `training`; for Poisson sampling the participation rate is the sampling probability.
     """
 
-    aliases: ClassVar[str] = "bernoulli poisson-sampling poisson-subsampling iid"
-    single_draw: ClassVar[bool] = True
+    aliases = "bernoulli poisson-sampling poisson-subsampling iid"
+    single_draw = True
 
     kind: Literal["poisson"] = Field(description="Every record joins every round independently.")
 

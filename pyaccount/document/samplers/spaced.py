@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pyaccount.document.asking import AlsoCalled, Asked
 from pyaccount.document.fields import Number
@@ -30,8 +30,8 @@ MinSeparation = Annotated[
 class Spaced(Truncatable):
     """A sampler that keeps participations apart; `spacing` is the field that says by how much."""
 
-    spacing: ClassVar[str] = "min_separation"
-    spaced: ClassVar[bool] = True
+    spacing = "min_separation"
+    spaced = True
 
     @property
     def stated_separation(self) -> object:
@@ -69,9 +69,9 @@ class SpacedByRate(Spaced):
     """One whose sampling probability is not the participation rate, since a record has no chance in most rounds."""
 
     # The probability to be drawn is not the share of the data set.
-    share_field: ClassVar[str] = "participation_rate"
+    share_field = "participation_rate"
     #: What the distance is called where a smaller one would do.
-    spacing_called: ClassVar[str] = "a separation"
+    spacing_called = "a separation"
 
     def rate_at(self, probability: float, separation: int) -> float:
         """The participation rate at a sampling probability."""

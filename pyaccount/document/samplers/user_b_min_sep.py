@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -30,9 +30,9 @@ class UserBMinSep(Spaced):
     The sampling probability is that of one record. What is protected is a user, with at most `records_per_user` records.
     """
 
-    aliases: ClassVar[str] = "user-bminsep user-level-b-min-sep user-min-sep"
-    common_rate: ClassVar[bool] = False
-    protects_users: ClassVar[bool] = True
+    aliases = "user-bminsep user-level-b-min-sep user-min-sep"
+    common_rate = False
+    protects_users = True
 
     kind: Literal["user-b-min-sep"] = Field(
         description="b-min-sep sampling in which all of a user's records wait together."

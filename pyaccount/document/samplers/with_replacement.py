@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -16,6 +16,6 @@ class WithReplacement(Repeating):
     `training.dataset_size` records.
     """
 
-    aliases: ClassVar[str] = "wr bootstrap replacement"
+    aliases = "wr bootstrap replacement"
 
     kind: Literal["with-replacement"] = Field(description="Every round draws independent uniform records, some twice.")

@@ -1,0 +1,40 @@
+"""The plan room's half of `coin_flips`: its theorem, and what a record can do at worst.
+
+`extended` copies this file to where a sampler's module belongs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyaccount.plan.common import rounds
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.samplers import poisson
+from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+
+
+def words(document: Document, body: Body) -> Reduction:
+    """The coin decides as Poisson sampling does."""
+    return replace(poisson.words(document, body), subject="coin flips")
+
+
+@dataclass(frozen=True)
+class CoinFlipsPlan(SamplerPlan):
+    """Rounds that compose."""
+
+    round_by_round = True
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """That of Poisson sampling."""
+        return Analysis(words, poisson.bounds)
+
+    def worst(self, document: Document, body: Body) -> Worst:
+        """Always heads."""
+        return Worst(EVERY_ROUND, lambda: 1.0, rounds(body))
+
+
+PLAN = CoinFlipsPlan()
