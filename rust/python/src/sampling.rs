@@ -270,7 +270,7 @@ impl Sampled {
         let [(mechanism, 1)] = &self.0[..] else {
             return Err(PyValueError::new_err("counts are of one run of one mechanism"));
         };
-        Ok(mechanism.counts(stream_key(key), shard))
+        Ok(mechanism.batch_sizes(stream_key(key), shard))
     }
 
     #[getter]

@@ -281,8 +281,10 @@ impl Mechanism {
     pub(super) fn generator(&self, proposal: &Proposal) -> (f64, f64, f64) {
         let (lipschitz, coordinate) = (self.lipschitz(), self.coordinate_error(proposal.stretch(), 0.0));
         let truncation = match self {
-            Self::Truncated(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
-            Self::TruncatedBins(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
+            Self::Truncated(kernel) if kernel.batch_sizes().can_truncate() => Some(kernel.batch_sizes().variation()),
+            Self::TruncatedBins(kernel) if kernel.batch_sizes().can_truncate() => {
+                Some(kernel.batch_sizes().variation())
+            }
             _ => None,
         };
         let (drawn, decisions) = match (self.law(), proposal) {
@@ -345,29 +347,29 @@ impl Mechanism {
 
     /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is made of.
     ///
-    /// With truncated batches the second is ln dQ/dR, and `counts` has the other records' counts of each outcome; without any nothing is
+    /// With truncated batches the second is ln dQ/dR, and `sizes` has the batch sizes of the others for each outcome; without any nothing is
     /// truncated.
     #[must_use]
-    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>], counts: &[Vec<u64>]) -> Vec<(f64, f64)> {
-        let mut counts = counts.chunks(LANES);
+    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Vec<(f64, f64)> {
+        let mut sizes = sizes.chunks(LANES);
         outcomes
             .chunks(LANES)
             .flat_map(|chunk| {
                 // Few outcomes: one copy for any machine spares compiling the kernels for every instruction set once more.
-                let ratios = Evaluation(self, comparison, chunk, counts.next().unwrap_or(&[])).run::<Portable>();
+                let ratios = Evaluation(self, comparison, chunk, sizes.next().unwrap_or(&[])).run::<Portable>();
                 (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
             })
             .collect()
     }
 
-    /// The other records' counts that a shard's first eight samples begin with; none without truncation.
+    /// The other records' numbers in each batch that a shard's first eight samples begin with; none without truncation.
     #[must_use]
-    pub fn counts(&self, key: StreamKey, shard: u64) -> Vec<Vec<u64>> {
+    pub fn batch_sizes(&self, key: StreamKey, shard: u64) -> Vec<Vec<u64>> {
         with_vectors(Shown(self, Stream::new(key, shard)))
     }
 }
 
-/// The counts of eight samples.
+/// The batch sizes of eight samples.
 struct Shown<'a>(&'a Mechanism, Stream);
 
 impl Vectored for Shown<'_> {
@@ -376,8 +378,8 @@ impl Vectored for Shown<'_> {
     #[inline(always)]
     fn run<V: Vector>(mut self) -> Self::Output {
         match self.0 {
-            Mechanism::Truncated(kernel) => kernel.counts().show::<V>(&mut self.1),
-            Mechanism::TruncatedBins(kernel) => kernel.counts().show::<V>(&mut self.1),
+            Mechanism::Truncated(kernel) => kernel.batch_sizes().show::<V>(&mut self.1),
+            Mechanism::TruncatedBins(kernel) => kernel.batch_sizes().show::<V>(&mut self.1),
             _ => Vec::new(),
         }
     }
@@ -446,7 +448,7 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
 ///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
 ///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
 ///   patterns change V by at most its cap. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
-/// * Counts of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
+/// * Sizes of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
 #[must_use]
 pub fn generator_error_of(parts: &[Part], limits: Caps) -> f64 {
     parts

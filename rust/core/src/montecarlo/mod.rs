@@ -17,7 +17,7 @@
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
 //! | [`mechanism`] | what can be sampled, alone or together, and what is proven about its samples |
 //! | [`truncated`], [`truncated_bins`] | the same where batches are truncated |
-//! | [`counts`] | how many of the other records join |
+//! | [`batch_sizes`] | how many of the other records join each batch |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
 //! | [`components`], [`tilt`] | mixtures of several proposals, and what they are made of |
 //! | [`balanced`], [`defensive`] | estimates and tests from mixtures |
@@ -29,11 +29,11 @@
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
 pub mod balanced;
+pub mod batch_sizes;
 pub mod bins;
 pub mod columns;
 pub mod components;
 pub mod correlate;
-pub mod counts;
 pub mod defensive;
 pub mod histogram;
 pub mod kernel;

@@ -1,4 +1,4 @@
-//! The kernel for b-min-sep sampling with truncated batches: the others' counts, then two recursions.
+//! The kernel for b-min-sep sampling with truncated batches: the batch sizes of the others, then two recursions.
 //!
 //! A batch with more than B records keeps B of them at random; what it drops stays out for b rounds all the same. The numbers r_i of
 //! other records that were drawn do not depend on the sensitive record, so they are released first. Given them, where r_i < B
@@ -9,8 +9,8 @@
 //!
 //! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i e_i(−1) + 1 − s_i;
 //!
-//! with a warm start each is averaged over the start by itself. *Remove* samples y ~ P, *add* samples y ~ Q; given the counts,
-//! V = (P − e^ε Q)_+/M for any M, and the mean over the counts is δ(ε) of the pair that releases them too.
+//! with a warm start each is averaged over the start by itself. *Remove* samples y ~ P, *add* samples y ~ Q; given the batch sizes,
+//! V = (P − e^ε Q)_+/M for any M, and the mean over the batch sizes is δ(ε) of the pair that releases them too.
 //!
 //! A **proposal** with stretch κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add), with
 //! the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or κ = 0 for add: P and Q themselves.
@@ -22,8 +22,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::montecarlo::batch_sizes::{RoundSizes, SizeScratch, Truncation};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::counts::{CountScratch, RoundCounts, Truncation};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::exp_in_range;
 use crate::montecarlo::proposal::Comparison;
@@ -39,13 +39,13 @@ use crate::special::UNIT_ROUNDOFF;
 #[derive(Debug, Clone)]
 pub struct TruncatedKernel {
     renewal: RenewalKernel,
-    counts: Arc<RoundCounts>,
+    sizes: Arc<RoundSizes>,
 }
 
 /// Buffers of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct TruncatedScratch {
-    counts: CountScratch,
+    sizes: SizeScratch,
     renewal: Scratch,
 }
 
@@ -169,7 +169,7 @@ impl TruncatedKernel {
     ///
     /// # Errors
     /// [`Error::Domain`] for users with several records and for random phases, which this analysis does not cover, and as
-    /// [`RoundCounts::new`].
+    /// [`RoundSizes::new`].
     pub fn new(renewal: RenewalKernel, dataset_size: u64, limit: u64) -> Result<Self> {
         let law = renewal.law();
         if law.records() > 1 || law.phased {
@@ -177,8 +177,8 @@ impl TruncatedKernel {
             return Err(Error::Domain { name: "records", value, allowed: "1, available from round to round" });
         }
         let (n, b, p, warm) = (law.iterations(), law.min_separation, law.sampling_probability, law.warm);
-        let counts = Arc::new(RoundCounts::new(dataset_size, limit, n, b, p, warm)?);
-        Ok(Self { renewal, counts })
+        let sizes = Arc::new(RoundSizes::new(dataset_size, limit, n, b, p, warm)?);
+        Ok(Self { renewal, sizes })
     }
 
     /// The sampler without truncation.
@@ -187,10 +187,10 @@ impl TruncatedKernel {
         &self.renewal
     }
 
-    /// The law of the other records' counts.
+    /// The process of the other records' numbers.
     #[must_use]
-    pub fn counts(&self) -> &RoundCounts {
-        &self.counts
+    pub fn batch_sizes(&self) -> &RoundSizes {
+        &self.sizes
     }
 
     /// As [`RenewalKernel::lipschitz`]: participations count twice at most.
@@ -212,11 +212,11 @@ impl TruncatedKernel {
         self.renewal.rounding(multiple) + UNIT_ROUNDOFF * most * (norms + 8.0) * (1.0 + 1e-6)
     }
 
-    /// The log densities for given outcomes and counts of the others, one of each for each lane.
+    /// The log densities for given outcomes and batch sizes without the record, one of each for each lane.
     #[must_use]
     #[inline(always)]
-    pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>], counts: &[Vec<u64>]) -> Ratios {
-        let truncations = self.counts.given(counts);
+    pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
+        let truncations = self.sizes.given(sizes);
         let mut scratch = Scratch::default();
         self.linear::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch)
             .unwrap_or_else(|| self.logarithmic::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch))
@@ -329,8 +329,8 @@ impl Kernel for TruncatedKernel {
         scratch: &mut TruncatedScratch,
     ) -> Ratios {
         let add = purpose.comparison == Comparison::Add;
-        self.counts.draw::<V>(stream, &mut scratch.counts);
-        let truncations = &scratch.counts.truncations[..];
+        self.sizes.draw::<V>(stream, &mut scratch.sizes);
+        let truncations = &scratch.sizes.truncations[..];
         if truncations.is_empty() {
             return draw::<V, _>(&self.renewal, proposal, purpose, stream, &mut scratch.renewal);
         }
@@ -390,7 +390,7 @@ impl Balanced for TruncatedKernel {
     type Proposal = RenewalProposal;
     type Scratch = TruncatedScratch;
 
-    /// Nothing is tilted: given the counts the law of a tilt would differ from sample to sample.
+    /// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
@@ -402,8 +402,8 @@ impl Balanced for TruncatedKernel {
         out: &mut Weighed,
     ) {
         let add = comparison == Comparison::Add;
-        self.counts.draw::<V>(stream, &mut scratch.counts);
-        let truncations = &scratch.counts.truncations[..];
+        self.sizes.draw::<V>(stream, &mut scratch.sizes);
+        let truncations = &scratch.sizes.truncations[..];
         let of = |law, stretch| Density { law, usual: stretch, displaced: displaced(stretch, add) };
         let proposal = match &origins.each[drawn] {
             Origin::Stretched(m) => of(&m.law, m.stretch),

@@ -1,4 +1,4 @@
-//! The kernel for balls in bins with truncated batches: the others' counts, then sums over the bins.
+//! The kernel for balls in bins with truncated batches: the batch sizes of the others, then sums over the bins.
 //!
 //! A bin with more than B records keeps B of them, drawn once at random; the same records are used whenever its turn comes. The
 //! numbers r_t of other records in the bins do not depend on the sensitive record and are released first. Given them, a bin with
@@ -14,9 +14,9 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::montecarlo::batch_sizes::{BinSizes, SizeScratch, Truncation};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::counts::{BinCounts, CountScratch, Truncation};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Comparison;
@@ -29,13 +29,13 @@ use crate::special::UNIT_ROUNDOFF;
 #[derive(Debug, Clone)]
 pub struct TruncatedBinsKernel {
     bins: BinsKernel,
-    counts: Arc<BinCounts>,
+    sizes: Arc<BinSizes>,
 }
 
 /// Buffers of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct TruncatedBinsScratch {
-    counts: CountScratch,
+    sizes: SizeScratch,
     bins: BinsScratch,
     exponents: Vec<Lanes>,
 }
@@ -44,10 +44,10 @@ impl TruncatedBinsKernel {
     /// Bins of `dataset_size` records in all, each truncated to `limit` of them.
     ///
     /// # Errors
-    /// As [`BinCounts::new`].
+    /// As [`BinSizes::new`].
     pub fn new(bins: BinsKernel, dataset_size: u64, limit: u64) -> Result<Self> {
-        let counts = Arc::new(BinCounts::new(dataset_size, limit, bins.law().squares.len())?);
-        Ok(Self { bins, counts })
+        let sizes = Arc::new(BinSizes::new(dataset_size, limit, bins.law().squares.len())?);
+        Ok(Self { bins, sizes })
     }
 
     /// The sampler without truncation.
@@ -56,10 +56,10 @@ impl TruncatedBinsKernel {
         &self.bins
     }
 
-    /// The law of the other records' counts.
+    /// The process of the other records' numbers.
     #[must_use]
-    pub fn counts(&self) -> &BinCounts {
-        &self.counts
+    pub fn batch_sizes(&self) -> &BinSizes {
+        &self.sizes
     }
 
     /// As [`BinsKernel::lipschitz`]: a mode counts twice at most.
@@ -75,14 +75,14 @@ impl TruncatedBinsKernel {
         self.bins.rounding(largest_multiple(stretch)) + 256.0 * UNIT_ROUNDOFF
     }
 
-    /// The log densities for given v in units of σ and counts of the others, one of each for each lane.
+    /// The log densities for given v in units of σ and batch sizes without the record, one of each for each lane.
     #[must_use]
     #[inline(always)]
-    pub fn given<V: Vector>(&self, products: &[Vec<f64>], counts: &[Vec<u64>]) -> Ratios {
-        self.pair::<V>(&self.bins.given_products(products), &self.counts.given(counts), &mut Vec::new())
+    pub fn given<V: Vector>(&self, products: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
+        self.pair::<V>(&self.bins.given_products(products), &self.sizes.given(sizes), &mut Vec::new())
     }
 
-    /// v from a proposal, given the counts in `scratch`.
+    /// v from a proposal, given the batch sizes in `scratch`.
     #[inline(always)]
     fn draw<V: Vector>(
         &self,
@@ -97,7 +97,7 @@ impl TruncatedBinsKernel {
         let mut drawing = stream.take::<V>();
         drawing.uniform().store(&mut survival);
         stream.put_back(drawing);
-        let truncations = &scratch.counts.truncations[..];
+        let truncations = &scratch.sizes.truncations[..];
         for lane in 0..LANES {
             let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
             let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
@@ -176,16 +176,16 @@ impl Kernel for TruncatedBinsKernel {
         scratch: &mut TruncatedBinsScratch,
     ) -> Ratios {
         let add = purpose.comparison == Comparison::Add;
-        self.counts.draw::<V>(stream, &mut scratch.counts);
+        self.sizes.draw::<V>(stream, &mut scratch.sizes);
         let stretch = proposal.stretch;
         let same = self.bins.law() == &proposal.law;
-        let truncations = &scratch.counts.truncations[..];
+        let truncations = &scratch.sizes.truncations[..];
         if truncations.is_empty() {
             return draw::<V, _>(&self.bins, proposal, purpose, stream, &mut scratch.bins);
         }
         self.draw::<V>(proposal, add, stream, scratch);
-        let TruncatedBinsScratch { counts, bins, exponents } = scratch;
-        let mut ratios = self.pair::<V>(bins, &counts.truncations, exponents);
+        let TruncatedBinsScratch { sizes, bins, exponents } = scratch;
+        let mut ratios = self.pair::<V>(bins, &sizes.truncations, exponents);
         let plain = stretch.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && same;
         ratios.proposal = match (plain, add) {
             (true, true) => ratios.mirrored,
@@ -194,7 +194,7 @@ impl Kernel for TruncatedBinsKernel {
                 &proposal.law.log_weights,
                 (stretch, displaced(stretch, add)),
                 bins,
-                &counts.truncations,
+                &sizes.truncations,
                 exponents,
             ),
         };
@@ -206,7 +206,7 @@ impl Balanced for TruncatedBinsKernel {
     type Proposal = BinsProposal;
     type Scratch = TruncatedBinsScratch;
 
-    /// Nothing is tilted: given the counts the law of a tilt would differ from sample to sample.
+    /// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
@@ -218,12 +218,12 @@ impl Balanced for TruncatedBinsKernel {
         out: &mut Weighed,
     ) {
         let add = comparison == Comparison::Add;
-        self.counts.draw::<V>(stream, &mut scratch.counts);
+        self.sizes.draw::<V>(stream, &mut scratch.sizes);
         let plain = BinsProposal::new(self.bins.law().clone(), comparison.plain_stretch());
         let proposal = if let Origin::Stretched(proposal) = &origins.each[drawn] { proposal } else { &plain };
         self.draw::<V>(proposal, add, stream, scratch);
-        let TruncatedBinsScratch { counts, bins, exponents } = scratch;
-        let pair = self.pair::<V>(bins, &counts.truncations, exponents);
+        let TruncatedBinsScratch { sizes, bins, exponents } = scratch;
+        let pair = self.pair::<V>(bins, &sizes.truncations, exponents);
         let (present, absent) = (V::load(&pair.mixture), V::load(&pair.mirrored));
         let (numerator, loss) = if add { (absent, absent.sub(present)) } else { (present, present.sub(absent)) };
         out.add_loss(loss);
@@ -231,7 +231,7 @@ impl Balanced for TruncatedBinsKernel {
         for (k, origin) in weighed.iter().enumerate() {
             if let Origin::Stretched(m) = origin {
                 let multiples = (m.stretch, displaced(m.stretch, add));
-                let density = self.density::<V>(&m.law.log_weights, multiples, bins, &counts.truncations, exponents);
+                let density = self.density::<V>(&m.law.log_weights, multiples, bins, &sizes.truncations, exponents);
                 out.add(k, V::load(&density).sub(numerator));
             }
         }

@@ -13,9 +13,9 @@
 
 use crate::error::{Error, Result};
 use crate::laws::binomial;
+use crate::laws::exact::{probabilities, Odds};
 use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
-use crate::participation::counts::{probabilities, Odds};
 use crate::special::UNIT_ROUNDOFF;
 
 /// r and r + r/256 are in one block.

@@ -4,12 +4,11 @@
 //! samples and knows no matrix beyond the squared norm that a participation adds.
 //!
 //! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`separated`] has the largest sums over
-//! rounds that are kept apart, [`counts`] how many of the other records join, for batches that are truncated.
+//! rounds that are kept apart.
 
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 
 pub mod bins;
-pub mod counts;
 pub mod renewal;
 pub mod separated;
 
