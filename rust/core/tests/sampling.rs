@@ -2,8 +2,9 @@
 
 use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::histogram::Edges;
-use pyaccount_core::montecarlo::mechanism::{caps_of, Mechanism, Part};
+use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposal::Comparison;
+use pyaccount_core::montecarlo::proposed::{caps_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{probe, simulate, Job};
 use pyaccount_core::montecarlo::stream::StreamKey;
@@ -59,7 +60,7 @@ fn enumerated(warm: bool, y: &[f64], sign: f64) -> f64 {
 #[test]
 fn log_densities_are_those_of_the_enumeration() {
     for warm in [false, true] {
-        let mechanism = Mechanism::Renewal(RenewalKernel::new(C.to_vec(), N, B, P, warm).unwrap());
+        let mechanism = Mechanism::from(RenewalKernel::new(C.to_vec(), N, B, P, warm).unwrap());
         let outcomes: Vec<Vec<f64>> =
             (0..11u32).map(|k| (0..7u32).map(|i| f64::from((k * 7 + i) * 37 % 41) / 5.0 - 4.0).collect()).collect();
         for (outcome, (mixture, mirrored)) in
@@ -72,9 +73,9 @@ fn log_densities_are_those_of_the_enumeration() {
 }
 
 fn job(comparison: Comparison, stretch: f64) -> Job {
-    let mechanism = Mechanism::Renewal(RenewalKernel::new(C.to_vec(), N, B, P, true).unwrap());
-    let proposal = mechanism.proposal(mechanism.balanced_parameter(stretch), stretch).unwrap();
-    let parts = vec![Part { mechanism, proposal, runs: 1 }];
+    let mechanism = Mechanism::from(RenewalKernel::new(C.to_vec(), N, B, P, true).unwrap());
+    let proposed = mechanism.proposed(mechanism.balanced_parameter(stretch), stretch).unwrap();
+    let parts = vec![Part { proposed, runs: 1 }];
     let cap = caps_of(&parts, comparison, 0.5, None).value;
     let tables = vec![Table { epsilon: 0.5, cap, wagers: vec![(0.1, 0.5), (0.1, -0.5)] }];
     let key = StreamKey { seed: 9, purpose: 1, candidate: 2, direction: 0 };

@@ -8,9 +8,10 @@ use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::defensive::{simulate_defensive, DefensiveJob};
 use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
-use pyaccount_core::montecarlo::mechanism::{caps_of, generator_error_of, rounding_of, Mechanism, Part};
+use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::proposal::Comparison;
+use pyaccount_core::montecarlo::proposed::{caps_of, generator_error_of, rounding_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{probe, simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
@@ -161,7 +162,7 @@ impl Sampled {
         warm: bool,
     ) -> PyResult<Self> {
         RenewalKernel::new(coefficients, iterations, min_separation, sampling_probability, warm)
-            .map(|kernel| Self(vec![(Mechanism::Renewal(kernel), 1)]))
+            .map(|kernel| Self(vec![(kernel.into(), 1)]))
             .map_err(raise)
     }
 
@@ -175,14 +176,14 @@ impl Sampled {
         warm: bool,
     ) -> PyResult<Self> {
         RenewalKernel::of_users(coefficients, iterations, min_separation, record_probability, records, warm)
-            .map(|kernel| Self(vec![(Mechanism::Renewal(kernel), 1)]))
+            .map(|kernel| Self(vec![(kernel.into(), 1)]))
             .map_err(raise)
     }
 
     #[staticmethod]
     fn phases(coefficients: Vec<f64>, iterations: usize, phases: usize, sampling_probability: f64) -> PyResult<Self> {
         RenewalKernel::with_phases(coefficients, iterations, phases, sampling_probability)
-            .map(|kernel| Self(vec![(Mechanism::Renewal(kernel), 1)]))
+            .map(|kernel| Self(vec![(kernel.into(), 1)]))
             .map_err(raise)
     }
 
@@ -196,14 +197,14 @@ impl Sampled {
         below: bool,
     ) -> PyResult<Self> {
         OverlappingKernel::new(columns.0.clone(), noise_multiplier, record_probability, records, warm, below)
-            .map(|kernel| Self(vec![(Mechanism::Overlapping(kernel), 1)]))
+            .map(|kernel| Self(vec![(kernel.into(), 1)]))
             .map_err(raise)
     }
 
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn bins(gram: Vec<f64>, inner: usize) -> PyResult<Self> {
-        BinsKernel::new(&gram, inner).map(|kernel| Self(vec![(Mechanism::Bins(kernel), 1)])).map_err(raise)
+        BinsKernel::new(&gram, inner).map(|kernel| Self(vec![(kernel.into(), 1)])).map_err(raise)
     }
 
     #[staticmethod]
@@ -255,10 +256,10 @@ impl Sampled {
     fn truncated(&self, dataset_size: u64, limit: u64) -> PyResult<Self> {
         let truncated = match &self.0[..] {
             [(Mechanism::Renewal(kernel), 1)] => {
-                TruncatedKernel::new(kernel.clone(), dataset_size, limit).map(Mechanism::Truncated)
+                TruncatedKernel::new(Arc::clone(kernel), dataset_size, limit).map(Mechanism::from)
             }
             [(Mechanism::Bins(kernel), 1)] => {
-                TruncatedBinsKernel::new(kernel.clone(), dataset_size, limit).map(Mechanism::TruncatedBins)
+                TruncatedBinsKernel::new(Arc::clone(kernel), dataset_size, limit).map(Mechanism::from)
             }
             _ => return Err(PyValueError::new_err("only one run of one sampler of records has truncated batches")),
         };
@@ -424,8 +425,7 @@ impl Sampled {
             return Err(PyValueError::new_err("a proposal has one parameter for each mechanism"));
         }
         let part = |((mechanism, runs), parameter): (&(Mechanism, u32), f64)| {
-            let proposal = mechanism.proposal(parameter, stretch).map_err(raise)?;
-            Ok(Part { mechanism: mechanism.clone(), proposal, runs: *runs })
+            Ok(Part { proposed: mechanism.proposed(parameter, stretch).map_err(raise)?, runs: *runs })
         };
         self.0.iter().zip(parameters).map(part).collect()
     }

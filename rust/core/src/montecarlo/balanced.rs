@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::components::{Mixture, Part, Worker, UNITS};
+use crate::montecarlo::components::{Mixture, Prepared, Worker, UNITS};
 use crate::montecarlo::lanes::exp;
 use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::stream::{Stream, StreamKey};
@@ -79,7 +79,7 @@ pub fn simulate_balanced(job: &BalancedJob, first: u64, count: u64, run: &Run) -
 
 struct Shard<'a> {
     job: &'a BalancedJob,
-    parts: &'a [(Part<'a>, u32)],
+    parts: &'a [(Prepared<'a>, u32)],
     index: u64,
     worker: &'a mut Worker,
     run: &'a Run,

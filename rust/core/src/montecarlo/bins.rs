@@ -12,7 +12,7 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
+use crate::montecarlo::kernel::{check_stretch, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
@@ -169,6 +169,14 @@ impl BinsKernel {
         UNIT_ROUNDOFF * (self.rounding_scale * scale * (1.0 + means) + 4.0 * bins + 64.0)
     }
 
+    /// A bound on every |ln density| of a sample.
+    #[must_use]
+    pub fn magnitude(&self, stretch: f64) -> f64 {
+        let scale = 1.0 + stretch.abs();
+        let square = self.law.squares.iter().copied().fold(0.0, f64::max);
+        scale * scale * (LARGEST_NORMAL * self.lipschitz() + 2.0 * square)
+    }
+
     /// A bound on |v_t|/(T + 16) times T + 16 of such samples, u of which is a bound on its error.
     #[must_use]
     pub fn products(&self, means: f64) -> f64 {
@@ -273,6 +281,12 @@ impl Kernel for BinsKernel {
     type Proposal = BinsProposal;
     type Scratch = BinsScratch;
 
+    /// The weights of the bins are proportional to `e^{parameter·s_t}`.
+    fn proposal(&self, parameter: f64, stretch: f64) -> Result<BinsProposal> {
+        check_stretch(stretch)?;
+        Ok(BinsProposal::new(self.law.tilted(parameter), stretch))
+    }
+
     /// The proposal's own density is not computed where it is P or R itself.
     #[inline(always)]
     fn sample<V: Vector>(
@@ -331,20 +345,33 @@ impl BinsKernel {
 }
 
 impl Balanced for BinsKernel {
-    type Proposal = BinsProposal;
-    type Scratch = BinsScratch;
+    type Base = TiltBase;
+    type Tilt = Tilted;
+    type Stretched = BinsProposal;
+
+    fn base(&self) -> TiltBase {
+        self.tilt_base()
+    }
+
+    fn tilt(&self, base: &TiltBase, theta: f64, add: bool) -> Result<Tilted> {
+        Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
+    }
+
+    fn stretched(&self, parameter: f64, stretch: f64) -> Result<BinsProposal> {
+        self.proposal(parameter, stretch)
+    }
 
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<BinsProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
         scratch: &mut BinsScratch,
         out: &mut Weighed,
     ) {
-        let Some(base) = &origins.base else { return };
+        let base = &origins.base;
         match &origins.each[drawn] {
             Origin::Stretched(proposal) => self.draw::<V>(proposal, stream, scratch),
             Origin::Tilted(tilted) => {

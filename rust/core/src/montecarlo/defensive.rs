@@ -37,9 +37,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::components::{Component, Mixture, Part, Worker, UNITS};
-use crate::montecarlo::mechanism::{caps_of, Mechanism, Part as Alone, Statistic};
+use crate::montecarlo::components::{Component, Mixture, Prepared, Worker, UNITS};
+use crate::montecarlo::mechanism::{Mechanism, Statistic};
 use crate::montecarlo::proposal::{Caps, Comparison};
+use crate::montecarlo::proposed::{caps_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::tilt::TiltBase;
 use crate::montecarlo::value::Curve;
@@ -134,7 +135,7 @@ impl Mixture {
     }
 
     /// The component as a proposal of its own, which may bound its samples; none for a tilt.
-    fn alone(&self, component: &Component) -> Result<Option<Vec<Alone>>> {
+    fn alone(&self, component: &Component) -> Result<Option<Vec<Part>>> {
         let (parameters, stretch) = match component {
             Component::Tilted(theta) if *theta != 0.0 => return Ok(None),
             Component::Tilted(_) => {
@@ -144,8 +145,7 @@ impl Mixture {
             Component::Stretched(parameters, stretch) => (parameters.clone(), *stretch),
         };
         let part = |((mechanism, runs), parameter): (&(Mechanism, u32), &f64)| {
-            let proposal = mechanism.proposal(*parameter, stretch)?;
-            Ok(Alone { mechanism: mechanism.clone(), proposal, runs: *runs })
+            Ok(Part { proposed: mechanism.proposed(*parameter, stretch)?, runs: *runs })
         };
         self.parts.iter().zip(&parameters).map(part).collect::<Result<_>>().map(Some)
     }
@@ -188,7 +188,7 @@ impl Mixture {
                     let Some(alone) = self.alone(kind)? else {
                         return Err(Error::Numerics { reason: "a tilt of what has none" });
                     };
-                    let (_, error, variation) = mechanism.generator(&alone[place].proposal);
+                    let (_, error, variation) = alone[place].proposed.generator();
                     (error, variation)
                 };
             coordinate += share * error;
@@ -251,7 +251,7 @@ pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run)
 
 struct Shard<'a> {
     job: &'a DefensiveJob,
-    parts: &'a [(Part<'a>, u32)],
+    parts: &'a [(Prepared<'a>, u32)],
     index: u64,
     error: f64,
     worker: &'a mut Worker,

@@ -15,7 +15,8 @@
 //! | [`kernel`] | what the kernels have in common |
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
-//! | [`mechanism`] | what can be sampled, alone or together, and what is proven about its samples |
+//! | [`mechanism`] | what can be sampled |
+//! | [`proposed`] | a mechanism and where its samples come from, alone or together, and what is proven about these |
 //! | [`truncated`], [`truncated_bins`] | the same where batches are truncated |
 //! | [`batch_sizes`] | how many of the other records join each batch |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
@@ -41,6 +42,7 @@ pub mod lanes;
 pub mod mechanism;
 pub mod overlapping;
 pub mod proposal;
+pub mod proposed;
 pub mod recursion;
 pub mod renewal;
 pub mod simulate;

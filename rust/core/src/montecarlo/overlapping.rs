@@ -32,6 +32,7 @@ use crate::montecarlo::vector::{splat, Lanes, Portable, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::participation::{square_error, PatternSum};
 use crate::special::UNIT_ROUNDOFF;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// What the kernel needs to know; shared by all threads.
@@ -152,6 +153,14 @@ impl OverlappingKernel {
         (self.lipschitz(), self.columns.reach().1 * self.unit * records, most)
     }
 
+    /// A bound on every |ln density| of a sample.
+    #[must_use]
+    pub fn magnitude(&self, stretch: f64) -> f64 {
+        let scale = 1.0 + stretch.abs();
+        let (lipschitz, mean, square) = self.reach();
+        scale * scale * (lipschitz * (LARGEST_NORMAL + stretch.abs() * mean) + square)
+    }
+
     /// How far a coordinate of a drawn sample may be from the exact one, on average: the normal number, and κĈx.
     #[must_use]
     pub fn coordinate_error(&self, stretch: f64) -> f64 {
@@ -256,6 +265,11 @@ impl Kernel for OverlappingKernel {
     type Proposal = RenewalProposal;
     type Scratch = OverlappingScratch;
 
+    /// The parameter is the probability to join.
+    fn proposal(&self, parameter: f64, stretch: f64) -> Result<RenewalProposal> {
+        RenewalProposal::new(&self.upper, parameter, stretch)
+    }
+
     /// Where V need not be bounded, weights are those of the pattern.
     #[inline(always)]
     fn sample<V: Vector>(
@@ -306,21 +320,39 @@ impl OverlappingKernel {
 }
 
 impl Balanced for OverlappingKernel {
-    type Proposal = RenewalProposal;
-    type Scratch = OverlappingScratch;
+    type Base = TiltBase;
+    type Tilt = Tilted;
+    /// The density of a stretched proposal is enclosed only: a mixture has none.
+    type Stretched = Infallible;
+
+    fn base(&self) -> TiltBase {
+        self.tilt_base()
+    }
+
+    fn tilt(&self, base: &TiltBase, theta: f64, add: bool) -> Result<Tilted> {
+        Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
+    }
+
+    fn stretched(&self, _: f64, _: f64) -> Result<Infallible> {
+        Err(Error::Numerics { reason: "mixtures have no stretched proposals where columns overlap" })
+    }
 
     /// Densities of tilts are relative to the true P, which need not be known; the loss is the enclosed one.
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<RenewalProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
         scratch: &mut OverlappingScratch,
         out: &mut Weighed,
     ) {
-        let (Some(base), Origin::Tilted(tilted)) = (&origins.base, &origins.each[drawn]) else { return };
+        let base = &origins.base;
+        let tilted = match &origins.each[drawn] {
+            Origin::Tilted(tilted) => tilted,
+            Origin::Stretched(never) => match *never {},
+        };
         draw_tilted::<V>(tilted, stream, &mut scratch.patterns);
         self.columns.spread::<V>(&scratch.patterns, &mut scratch.rows, &mut scratch.columns);
         let unit = V::splat(self.unit);

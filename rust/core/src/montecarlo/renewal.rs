@@ -23,7 +23,7 @@
 use crate::error::{Error, Result};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::correlate::Correlator;
-use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
+use crate::montecarlo::kernel::{check_stretch, Kernel, Purpose, Ratios};
 use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::recursion::{advance, log_density, log_ratio, settle, Ring, SETTLED};
 use crate::montecarlo::source::{Random, Source};
@@ -51,9 +51,24 @@ pub struct RenewalProposal {
     pub stretch: f64,
 }
 
+impl RenewalProposal {
+    /// The proposal whose patterns join with this probability.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for a probability outside (0, 1], and as [`check_stretch`].
+    pub fn new(law: &Renewal, probability: f64, stretch: f64) -> Result<Self> {
+        check_stretch(stretch)?;
+        if !(probability > 0.0 && probability <= 1.0) {
+            let name = "proposal's sampling probability";
+            return Err(Error::Domain { name, value: probability, allowed: "greater than 0 and at most 1" });
+        }
+        Ok(Self { law: law.with_probability(probability), stretch })
+    }
+}
+
 /// Buffers of one worker, reused from block to block.
 #[derive(Debug, Clone, Default)]
-pub struct Scratch {
+pub struct RenewalScratch {
     pub(super) rows: Vec<Lanes>,
     pub(super) sums: Vec<Lanes>,
     pub(super) workspace: Vec<[Lanes; 2]>,
@@ -207,6 +222,17 @@ impl RenewalKernel {
             * (1.0 + 1e-6)
     }
 
+    /// A bound on every |ln density| of a sample.
+    #[must_use]
+    pub fn magnitude(&self, stretch: f64) -> f64 {
+        let scale = 1.0 + stretch.abs();
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (n, most) = (self.law.iterations() as f64, self.law.most_participations() as f64);
+        let (lipschitz, records) = (self.lipschitz(), f64::from(self.law.records()));
+        let square = most * records * records * self.law.squares[0];
+        scale * scale * (lipschitz * (LARGEST_NORMAL + stretch.abs() * lipschitz / n) + square)
+    }
+
     /// The log densities of eight samples.
     #[inline(always)]
     pub fn ratios<V: Vector, S: Source>(
@@ -214,7 +240,7 @@ impl RenewalKernel {
         proposal: Option<&RenewalProposal>,
         mirrored: bool,
         source: &mut S,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
         match (proposal, mirrored) {
             (None, false) => self.recursion::<V, S, false, false>(None, source, scratch),
@@ -231,7 +257,7 @@ impl RenewalKernel {
         &self,
         proposal: Option<&RenewalProposal>,
         source: &mut S,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
         let (n, b) = (self.law.iterations(), self.law.min_separation);
         let (p, (q, stretch)) =
@@ -304,7 +330,7 @@ impl RenewalKernel {
 
     /// ŷ of all rounds, into `scratch.all_rows`.
     #[inline(always)]
-    pub(super) fn draw_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut Scratch) {
+    pub(super) fn draw_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut RenewalScratch) {
         let n = self.law.iterations();
         source.begin::<V>(&mut scratch.patterns);
         scratch.all_rows.resize(n, splat(0.0));
@@ -317,7 +343,7 @@ impl RenewalKernel {
 
     /// ⟨ĉ_i, ŷ⟩ of all rounds, from `scratch.all_rows` into `scratch.all_sums`.
     #[inline(always)]
-    pub(super) fn correlate_rows<V: Vector>(&self, scratch: &mut Scratch) {
+    pub(super) fn correlate_rows<V: Vector>(&self, scratch: &mut RenewalScratch) {
         let (n, block, tail) = (self.law.iterations(), self.correlator.block(), self.correlator.tail());
         scratch.all_sums.resize(n.next_multiple_of(SETTLED), splat(0.0));
         scratch.rows.resize(block + tail, splat(0.0));
@@ -345,7 +371,7 @@ impl RenewalKernel {
         proposal: Option<&RenewalProposal>,
         mirrored: bool,
         source: &mut S,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Ratios {
         self.draw_rows::<V, S>(source, scratch);
         let mut out = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
@@ -367,7 +393,12 @@ impl RenewalKernel {
 
 impl Kernel for RenewalKernel {
     type Proposal = RenewalProposal;
-    type Scratch = Scratch;
+    type Scratch = RenewalScratch;
+
+    /// The parameter is the probability to join.
+    fn proposal(&self, parameter: f64, stretch: f64) -> Result<RenewalProposal> {
+        RenewalProposal::new(&self.law, parameter, stretch)
+    }
 
     /// The proposal's own density is not computed where it is P or R itself.
     #[inline(always)]
@@ -376,7 +407,7 @@ impl Kernel for RenewalKernel {
         proposal: &RenewalProposal,
         purpose: Purpose,
         stream: &mut Stream,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Ratios {
         let mirrored = purpose.comparison == Comparison::Replace;
         let reference = proposal.stretch == 0.0;
@@ -434,27 +465,40 @@ impl RenewalKernel {
 }
 
 impl Balanced for RenewalKernel {
-    type Proposal = RenewalProposal;
-    type Scratch = Scratch;
+    type Base = TiltBase;
+    type Tilt = Tilted;
+    type Stretched = RenewalProposal;
+
+    fn base(&self) -> TiltBase {
+        self.tilt_base()
+    }
+
+    fn tilt(&self, base: &TiltBase, theta: f64, add: bool) -> Result<Tilted> {
+        Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
+    }
+
+    fn stretched(&self, parameter: f64, stretch: f64) -> Result<RenewalProposal> {
+        self.proposal(parameter, stretch)
+    }
 
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<RenewalProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
         out: &mut Weighed,
     ) {
-        let Some(base) = &origins.base else { return };
+        let base = &origins.base;
         match &origins.each[drawn] {
             Origin::Tilted(tilted) => self.draw_rows::<V, _>(&mut TiltedSource { stream, tilted, base }, scratch),
             Origin::Stretched(proposal) => self.draw_rows::<V, _>(&mut Random { stream, proposal }, scratch),
         }
         out.add_tilts::<V, _>(origins, statistic::<V>(&scratch.all_rows, &base.mean));
         self.correlate_rows::<V>(scratch);
-        let Scratch { all_sums: sums, own: ring, .. } = scratch;
+        let RenewalScratch { all_sums: sums, own: ring, .. } = scratch;
         let squares = &self.law.squares;
         let own = V::load(&log_density::<V>(&self.law, (1.0, 1.0), squares, sums, ring));
         let zero = V::splat(0.0);

@@ -23,12 +23,12 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::montecarlo::batch_sizes::{RoundSizes, SizeScratch, Truncation};
-use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
+use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::exp_in_range;
 use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::recursion::{growths, in_linear_domain, log_recursion, settle, step, SETTLED};
-use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
 use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -38,7 +38,7 @@ use crate::special::UNIT_ROUNDOFF;
 /// What the kernel needs to know; shared by all threads.
 #[derive(Debug, Clone)]
 pub struct TruncatedKernel {
-    renewal: RenewalKernel,
+    renewal: Arc<RenewalKernel>,
     sizes: Arc<RoundSizes>,
 }
 
@@ -46,7 +46,7 @@ pub struct TruncatedKernel {
 #[derive(Debug, Clone, Default)]
 pub struct TruncatedScratch {
     sizes: SizeScratch,
-    renewal: Scratch,
+    renewal: RenewalScratch,
 }
 
 /// The multiple of a column at a truncated round, of a proposal with this stretch.
@@ -170,7 +170,7 @@ impl TruncatedKernel {
     /// # Errors
     /// [`Error::Domain`] for users with several records and for random phases, which this analysis does not cover, and as
     /// [`RoundSizes::new`].
-    pub fn new(renewal: RenewalKernel, dataset_size: u64, limit: u64) -> Result<Self> {
+    pub fn new(renewal: Arc<RenewalKernel>, dataset_size: u64, limit: u64) -> Result<Self> {
         let law = renewal.law();
         if law.records() > 1 || law.phased {
             let value = f64::from(law.records());
@@ -217,7 +217,7 @@ impl TruncatedKernel {
     #[inline(always)]
     pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
         let truncations = self.sizes.given(sizes);
-        let mut scratch = Scratch::default();
+        let mut scratch = RenewalScratch::default();
         self.linear::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch)
             .unwrap_or_else(|| self.logarithmic::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch))
     }
@@ -234,7 +234,7 @@ impl TruncatedKernel {
         proposal: Option<Density<'_>>,
         source: &mut S,
         truncations: &[Truncation],
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
         let (law, correlator) = (self.renewal.law(), self.renewal.correlator());
         let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
@@ -298,7 +298,7 @@ impl TruncatedKernel {
         proposal: Option<Density<'_>>,
         source: &mut S,
         truncations: &[Truncation],
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Ratios {
         self.renewal.draw_rows::<V, S>(source, scratch);
         let squares = &self.renewal.law().squares;
@@ -319,6 +319,11 @@ impl Kernel for TruncatedKernel {
     type Proposal = RenewalProposal;
     type Scratch = TruncatedScratch;
 
+    /// As of the sampler without truncation.
+    fn proposal(&self, parameter: f64, stretch: f64) -> Result<RenewalProposal> {
+        self.renewal.proposal(parameter, stretch)
+    }
+
     /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
     #[inline(always)]
     fn sample<V: Vector>(
@@ -332,7 +337,7 @@ impl Kernel for TruncatedKernel {
         self.sizes.draw::<V>(stream, &mut scratch.sizes);
         let truncations = &scratch.sizes.truncations[..];
         if truncations.is_empty() {
-            return draw::<V, _>(&self.renewal, proposal, purpose, stream, &mut scratch.renewal);
+            return draw::<V, _>(&*self.renewal, proposal, purpose, stream, &mut scratch.renewal);
         }
         let (usual, displaced) = (proposal.stretch, displaced(proposal.stretch, add));
         let density = Density { law: &proposal.law, usual, displaced };
@@ -386,15 +391,26 @@ impl Source for Drawn<'_> {
     }
 }
 
+/// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
 impl Balanced for TruncatedKernel {
-    type Proposal = RenewalProposal;
-    type Scratch = TruncatedScratch;
+    type Base = ();
+    type Tilt = Plain;
+    type Stretched = RenewalProposal;
 
-    /// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
+    fn base(&self) {}
+
+    fn tilt(&self, (): &(), theta: f64, _: bool) -> Result<Plain> {
+        Plain::of(theta)
+    }
+
+    fn stretched(&self, parameter: f64, stretch: f64) -> Result<RenewalProposal> {
+        self.proposal(parameter, stretch)
+    }
+
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<RenewalProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
@@ -407,7 +423,7 @@ impl Balanced for TruncatedKernel {
         let of = |law, stretch| Density { law, usual: stretch, displaced: displaced(stretch, add) };
         let proposal = match &origins.each[drawn] {
             Origin::Stretched(m) => of(&m.law, m.stretch),
-            Origin::Tilted(_) => of(self.renewal.law(), comparison.plain_stretch()),
+            Origin::Tilted(Plain) => of(self.renewal.law(), comparison.plain_stretch()),
         };
         self.renewal.draw_rows::<V, _>(&mut Thinned { stream, proposal, truncations }, &mut scratch.renewal);
         let rows = std::mem::take(&mut scratch.renewal.all_rows);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::montecarlo::batch_sizes::{BinSizes, SizeScratch, Truncation};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
-use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
+use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Comparison;
@@ -28,7 +28,7 @@ use crate::special::UNIT_ROUNDOFF;
 /// What the kernel needs to know; shared by all threads.
 #[derive(Debug, Clone)]
 pub struct TruncatedBinsKernel {
-    bins: BinsKernel,
+    bins: Arc<BinsKernel>,
     sizes: Arc<BinSizes>,
 }
 
@@ -45,7 +45,7 @@ impl TruncatedBinsKernel {
     ///
     /// # Errors
     /// As [`BinSizes::new`].
-    pub fn new(bins: BinsKernel, dataset_size: u64, limit: u64) -> Result<Self> {
+    pub fn new(bins: Arc<BinsKernel>, dataset_size: u64, limit: u64) -> Result<Self> {
         let sizes = Arc::new(BinSizes::new(dataset_size, limit, bins.law().squares.len())?);
         Ok(Self { bins, sizes })
     }
@@ -166,6 +166,11 @@ impl Kernel for TruncatedBinsKernel {
     type Proposal = BinsProposal;
     type Scratch = TruncatedBinsScratch;
 
+    /// As of the sampler without truncation.
+    fn proposal(&self, parameter: f64, stretch: f64) -> Result<BinsProposal> {
+        self.bins.proposal(parameter, stretch)
+    }
+
     /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
     #[inline(always)]
     fn sample<V: Vector>(
@@ -181,7 +186,7 @@ impl Kernel for TruncatedBinsKernel {
         let same = self.bins.law() == &proposal.law;
         let truncations = &scratch.sizes.truncations[..];
         if truncations.is_empty() {
-            return draw::<V, _>(&self.bins, proposal, purpose, stream, &mut scratch.bins);
+            return draw::<V, _>(&*self.bins, proposal, purpose, stream, &mut scratch.bins);
         }
         self.draw::<V>(proposal, add, stream, scratch);
         let TruncatedBinsScratch { sizes, bins, exponents } = scratch;
@@ -202,15 +207,26 @@ impl Kernel for TruncatedBinsKernel {
     }
 }
 
+/// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
 impl Balanced for TruncatedBinsKernel {
-    type Proposal = BinsProposal;
-    type Scratch = TruncatedBinsScratch;
+    type Base = ();
+    type Tilt = Plain;
+    type Stretched = BinsProposal;
 
-    /// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
+    fn base(&self) {}
+
+    fn tilt(&self, (): &(), theta: f64, _: bool) -> Result<Plain> {
+        Plain::of(theta)
+    }
+
+    fn stretched(&self, parameter: f64, stretch: f64) -> Result<BinsProposal> {
+        self.proposal(parameter, stretch)
+    }
+
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<BinsProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
