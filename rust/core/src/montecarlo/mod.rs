@@ -11,7 +11,8 @@
 //! | [`correlate`] | correlation with the matrix |
 //! | [`stream`] | random numbers as a function of seed and shard |
 //! | [`source`] | drawn participation patterns and outcomes |
-//! | [`recursion`] | the recursion over the rounds |
+//! | `recursion`, `products` | the recursion over the rounds, and what it is handed |
+//! | `ring`, `logarithms` | its steps in the linear domain, and for any range |
 //! | [`kernel`] | what the kernels have in common |
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
@@ -39,12 +40,15 @@ pub mod defensive;
 pub mod histogram;
 pub mod kernel;
 pub mod lanes;
+mod logarithms;
 pub mod mechanism;
 pub mod overlapping;
+mod products;
 pub mod proposal;
 pub mod proposed;
-pub mod recursion;
+mod recursion;
 pub mod renewal;
+mod ring;
 pub mod simulate;
 pub mod source;
 pub mod stream;

@@ -24,8 +24,11 @@ use crate::error::{Error, Result};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::correlate::Correlator;
 use crate::montecarlo::kernel::{check_stretch, Kernel, Purpose, Ratios};
+use crate::montecarlo::logarithms::log_ratio;
+use crate::montecarlo::products::{Blocks, Streamed};
 use crate::montecarlo::proposal::Comparison;
-use crate::montecarlo::recursion::{advance, log_density, log_ratio, settle, Ring, SETTLED};
+use crate::montecarlo::recursion::{backwards, log_density, near, sampled, Growth, Recursive};
+use crate::montecarlo::ring::{Ring, Track, SETTLED};
 use crate::montecarlo::source::{Random, Source};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::tilt::{mean_participations, statistic, TiltBase, Tilted, TiltedSource};
@@ -69,16 +72,49 @@ impl RenewalProposal {
 /// Buffers of one worker, reused from block to block.
 #[derive(Debug, Clone, Default)]
 pub struct RenewalScratch {
-    pub(super) rows: Vec<Lanes>,
-    pub(super) sums: Vec<Lanes>,
-    pub(super) workspace: Vec<[Lanes; 2]>,
+    pub(super) blocks: Blocks,
     pub(super) own: Ring,
     pub(super) mirror: Ring,
     pub(super) proposal: Ring,
-    pub(super) patterns: Vec<Vec<(usize, f64)>>,
     /// ŷ and ⟨ĉ_i, ŷ⟩ of all rounds, where samples are weighed by several proposals.
     pub(super) all_rows: Vec<Lanes>,
     pub(super) all_sums: Vec<Lanes>,
+}
+
+/// The growth of P, of its mirror image and of a proposal, all from the exponents of P.
+struct RenewalGrowth<'a, const TILTED: bool, const MIRRORED: bool> {
+    own: Track<'a>,
+    mirror: Track<'a>,
+    proposal: Track<'a>,
+    stretch: f64,
+}
+
+impl<const TILTED: bool, const MIRRORED: bool> Growth for RenewalGrowth<'_, TILTED, MIRRORED> {
+    #[inline(always)]
+    fn advance<V: Vector>(&mut self, first: usize, count: usize, products: &[V; SETTLED]) -> bool {
+        let squares = near(&self.own.law.squares, first);
+        let mut own = *products;
+        for k in 0..SETTLED {
+            own[k] = products[k].sub(V::splat(0.5 * squares[k]));
+        }
+        let mut inside = self.own.participate(first, count, own, (1.0, &squares));
+        if MIRRORED {
+            let mut other = own;
+            for k in 0..SETTLED {
+                other[k] = V::splat(-squares[k]).sub(own[k]);
+            }
+            inside &= self.mirror.participate(first, count, other, (1.0, &squares));
+        }
+        if TILTED {
+            let (stretch, curvature) = (self.stretch, 0.5 * self.stretch * (self.stretch - 1.0));
+            let mut tilted = own;
+            for k in 0..SETTLED {
+                tilted[k] = own[k].mul_add(V::splat(stretch), V::splat(-curvature * squares[k]));
+            }
+            inside &= self.proposal.participate(first, count, tilted, (stretch * stretch, &squares));
+        }
+        inside
+    }
 }
 
 impl RenewalKernel {
@@ -251,7 +287,6 @@ impl RenewalKernel {
     }
 
     /// `None` if some exponent leaves the linear domain.
-    #[allow(clippy::many_single_char_names)] // the letters of the formula
     #[inline(always)]
     fn recursion<V: Vector, S: Source, const TILTED: bool, const MIRRORED: bool>(
         &self,
@@ -259,72 +294,20 @@ impl RenewalKernel {
         source: &mut S,
         scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
-        let (n, b) = (self.law.iterations(), self.law.min_separation);
-        let (p, (q, stretch)) =
-            (self.law.sampling_probability, proposal.map_or((1.0, 1.0), |m| (m.law.sampling_probability, m.stretch)));
-        let curvature = 0.5 * stretch * (stretch - 1.0);
-        source.begin::<V>(&mut scratch.patterns);
-        let (block, tail) = (self.correlator.block(), self.correlator.tail());
-        scratch.rows.clear();
-        scratch.rows.resize(block + tail, splat(0.0));
-        scratch.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
-        for ring in [&mut scratch.own, &mut scratch.mirror, &mut scratch.proposal] {
-            ring.reset(b);
-        }
-        for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
-            // What was the head of the later block becomes the tail of this one.
-            scratch.rows.copy_within(0..tail, block);
-            let length = block.min(n - start);
-            source.fill::<V>(self, start, &mut scratch.rows[..length], &mut scratch.patterns);
-            self.correlator.correlate::<V>(&scratch.rows, length, &mut scratch.sums, &mut scratch.workspace);
-            for group in (0..length.div_ceil(SETTLED)).rev().map(|k| k * SETTLED) {
-                let count = SETTLED.min(length - group);
-                let sums = &scratch.sums[group..group + SETTLED];
-                let first = start + group;
-                // Closures are not certain to be inlined, and uninlined vector code is slow: plain loops.
-                let mut squares = [0.0; SETTLED];
-                let mut own = [V::splat(0.0); SETTLED];
-                for k in 0..SETTLED {
-                    squares[k] = self.law.squares[(first + k).min(n - 1)];
-                    own[k] = V::load(&sums[k]).sub(V::splat(0.5 * squares[k]));
-                }
-                let mut inside = advance(&mut scratch.own, first, count, &self.law, p, own, (1.0, &squares));
-                if MIRRORED {
-                    let mut other = own;
-                    for k in 0..SETTLED {
-                        other[k] = V::splat(-squares[k]).sub(own[k]);
-                    }
-                    inside &= advance(&mut scratch.mirror, first, count, &self.law, p, other, (1.0, &squares));
-                }
-                if TILTED {
-                    let mut tilted = own;
-                    for k in 0..SETTLED {
-                        tilted[k] = own[k].mul_add(V::splat(stretch), V::splat(-curvature * squares[k]));
-                    }
-                    let law = proposal.map_or(&self.law, |m| &m.law);
-                    let scale = stretch * stretch;
-                    inside &= advance(&mut scratch.proposal, first, count, law, q, tilted, (scale, &squares));
-                }
-                let newest = start + group;
-                inside &= settle::<V>(&mut scratch.own, newest, b);
-                if MIRRORED {
-                    inside &= settle::<V>(&mut scratch.mirror, newest, b);
-                }
-                if TILTED {
-                    inside &= settle::<V>(&mut scratch.proposal, newest, b);
-                }
-                if !inside {
-                    // Whoever repeats this in logarithms draws the samples anew from where this began.
-                    return None;
-                }
-            }
-        }
-        let mixture = scratch.own.total::<V>(&self.law);
-        let mirrored = if MIRRORED { scratch.mirror.total::<V>(&self.law) } else { splat(0.0) };
-        let proposal = match proposal {
-            Some(m) if TILTED => scratch.proposal.total::<V>(&m.law),
-            _ => mixture,
+        let mut products = Streamed::begin::<V>(self, source, &mut scratch.blocks);
+        let mut growth = RenewalGrowth::<'_, TILTED, MIRRORED> {
+            own: Track::new(&self.law, &mut scratch.own),
+            mirror: Track::new(&self.law, &mut scratch.mirror),
+            proposal: Track::new(proposal.map_or(&self.law, |m| &m.law), &mut scratch.proposal),
+            stretch: proposal.map_or(1.0, |m| m.stretch),
         };
+        // Whoever repeats this in logarithms draws the samples anew from where this began.
+        if !backwards::<V, _, _>(self.law.iterations(), &mut products, &mut growth) {
+            return None;
+        }
+        let mixture = growth.own.total::<V>();
+        let mirrored = if MIRRORED { growth.mirror.total::<V>() } else { splat(0.0) };
+        let proposal = if TILTED { growth.proposal.total::<V>() } else { mixture };
         Some(Ratios { mixture, mirrored, proposal })
     }
 
@@ -332,12 +315,12 @@ impl RenewalKernel {
     #[inline(always)]
     pub(super) fn draw_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut RenewalScratch) {
         let n = self.law.iterations();
-        source.begin::<V>(&mut scratch.patterns);
+        source.begin::<V>(&mut scratch.blocks.patterns);
         scratch.all_rows.resize(n, splat(0.0));
         let block = self.correlator.block();
         for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
             let end = (start + block).min(n);
-            source.fill::<V>(self, start, &mut scratch.all_rows[start..end], &mut scratch.patterns);
+            source.fill::<V>(self, start, &mut scratch.all_rows[start..end], &mut scratch.blocks.patterns);
         }
     }
 
@@ -346,15 +329,16 @@ impl RenewalKernel {
     pub(super) fn correlate_rows<V: Vector>(&self, scratch: &mut RenewalScratch) {
         let (n, block, tail) = (self.law.iterations(), self.correlator.block(), self.correlator.tail());
         scratch.all_sums.resize(n.next_multiple_of(SETTLED), splat(0.0));
-        scratch.rows.resize(block + tail, splat(0.0));
-        scratch.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
+        let RenewalScratch { blocks: Blocks { rows, sums, workspace, .. }, all_rows, all_sums, .. } = scratch;
+        rows.resize(block + tail, splat(0.0));
+        sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
         for start in (0..n.div_ceil(block)).map(|k| k * block) {
             let end = (start + block + tail).min(n);
-            scratch.rows.fill(splat(0.0));
-            scratch.rows[..end - start].copy_from_slice(&scratch.all_rows[start..end]);
+            rows.fill(splat(0.0));
+            rows[..end - start].copy_from_slice(&all_rows[start..end]);
             let length = block.min(n - start);
-            self.correlator.correlate::<V>(&scratch.rows, length, &mut scratch.sums, &mut scratch.workspace);
-            scratch.all_sums[start..start + length].copy_from_slice(&scratch.sums[..length]);
+            self.correlator.correlate::<V>(rows, length, sums, workspace);
+            all_sums[start..start + length].copy_from_slice(&sums[..length]);
         }
     }
 
@@ -373,21 +357,72 @@ impl RenewalKernel {
         source: &mut S,
         scratch: &mut RenewalScratch,
     ) -> Ratios {
-        self.draw_rows::<V, S>(source, scratch);
-        let mut out = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
-        for lane in 0..LANES {
-            let products = self.products(&scratch.all_rows, lane);
-            let own: Vec<f64> = products.iter().zip(&self.law.squares).map(|(u, s)| u - 0.5 * s).collect();
-            out.mixture[lane] = log_ratio(&self.law, 1.0, |i| own[i]);
-            if mirrored {
-                out.mirrored[lane] = log_ratio(&self.law, 1.0, |i| -own[i] - self.law.squares[i]);
-            }
-            out.proposal[lane] = proposal.map_or(out.mixture[lane], |m| {
+        self.lane_by_lane::<V, S>(source, scratch, |_, products| {
+            let squares = &self.law.squares;
+            let own: Vec<f64> = products.iter().zip(squares).map(|(u, s)| u - 0.5 * s).collect();
+            let mixture = log_ratio(&self.law, squares, 1.0, |i| own[i]);
+            let reflected = if mirrored { log_ratio(&self.law, squares, 1.0, |i| -own[i] - squares[i]) } else { 0.0 };
+            let proposal = proposal.map_or(mixture, |m| {
                 let curvature = 0.5 * m.stretch * (m.stretch - 1.0);
-                log_ratio(&m.law, m.stretch * m.stretch, |i| m.stretch * own[i] - curvature * self.law.squares[i])
+                let exponent = |i: usize| m.stretch * own[i] - curvature * squares[i];
+                log_ratio(&m.law, squares, m.stretch * m.stretch, exponent)
             });
+            [mixture, reflected, proposal]
+        })
+    }
+
+    /// The three log densities of each lane, from its number and its products.
+    pub(super) fn lane_by_lane<V: Vector, S: Source>(
+        &self,
+        source: &mut S,
+        scratch: &mut RenewalScratch,
+        densities: impl Fn(usize, &[f64]) -> [f64; 3],
+    ) -> Ratios {
+        self.draw_rows::<V, S>(source, scratch);
+        let mut out = Ratios::NONE;
+        for lane in 0..LANES {
+            let found = densities(lane, &self.products(&scratch.all_rows, lane));
+            [out.mixture[lane], out.mirrored[lane], out.proposal[lane]] = found;
         }
         out
+    }
+}
+
+/// Samples of a proposal.
+struct RenewalSamples<'a> {
+    kernel: &'a RenewalKernel,
+    proposal: &'a RenewalProposal,
+    mirrored: bool,
+}
+
+impl<'a> Recursive for RenewalSamples<'a> {
+    type Density = &'a RenewalProposal;
+    type Scratch = RenewalScratch;
+
+    #[inline(always)]
+    fn linear<V: Vector>(
+        &self,
+        asked: Option<&'a RenewalProposal>,
+        stream: &mut Stream,
+        scratch: &mut RenewalScratch,
+    ) -> Option<Ratios> {
+        let source = &mut Random { stream, proposal: self.proposal };
+        self.kernel.ratios::<V, _>(asked, self.mirrored, source, scratch)
+    }
+
+    fn logarithmic<V: Vector>(
+        &self,
+        asked: Option<&'a RenewalProposal>,
+        stream: &mut Stream,
+        scratch: &mut RenewalScratch,
+    ) -> Ratios {
+        let source = &mut Random { stream, proposal: self.proposal };
+        self.kernel.logarithmic::<V, _>(asked, self.mirrored, source, scratch)
+    }
+
+    #[inline(always)]
+    fn unweighted(&self, purpose: Purpose, ratios: &Ratios) -> Option<Ratios> {
+        purpose.worthless(ratios).then(|| purpose.unweighted(*ratios))
     }
 }
 
@@ -412,25 +447,8 @@ impl Kernel for RenewalKernel {
         let mirrored = purpose.comparison == Comparison::Replace;
         let reference = proposal.stretch == 0.0;
         let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
-        let evaluated = (!plain).then_some(proposal);
-        // The proposal's recursion is as long as the own one: it is left out first, and samples that are worth something are drawn again.
-        let mut asked = evaluated.filter(|_| purpose.least == f64::NEG_INFINITY);
-        let mut ratios = loop {
-            let before = stream.clone();
-            match self.ratios::<V, _>(asked, mirrored, &mut Random { stream, proposal }, scratch) {
-                Some(own) if asked.is_none() && evaluated.is_some() => {
-                    if purpose.worthless(&own) {
-                        return purpose.unweighted(own);
-                    }
-                    (*stream, asked) = (before, evaluated);
-                }
-                Some(found) => break found,
-                None => {
-                    *stream = before;
-                    break self.logarithmic::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch);
-                }
-            }
-        };
+        let samples = RenewalSamples { kernel: self, proposal, mirrored };
+        let mut ratios = sampled::<V, _>(&samples, (!plain).then_some(proposal), purpose, stream, scratch);
         if reference {
             ratios.proposal = splat(0.0);
         }

@@ -26,9 +26,12 @@ use crate::montecarlo::batch_sizes::{RoundSizes, SizeScratch, Truncation};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::exp_in_range;
+use crate::montecarlo::logarithms::log_recursion;
+use crate::montecarlo::products::Streamed;
 use crate::montecarlo::proposal::Comparison;
-use crate::montecarlo::recursion::{growths, in_linear_domain, log_recursion, settle, step, SETTLED};
+use crate::montecarlo::recursion::{backwards, near, sampled, Growth, Recursive};
 use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
+use crate::montecarlo::ring::{growths, in_linear_domain, Track, SETTLED};
 use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -119,6 +122,44 @@ impl Density<'_> {
             };
             terms.into_iter().map(move |term| join + term)
         })
+    }
+}
+
+/// The growth of P, of Q and of a proposal.
+struct TruncatedGrowth<'a> {
+    pair: [Density<'a>; 2],
+    proposal: Option<Density<'a>>,
+    own: Track<'a>,
+    absent: Track<'a>,
+    drawn: Track<'a>,
+    truncations: &'a [Truncation],
+    /// How many of them no later round had.
+    left: usize,
+}
+
+impl Growth for TruncatedGrowth<'_> {
+    #[inline(always)]
+    fn advance<V: Vector>(&mut self, first: usize, count: usize, products: &[V; SETTLED]) -> bool {
+        let squares = near(&self.own.law.squares, first);
+        let [present, absent] = &self.pair;
+        let truncations = self.truncations;
+        let mut marks = [None; SETTLED];
+        while self.left > 0 && truncations[self.left - 1].place >= first {
+            self.left -= 1;
+            marks[truncations[self.left].place - first] = Some(&truncations[self.left]);
+        }
+        let (growth, mut inside) = present.growth(products, &squares, count, &marks);
+        inside &= self.own.advance(first, count, growth);
+        if self.left < truncations.len() {
+            // Behind the last truncated round Q is R: f = 1.
+            let (growth, exponents) = absent.growth(products, &squares, count, &marks);
+            inside &= exponents & self.absent.advance(first, count, growth);
+        }
+        if let Some(m) = &self.proposal {
+            let (growth, exponents) = m.growth(products, &squares, count, &marks);
+            inside &= exponents & self.drawn.advance(first, count, growth);
+        }
+        inside
     }
 }
 
@@ -236,59 +277,23 @@ impl TruncatedKernel {
         truncations: &[Truncation],
         scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
-        let (law, correlator) = (self.renewal.law(), self.renewal.correlator());
-        let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
-        let [present, absent] = self.pair();
-        source.begin::<V>(&mut scratch.patterns);
-        let (block, tail) = (correlator.block(), correlator.tail());
-        scratch.rows.clear();
-        scratch.rows.resize(block + tail, splat(0.0));
-        scratch.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
-        for ring in [&mut scratch.own, &mut scratch.mirror, &mut scratch.proposal] {
-            ring.reset(b);
+        let law = self.renewal.law();
+        let mut products = Streamed::begin::<V>(&self.renewal, source, &mut scratch.blocks);
+        let mut growth = TruncatedGrowth {
+            pair: self.pair(),
+            proposal,
+            own: Track::new(law, &mut scratch.own),
+            absent: Track::new(law, &mut scratch.mirror),
+            drawn: Track::new(proposal.map_or(law, |m| m.law), &mut scratch.proposal),
+            truncations,
+            left: truncations.len(),
+        };
+        if !backwards::<V, _, _>(law.iterations(), &mut products, &mut growth) {
+            return None;
         }
-        let mut left = truncations.len();
-        for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
-            scratch.rows.copy_within(0..tail, block);
-            let length = block.min(n - start);
-            source.fill::<V>(&self.renewal, start, &mut scratch.rows[..length], &mut scratch.patterns);
-            correlator.correlate::<V>(&scratch.rows, length, &mut scratch.sums, &mut scratch.workspace);
-            for group in (0..length.div_ceil(SETTLED)).rev().map(|k| k * SETTLED) {
-                let (first, count) = (start + group, SETTLED.min(length - group));
-                let mut squares = [0.0; SETTLED];
-                let mut products = [V::splat(0.0); SETTLED];
-                for k in 0..SETTLED {
-                    squares[k] = law.squares[(first + k).min(n - 1)];
-                    products[k] = V::load(&scratch.sums[group + k]);
-                }
-                let mut marks = [None; SETTLED];
-                while left > 0 && truncations[left - 1].place >= first {
-                    left -= 1;
-                    marks[truncations[left].place - first] = Some(&truncations[left]);
-                }
-                let (growth, mut inside) = present.growth(&products, &squares, count, &marks);
-                inside &= step(&mut scratch.own, first, count, law, p, growth);
-                inside &= settle::<V>(&mut scratch.own, first, b);
-                if left < truncations.len() {
-                    // Behind the last truncated round Q is R: f = 1.
-                    let (growth, exponents) = absent.growth(&products, &squares, count, &marks);
-                    inside &= exponents & step(&mut scratch.mirror, first, count, law, p, growth);
-                    inside &= settle::<V>(&mut scratch.mirror, first, b);
-                }
-                if let Some(m) = proposal {
-                    let (growth, exponents) = m.growth(&products, &squares, count, &marks);
-                    let q = m.law.sampling_probability;
-                    inside &= exponents & step(&mut scratch.proposal, first, count, m.law, q, growth);
-                    inside &= settle::<V>(&mut scratch.proposal, first, b);
-                }
-                if !inside {
-                    return None;
-                }
-            }
-        }
-        let mixture = scratch.own.total::<V>(law);
-        let mirrored = if truncations.is_empty() { splat(0.0) } else { scratch.mirror.total::<V>(law) };
-        let proposal = proposal.map_or(mixture, |m| scratch.proposal.total::<V>(m.law));
+        let mixture = growth.own.total::<V>();
+        let mirrored = if truncations.is_empty() { splat(0.0) } else { growth.absent.total::<V>() };
+        let proposal = if proposal.is_some() { growth.drawn.total::<V>() } else { mixture };
         Some(Ratios { mixture, mirrored, proposal })
     }
 
@@ -300,18 +305,53 @@ impl TruncatedKernel {
         truncations: &[Truncation],
         scratch: &mut RenewalScratch,
     ) -> Ratios {
-        self.renewal.draw_rows::<V, S>(source, scratch);
         let squares = &self.renewal.law().squares;
         let [present, absent] = self.pair();
-        let mut out = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
-        for lane in 0..LANES {
-            let products = self.renewal.products(&scratch.all_rows, lane);
-            let density = |one: Density<'_>| one.logarithmic(&products, squares, truncations, lane);
-            out.mixture[lane] = density(present);
-            out.mirrored[lane] = density(absent);
-            out.proposal[lane] = proposal.map_or(out.mixture[lane], density);
-        }
-        out
+        self.renewal.lane_by_lane::<V, S>(source, scratch, |lane, products| {
+            let density = |one: Density<'_>| one.logarithmic(products, squares, truncations, lane);
+            let mixture = density(present);
+            [mixture, density(absent), proposal.map_or(mixture, density)]
+        })
+    }
+}
+
+/// Samples of a proposal, given the truncated rounds.
+struct TruncatedSamples<'a> {
+    kernel: &'a TruncatedKernel,
+    proposal: Density<'a>,
+    truncations: &'a [Truncation],
+    add: bool,
+}
+
+impl<'a> Recursive for TruncatedSamples<'a> {
+    type Density = Density<'a>;
+    type Scratch = RenewalScratch;
+
+    #[inline(always)]
+    fn linear<V: Vector>(
+        &self,
+        asked: Option<Density<'a>>,
+        stream: &mut Stream,
+        scratch: &mut RenewalScratch,
+    ) -> Option<Ratios> {
+        let (proposal, truncations) = (self.proposal, self.truncations);
+        self.kernel.linear::<V, _>(asked, &mut Thinned { stream, proposal, truncations }, truncations, scratch)
+    }
+
+    fn logarithmic<V: Vector>(
+        &self,
+        asked: Option<Density<'a>>,
+        stream: &mut Stream,
+        scratch: &mut RenewalScratch,
+    ) -> Ratios {
+        let (proposal, truncations) = (self.proposal, self.truncations);
+        self.kernel.logarithmic::<V, _>(asked, &mut Thinned { stream, proposal, truncations }, truncations, scratch)
+    }
+
+    #[inline(always)]
+    fn unweighted(&self, purpose: Purpose, ratios: &Ratios) -> Option<Ratios> {
+        let proposal = if self.add { ratios.mirrored } else { ratios.mixture };
+        worthless(ratios, self.add, purpose.least).then_some(Ratios { proposal, ..*ratios })
     }
 }
 
@@ -343,26 +383,9 @@ impl Kernel for TruncatedKernel {
         let density = Density { law: &proposal.law, usual, displaced };
         let plain =
             usual.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && &proposal.law == self.renewal.law();
+        let samples = TruncatedSamples { kernel: self, proposal: density, truncations, add };
         let evaluated = (!plain).then_some(density);
-        // As without truncation: the proposal's density is left out first, and samples that are worth something are drawn again.
-        let mut asked = evaluated.filter(|_| purpose.least == f64::NEG_INFINITY);
-        let mut source = Thinned { stream, proposal: density, truncations };
-        let mut ratios = loop {
-            let before = source.stream.clone();
-            match self.linear::<V, _>(asked, &mut source, truncations, &mut scratch.renewal) {
-                Some(own) if asked.is_none() && evaluated.is_some() => {
-                    if worthless(&own, add, purpose.least) {
-                        return Ratios { proposal: if add { own.mirrored } else { own.mixture }, ..own };
-                    }
-                    (*source.stream, asked) = (before, evaluated);
-                }
-                Some(found) => break found,
-                None => {
-                    *source.stream = before;
-                    break self.logarithmic::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal);
-                }
-            }
-        };
+        let mut ratios = sampled::<V, _>(&samples, evaluated, purpose, stream, &mut scratch.renewal);
         if plain {
             ratios.proposal = if add { ratios.mirrored } else { ratios.mixture };
         }
@@ -377,9 +400,9 @@ fn worthless(ratios: &Ratios, add: bool, least: f64) -> bool {
 }
 
 /// Rows that were drawn before.
-struct Drawn<'a>(&'a [Lanes]);
+struct Rows<'a>(&'a [Lanes]);
 
-impl Source for Drawn<'_> {
+impl Source for Rows<'_> {
     #[inline(always)]
     fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
         patterns.clear();
@@ -428,9 +451,9 @@ impl Balanced for TruncatedKernel {
         self.renewal.draw_rows::<V, _>(&mut Thinned { stream, proposal, truncations }, &mut scratch.renewal);
         let rows = std::mem::take(&mut scratch.renewal.all_rows);
         let mut evaluate = |density: Option<Density<'_>>| {
-            let found = self.linear::<V, _>(density, &mut Drawn(&rows), truncations, &mut scratch.renewal);
+            let found = self.linear::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal);
             found.unwrap_or_else(|| {
-                self.logarithmic::<V, _>(density, &mut Drawn(&rows), truncations, &mut scratch.renewal)
+                self.logarithmic::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal)
             })
         };
         let pair = evaluate(None);
