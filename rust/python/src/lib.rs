@@ -23,6 +23,7 @@ use rayon::prelude::*;
 
 mod door;
 mod errors;
+mod inspection;
 mod sampling;
 
 use errors::raise;
@@ -152,11 +153,6 @@ impl Profile {
     #[staticmethod]
     fn discrete(outcomes: Vec<(f64, f64)>) -> PyResult<Self> {
         DiscretePair::new(outcomes).map(Self::of).map_err(raise)
-    }
-
-    fn at(&self, epsilon: f64) -> (f64, f64, f64, f64) {
-        let point = self.0.at(epsilon);
-        (point.delta, point.delta_error, point.slope, point.slope_error)
     }
 
     fn __repr__(&self) -> String {
@@ -325,9 +321,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::LossHistogram>()?;
     module.add_class::<sampling::ComposedCurve>()?;
-    let (instruction_sets, shard_size, shard_units) = sampling::facts();
+    module.add_class::<inspection::Inspection>()?;
+    let (shard_size, shard_units) = sampling::facts();
     module.add("SHARD_UNITS", shard_units)?;
-    module.add("INSTRUCTION_SETS", instruction_sets)?;
     module.add("SHARD_SIZE", shard_size)?;
     module.add("MOST_WORK", MOST_WORK)?;
     module.add("MOST_LIKELY", pyaccount_core::montecarlo::mechanism::MOST_LIKELY)?;

@@ -13,12 +13,11 @@ use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::proposal::Comparison;
 use pyaccount_core::montecarlo::proposed::{caps_of, generator_error_of, rounding_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
-use pyaccount_core::montecarlo::simulate::{probe, simulate, Job, SHARD};
+use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
-use pyaccount_core::montecarlo::value::{Bound as Side, Curve};
-use pyaccount_core::montecarlo::vector::instruction_sets;
+use pyaccount_core::montecarlo::value::Curve;
 use pyaccount_core::montecarlo::wager::{Sums, Table};
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
@@ -30,12 +29,12 @@ use crate::errors::raise;
 /// Mechanisms that can be sampled together, each with its number of runs.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
-pub struct Sampled(Vec<(Mechanism, u32)>);
+pub struct Sampled(pub(crate) Vec<(Mechanism, u32)>);
 
 /// The curve of what else is composed.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
-pub struct ComposedCurve(Arc<Curve>);
+pub struct ComposedCurve(pub(crate) Arc<Curve>);
 
 #[pymethods]
 impl ComposedCurve {
@@ -54,15 +53,11 @@ impl ComposedCurve {
     fn gap(&self) -> f64 {
         self.0.gap()
     }
-
-    fn at(&self, x: f64) -> (f64, f64) {
-        (self.0.single(Side::Below, x), self.0.single(Side::Above, x))
-    }
 }
 
 /// The proposal's parameter: one for each mechanism, or one for the only one.
 #[derive(FromPyObject)]
-enum Parameters {
+pub enum Parameters {
     One(f64),
     Each(Vec<f64>),
 }
@@ -116,9 +111,6 @@ impl Columns {
 /// What a run of shards leaves: for each shard and table (log capitals, Σ V, Σ V²).
 type Shards = Vec<Vec<(Vec<f64>, f64, f64)>>;
 
-/// ln dP/dR, ln dP⁻/dR and ln dM/dR of eight samples.
-type Densities = ([f64; 8], [f64; 8], [f64; 8]);
-
 /// Sums of samples from several proposals: how many of each, (Σ L, Σ L²), and for each ε (Σ V, Σ V²) and merits.
 type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>);
 
@@ -129,7 +121,7 @@ type Wagers = (f64, f64, Vec<(f64, f64)>);
 type Shared = (u32, Vec<f64>, f64);
 
 /// A stream's seed, purpose, candidate and direction.
-fn stream_key((seed, purpose, candidate, direction): (u64, u32, u32, u32)) -> StreamKey {
+pub fn stream_key((seed, purpose, candidate, direction): (u64, u32, u32, u32)) -> StreamKey {
     StreamKey { seed, purpose, candidate, direction }
 }
 
@@ -142,7 +134,7 @@ fn shards(found: Vec<Vec<Sums>>) -> Shards {
     found.into_iter().map(|tables| tables.into_iter().map(one).collect()).collect()
 }
 
-fn comparison(name: &str) -> PyResult<Comparison> {
+pub fn comparison(name: &str) -> PyResult<Comparison> {
     match name {
         "remove" => Ok(Comparison::Remove),
         "add" => Ok(Comparison::Add),
@@ -227,32 +219,6 @@ impl Sampled {
         Ok(Self(all))
     }
 
-    #[allow(clippy::needless_pass_by_value)] // converted from Python
-    #[pyo3(signature = (outcomes, direction = "replace", counts = Vec::new()))]
-    fn log_densities(
-        &self,
-        outcomes: Vec<Vec<f64>>,
-        direction: &str,
-        counts: Vec<Vec<u64>>,
-    ) -> PyResult<Vec<(f64, f64)>> {
-        let [(mechanism, 1)] = &self.0[..] else {
-            return Err(PyValueError::new_err("outcomes are of one run of one mechanism"));
-        };
-        let expected = mechanism.outcome_length();
-        let lengths = outcomes.iter().map(Vec::len).chain(counts.iter().map(Vec::len));
-        let missing = (!counts.is_empty() && counts.len() != outcomes.len()).then_some(counts.len());
-        if let Some(wrong) = lengths.filter(|length| *length != expected).chain(missing).next() {
-            #[allow(clippy::cast_precision_loss)] // reported only
-            let value = wrong as f64;
-            return Err(raise(Error::Domain {
-                name: "outcome length",
-                value,
-                allowed: "one number for each round, or for each bin",
-            }));
-        }
-        Ok(mechanism.log_densities(comparison(direction)?, &outcomes, &counts))
-    }
-
     fn truncated(&self, dataset_size: u64, limit: u64) -> PyResult<Self> {
         let truncated = match &self.0[..] {
             [(Mechanism::Renewal(kernel), 1)] => {
@@ -266,21 +232,9 @@ impl Sampled {
         truncated.map(|mechanism| Self(vec![(mechanism, 1)])).map_err(raise)
     }
 
-    #[pyo3(signature = (*, key, shard))]
-    fn counts(&self, key: (u64, u32, u32, u32), shard: u64) -> PyResult<Vec<Vec<u64>>> {
-        let [(mechanism, 1)] = &self.0[..] else {
-            return Err(PyValueError::new_err("counts are of one run of one mechanism"));
-        };
-        Ok(mechanism.batch_sizes(stream_key(key), shard))
-    }
-
     #[getter]
     fn plain_parameter(&self) -> f64 {
         self.0[0].0.plain_parameter()
-    }
-
-    fn balanced_parameter(&self, stretch: f64) -> f64 {
-        self.0[0].0.balanced_parameter(stretch)
     }
 
     #[getter]
@@ -398,21 +352,6 @@ impl Sampled {
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {
         tilt_facts(&self.0, theta)
     }
-
-    #[pyo3(signature = (direction, parameter, stretch, *, key, shard, instruction_set))]
-    fn probe(
-        &self,
-        direction: &str,
-        parameter: Parameters,
-        stretch: f64,
-        key: (u64, u32, u32, u32),
-        shard: u64,
-        instruction_set: &str,
-    ) -> PyResult<Option<Densities>> {
-        let job = self.job(direction, parameter, stretch, Vec::new(), None, key)?;
-        let ratios = probe(&job, shard, instruction_set);
-        Ok(ratios.map(|r| (r.mixture.0, r.mirrored.0, r.proposal.0)))
-    }
 }
 
 impl Sampled {
@@ -446,7 +385,7 @@ impl Sampled {
         })
     }
 
-    fn job(
+    pub fn job(
         &self,
         direction: &str,
         parameter: Parameters,
@@ -469,28 +408,13 @@ impl Sampled {
 /// A histogram of privacy losses.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
-pub struct LossHistogram(Histogram);
+pub struct LossHistogram(pub(crate) Histogram);
 
 #[pymethods]
 impl LossHistogram {
     #[getter]
     fn samples(&self) -> u64 {
         self.0.samples
-    }
-
-    #[getter]
-    fn edges(&self) -> (f64, f64) {
-        (self.0.edges.lowest, self.0.edges.width)
-    }
-
-    #[getter]
-    fn counts(&self) -> Vec<u64> {
-        self.0.counts.clone()
-    }
-
-    #[getter]
-    fn weights(&self) -> Vec<f64> {
-        self.0.weights.clone()
     }
 
     fn merged(&self, other: &Self) -> PyResult<Self> {
@@ -509,7 +433,7 @@ impl LossHistogram {
     }
 }
 
-/// The instruction sets that sampling can use here, best first, the number of samples in a shard, and what shares of it add up to.
-pub fn facts() -> (Vec<&'static str>, usize, u32) {
-    (instruction_sets(), SHARD, UNITS)
+/// The number of samples in a shard, and what shares of it add up to.
+pub fn facts() -> (usize, u32) {
+    (SHARD, UNITS)
 }
