@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use pyaccount_core::montecarlo::betting::BetTable;
 use pyaccount_core::montecarlo::correlate::Correlator;
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposal::Comparison;
@@ -15,7 +16,6 @@ use pyaccount_core::montecarlo::source::Source;
 use pyaccount_core::montecarlo::stream::{Stream, StreamKey};
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
-use pyaccount_core::montecarlo::wager::Table;
 use pyaccount_core::run::{pool, Run};
 
 /// A source that draws nothing: what remains is correlation and recursion.
@@ -93,7 +93,7 @@ fn stages(kernel: &RenewalKernel) -> [f64; 3] {
 
 fn main() {
     println!("{:?}", instruction_sets());
-    for (n, b, bands, rate, stretch) in [
+    for (n, b, bands, rate, mean_scale) in [
         (1024, 64, 32, 0.01, 1.0),
         (2000, 16, 16, 0.01, 1.0),
         (7200, 256, 256, 1793.0 / 14_745_600.0, 1.0),
@@ -112,13 +112,13 @@ fn main() {
         let kernel = Arc::new(RenewalKernel::new(c.iter().map(|x| x / norm).collect(), n, b, p, true).unwrap());
         let [noise, correlation, recursion] = stages(&kernel);
         println!("    noise {noise:.2}, correlation {correlation:.2}, recursion {recursion:.2} ns per sample and step");
-        let plain = timed_shards(&Mechanism::Renewal(Arc::clone(&kernel)), p, stretch, n);
-        println!("n={n} b={b} bands={bands} stretch={stretch}:{plain}");
+        let plain = timed_shards(&Mechanism::Renewal(Arc::clone(&kernel)), p, mean_scale, n);
+        println!("n={n} b={b} bands={bands} mean_scale={mean_scale}:{plain}");
         if n == 7200 {
             // Batches of 1793 records on average, of 14,745,600: truncation is rare at 2048 and everywhere at 1793.
             for limit in [2048, 1793] {
                 let truncated = TruncatedKernel::new(Arc::clone(&kernel), 14_745_600, limit).unwrap();
-                let line = timed_shards(&Mechanism::from(truncated), p, stretch, n);
+                let line = timed_shards(&Mechanism::from(truncated), p, mean_scale, n);
                 println!("truncated to {limit}:{line}");
             }
         }
@@ -126,10 +126,10 @@ fn main() {
 }
 
 /// Nanoseconds of whole samples on one thread and on two.
-fn timed_shards(mechanism: &Mechanism, parameter: f64, stretch: f64, n: usize) -> String {
-    let proposed = mechanism.proposed(parameter, stretch).unwrap();
-    let comparison = if stretch == 0.0 { Comparison::Add } else { Comparison::Remove };
-    let tables = vec![Table { epsilon: 8.0, cap: 1.0, wagers: vec![(1e-5, 0.5)] }];
+fn timed_shards(mechanism: &Mechanism, parameter: f64, mean_scale: f64, n: usize) -> String {
+    let proposed = mechanism.proposed(parameter, mean_scale).unwrap();
+    let comparison = if mean_scale == 0.0 { Comparison::Add } else { Comparison::Remove };
+    let tables = vec![BetTable { epsilon: 8.0, weight_bound: 1.0, bets: vec![(1e-5, 0.5)] }];
     let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
     let parts = vec![Part { proposed, runs: 1 }];
     let job = Job { parts, comparison, curve: None, tables, edges: None, key };

@@ -11,7 +11,7 @@ use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
-use pyaccount_core::pair::revealed::{Revealed, MOST_WORK};
+use pyaccount_core::pair::public::{PublicParticipation, MOST_WORK};
 use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::truncated::TruncatedPoisson;
 use pyaccount_core::pair::Profile as CoreProfile;
@@ -128,7 +128,7 @@ impl Profile {
         warm: bool,
     ) -> PyResult<Self> {
         let law = Renewal::of_users(min_separation, record_probability, records, warm, charges);
-        law.and_then(|law| Revealed::new(&law)).map(Self::of).map_err(raise)
+        law.and_then(|law| PublicParticipation::new(&law)).map(Self::of).map_err(raise)
     }
 
     #[staticmethod]

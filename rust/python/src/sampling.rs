@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pyaccount_core::montecarlo::balanced::{simulate_balanced, tilt_facts, BalancedJob};
+use pyaccount_core::montecarlo::betting::{BetTable, ShardSums};
 use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::components::{Component, Mixture, UNITS};
@@ -11,14 +12,13 @@ use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::proposal::Comparison;
-use pyaccount_core::montecarlo::proposed::{caps_of, generator_error_of, rounding_of, Part};
+use pyaccount_core::montecarlo::proposed::{generator_error_of, rounding_of, weight_bounds_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::value::Curve;
-use pyaccount_core::montecarlo::wager::{Sums, Table};
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -97,25 +97,25 @@ impl Columns {
     /// How far ln of the upper recursion may be above that of the lower one, at σ = 1.
     #[getter]
     fn gap(&self) -> f64 {
-        self.0.crossings().gap(self.0.min_separation())
+        self.0.gram().gap(self.0.min_separation())
     }
 
     /// ‖c_i‖² + Γ_i for each column: participations at least b apart charge ‖Cx‖² with no less.
     #[getter]
     fn charges(&self) -> Vec<f64> {
-        let crossings = self.0.crossings();
-        crossings.squares.iter().zip(&crossings.crossings).map(|(square, shared)| square + shared).collect()
+        let gram = self.0.gram();
+        gram.squares.iter().zip(&gram.off_diagonals).map(|(square, shared)| square + shared).collect()
     }
 }
 
-/// What a run of shards leaves: for each shard and table (log capitals, Σ V, Σ V²).
+/// What a run of shards leaves: for each shard and table (log wealths, Σ V, Σ V²).
 type Shards = Vec<Vec<(Vec<f64>, f64, f64)>>;
 
 /// Sums of samples from several proposals: how many of each, (Σ L, Σ L²), and for each ε (Σ V, Σ V²) and merits.
 type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>);
 
-/// A table of wagers: (ε, cap, [(threshold, stake), …]).
-type Wagers = (f64, f64, Vec<(f64, f64)>);
+/// A table of bets: (ε, weight bound, [(threshold, betting fraction), …]).
+type Bets = (f64, f64, Vec<(f64, f64)>);
 
 /// A component of a mixture: its share, and the parameters and stretch of a proposal, or no parameters and θ.
 type Shared = (u32, Vec<f64>, f64);
@@ -125,12 +125,12 @@ pub fn stream_key((seed, purpose, candidate, direction): (u64, u32, u32, u32)) -
     StreamKey { seed, purpose, candidate, direction }
 }
 
-fn table((epsilon, cap, wagers): Wagers) -> Table {
-    Table { epsilon, cap, wagers }
+fn table((epsilon, weight_bound, bets): Bets) -> BetTable {
+    BetTable { epsilon, weight_bound, bets }
 }
 
-fn shards(found: Vec<Vec<Sums>>) -> Shards {
-    let one = |sums: Sums| (sums.log_capital, sums.value, sums.square);
+fn shards(found: Vec<Vec<ShardSums>>) -> Shards {
+    let one = |sums: ShardSums| (sums.log_wealth, sums.value, sums.square);
     found.into_iter().map(|tables| tables.into_iter().map(one).collect()).collect()
 }
 
@@ -257,7 +257,7 @@ impl Sampled {
     ) -> PyResult<(f64, f64, f64)> {
         let parts = self.parts(parameter, stretch)?;
         let curve = curve.map(|curve| &*curve.0);
-        let limits = caps_of(&parts, comparison(direction)?, epsilon, curve);
+        let limits = weight_bounds_of(&parts, comparison(direction)?, epsilon, curve);
         let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
         Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts) + read))
     }
@@ -270,7 +270,7 @@ impl Sampled {
         direction: &str,
         parameter: Parameters,
         stretch: f64,
-        tables: Vec<Wagers>,
+        tables: Vec<Bets>,
         edges: Option<(f64, f64)>,
         key: (u64, u32, u32, u32),
         first: u64,
@@ -322,7 +322,7 @@ impl Sampled {
         let curve = curve.map(|curve| &*curve.0);
         let limits = self.mixture(direction, components)?.limits(epsilon, curve).map_err(raise)?;
         let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
-        Ok((limits.cap, limits.generator, limits.rounding + read))
+        Ok((limits.weight_bound, limits.generator, limits.rounding + read))
     }
 
     #[pyo3(signature = (direction, components, tables, *, key, first, count, threads, time_limit, curve = None))]
@@ -332,7 +332,7 @@ impl Sampled {
         py: Python<'_>,
         direction: &str,
         components: Vec<Shared>,
-        tables: Vec<Wagers>,
+        tables: Vec<Bets>,
         key: (u64, u32, u32, u32),
         first: u64,
         count: u64,
@@ -371,11 +371,8 @@ impl Sampled {
 
     fn mixture(&self, direction: &str, components: Vec<Shared>) -> PyResult<Mixture> {
         let component = |(share, parameters, number): Shared| {
-            let component = if parameters.is_empty() {
-                Component::Tilted(number)
-            } else {
-                Component::Stretched(parameters, number)
-            };
+            let component =
+                if parameters.is_empty() { Component::Tilted(number) } else { Component::Scaled(parameters, number) };
             (component, share)
         };
         Ok(Mixture {
@@ -390,7 +387,7 @@ impl Sampled {
         direction: &str,
         parameter: Parameters,
         stretch: f64,
-        tables: Vec<Wagers>,
+        tables: Vec<Bets>,
         edges: Option<(f64, f64)>,
         key: (u64, u32, u32, u32),
     ) -> PyResult<Job> {

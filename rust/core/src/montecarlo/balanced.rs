@@ -93,7 +93,7 @@ impl Vectored for Shard<'_> {
         let Self { job, parts, index, worker, run } = self;
         let mut stream = Stream::new(job.key, index);
         let mut sums = job.empty();
-        // Others that are composed give any sample a value.
+        // A composed profile gives any sample a value.
         let smallest = job.epsilons.iter().copied().fold(f64::INFINITY, f64::min);
         let least = job.mixture.least(if job.curve.is_some() { f64::NEG_INFINITY } else { smallest - 1e-9 });
         for (component, (_, share)) in job.mixture.components.iter().enumerate() {

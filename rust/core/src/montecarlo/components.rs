@@ -3,7 +3,7 @@
 //! A shard takes its samples from the proposals M_1, …, M_K in fixed shares α_k, and each is weighed by dN/dM of the mixture M =
 //! Σ α_k M_k (the balance heuristic: Veach & Guibas 1995; Owen & Zhou 2000), N = P, or Q where the record is added:
 //!
-//! `V = (dN/dM)·(1 − e^{ε−L})_+`, or `(dN/dM)·D(ε − L)` with others composed, dN/dM = 1/Σ_k α_k dM_k/dN.
+//! `V = (dN/dM)·(1 − e^{ε−L})_+`, or `(dN/dM)·D(ε − L)` with a composed profile, dN/dM = 1/Σ_k α_k dM_k/dN.
 //!
 //! The mean of V over a shard is δ(ε) whatever the proposals are. The first of them is the mechanism itself, so no sample weighs more than
 //! 1/α_1. [`super::balanced`] makes estimates of such samples, [`super::defensive`] tests.
@@ -32,8 +32,8 @@ pub const UNITS: u32 = (SHARD / LANES) as u32;
 pub enum Component {
     /// The mechanism (R where the record is added) tilted by θ; 0 is plain sampling.
     Tilted(f64),
-    /// A law and stretch of [`super::proposal`]: one parameter for each mechanism.
-    Stretched(Vec<f64>, f64),
+    /// A law and mean scale of [`super::proposal`]: one parameter for each mechanism.
+    Scaled(Vec<f64>, f64),
 }
 
 /// Mechanisms that are run beside one another, and the proposals that samples of them come from.
@@ -51,8 +51,8 @@ pub struct Mixture {
 pub enum Origin<K: Balanced> {
     /// Tilted.
     Tilted(K::Tilt),
-    /// Another law with stretched means.
-    Stretched(K::Stretched),
+    /// Another law with scaled means.
+    Scaled(K::Scaled),
 }
 
 /// The proposals as one mechanism has them.
@@ -136,8 +136,8 @@ pub trait Balanced: Kernel + Sized {
     type Base;
     /// One of its tilts, or of R where the record is added.
     type Tilt;
-    /// A law and stretch.
-    type Stretched;
+    /// A law and mean scale.
+    type Scaled;
     /// The direction of its tilts.
     fn base(&self) -> Self::Base;
     /// The tilt by θ; of R where the record is added (`add`).
@@ -145,11 +145,11 @@ pub trait Balanced: Kernel + Sized {
     /// # Errors
     /// [`Error::Domain`] for a tilt that the mechanism does not have.
     fn tilt(&self, base: &Self::Base, theta: f64, add: bool) -> Result<Self::Tilt>;
-    /// The proposal of a parameter and a stretch.
+    /// The proposal of a parameter and a mean scale.
     ///
     /// # Errors
     /// As [`Kernel::proposal`]; [`Error::Numerics`] where its density is not known.
-    fn stretched(&self, parameter: f64, stretch: f64) -> Result<Self::Stretched>;
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<Self::Scaled>;
     /// Draw eight samples from the proposal `drawn`, and count loss and densities. Must be `#[inline(always)]`.
     fn weigh<V: Vector>(
         &self,
@@ -207,13 +207,13 @@ impl Mixture {
         let add = self.comparison == Comparison::Add;
         let each = self.components.iter().map(|(component, _)| match component {
             Component::Tilted(theta) => kernel.tilt(&base, *theta, add).map(Origin::Tilted),
-            Component::Stretched(parameters, stretch) => {
+            Component::Scaled(parameters, mean_scale) => {
                 let parameter = *parameters.get(place).ok_or(Error::Domain {
                     name: "parameters of a proposal",
                     value: f64::NAN,
                     allowed: "one for each mechanism",
                 })?;
-                kernel.stretched(parameter, *stretch).map(Origin::Stretched)
+                kernel.scaled(parameter, *mean_scale).map(Origin::Scaled)
             }
         });
         Ok(Origins { each: each.collect::<Result<_>>()?, base })

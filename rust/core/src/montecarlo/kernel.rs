@@ -60,12 +60,12 @@ impl Purpose {
 /// Whether the means of a proposal can be scaled by this much.
 ///
 /// # Errors
-/// [`Error::Domain`] for a stretch that is not between −100 and 100.
-pub fn check_stretch(stretch: f64) -> Result<()> {
-    if stretch.is_finite() && stretch.abs() <= 100.0 {
+/// [`Error::Domain`] for a mean scale that is not between −100 and 100.
+pub fn check_mean_scale(mean_scale: f64) -> Result<()> {
+    if mean_scale.is_finite() && mean_scale.abs() <= 100.0 {
         return Ok(());
     }
-    Err(Error::Domain { name: "stretch", value: stretch, allowed: "between -100 and 100" })
+    Err(Error::Domain { name: "mean scale", value: mean_scale, allowed: "between -100 and 100" })
 }
 
 /// A mechanism of which eight samples can be drawn at once.
@@ -74,11 +74,11 @@ pub trait Kernel {
     type Proposal: Clone + Debug;
     /// Buffers of one worker.
     type Scratch: Default;
-    /// The proposal of a parameter and a stretch κ of the means, from this kernel's own law.
+    /// The proposal of a parameter and a scale κ of the means, from this kernel's own law.
     ///
     /// # Errors
-    /// [`Error::Domain`] for a parameter that no law has, and as [`check_stretch`].
-    fn proposal(&self, parameter: f64, stretch: f64) -> Result<Self::Proposal>;
+    /// [`Error::Domain`] for a parameter that no law has, and as [`check_mean_scale`].
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<Self::Proposal>;
     /// Draw eight samples from a proposal: their log densities. Must be `#[inline(always)]`; callers use [`draw`].
     fn sample<V: Vector>(
         &self,

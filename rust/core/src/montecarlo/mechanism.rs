@@ -27,7 +27,7 @@ pub enum Mechanism {
     Renewal(Arc<RenewalKernel>),
     /// Balls in bins with any non-negative matrix.
     Bins(Arc<BinsKernel>),
-    /// b-min-sep sampling with columns that meet.
+    /// b-min-sep sampling with columns that overlap.
     Overlapping(Arc<OverlappingKernel>),
     /// b-min-sep sampling with truncated batches.
     Truncated(Arc<TruncatedKernel>),
@@ -107,13 +107,13 @@ impl Mechanism {
         }
     }
 
-    /// The proposal's parameter that goes with stretch κ when weights are tilted by κ(κ − 1)s/2, which keeps the cap small.
+    /// The proposal's parameter that goes with mean scale κ when weights are tilted by κ(κ − 1)s/2, which keeps the weight bound small.
     ///
     /// For renewal the odds p/(1 − p) are multiplied by e^{κ(κ−1)s/2}, s the largest squared column norm; for bins the
     /// exponent is returned.
     #[must_use]
-    pub fn balanced_parameter(&self, stretch: f64) -> f64 {
-        let exponent = 0.5 * stretch * (stretch - 1.0);
+    pub fn balanced_parameter(&self, mean_scale: f64) -> f64 {
+        let exponent = 0.5 * mean_scale * (mean_scale - 1.0);
         let Law::Renewal(law) = self.law() else { return exponent };
         let p = law.sampling_probability;
         let odds = p * (exponent * law.squares[0]).exp();
@@ -128,20 +128,20 @@ impl Mechanism {
 
     /// A bound on the error of each log density from rounding.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
-        self.rounding_at(stretch, stretch.abs())
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
+        self.rounding_at(mean_scale, mean_scale.abs())
     }
 
-    /// The same for samples whose mean is at most `means` times what participations give. (Nothing else than stretched means is drawn where
+    /// The same for samples whose mean is at most `means` times what participations give. (Nothing else than scaled means is drawn where
     /// batches are truncated.)
     #[must_use]
-    pub(super) fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
+    pub(super) fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         match self {
-            Self::Renewal(kernel) => kernel.rounding_at(stretch, means),
-            Self::Bins(kernel) => kernel.rounding_at(stretch, means),
-            Self::Overlapping(kernel) => kernel.rounding_at(stretch, means),
-            Self::Truncated(kernel) => kernel.rounding(stretch),
-            Self::TruncatedBins(kernel) => kernel.rounding(stretch),
+            Self::Renewal(kernel) => kernel.rounding_at(mean_scale, means),
+            Self::Bins(kernel) => kernel.rounding_at(mean_scale, means),
+            Self::Overlapping(kernel) => kernel.rounding_at(mean_scale, means),
+            Self::Truncated(kernel) => kernel.rounding(mean_scale),
+            Self::TruncatedBins(kernel) => kernel.rounding(mean_scale),
         }
     }
 
@@ -163,13 +163,13 @@ impl Mechanism {
     /// θm̄ and adding it by as much again and u of twice θm̄; κ times how many records take part by u of itself. With truncation
     /// participations count 2κ or 2κ − 1 times. (Of bins the products are added to, and their rounding is that of the log
     /// densities.)
-    pub(super) fn coordinate_error(&self, stretch: f64, displaced: f64) -> f64 {
-        let added = |largest: f64| self.added(stretch.abs() * largest, displaced * largest);
+    pub(super) fn coordinate_error(&self, mean_scale: f64, displaced: f64) -> f64 {
+        let added = |largest: f64| self.added(mean_scale.abs() * largest, displaced * largest);
         match self {
             Self::Renewal(kernel) => NORMAL_ERROR + added(kernel.largest_mean()),
-            Self::Overlapping(kernel) => kernel.coordinate_error(stretch) + added(kernel.reach().1),
+            Self::Overlapping(kernel) => kernel.coordinate_error(mean_scale) + added(kernel.reach().1),
             Self::Truncated(kernel) => {
-                let multiple = (2.0 * stretch).abs().max((2.0 * stretch - 1.0).abs());
+                let multiple = (2.0 * mean_scale).abs().max((2.0 * mean_scale - 1.0).abs());
                 NORMAL_ERROR + self.added(multiple * kernel.renewal().largest_mean(), 0.0)
             }
             Self::Bins(_) | Self::TruncatedBins(_) => NORMAL_ERROR,
@@ -243,13 +243,13 @@ impl Mechanism {
     }
 
     /// A bound on every |ln density| of a sample: it lies between the least and the largest ⟨Cx, y⟩ − ‖Cx‖²/2 over the patterns.
-    pub(super) fn magnitude(&self, stretch: f64) -> f64 {
+    pub(super) fn magnitude(&self, mean_scale: f64) -> f64 {
         match self {
-            Self::Renewal(kernel) => kernel.magnitude(stretch),
-            Self::Truncated(kernel) => kernel.renewal().magnitude(largest_multiple(stretch)),
-            Self::Overlapping(kernel) => kernel.magnitude(stretch),
-            Self::Bins(kernel) => kernel.magnitude(stretch),
-            Self::TruncatedBins(kernel) => kernel.bins().magnitude(largest_multiple(stretch)),
+            Self::Renewal(kernel) => kernel.magnitude(mean_scale),
+            Self::Truncated(kernel) => kernel.renewal().magnitude(largest_multiple(mean_scale)),
+            Self::Overlapping(kernel) => kernel.magnitude(mean_scale),
+            Self::Bins(kernel) => kernel.magnitude(mean_scale),
+            Self::TruncatedBins(kernel) => kernel.bins().magnitude(largest_multiple(mean_scale)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Monte Carlo accounting: samples of the privacy loss, and guarantees from them.
 //!
 //! This room takes a mechanism given by its participation law and matrix, draws samples of its privacy loss, and keeps
-//! what guarantees are made of: capitals of wagers against claims about δ, and loss histograms. It does not know which
+//! what guarantees are made of: wealths of bets against claims about δ, and loss histograms. It does not know which
 //! claims are worth testing; that is for its callers.
 //!
 //! | file | what it holds |
@@ -24,7 +24,7 @@
 //! | [`components`], [`tilt`] | mixtures of several proposals, and what they are made of |
 //! | [`balanced`], [`defensive`] | estimates and tests from mixtures |
 //! | [`value`] | what a sample is worth with other mechanisms composed |
-//! | [`wager`], [`histogram`] | what is kept of the samples |
+//! | [`betting`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
 
 // Casts and loops over lanes are each justified where they stand.
@@ -32,6 +32,7 @@
 
 pub mod balanced;
 pub mod batch_sizes;
+pub mod betting;
 pub mod bins;
 pub mod columns;
 pub mod components;
@@ -57,4 +58,3 @@ pub mod truncated;
 pub mod truncated_bins;
 pub mod value;
 pub mod vector;
-pub mod wager;

@@ -14,7 +14,7 @@ use crate::montecarlo::bins::BinsKernel;
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::mechanism::{Buffers, Mechanism};
 use crate::montecarlo::overlapping::OverlappingKernel;
-use crate::montecarlo::proposal::{caps, Caps, Comparison, Sums};
+use crate::montecarlo::proposal::{weight_bounds, Comparison, HolderSums, WeightBounds};
 use crate::montecarlo::renewal::RenewalKernel;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::truncated::TruncatedKernel;
@@ -53,23 +53,23 @@ impl<K: Kernel> Clone for Pair<K> {
 }
 
 impl<K: Kernel> Pair<K> {
-    fn new(kernel: &Arc<K>, parameter: f64, stretch: f64) -> Result<Self> {
-        Ok(Self { kernel: Arc::clone(kernel), proposal: kernel.proposal(parameter, stretch)? })
+    fn new(kernel: &Arc<K>, parameter: f64, mean_scale: f64) -> Result<Self> {
+        Ok(Self { kernel: Arc::clone(kernel), proposal: kernel.proposal(parameter, mean_scale)? })
     }
 }
 
 impl Mechanism {
-    /// This mechanism with samples from the proposal of a parameter and a stretch; see [`Kernel::proposal`].
+    /// This mechanism with samples from the proposal of a parameter and a mean scale; see [`Kernel::proposal`].
     ///
     /// # Errors
     /// As [`Kernel::proposal`].
-    pub fn proposed(&self, parameter: f64, stretch: f64) -> Result<Proposed> {
+    pub fn proposed(&self, parameter: f64, mean_scale: f64) -> Result<Proposed> {
         Ok(Proposed(match self {
-            Self::Renewal(kernel) => Kind::Renewal(Pair::new(kernel, parameter, stretch)?),
-            Self::Bins(kernel) => Kind::Bins(Pair::new(kernel, parameter, stretch)?),
-            Self::Overlapping(kernel) => Kind::Overlapping(Pair::new(kernel, parameter, stretch)?),
-            Self::Truncated(kernel) => Kind::Truncated(Pair::new(kernel, parameter, stretch)?),
-            Self::TruncatedBins(kernel) => Kind::TruncatedBins(Pair::new(kernel, parameter, stretch)?),
+            Self::Renewal(kernel) => Kind::Renewal(Pair::new(kernel, parameter, mean_scale)?),
+            Self::Bins(kernel) => Kind::Bins(Pair::new(kernel, parameter, mean_scale)?),
+            Self::Overlapping(kernel) => Kind::Overlapping(Pair::new(kernel, parameter, mean_scale)?),
+            Self::Truncated(kernel) => Kind::Truncated(Pair::new(kernel, parameter, mean_scale)?),
+            Self::TruncatedBins(kernel) => Kind::TruncatedBins(Pair::new(kernel, parameter, mean_scale)?),
         }))
     }
 }
@@ -89,12 +89,12 @@ impl Proposed {
 
     /// κ.
     #[must_use]
-    pub fn stretch(&self) -> f64 {
+    pub fn mean_scale(&self) -> f64 {
         match &self.0 {
             Kind::Renewal(Pair { proposal, .. })
             | Kind::Overlapping(Pair { proposal, .. })
-            | Kind::Truncated(Pair { proposal, .. }) => proposal.stretch,
-            Kind::Bins(Pair { proposal, .. }) | Kind::TruncatedBins(Pair { proposal, .. }) => proposal.stretch,
+            | Kind::Truncated(Pair { proposal, .. }) => proposal.mean_scale,
+            Kind::Bins(Pair { proposal, .. }) | Kind::TruncatedBins(Pair { proposal, .. }) => proposal.mean_scale,
         }
     }
 
@@ -115,28 +115,32 @@ impl Proposed {
     /// What bounds these samples; see [`super::proposal`]. With truncated batches plain samples are at most 1, and nothing is
     /// proven of others.
     #[must_use]
-    #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
-    pub fn sums(&self, comparison: Comparison) -> Sums {
-        let plain_only = |same: bool, stretch: f64| {
-            if same && stretch == comparison.plain_stretch() {
-                Sums::Plain
+    #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
+    pub fn sums(&self, comparison: Comparison) -> HolderSums {
+        let plain_only = |same: bool, mean_scale: f64| {
+            if same && mean_scale == comparison.plain_mean_scale() {
+                HolderSums::Plain
             } else {
-                Sums::Nothing
+                HolderSums::Nothing
             }
         };
         match &self.0 {
-            Kind::Renewal(Pair { kernel, proposal: m }) => Sums::of(kernel.law(), &m.law, m.stretch, comparison),
-            Kind::Bins(Pair { kernel, proposal: m }) => Sums::of(kernel.law(), &m.law, m.stretch, comparison),
-            Kind::Overlapping(Pair { kernel, proposal: m }) => kernel.sums(&m.law, m.stretch, comparison),
-            Kind::Truncated(Pair { kernel, proposal: m }) => plain_only(&m.law == kernel.renewal().law(), m.stretch),
-            Kind::TruncatedBins(Pair { kernel, proposal: m }) => plain_only(&m.law == kernel.bins().law(), m.stretch),
+            Kind::Renewal(Pair { kernel, proposal: m }) => {
+                HolderSums::of(kernel.law(), &m.law, m.mean_scale, comparison)
+            }
+            Kind::Bins(Pair { kernel, proposal: m }) => HolderSums::of(kernel.law(), &m.law, m.mean_scale, comparison),
+            Kind::Overlapping(Pair { kernel, proposal: m }) => kernel.sums(&m.law, m.mean_scale, comparison),
+            Kind::Truncated(Pair { kernel, proposal: m }) => plain_only(&m.law == kernel.renewal().law(), m.mean_scale),
+            Kind::TruncatedBins(Pair { kernel, proposal: m }) => {
+                plain_only(&m.law == kernel.bins().law(), m.mean_scale)
+            }
         }
     }
 
     /// The Lipschitz bound Λ of the mechanism, how far a coordinate of a drawn sample is from an exact one on average, and how much the law
     /// of its patterns differs from the generator's, in total variation.
     pub(super) fn generator(&self) -> (f64, f64, f64) {
-        let (mechanism, stretch) = (self.mechanism(), self.stretch());
+        let (mechanism, mean_scale) = (self.mechanism(), self.mean_scale());
         let (drawn, decisions) = match &self.0 {
             Kind::Renewal(Pair { proposal, .. })
             | Kind::Overlapping(Pair { proposal, .. })
@@ -150,11 +154,11 @@ impl Proposed {
         };
         let patterns = match truncation {
             // No pattern is drawn, or none that is added.
-            None if stretch == 0.0 => 0.0,
+            None if mean_scale == 0.0 => 0.0,
             None => drawn,
             Some(variation) => drawn + variation + 2.0 * decisions * f64::EPSILON,
         };
-        (mechanism.lipschitz(), mechanism.coordinate_error(stretch, 0.0), patterns)
+        (mechanism.lipschitz(), mechanism.coordinate_error(mean_scale, 0.0), patterns)
     }
 }
 
@@ -177,7 +181,7 @@ fn bin_drawn(law: &Bins) -> (f64, f64) {
 /// One of the mechanisms that are sampled together, where its samples come from, and how often it is run.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// What is sampled, and where samples come from; all parts have the same stretch.
+    /// What is sampled, and where samples come from; all parts have the same mean scale.
     pub proposed: Proposed,
     /// Independent runs.
     pub runs: u32,
@@ -185,10 +189,10 @@ pub struct Part {
 
 /// What one sample of all parts can contribute at this ε; see [`super::proposal`].
 #[must_use]
-pub fn caps_of(parts: &[Part], comparison: Comparison, epsilon: f64, curve: Option<&Curve>) -> Caps {
-    let Some(first) = parts.first() else { return Caps::NONE };
+pub fn weight_bounds_of(parts: &[Part], comparison: Comparison, epsilon: f64, curve: Option<&Curve>) -> WeightBounds {
+    let Some(first) = parts.first() else { return WeightBounds::NONE };
     let sums = parts.iter().map(|part| (part.proposed.sums(comparison), part.runs));
-    caps(Sums::together(sums), first.proposed.stretch(), comparison, epsilon, curve)
+    weight_bounds(HolderSums::together(sums), first.proposed.mean_scale(), comparison, epsilon, curve)
 }
 
 /// A bound on the error of each log density of all parts from rounding: each part's own, and a u of each partial sum.
@@ -196,9 +200,9 @@ pub fn caps_of(parts: &[Part], comparison: Comparison, epsilon: f64, curve: Opti
 pub fn rounding_of(parts: &[Part]) -> f64 {
     let runs: f64 = parts.iter().map(|part| f64::from(part.runs)).sum();
     let each = |part: &Part| {
-        let (mechanism, stretch) = (part.proposed.mechanism(), part.proposed.stretch());
-        let sums = if runs > 1.0 { 2.0 * UNIT_ROUNDOFF * runs * mechanism.magnitude(stretch) } else { 0.0 };
-        f64::from(part.runs) * (mechanism.rounding(stretch) + sums)
+        let (mechanism, mean_scale) = (part.proposed.mechanism(), part.proposed.mean_scale());
+        let sums = if runs > 1.0 { 2.0 * UNIT_ROUNDOFF * runs * mechanism.magnitude(mean_scale) } else { 0.0 };
+        f64::from(part.runs) * (mechanism.rounding(mean_scale) + sums)
     };
     parts.iter().map(each).sum()
 }
@@ -213,15 +217,15 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
 /// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
 ///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
 ///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
-///   patterns change V by at most its cap. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
+///   patterns change V by at most its bound. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
 /// * Sizes of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
 #[must_use]
-pub fn generator_error_of(parts: &[Part], limits: Caps) -> f64 {
+pub fn generator_error_of(parts: &[Part], limits: WeightBounds) -> f64 {
     parts
         .iter()
         .map(|part| {
             let (lipschitz, coordinate, patterns) = part.proposed.generator();
-            let normal = (2.0 + part.proposed.stretch().abs()) * limits.factor * lipschitz * coordinate;
+            let normal = (2.0 + part.proposed.mean_scale().abs()) * limits.factor * lipschitz * coordinate;
             f64::from(part.runs) * (normal + 2.0 * limits.value * patterns)
         })
         .sum()

@@ -80,12 +80,12 @@ impl Growth for EnclosedGrowth<'_> {
 #[inline(always)]
 pub(super) fn log_density<V: Vector>(
     law: &Renewal,
-    (factor, stretch): (f64, f64),
+    (factor, mean_scale): (f64, f64),
     squares: &[f64],
     sums: &[Lanes],
     ring: &mut Ring,
 ) -> Lanes {
-    let scale = stretch * stretch;
+    let scale = mean_scale * mean_scale;
     let mut growth = EnclosedGrowth { track: Track::new(law, ring), factor, scale, squares };
     if backwards::<V, _, _>(law.iterations(), &mut AtHand(sums), &mut growth) {
         return growth.track.total::<V>();

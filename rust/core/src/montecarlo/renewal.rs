@@ -23,7 +23,7 @@
 use crate::error::{Error, Result};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::correlate::Correlator;
-use crate::montecarlo::kernel::{check_stretch, Kernel, Purpose, Ratios};
+use crate::montecarlo::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
 use crate::montecarlo::logarithms::log_ratio;
 use crate::montecarlo::products::{Blocks, Streamed};
 use crate::montecarlo::proposal::Comparison;
@@ -45,27 +45,27 @@ pub struct RenewalKernel {
     correlator: Correlator,
 }
 
-/// Where samples come from: a law of the same family with another probability, and the stretch κ of the means.
+/// Where samples come from: a law of the same family with another probability, and the scale κ of the means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenewalProposal {
     /// The law of the participation patterns drawn.
     pub law: Renewal,
     /// κ.
-    pub stretch: f64,
+    pub mean_scale: f64,
 }
 
 impl RenewalProposal {
     /// The proposal whose patterns join with this probability.
     ///
     /// # Errors
-    /// [`Error::Domain`] for a probability outside (0, 1], and as [`check_stretch`].
-    pub fn new(law: &Renewal, probability: f64, stretch: f64) -> Result<Self> {
-        check_stretch(stretch)?;
+    /// [`Error::Domain`] for a probability outside (0, 1], and as [`check_mean_scale`].
+    pub fn new(law: &Renewal, probability: f64, mean_scale: f64) -> Result<Self> {
+        check_mean_scale(mean_scale)?;
         if !(probability > 0.0 && probability <= 1.0) {
             let name = "proposal's sampling probability";
             return Err(Error::Domain { name, value: probability, allowed: "greater than 0 and at most 1" });
         }
-        Ok(Self { law: law.with_probability(probability), stretch })
+        Ok(Self { law: law.with_probability(probability), mean_scale })
     }
 }
 
@@ -86,7 +86,7 @@ struct RenewalGrowth<'a, const TILTED: bool, const MIRRORED: bool> {
     own: Track<'a>,
     mirror: Track<'a>,
     proposal: Track<'a>,
-    stretch: f64,
+    mean_scale: f64,
 }
 
 impl<const TILTED: bool, const MIRRORED: bool> Growth for RenewalGrowth<'_, TILTED, MIRRORED> {
@@ -106,12 +106,12 @@ impl<const TILTED: bool, const MIRRORED: bool> Growth for RenewalGrowth<'_, TILT
             inside &= self.mirror.participate(first, count, other, (1.0, &squares));
         }
         if TILTED {
-            let (stretch, curvature) = (self.stretch, 0.5 * self.stretch * (self.stretch - 1.0));
+            let (mean_scale, curvature) = (self.mean_scale, 0.5 * self.mean_scale * (self.mean_scale - 1.0));
             let mut tilted = own;
             for k in 0..SETTLED {
-                tilted[k] = own[k].mul_add(V::splat(stretch), V::splat(-curvature * squares[k]));
+                tilted[k] = own[k].mul_add(V::splat(mean_scale), V::splat(-curvature * squares[k]));
             }
-            inside &= self.proposal.participate(first, count, tilted, (stretch * stretch, &squares));
+            inside &= self.proposal.participate(first, count, tilted, (mean_scale * mean_scale, &squares));
         }
         inside
     }
@@ -228,27 +228,27 @@ impl RenewalKernel {
         f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max)
     }
 
-    /// A bound on the error of each log density from rounding, for the given stretch.
+    /// A bound on the error of each log density from rounding, for the given mean scale.
     ///
-    /// The correlation misses ⟨ĉ_i, ŷ⟩ by [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the stretch, the
+    /// The correlation misses ⟨ĉ_i, ŷ⟩ by [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the mean scale, the
     /// exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n
     /// steps and at most ⌈n/b⌉ participations. Of k records at once the exponent's error counts k times, that of s_i k² times, and the
     /// sum of their terms adds 4k u.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
-        self.rounding_at(stretch, stretch.abs())
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
+        self.rounding_at(mean_scale, mean_scale.abs())
     }
 
     /// The same for samples whose mean is at most `means` times what participations give.
     #[must_use]
-    pub fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
+    pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (bands, n, most) =
             (self.coefficients.len() as f64, self.law.iterations() as f64, self.law.most_participations() as f64);
         let total: f64 = self.coefficients.iter().sum();
         let records = f64::from(self.law.records());
         let largest = LARGEST_NORMAL + means * self.largest_mean();
-        let scale = 1.0 + stretch.abs();
+        let scale = 1.0 + mean_scale.abs();
         let exponent = scale * (self.correlator.rounding(largest) + 8.0 * UNIT_ROUNDOFF * total * largest)
             + UNIT_ROUNDOFF * (bands + 8.0 * scale * scale) * self.law.squares[0] * records;
         let several = 4.0 * records * records * most;
@@ -260,13 +260,13 @@ impl RenewalKernel {
 
     /// A bound on every |ln density| of a sample.
     #[must_use]
-    pub fn magnitude(&self, stretch: f64) -> f64 {
-        let scale = 1.0 + stretch.abs();
+    pub fn magnitude(&self, mean_scale: f64) -> f64 {
+        let scale = 1.0 + mean_scale.abs();
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (n, most) = (self.law.iterations() as f64, self.law.most_participations() as f64);
         let (lipschitz, records) = (self.lipschitz(), f64::from(self.law.records()));
         let square = most * records * records * self.law.squares[0];
-        scale * scale * (lipschitz * (LARGEST_NORMAL + stretch.abs() * lipschitz / n) + square)
+        scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * lipschitz / n) + square)
     }
 
     /// The log densities of eight samples.
@@ -299,7 +299,7 @@ impl RenewalKernel {
             own: Track::new(&self.law, &mut scratch.own),
             mirror: Track::new(&self.law, &mut scratch.mirror),
             proposal: Track::new(proposal.map_or(&self.law, |m| &m.law), &mut scratch.proposal),
-            stretch: proposal.map_or(1.0, |m| m.stretch),
+            mean_scale: proposal.map_or(1.0, |m| m.mean_scale),
         };
         // Whoever repeats this in logarithms draws the samples anew from where this began.
         if !backwards::<V, _, _>(self.law.iterations(), &mut products, &mut growth) {
@@ -363,9 +363,9 @@ impl RenewalKernel {
             let mixture = log_ratio(&self.law, squares, 1.0, |i| own[i]);
             let reflected = if mirrored { log_ratio(&self.law, squares, 1.0, |i| -own[i] - squares[i]) } else { 0.0 };
             let proposal = proposal.map_or(mixture, |m| {
-                let curvature = 0.5 * m.stretch * (m.stretch - 1.0);
-                let exponent = |i: usize| m.stretch * own[i] - curvature * squares[i];
-                log_ratio(&m.law, squares, m.stretch * m.stretch, exponent)
+                let curvature = 0.5 * m.mean_scale * (m.mean_scale - 1.0);
+                let exponent = |i: usize| m.mean_scale * own[i] - curvature * squares[i];
+                log_ratio(&m.law, squares, m.mean_scale * m.mean_scale, exponent)
             });
             [mixture, reflected, proposal]
         })
@@ -431,8 +431,8 @@ impl Kernel for RenewalKernel {
     type Scratch = RenewalScratch;
 
     /// The parameter is the probability to join.
-    fn proposal(&self, parameter: f64, stretch: f64) -> Result<RenewalProposal> {
-        RenewalProposal::new(&self.law, parameter, stretch)
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        RenewalProposal::new(&self.law, parameter, mean_scale)
     }
 
     /// The proposal's own density is not computed where it is P or R itself.
@@ -445,8 +445,8 @@ impl Kernel for RenewalKernel {
         scratch: &mut RenewalScratch,
     ) -> Ratios {
         let mirrored = purpose.comparison == Comparison::Replace;
-        let reference = proposal.stretch == 0.0;
-        let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
+        let reference = proposal.mean_scale == 0.0;
+        let plain = reference || (proposal.mean_scale.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
         let samples = RenewalSamples { kernel: self, proposal, mirrored };
         let mut ratios = sampled::<V, _>(&samples, (!plain).then_some(proposal), purpose, stream, scratch);
         if reference {
@@ -485,7 +485,7 @@ impl RenewalKernel {
 impl Balanced for RenewalKernel {
     type Base = TiltBase;
     type Tilt = Tilted;
-    type Stretched = RenewalProposal;
+    type Scaled = RenewalProposal;
 
     fn base(&self) -> TiltBase {
         self.tilt_base()
@@ -495,8 +495,8 @@ impl Balanced for RenewalKernel {
         Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
     }
 
-    fn stretched(&self, parameter: f64, stretch: f64) -> Result<RenewalProposal> {
-        self.proposal(parameter, stretch)
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        self.proposal(parameter, mean_scale)
     }
 
     #[inline(always)]
@@ -512,7 +512,7 @@ impl Balanced for RenewalKernel {
         let base = &origins.base;
         match &origins.each[drawn] {
             Origin::Tilted(tilted) => self.draw_rows::<V, _>(&mut TiltedSource { stream, tilted, base }, scratch),
-            Origin::Stretched(proposal) => self.draw_rows::<V, _>(&mut Random { stream, proposal }, scratch),
+            Origin::Scaled(proposal) => self.draw_rows::<V, _>(&mut Random { stream, proposal }, scratch),
         }
         out.add_tilts::<V, _>(origins, statistic::<V>(&scratch.all_rows, &base.mean));
         self.correlate_rows::<V>(scratch);
@@ -533,8 +533,8 @@ impl Balanced for RenewalKernel {
             return;
         }
         for (k, origin) in origins.each.iter().enumerate() {
-            if let Origin::Stretched(m) = origin {
-                let density = log_density::<V>(&m.law, (m.stretch, m.stretch), squares, sums, ring);
+            if let Origin::Scaled(m) = origin {
+                let density = log_density::<V>(&m.law, (m.mean_scale, m.mean_scale), squares, sums, ring);
                 out.add(k, V::load(&density).sub(numerator));
             }
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::montecarlo::betting::{BetTable, Running, ShardSums, Sides};
 use crate::montecarlo::histogram::{Edges, Histogram};
 use crate::montecarlo::kernel::{Purpose, Ratios};
 use crate::montecarlo::mechanism::Buffers;
@@ -17,7 +18,6 @@ use crate::montecarlo::proposed::{rounding_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::value::Curve;
 use crate::montecarlo::vector::{with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
-use crate::montecarlo::wager::{Running, Sides, Sums, Table};
 use crate::run::Run;
 
 /// Samples in a shard.
@@ -32,8 +32,8 @@ pub struct Job {
     pub comparison: Comparison,
     /// The curve of what else is composed, if there is anything.
     pub curve: Option<Arc<Curve>>,
-    /// The wagers to keep.
-    pub tables: Vec<Table>,
+    /// The bets to keep.
+    pub tables: Vec<BetTable>,
     /// The bins of a histogram, if one is wanted.
     pub edges: Option<Edges>,
     /// The coordinates of the streams.
@@ -44,7 +44,7 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// For each shard, in order, the sums of each table.
-    pub shards: Vec<Vec<Sums>>,
+    pub shards: Vec<Vec<ShardSums>>,
     /// The histogram of all of them.
     pub histogram: Option<Histogram>,
 }
@@ -61,7 +61,7 @@ struct Shard<'a> {
 }
 
 impl Vectored for Shard<'_> {
-    type Output = Result<(Vec<Sums>, Option<Histogram>)>;
+    type Output = Result<(Vec<ShardSums>, Option<Histogram>)>;
 
     #[inline(always)]
     fn run<V: Vector>(self) -> Self::Output {
@@ -123,11 +123,11 @@ impl Job {
 /// Run shards `first`, …, `first + count − 1`, on the pool this is called in.
 ///
 /// # Errors
-/// [`Error::Domain`] for proposals with different stretches or a wager that could lose more than its capital; [`Error::Numerics`] if
+/// [`Error::Domain`] for proposals with different mean scales or a bet that could lose more than its wealth; [`Error::Numerics`] if
 /// rounding could change a loss by more than 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome> {
     let error = job.check()?;
-    let results: Vec<Result<(Vec<Sums>, Option<Histogram>)>> = (first..first + count)
+    let results: Vec<Result<(Vec<ShardSums>, Option<Histogram>)>> = (first..first + count)
         .into_par_iter()
         .map_init(Buffers::default, |buffers, index| {
             with_vectors(Shard { job, index, error, buffers, run, probe: None })
@@ -154,27 +154,27 @@ impl Job {
     fn least(&self, error: f64) -> f64 {
         match &self.parts[..] {
             [Part { runs: 1, .. }] if self.edges.is_none() && !self.tables.is_empty() => {
-                Table::least(&self.tables, error, self.curve.as_deref())
+                BetTable::least(&self.tables, error, self.curve.as_deref())
             }
             _ => f64::NEG_INFINITY,
         }
     }
 
-    /// Whether bounds may be taken from the samples: without wagers or a histogram they serve estimates only.
+    /// Whether bounds may be taken from the samples: without bets or a histogram they serve estimates only.
     fn binding(&self) -> bool {
-        self.edges.is_some() || self.tables.iter().any(|table| !table.wagers.is_empty())
+        self.edges.is_some() || self.tables.iter().any(|table| !table.bets.is_empty())
     }
 
     /// The rounding bound, if the job makes sense.
     fn check(&self) -> Result<f64> {
-        let stretch = self.parts.first().map_or(f64::NAN, |part| part.proposed.stretch());
+        let mean_scale = self.parts.first().map_or(f64::NAN, |part| part.proposed.mean_scale());
         for part in &self.parts {
             if part.runs == 0 {
                 return Err(Error::Domain { name: "runs", value: 0.0, allowed: "at least 1" });
             }
-            if part.proposed.stretch().to_bits() != stretch.to_bits() {
-                let value = part.proposed.stretch();
-                return Err(Error::Domain { name: "stretch", value, allowed: "the same for all mechanisms" });
+            if part.proposed.mean_scale().to_bits() != mean_scale.to_bits() {
+                let value = part.proposed.mean_scale();
+                return Err(Error::Domain { name: "mean scale", value, allowed: "the same for all mechanisms" });
             }
             if part.proposed.mechanism().truncated() && self.comparison == Comparison::Replace {
                 return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });

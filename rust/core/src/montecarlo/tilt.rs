@@ -47,7 +47,7 @@ pub struct TiltBase {
     pub overlap: Vec<f64>,
     /// ‖m̄‖².
     pub square: f64,
-    /// E‖Ĉx‖²/2 where columns do not meet: ln dP/dR ≥ t less this (Jensen).
+    /// E‖Ĉx‖²/2 where columns do not overlap: ln dP/dR ≥ t less this (Jensen).
     pub offset: f64,
     /// How far an entry of `overlap` may be off.
     pub overlap_error: f64,

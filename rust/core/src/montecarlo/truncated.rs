@@ -12,7 +12,7 @@
 //! with a warm start each is averaged over the start by itself. *Remove* samples y ~ P, *add* samples y ~ Q; given the batch sizes,
 //! V = (P − e^ε Q)_+/M for any M, and the mean over the batch sizes is δ(ε) of the pair that releases them too.
 //!
-//! A **proposal** with stretch κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add), with
+//! A **proposal** with mean scale κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add), with
 //! the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or κ = 0 for add: P and Q themselves.
 //!
 //! Eight samples without a truncated round are the plain kernel's, and Q/R = 1. **Rounding**: as in [`super::renewal`], with
@@ -52,16 +52,16 @@ pub struct TruncatedScratch {
     renewal: RenewalScratch,
 }
 
-/// The multiple of a column at a truncated round, of a proposal with this stretch.
+/// The multiple of a column at a truncated round, of a proposal with this mean scale.
 #[must_use]
-pub fn displaced(stretch: f64, add: bool) -> f64 {
-    2.0 * stretch - if add { 1.0 } else { 0.0 }
+pub fn displaced(mean_scale: f64, add: bool) -> f64 {
+    2.0 * mean_scale - if add { 1.0 } else { 0.0 }
 }
 
 /// The largest multiple of a column that P, Q or a proposal has.
 #[must_use]
-pub fn largest_multiple(stretch: f64) -> f64 {
-    2f64.max(2.0 * stretch.abs() + 1.0)
+pub fn largest_multiple(mean_scale: f64) -> f64 {
+    2f64.max(2.0 * mean_scale.abs() + 1.0)
 }
 
 /// One of the densities: a law of the patterns, and the multiples of a column where nothing is truncated and where something is.
@@ -242,10 +242,10 @@ impl TruncatedKernel {
 
     /// A bound on the error of each log density from rounding; see the head of this file.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let most = self.renewal.law().most_participations() as f64;
-        let multiple = largest_multiple(stretch);
+        let multiple = largest_multiple(mean_scale);
         // The error of ‖ĉ_i‖², bands·u relative, counts multiple²/2 times.
         #[allow(clippy::cast_precision_loss)]
         let bands = self.renewal.coefficients.len() as f64;
@@ -360,8 +360,8 @@ impl Kernel for TruncatedKernel {
     type Scratch = TruncatedScratch;
 
     /// As of the sampler without truncation.
-    fn proposal(&self, parameter: f64, stretch: f64) -> Result<RenewalProposal> {
-        self.renewal.proposal(parameter, stretch)
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        self.renewal.proposal(parameter, mean_scale)
     }
 
     /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
@@ -379,7 +379,7 @@ impl Kernel for TruncatedKernel {
         if truncations.is_empty() {
             return draw::<V, _>(&*self.renewal, proposal, purpose, stream, &mut scratch.renewal);
         }
-        let (usual, displaced) = (proposal.stretch, displaced(proposal.stretch, add));
+        let (usual, displaced) = (proposal.mean_scale, displaced(proposal.mean_scale, add));
         let density = Density { law: &proposal.law, usual, displaced };
         let plain =
             usual.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && &proposal.law == self.renewal.law();
@@ -418,7 +418,7 @@ impl Source for Rows<'_> {
 impl Balanced for TruncatedKernel {
     type Base = ();
     type Tilt = Plain;
-    type Stretched = RenewalProposal;
+    type Scaled = RenewalProposal;
 
     fn base(&self) {}
 
@@ -426,8 +426,8 @@ impl Balanced for TruncatedKernel {
         Plain::of(theta)
     }
 
-    fn stretched(&self, parameter: f64, stretch: f64) -> Result<RenewalProposal> {
-        self.proposal(parameter, stretch)
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        self.proposal(parameter, mean_scale)
     }
 
     #[inline(always)]
@@ -443,10 +443,10 @@ impl Balanced for TruncatedKernel {
         let add = comparison == Comparison::Add;
         self.sizes.draw::<V>(stream, &mut scratch.sizes);
         let truncations = &scratch.sizes.truncations[..];
-        let of = |law, stretch| Density { law, usual: stretch, displaced: displaced(stretch, add) };
+        let of = |law, mean_scale| Density { law, usual: mean_scale, displaced: displaced(mean_scale, add) };
         let proposal = match &origins.each[drawn] {
-            Origin::Stretched(m) => of(&m.law, m.stretch),
-            Origin::Tilted(Plain) => of(self.renewal.law(), comparison.plain_stretch()),
+            Origin::Scaled(m) => of(&m.law, m.mean_scale),
+            Origin::Tilted(Plain) => of(self.renewal.law(), comparison.plain_mean_scale()),
         };
         self.renewal.draw_rows::<V, _>(&mut Thinned { stream, proposal, truncations }, &mut scratch.renewal);
         let rows = std::mem::take(&mut scratch.renewal.all_rows);
@@ -462,8 +462,8 @@ impl Balanced for TruncatedKernel {
         out.add_loss(loss);
         let weighed = if out.worthless() { &[][..] } else { &origins.each[..] };
         for (k, origin) in weighed.iter().enumerate() {
-            if let Origin::Stretched(m) = origin {
-                out.add(k, V::load(&evaluate(Some(of(&m.law, m.stretch))).proposal).sub(numerator));
+            if let Origin::Scaled(m) = origin {
+                out.add(k, V::load(&evaluate(Some(of(&m.law, m.mean_scale))).proposal).sub(numerator));
             }
         }
         scratch.renewal.all_rows = rows;

@@ -71,8 +71,8 @@ impl TruncatedBinsKernel {
     /// A bound on the error of each log density from rounding: that of the exponents with the largest multiple, and of the logarithms of
     /// s_t and 1 − s_t, which are at most 40 in size.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
-        self.bins.rounding(largest_multiple(stretch)) + 256.0 * UNIT_ROUNDOFF
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
+        self.bins.rounding(largest_multiple(mean_scale)) + 256.0 * UNIT_ROUNDOFF
     }
 
     /// The log densities for given v in units of σ and batch sizes without the record, one of each for each lane.
@@ -101,8 +101,8 @@ impl TruncatedBinsKernel {
         for lane in 0..LANES {
             let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
             let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
-                None => proposal.stretch,
-                Some(one) if survival[lane] <= one.share[lane] => displaced(proposal.stretch, add),
+                None => proposal.mean_scale,
+                Some(one) if survival[lane] <= one.share[lane] => displaced(proposal.mean_scale, add),
                 Some(_) => 0.0,
             };
             self.bins.shift(&mut scratch.bins, lane, drawn[lane], multiple);
@@ -167,8 +167,8 @@ impl Kernel for TruncatedBinsKernel {
     type Scratch = TruncatedBinsScratch;
 
     /// As of the sampler without truncation.
-    fn proposal(&self, parameter: f64, stretch: f64) -> Result<BinsProposal> {
-        self.bins.proposal(parameter, stretch)
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
+        self.bins.proposal(parameter, mean_scale)
     }
 
     /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
@@ -182,7 +182,7 @@ impl Kernel for TruncatedBinsKernel {
     ) -> Ratios {
         let add = purpose.comparison == Comparison::Add;
         self.sizes.draw::<V>(stream, &mut scratch.sizes);
-        let stretch = proposal.stretch;
+        let mean_scale = proposal.mean_scale;
         let same = self.bins.law() == &proposal.law;
         let truncations = &scratch.sizes.truncations[..];
         if truncations.is_empty() {
@@ -191,13 +191,13 @@ impl Kernel for TruncatedBinsKernel {
         self.draw::<V>(proposal, add, stream, scratch);
         let TruncatedBinsScratch { sizes, bins, exponents } = scratch;
         let mut ratios = self.pair::<V>(bins, &sizes.truncations, exponents);
-        let plain = stretch.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && same;
+        let plain = mean_scale.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && same;
         ratios.proposal = match (plain, add) {
             (true, true) => ratios.mirrored,
             (true, false) => ratios.mixture,
             (false, _) => self.density::<V>(
                 &proposal.law.log_weights,
-                (stretch, displaced(stretch, add)),
+                (mean_scale, displaced(mean_scale, add)),
                 bins,
                 &sizes.truncations,
                 exponents,
@@ -211,7 +211,7 @@ impl Kernel for TruncatedBinsKernel {
 impl Balanced for TruncatedBinsKernel {
     type Base = ();
     type Tilt = Plain;
-    type Stretched = BinsProposal;
+    type Scaled = BinsProposal;
 
     fn base(&self) {}
 
@@ -219,8 +219,8 @@ impl Balanced for TruncatedBinsKernel {
         Plain::of(theta)
     }
 
-    fn stretched(&self, parameter: f64, stretch: f64) -> Result<BinsProposal> {
-        self.proposal(parameter, stretch)
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
+        self.proposal(parameter, mean_scale)
     }
 
     #[inline(always)]
@@ -235,8 +235,8 @@ impl Balanced for TruncatedBinsKernel {
     ) {
         let add = comparison == Comparison::Add;
         self.sizes.draw::<V>(stream, &mut scratch.sizes);
-        let plain = BinsProposal::new(self.bins.law().clone(), comparison.plain_stretch());
-        let proposal = if let Origin::Stretched(proposal) = &origins.each[drawn] { proposal } else { &plain };
+        let plain = BinsProposal::new(self.bins.law().clone(), comparison.plain_mean_scale());
+        let proposal = if let Origin::Scaled(proposal) = &origins.each[drawn] { proposal } else { &plain };
         self.draw::<V>(proposal, add, stream, scratch);
         let TruncatedBinsScratch { sizes, bins, exponents } = scratch;
         let pair = self.pair::<V>(bins, &sizes.truncations, exponents);
@@ -245,8 +245,8 @@ impl Balanced for TruncatedBinsKernel {
         out.add_loss(loss);
         let weighed = if out.worthless() { &[][..] } else { &origins.each[..] };
         for (k, origin) in weighed.iter().enumerate() {
-            if let Origin::Stretched(m) = origin {
-                let multiples = (m.stretch, displaced(m.stretch, add));
+            if let Origin::Scaled(m) = origin {
+                let multiples = (m.mean_scale, displaced(m.mean_scale, add));
                 let density = self.density::<V>(&m.law.log_weights, multiples, bins, &sizes.truncations, exponents);
                 out.add(k, V::load(&density).sub(numerator));
             }

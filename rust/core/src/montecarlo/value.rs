@@ -1,8 +1,8 @@
 //! What a sample is worth when the sampled mechanism is composed with one whose curve is known.
 //!
 //! Let (P, Q) be the pair that is sampled, L = ln P/Q, and (P₀, Q₀) the product of the dominating pairs of everything else, with
-//! D(x) = H_{e^x}(P₀‖Q₀). Then H_{e^ε}(P×P₀‖Q×Q₀) = E_{y~P} D(ε − L(y)): given y, the others are compared at e^ε·Q(y)/P(y). Without
-//! others D(x) = (1 − e^x)₊. A sample's value is therefore read off a table of D, from above for whoever bets that δ is small, from
+//! D(x) = H_{e^x}(P₀‖Q₀). Then H_{e^ε}(P×P₀‖Q×Q₀) = E_{y~P} D(ε − L(y)): given y, the phases that compose are compared at e^ε·Q(y)/P(y). Without
+//! any D(x) = (1 − e^x)₊. A sample's value is therefore read off a table of D, from above for whoever bets that δ is small, from
 //! below for whoever bets that it is large.
 //!
 //! **The tables** are linear in α = e^x between nodes that lie evenly in x. D is convex and decreasing in α, with D = 1 at α = 0.

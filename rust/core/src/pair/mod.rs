@@ -5,8 +5,8 @@
 //! (remove and add). It must not know about composition, targets or documents.
 //!
 //! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`substitution`] (batches of
-//! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`revealed`]
-//! (known draws), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw before any mechanism);
+//! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`public`]
+//! (participation that the attacker knows), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw before any mechanism);
 //! [`batch`] has the laws of how many sensitive records a batch holds.
 
 pub mod amplification;
@@ -16,7 +16,7 @@ pub mod discrete;
 pub mod hull;
 pub mod laplace;
 pub mod mixture;
-pub mod revealed;
+pub mod public;
 pub mod substitution;
 pub mod truncated;
 
