@@ -232,7 +232,8 @@ fn copies(
 
 /// What one draw by a sampler does to a base mechanism, for each ε: (δ_1, η, ε′, δ′), all upper bounds.
 ///
-/// `draw` is (sampler, dataset, batch, subset), or a probability for Poisson sampling; `base` a kind with its noise, or stated δs.
+/// `draw` is (sampler, dataset, batch, subset), or a probability for Poisson sampling; `base` a kind with its noise, or stated
+/// δs.
 #[pyfunction]
 #[pyo3(signature = (epsilons, *, base, noise_multiplier = 0.0, deltas = vec![], probability = None, draw = None))]
 fn amplify(

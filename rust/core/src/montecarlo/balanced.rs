@@ -2,9 +2,9 @@
 //!
 //! What the other proposals miss is seen as well as by plain sampling, which is among them, and the standard error tells it.
 //!
-//! For each proposal and ε the sums also give: its *responsibility* E[V·α_k dM_k/dM], whose share of the whole is what α_k ought to be to
-//! draw where V lies (the step of a cross-entropy or EM iteration: Cappé, Douc, Guillin, Marin & Robert 2008), and the second moment
-//! E[V²·dM/dM_k] that samples of this proposal *alone* would have. Nothing here is a bound.
+//! For each proposal and ε the sums also give: its *responsibility* E[V·α_k dM_k/dM], whose share of the whole is what α_k ought
+//! to be to draw where V lies (the step of a cross-entropy or EM iteration: Cappé, Douc, Guillin, Marin & Robert 2008), and the
+//! second moment E[V²·dM/dM_k] that samples of this proposal *alone* would have. Nothing here is a bound.
 
 use std::sync::Arc;
 

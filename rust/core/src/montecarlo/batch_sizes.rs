@@ -1,8 +1,8 @@
 //! Drawing how many records join: binomial numbers by tables, eight samples side by side, and the sizes of whole batches.
 //!
-//! m is written in digits of base 256, m = Σ_k d_k 256^k, and Bin(m, p) is a sum of independent Bin(d_k 256^k, p). Each has its table,
-//! built when it is first needed and drawn from by Walker's alias method in whole units of 2⁻⁶³ (Vose 1991): one random word, one
-//! look at memory, no search. Nothing is lost in drawing; what the tables themselves may miss is
+//! m is written in digits of base 256, m = Σ_k d_k 256^k, and Bin(m, p) is a sum of independent Bin(d_k 256^k, p). Each has its
+//! table, built when it is first needed and drawn from by Walker's alias method in whole units of 2⁻⁶³ (Vose 1991): one random
+//! word, one look at memory, no search. Nothing is lost in drawing; what the tables themselves may miss is
 //! [`crate::laws::exact::variation`].
 
 use std::sync::OnceLock;

@@ -29,7 +29,8 @@ pub struct BetTable {
 }
 
 impl BetTable {
-    /// The loss up to which a sample is worth nothing at any ε of these tables, not even when it is rounded up; −∞ with a composed profile.
+    /// The loss up to which a sample is worth nothing at any ε of these tables, not even when it is rounded up; −∞ with a
+    /// composed profile.
     #[must_use]
     pub fn least(tables: &[Self], error: f64, curve: Option<&Curve>) -> f64 {
         if curve.is_some() {

@@ -1,7 +1,7 @@
 //! Matrices whose columns are long: what the kernel for overlapping participations needs of them.
 //!
-//! C is lower-triangular and non-negative, given by all of its first column (Toeplitz), by a few running sums (BLT), or entry by entry.
-//! Two products are taken with eight samples side by side: Cx for participation patterns x, and Cᵀy.
+//! C is lower-triangular and non-negative, given by all of its first column (Toeplitz), by a few running sums (BLT), or entry by
+//! entry. Two products are taken with eight samples side by side: Cx for participation patterns x, and Cᵀy.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::correlate::Correlator;
@@ -163,9 +163,10 @@ impl Columns {
 
     /// A bound on the error of each entry of Cᵀy for |y_k| ≤ `largest`, and of each entry of Cx for |x_i| ≤ `largest`.
     ///
-    /// Toeplitz: [`Correlator::rounding`]. Buffers: B(i) = y_i + θB(i+1) has |B| ≤ g·`largest`, g = min(n, 1/(1 − θ)), a step adds 2u|B|
-    /// to its error, which decays like B itself: 2u g² `largest`; their sum adds (buffers + 3)u of its size, Σ c. Dense: dot products of
-    /// at most n terms, (n + 2)u Σ c (Higham 2002, Section 3.1). All sums have terms of |y| with non-negative factors.
+    /// Toeplitz: [`Correlator::rounding`]. Buffers: B(i) = y_i + θB(i+1) has |B| ≤ g·`largest`, g = min(n, 1/(1 − θ)), a step
+    /// adds 2u|B| to its error, which decays like B itself: 2u g² `largest`; their sum adds (buffers + 3)u of its size, Σ c.
+    /// Dense: dot products of at most n terms, (n + 2)u Σ c (Higham 2002, Section 3.1). All sums have terms of |y| with
+    /// non-negative factors.
     #[must_use]
     pub fn rounding(&self, largest: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53

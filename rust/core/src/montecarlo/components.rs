@@ -1,12 +1,13 @@
-//! Mixtures of proposals: a mechanism's samples drawn from several, in fixed shares, and weighed as if they came from all of them.
+//! Mixtures of proposals: a mechanism's samples drawn from several, in fixed shares, and weighed as if they came from all of
+//! them.
 //!
 //! A shard takes its samples from the proposals M_1, …, M_K in fixed shares α_k, and each is weighed by dN/dM of the mixture M =
 //! Σ α_k M_k (the balance heuristic: Veach & Guibas 1995; Owen & Zhou 2000), N = P, or Q where the record is added:
 //!
 //! `V = (dN/dM)·(1 − e^{ε−L})_+`, or `(dN/dM)·D(ε − L)` with a composed profile, dN/dM = 1/Σ_k α_k dM_k/dN.
 //!
-//! The mean of V over a shard is δ(ε) whatever the proposals are. The first of them is the mechanism itself, so no sample weighs more than
-//! 1/α_1. [`super::balanced`] makes estimates of such samples, [`super::defensive`] tests.
+//! The mean of V over a shard is δ(ε) whatever the proposals are. The first of them is the mechanism itself, so no sample weighs
+//! more than 1/α_1. [`super::balanced`] makes estimates of such samples, [`super::defensive`] tests.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::bins::BinsKernel;
@@ -222,8 +223,8 @@ impl Mixture {
     /// The parts with the proposals as each has them.
     ///
     /// # Errors
-    /// [`Error::Domain`] for shares that do not add up, plain sampling that is missing, a tilt of truncated batches, and what a mechanism's
-    /// proposals refuse.
+    /// [`Error::Domain`] for shares that do not add up, plain sampling that is missing, a tilt of truncated batches, and what a
+    /// mechanism's proposals refuse.
     pub(super) fn prepared(&self) -> Result<Vec<(Prepared<'_>, u32)>> {
         let total: u32 = self.components.iter().map(|(_, share)| share).sum();
         let plain = matches!(self.components.first(), Some((Component::Tilted(theta), 1..)) if *theta == 0.0);

@@ -1,27 +1,27 @@
 //! Tests whose samples come from several proposals at once: a defensive mixture.
 //!
-//! Samples that vary little (tilts, [`super::tilt`]) have no bound of their own, and a proposal whose samples are bounded may vary
-//! much. A mixture M = Σ α_k M_k of both has the bound of the one, divided by its share, and nearly the variance of the other
-//! (Hesterberg 1995; Owen & Zhou 2000). With V of [`super::components`]:
+//! Samples that vary little (tilts, [`super::tilt`]) have no bound of their own, and a proposal whose samples are bounded may
+//! vary much. A mixture M = Σ α_k M_k of both has the bound of the one, divided by its share, and nearly the variance of the
+//! other (Hesterberg 1995; Owen & Zhou 2000). With V of [`super::components`]:
 //!
 //! **V is bounded.** V = X/m, where m = dM/dR and X does not depend on where samples come from. A component with V ≤ c_k alone
 //! has m_k ≥ X/c_k, so m ≥ X Σ α_k/c_k and **V ≤ 1/Σ_k α_k/c_k**, over the components for which something is known; plain
-//! sampling, with c = 1, is always among them. The same holds for the leading factor of V (and its slope with a composed profile),
-//! [`WeightBounds::factor`].
+//! sampling, with c = 1, is always among them. The same holds for the leading factor of V (and its slope with a composed
+//! profile), [`WeightBounds::factor`].
 //!
 //! **Bets on shards.** A shard draws α_k of its samples from M_k, so that the mean of one V depends on where it comes from, and
-//! only the mean over a shard is E_M V. Let μ_k = E_{M_k} V. If Σ α_k μ_k ≥ t, the wealth of a bet with betting fraction λ > 0 grows over
-//! a shard of N samples by an expected factor Π_k (1 + λ(t − μ_k))^{α_k N} ≤ (Σ_k α_k(1 + λ(t − μ_k)))^N ≤ 1, by the inequality
-//! of arithmetic and geometric means (every factor is positive, since λ(V − t) < 1). So the wealth after each shard is a
-//! non-negative supermartingale, which is all that [`super::betting`] needs of whoever looks at it after whole shards. For λ < 0
-//! and Σ α_k μ_k ≤ t the same holds.
+//! only the mean over a shard is E_M V. Let μ_k = E_{M_k} V. If Σ α_k μ_k ≥ t, the wealth of a bet with betting fraction λ > 0
+//! grows over a shard of N samples by an expected factor Π_k (1 + λ(t − μ_k))^{α_k N} ≤ (Σ_k α_k(1 + λ(t − μ_k)))^N ≤ 1, by the
+//! inequality of arithmetic and geometric means (every factor is positive, since λ(V − t) < 1). So the wealth after each shard is
+//! a non-negative supermartingale, which is all that [`super::betting`] needs of whoever looks at it after whole shards. For λ <
+//! 0 and Σ α_k μ_k ≤ t the same holds.
 //!
-//! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its numerator, as with one
-//! proposal ([`super::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m is a mean of the ∂ ln m_k with weights α_k
-//! m_k/m, which depend on the outcome, so it is at most the largest of them, coordinate by coordinate: |κ|Λ_i where means are
-//! scaled, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R; over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i, without the
-//! 1 where R is sampled, with the largest |κ| and |θ|. A sample of M_k is drawn with the error of its own coordinates and
-//! patterns, and counts α_k times.
+//! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its numerator, as
+//! with one proposal ([`super::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m is a mean of the ∂ ln m_k with
+//! weights α_k m_k/m, which depend on the outcome, so it is at most the largest of them, coordinate by coordinate: |κ|Λ_i where
+//! means are scaled, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R; over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i,
+//! without the 1 where R is sampled, with the largest |κ| and |θ|. A sample of M_k is drawn with the error of its own coordinates
+//! and patterns, and counts α_k times.
 //!
 //! **Rounding.** ln dM_θ/dN = θt − norm misses by |θ| times the error of t, the errors of norm and of the sum, and by what the
 //! patterns drawn differ relatively from those of the tilt ([`Tilted::relative`]): samples come from M̃ with e^{−relative}m ≤ m̃,

@@ -1,5 +1,5 @@
-//! The recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} for any range, one sample after the other: slower than [`super::ring`], for samples that
-//! leave the linear domain.
+//! The recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} for any range, one sample after the other: slower than [`super::ring`], for
+//! samples that leave the linear domain.
 
 use crate::participation::renewal::Renewal;
 
@@ -16,10 +16,11 @@ pub(super) fn log_ratio(law: &Renewal, squares: &[f64], scale: f64, exponent: im
     })
 }
 
-/// ln of the start-weighted sum by a recursion for any range; `joining` are the logarithms of what f_{i+b} is multiplied with, to be summed.
+/// ln of the start-weighted sum by a recursion for any range; `joining` are the logarithms of what f_{i+b} is multiplied with, to
+/// be summed.
 ///
-/// Each f_i has a power of two of its own: with logarithms a step would be rounded by u|ln f_i|, which n steps add up. So a step adds 4u, as in
-/// the linear domain, and a participation what its exponent is rounded by, and 4u.
+/// Each f_i has a power of two of its own: with logarithms a step would be rounded by u|ln f_i|, which n steps add up. So a step
+/// adds 4u, as in the linear domain, and a participation what its exponent is rounded by, and 4u.
 pub(super) fn log_recursion<I>(law: &Renewal, joining: impl Fn(usize) -> I) -> f64
 where
     I: Iterator<Item = f64>,

@@ -107,7 +107,8 @@ impl Mechanism {
         }
     }
 
-    /// The proposal's parameter that goes with mean scale κ when weights are tilted by κ(κ − 1)s/2, which keeps the weight bound small.
+    /// The proposal's parameter that goes with mean scale κ when weights are tilted by κ(κ − 1)s/2, which keeps the weight bound
+    /// small.
     ///
     /// For renewal the odds p/(1 − p) are multiplied by e^{κ(κ−1)s/2}, s the largest squared column norm; for bins the
     /// exponent is returned.
@@ -132,8 +133,8 @@ impl Mechanism {
         self.rounding_at(mean_scale, mean_scale.abs())
     }
 
-    /// The same for samples whose mean is at most `means` times what participations give. (Nothing else than scaled means is drawn where
-    /// batches are truncated.)
+    /// The same for samples whose mean is at most `means` times what participations give. (Nothing else than scaled means is
+    /// drawn where batches are truncated.)
     #[must_use]
     pub(super) fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         match self {
@@ -262,10 +263,11 @@ impl Mechanism {
         }
     }
 
-    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is made of.
+    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is
+    /// made of.
     ///
-    /// With truncated batches the second is ln dQ/dR, and `sizes` has the batch sizes of the others for each outcome; without any nothing is
-    /// truncated.
+    /// With truncated batches the second is ln dQ/dR, and `sizes` has the batch sizes of the others for each outcome; without any
+    /// nothing is truncated.
     #[must_use]
     pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Vec<(f64, f64)> {
         let mut sizes = sizes.chunks(LANES);

@@ -4,19 +4,20 @@
 //!
 //! `Σ_i x_i² s_i ≤ ‖Ĉx‖² = Σ_i x_i² s_i + Σ_{i≠j} x_i x_j ⟨ĉ_i, ĉ_j⟩ ≤ Σ_i x_i² (s_i + Γ_i)`,
 //!
-//! Γ_i the most that column i can share with the others of a pattern ([`crate::participation::separated`]), since x_i x_j ≤ (x_i² + x_j²)/2.
-//! Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::recursion`] sums it: with s_i it gives
-//! f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; the charge of a cross term to both its members
-//! makes the lower end). The two are equal where columns do not overlap.
+//! Γ_i the most that column i can share with the others of a pattern ([`crate::participation::separated`]), since x_i x_j ≤
+//! (x_i² + x_j²)/2. Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::recursion`]
+//! sums it: with s_i it gives f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; the charge of a
+//! cross term to both its members makes the lower end). The two are equal where columns do not overlap.
 //!
-//! **From above** (for guarantees) the loss is replaced by what is never smaller: f↑ where the record is removed, f↓ where it is added,
-//! f↑(y) against f↓(−y) under replacement. **From below** (for lower ends) the other way round. Samples are drawn from the true P.
+//! **From above** (for guarantees) the loss is replaced by what is never smaller: f↑ where the record is removed, f↓ where it is
+//! added, f↑(y) against f↓(−y) under replacement. **From below** (for lower ends) the other way round. Samples are drawn from the
+//! true P.
 //!
-//! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i in place of u_i and
-//! s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at least δ(ε), and it is bounded by the
-//! proof of [`super::proposal`] with e^{κ²‖Ĉx‖²/2} ≤ e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An *estimate* needs no
-//! bound and is weighted by the drawn pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for remove, one over the ratio of the
-//! normal densities for add, exact for the enclosed loss.
+//! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i in place
+//! of u_i and s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at least δ(ε), and it is
+//! bounded by the proof of [`super::proposal`] with e^{κ²‖Ĉx‖²/2} ≤ e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An
+//! *estimate* needs no bound and is weighted by the drawn pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for
+//! remove, one over the ratio of the normal densities for add, exact for the enclosed loss.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::columns::{ColumnScratch, Columns};
@@ -85,7 +86,8 @@ impl OverlappingKernel {
         }
         let unit = 1.0 / noise_multiplier;
         let found = columns.gram();
-        // Sums of non-negative terms, each rounded a few times: moved to the safe side of f↓; f↑ has its rounding in the error budget.
+        // Sums of non-negative terms, each rounded a few times: moved to the safe side of f↓; f↑ has its rounding in the error
+        // budget.
         let slack = 1.0 + 16.0 * UNIT_ROUNDOFF * cast(columns.iterations());
         let squares: Vec<f64> = found.squares.iter().map(|s| s * unit * unit).collect();
         let charged = found
@@ -114,10 +116,11 @@ impl OverlappingKernel {
         }
     }
 
-    /// What bounds samples from a proposal, as in [`super::proposal`], with the squared norms that the proof at the head of this file needs.
+    /// What bounds samples from a proposal, as in [`super::proposal`], with the squared norms that the proof at the head of this
+    /// file needs.
     ///
-    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ w_x e_x e^{−U/2},
-    /// g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
+    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ w_x e_x
+    /// e^{−U/2}, g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
     #[must_use]
     pub fn sums(&self, proposal: &Renewal, mean_scale: f64, comparison: Comparison) -> HolderSums {
         let pairs = || self.lower.squares.iter().zip(&self.upper.squares);
@@ -174,8 +177,8 @@ impl OverlappingKernel {
 
     /// A bound on the error of each log density from rounding, for the given mean scale; compare [`super::renewal`].
     ///
-    /// u_i misses by [`Columns::rounding`] at |ŷ| ≤ 8.5 + |κ| max (Ĉx)_k and a few u of its size; s_i + Γ_i by a few n·u of its size; a step
-    /// of the recursion adds 4u; a pattern passes n steps and at most ⌈n/b⌉ participations, of up to k records.
+    /// u_i misses by [`Columns::rounding`] at |ŷ| ≤ 8.5 + |κ| max (Ĉx)_k and a few u of its size; s_i + Γ_i by a few n·u of its
+    /// size; a step of the recursion adds 4u; a pattern passes n steps and at most ⌈n/b⌉ participations, of up to k records.
     #[must_use]
     pub fn rounding(&self, mean_scale: f64) -> f64 {
         self.rounding_at(mean_scale, mean_scale.abs())

@@ -9,8 +9,8 @@ use crate::montecarlo::vector::{splat, Lanes, Vector};
 pub(super) trait Products {
     /// Rounds of a block.
     fn block(&self) -> usize;
-    /// Those of the rounds `start`, …, `start + length − 1`, and up to [`SETTLED`] − 1 further numbers that mean nothing; blocks are taken
-    /// from the last to the first, each once. Must be `#[inline(always)]`.
+    /// Those of the rounds `start`, …, `start + length − 1`, and up to [`SETTLED`] − 1 further numbers that mean nothing; blocks
+    /// are taken from the last to the first, each once. Must be `#[inline(always)]`.
     fn take<V: Vector>(&mut self, start: usize, length: usize) -> &[Lanes];
 }
 

@@ -28,15 +28,15 @@
 //! ≤ T^{μ−1} f^{−μ} and e^ε ζ²/f² = u, h = (μ−1)/2: V ≤ T^{μ−1} f^{1−μ}(1 − u) = T^{μ−1} (e^{ε/2}ζ)^{−2h} u^h (1 − u) ≤
 //! **T^{μ−1} (e^{ε/2}ζ)^{−2h} h^h/(1+h)^{1+h}**.
 //!
-//! *With a composed profile* (see [`super::value`]) V is (f/g)·D°(x), x = ε − ln f; (1/g)·D°(x), x = ε + ln f; (f/g)·D°(x), x = ε − ln
-//! f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f = e^{x − ε} for add and f ≥ ζe^{(ε − x)/2} for
-//! replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes T^{μ−1}e^{−(μ−1)ε}, A^{−(1+τ)}e^{−τε} and
-//! T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the supremum is c^c/(1+c)^{1+c}: the bounds above.) It is finite
-//! because D° ends at the last node; what D has beyond it is a constant floor, and since E_M f/g = 1 (add: E_M 1/g = 1) it adds floor to
-//! the mean whatever is drawn.
+//! *With a composed profile* (see [`super::value`]) V is (f/g)·D°(x), x = ε − ln f; (1/g)·D°(x), x = ε + ln f; (f/g)·D°(x), x = ε
+//! − ln f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f = e^{x − ε} for add and f ≥ ζe^{(ε
+//! − x)/2} for replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes T^{μ−1}e^{−(μ−1)ε}, A^{−(1+τ)}e^{−τε} and
+//! T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the supremum is c^c/(1+c)^{1+c}: the bounds above.) It is
+//! finite because D° ends at the last node; what D has beyond it is a constant floor, and since E_M f/g = 1 (add: E_M 1/g = 1) it
+//! adds floor to the mean whatever is drawn.
 //!
-//! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own inequality, and with one
-//! κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
+//! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own inequality, and
+//! with one κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
 //!
 //! The bounds hold for any law v, so a proposal chosen from earlier samples is as good as any other; a poor one only makes the
 //! bound useless. S_x is additive over participations because the sampler keeps them at least `bands` apart (or, for bins,
@@ -74,8 +74,8 @@ impl Comparison {
 pub struct WeightBounds {
     /// V is at most this.
     pub value: f64,
-    /// Where V > 0, its leading factor (f/g, or 1/g for add) is at most this. With a composed profile: at most this much is contributed by
-    /// the factor where it meets V's own value and slope, sup factor·D° + sup factor·|dD°/dx|.
+    /// Where V > 0, its leading factor (f/g, or 1/g for add) is at most this. With a composed profile: at most this much is
+    /// contributed by the factor where it meets V's own value and slope, sup factor·D° + sup factor·|dD°/dx|.
     pub factor: f64,
 }
 
@@ -108,8 +108,8 @@ impl HolderSums {
         Self::from_patterns(own == law, mean_scale, comparison, sums, || own.log_sum(own, 1.0, -0.5))
     }
 
-    /// The same from the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ; `same` says whether the law of the
-    /// patterns is the sampler's own.
+    /// The same from the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ; `same` says whether the law
+    /// of the patterns is the sampler's own.
     #[must_use]
     pub fn from_patterns(
         same: bool,
@@ -159,10 +159,11 @@ impl HolderSums {
     }
 }
 
-/// The weight bounds for sampling with this mean scale at this ε, and with the composed profile `curve`; see the head of this file for formula and proof.
+/// The weight bounds for sampling with this mean scale at this ε, and with the composed profile `curve`; see the head of this
+/// file for formula and proof.
 ///
-/// Infinite where the proposal gives none. Each bound is moved up by the errors of the sums, as often as they count, and by a few roundings
-/// of whatever its logarithm is the sum of.
+/// Infinite where the proposal gives none. Each bound is moved up by the errors of the sums, as often as they count, and by a few
+/// roundings of whatever its logarithm is the sum of.
 #[must_use]
 pub fn weight_bounds(
     sums: HolderSums,
@@ -212,7 +213,8 @@ pub fn weight_bounds(
     if !(prefix.value + prefix.error).is_finite() {
         return WeightBounds::NONE;
     }
-    // e^{prefix + log}, with another rounding of the exponent. Never 0: a bound that underflows is still one that something may reach.
+    // e^{prefix + log}, with another rounding of the exponent. Never 0: a bound that underflows is still one that something may
+    // reach.
     let above = |log: f64| {
         let exponent = prefix.value + log;
         let error = prefix.error + 4.0 * UNIT_ROUNDOFF * (prefix.value.abs() + log.abs() + 2.0);

@@ -1,12 +1,12 @@
 //! The recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} over all rounds, from the last to the first.
 //!
-//! The kernels for rounds share it: [`backwards`] goes through the rounds, block by block and [`SETTLED`] at a time, with the products
-//! u_i = ⟨ĉ_i, ŷ⟩ that [`Products`] hands it. They differ in how a round makes the likelihood grow, which is their [`Growth`]: by a
-//! participation's exponent for several densities of one mechanism ([`super::renewal`]), by one whose squared norm is a bound
-//! ([`EnclosedGrowth`], for [`super::overlapping`]), or by what truncation leaves of it ([`super::truncated`]).
+//! The kernels for rounds share it: [`backwards`] goes through the rounds, block by block and [`SETTLED`] at a time, with the
+//! products u_i = ⟨ĉ_i, ŷ⟩ that [`Products`] hands it. They differ in how a round makes the likelihood grow, which is their
+//! [`Growth`]: by a participation's exponent for several densities of one mechanism ([`super::renewal`]), by one whose squared
+//! norm is a bound ([`EnclosedGrowth`], for [`super::overlapping`]), or by what truncation leaves of it ([`super::truncated`]).
 //!
-//! Eight samples run side by side in the linear domain ([`super::ring`]). Where that cannot hold the numbers of one of them, all are
-//! computed again in logarithms ([`super::logarithms`]); [`sampled`] draws them again for that.
+//! Eight samples run side by side in the linear domain ([`super::ring`]). Where that cannot hold the numbers of one of them, all
+//! are computed again in logarithms ([`super::logarithms`]); [`sampled`] draws them again for that.
 
 use crate::montecarlo::kernel::{Purpose, Ratios};
 use crate::montecarlo::logarithms::log_ratio;
@@ -18,8 +18,8 @@ use crate::participation::renewal::Renewal;
 
 /// How the rounds make the likelihood grow, for one density or several.
 pub(super) trait Growth {
-    /// Go on by the rounds `first + count − 1`, …, `first`, whose products are given; those beyond mean nothing. False if a number leaves
-    /// the linear domain. Must be `#[inline(always)]`.
+    /// Go on by the rounds `first + count − 1`, …, `first`, whose products are given; those beyond mean nothing. False if a
+    /// number leaves the linear domain. Must be `#[inline(always)]`.
     fn advance<V: Vector>(&mut self, first: usize, count: usize, products: &[V; SETTLED]) -> bool;
 }
 
@@ -75,8 +75,8 @@ impl Growth for EnclosedGrowth<'_> {
     }
 }
 
-/// ln Σ_x w_x exp(κΣ x_i u_i − κ²Σ x_i² s_i/2) of eight samples whose products are all at hand: w and whether it starts warm from `law`,
-/// s from `squares`, (factor, κ) with factor·`sums`_i = κu_i. `sums` is as long as the rounds, rounded up to [`SETTLED`].
+/// ln Σ_x w_x exp(κΣ x_i u_i − κ²Σ x_i² s_i/2) of eight samples whose products are all at hand: w and whether it starts warm from
+/// `law`, s from `squares`, (factor, κ) with factor·`sums`_i = κu_i. `sums` is as long as the rounds, rounded up to [`SETTLED`].
 #[inline(always)]
 pub(super) fn log_density<V: Vector>(
     law: &Renewal,
@@ -103,8 +103,8 @@ pub(super) trait Recursive {
     type Density: Copy;
     /// Buffers of one worker.
     type Scratch;
-    /// The log densities of the stream's next eight samples, with the proposal's if it is asked for; `None` if a number leaves the linear
-    /// domain. Must be `#[inline(always)]`.
+    /// The log densities of the stream's next eight samples, with the proposal's if it is asked for; `None` if a number leaves
+    /// the linear domain. Must be `#[inline(always)]`.
     fn linear<V: Vector>(
         &self,
         asked: Option<Self::Density>,
@@ -124,7 +124,8 @@ pub(super) trait Recursive {
 
 /// Eight samples, with the density of the proposal where it is `evaluated`.
 ///
-/// The proposal's recursion is as long as the own one: it is left out first, and samples that are worth something are drawn again.
+/// The proposal's recursion is as long as the own one: it is left out first, and samples that are worth something are drawn
+/// again.
 #[inline(always)]
 pub(super) fn sampled<V: Vector, R: Recursive>(
     samples: &R,

@@ -1,6 +1,6 @@
-//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side by side. It also
-//! serves cyclic Poisson sampling with a random phase, where a record that does not join waits b rounds too: f_i = ((1 − p) + p
-//! e^{a_i}) f_{i+b} and dP/dR = (1/b) Σ_{i≤b} f_i.
+//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side by side.
+//! It also serves cyclic Poisson sampling with a random phase, where a record that does not join waits b rounds too: f_i = ((1 −
+//! p) + p e^{a_i}) f_{i+b} and dP/dR = (1/b) Σ_{i≤b} f_i.
 //!
 //! With ĉ = c/σ and ŷ = κĈx + z, the log ratio of taking part in round i is a_i = ⟨ĉ_i, ŷ⟩ − s_i/2, s_i = ‖ĉ_i‖² (the
 //! in-range part of column i), and
@@ -11,11 +11,11 @@
 //! backwards in time, so time is cut into blocks from the end and only `bands` rows of ŷ and b rows of f are kept:
 //! memory does not depend on n.
 //!
-//! For a user with k records of which j take part at once with probability w_j, p e^{a_i} becomes Σ_j w_j e^{ju_i − j²s_i/2}, u_i = ⟨ĉ_i, ŷ⟩:
-//! with t = e^{a_i} and d = e^{−s_i} its terms are T_1 = t, T_{j+1} = T_j·t·d^j.
+//! For a user with k records of which j take part at once with probability w_j, p e^{a_i} becomes Σ_j w_j e^{ju_i − j²s_i/2},
+//! u_i = ⟨ĉ_i, ŷ⟩: with t = e^{a_i} and d = e^{−s_i} its terms are T_1 = t, T_{j+1} = T_j·t·d^j.
 //!
-//! **Range.** The recursions are those of [`super::recursion`]; eight samples whose exponents leave the linear domain are computed again in
-//! logarithms ([`RenewalKernel::logarithmic`]).
+//! **Range.** The recursions are those of [`super::recursion`]; eight samples whose exponents leave the linear domain are
+//! computed again in logarithms ([`RenewalKernel::logarithmic`]).
 //!
 //! **Rounding.** Every term is positive, so relative errors do not grow: each pattern's product carries at most n additions and
 //! ⌈n/b⌉ factors; [`RenewalKernel::rounding`] adds them up.
@@ -213,8 +213,8 @@ impl RenewalKernel {
         &self.law
     }
 
-    /// A bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most one participation (of all
-    /// of a user's records) reaches each round.
+    /// A bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most one participation
+    /// (of all of a user's records) reaches each round.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53
@@ -231,9 +231,9 @@ impl RenewalKernel {
     /// A bound on the error of each log density from rounding, for the given mean scale.
     ///
     /// The correlation misses ⟨ĉ_i, ŷ⟩ by [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the mean scale, the
-    /// exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n
-    /// steps and at most ⌈n/b⌉ participations. Of k records at once the exponent's error counts k times, that of s_i k² times, and the
-    /// sum of their terms adds 4k u.
+    /// exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n steps and at
+    /// most ⌈n/b⌉ participations. Of k records at once the exponent's error counts k times, that of s_i k² times, and the sum of
+    /// their terms adds 4k u.
     #[must_use]
     pub fn rounding(&self, mean_scale: f64) -> f64 {
         self.rounding_at(mean_scale, mean_scale.abs())

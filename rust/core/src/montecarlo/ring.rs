@@ -1,7 +1,8 @@
-//! The last values of a recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} in the linear domain, eight samples side by side, and its steps.
+//! The last values of a recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} in the linear domain, eight samples side by side, and its
+//! steps.
 //!
-//! f is kept with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰, 2³⁰⁰] (for p = 1 and with phases, where the f_i of
-//! different residues mod b are unrelated, nothing is adjusted). An exponent beyond what a step can carry is reported.
+//! f is kept with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰, 2³⁰⁰] (for p = 1 and with phases, where the
+//! f_i of different residues mod b are unrelated, nothing is adjusted). An exponent beyond what a step can carry is reported.
 
 use crate::montecarlo::lanes::{exp_in_range, ln};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -100,8 +101,8 @@ impl<'a> Track<'a> {
         Self { law, ring }
     }
 
-    /// Steps at rounds `first + count − 1`, …, `first` with φ from the exponents of single participations, those of several records at once
-    /// with `scale` times their squared norms; false if the linear domain is left.
+    /// Steps at rounds `first + count − 1`, …, `first` with φ from the exponents of single participations, those of several
+    /// records at once with `scale` times their squared norms; false if the linear domain is left.
     #[inline(always)]
     pub(super) fn participate<V: Vector>(
         &mut self,

@@ -1,5 +1,5 @@
-//! Where outcomes come from: random participation patterns and noise, or given numbers; in blocks of time, from the last round to the
-//! first.
+//! Where outcomes come from: random participation patterns and noise, or given numbers; in blocks of time, from the last round to
+//! the first.
 
 use crate::montecarlo::lanes::ln;
 use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal};
@@ -54,8 +54,8 @@ impl Source for Random<'_> {
     }
 }
 
-/// Participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes available. Gives the round of
-/// each lane's first chance.
+/// Participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes available. Gives the
+/// round of each lane's first chance.
 #[inline(always)]
 pub(super) fn draw_patterns<V: Vector>(
     stream: &mut Stream,
@@ -130,8 +130,8 @@ pub(super) fn draw_noise<V: Vector>(stream: &mut Stream, rows: &mut [Lanes]) {
     stream.put_back(drawing);
 }
 
-/// Add `mean_scale` times each participation's number times its column to the rows from `start` on; participations that no earlier
-/// block needs are taken out of `patterns`.
+/// Add `mean_scale` times each participation's number times its column to the rows from `start` on; participations that no
+/// earlier block needs are taken out of `patterns`.
 #[inline(always)]
 pub(super) fn add_participations(
     coefficients: &[f64],

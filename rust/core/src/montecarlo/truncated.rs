@@ -1,19 +1,20 @@
 //! The kernel for b-min-sep sampling with truncated batches: the batch sizes of the others, then two recursions.
 //!
-//! A batch with more than B records keeps B of them at random; what it drops stays out for b rounds all the same. The numbers r_i of
-//! other records that were drawn do not depend on the sensitive record, so they are released first. Given them, where r_i < B
-//! the sensitive record moves the sum by at most ĉ_i (x_i = 1 under P, 0 under Q). Where r_i ≥ B it survives with probability s_i =
-//! B/(r_i + 1), in another record's place: relative to the sum without it, it moves the sum by at most 2ĉ_i under P, and its empty
-//! stand-in by at most ĉ_i the other way under Q (Dong & Ganesh 2026, Appendix D; their Lemma D.1 makes ±1 the worst). With R
-//! = N(0, I), u_i = ⟨ĉ_i, ŷ⟩ and e_i(m) = exp(m u_i − m²‖ĉ_i‖²/2):
+//! A batch with more than B records keeps B of them at random; what it drops stays out for b rounds all the same. The numbers r_i
+//! of other records that were drawn do not depend on the sensitive record, so they are released first. Given them, where r_i < B
+//! the sensitive record moves the sum by at most ĉ_i (x_i = 1 under P, 0 under Q). Where r_i ≥ B it survives with probability
+//! s_i = B/(r_i + 1), in another record's place: relative to the sum without it, it moves the sum by at most 2ĉ_i under P, and
+//! its empty stand-in by at most ĉ_i the other way under Q (Dong & Ganesh 2026, Appendix D; their Lemma D.1 makes ±1 the worst).
+//! With R = N(0, I), u_i = ⟨ĉ_i, ŷ⟩ and e_i(m) = exp(m u_i − m²‖ĉ_i‖²/2):
 //!
-//! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i e_i(−1) + 1 − s_i;
+//! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i e_i(−1) + 1 −
+//! s_i;
 //!
-//! with a warm start each is averaged over the start by itself. *Remove* samples y ~ P, *add* samples y ~ Q; given the batch sizes,
-//! V = (P − e^ε Q)_+/M for any M, and the mean over the batch sizes is δ(ε) of the pair that releases them too.
+//! with a warm start each is averaged over the start by itself. *Remove* samples y ~ P, *add* samples y ~ Q; given the batch
+//! sizes, V = (P − e^ε Q)_+/M for any M, and the mean over the batch sizes is δ(ε) of the pair that releases them too.
 //!
-//! A **proposal** with mean scale κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add), with
-//! the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or κ = 0 for add: P and Q themselves.
+//! A **proposal** with mean scale κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add),
+//! with the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or κ = 0 for add: P and Q themselves.
 //!
 //! Eight samples without a truncated round are the plain kernel's, and Q/R = 1. **Rounding**: as in [`super::renewal`], with
 //! multiples of up to max(2, 2|κ| + 1); s_i and 1 − s_i are each a quotient with one rounding, all terms are positive, and so a

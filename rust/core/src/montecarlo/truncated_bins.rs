@@ -8,8 +8,8 @@
 //!
 //! `P/R = (1/T) Σ_t e_t(1)`, or `s_t e_t(2) + 1 − s_t` for the truncated; `Q/R = (1/T) Σ_t 1`, or `s_t e_t(−1) + 1 − s_t`.
 //!
-//! The published statement that truncation leaves the analysis unchanged (Choquette-Choo et al. 2025, Section 5.2.1) does not count
-//! the displaced record. Everything else is as in [`super::bins`].
+//! The published statement that truncation leaves the analysis unchanged (Choquette-Choo et al. 2025, Section 5.2.1) does not
+//! count the displaced record. Everything else is as in [`super::bins`].
 
 use std::sync::Arc;
 
@@ -68,8 +68,8 @@ impl TruncatedBinsKernel {
         2.0 * self.bins.lipschitz()
     }
 
-    /// A bound on the error of each log density from rounding: that of the exponents with the largest multiple, and of the logarithms of
-    /// s_t and 1 − s_t, which are at most 40 in size.
+    /// A bound on the error of each log density from rounding: that of the exponents with the largest multiple, and of the
+    /// logarithms of s_t and 1 − s_t, which are at most 40 in size.
     #[must_use]
     pub fn rounding(&self, mean_scale: f64) -> f64 {
         self.bins.rounding(largest_multiple(mean_scale)) + 256.0 * UNIT_ROUNDOFF
@@ -117,7 +117,8 @@ impl TruncatedBinsKernel {
         Ratios { mixture, mirrored, proposal: mixture }
     }
 
-    /// ln Σ_t w_t e_t, with the multiples of a mode where nothing is truncated and where something is; the largest exponent is taken out.
+    /// ln Σ_t w_t e_t, with the multiples of a mode where nothing is truncated and where something is; the largest exponent is
+    /// taken out.
     #[inline(always)]
     fn density<V: Vector>(
         &self,

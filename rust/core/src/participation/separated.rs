@@ -1,6 +1,7 @@
 //! Rounds at least b apart: the most that sums over such sets of rounds can be.
 //!
-//! For non-negative weights the best set is found by a recursion over the last round: best(d) = max(best(d − 1), weight(d) + best(d − b)).
+//! For non-negative weights the best set is found by a recursion over the last round: best(d) = max(best(d − 1), weight(d) +
+//! best(d − b)).
 
 /// For each column of a matrix: its squared norm, and a bound on what it shares with the other columns of any pattern.
 #[derive(Debug, Clone, PartialEq)]
