@@ -68,9 +68,6 @@ class Profile:
     def discrete(outcomes: Sequence[tuple[float, float]]) -> Profile:
         """A finite pair, given as (P, Q) probabilities of each outcome."""
 
-    def at(self, epsilon: float) -> tuple[float, float, float, float]:
-        """δ(ε), a bound on its error, −dδ/dε, a bound on its error."""
-
 class Interval:
     """A proven interval with its error budget (in units of δ at the upper end)."""
 
@@ -139,12 +136,6 @@ class ComposedCurve:
         self, first: float, spacing: float, upper: Sequence[float], lower: Sequence[tuple[float, float]]
     ) -> None:
         """Nodes at `first`, `first + spacing`, …: upper bounds on D, and (lower, upper) bounds for a pair that D dominates."""
-
-    def at(self, x: float) -> tuple[float, float]:
-        """(at most max(D(x) − floor, 0), at least D(x) − floor)."""
-
-INSTRUCTION_SETS: list[str]
-"""The instruction sets that sampling can use on this processor, the one that is used first."""
 
 SHARD_SIZE: int
 """Samples in a shard."""
@@ -235,27 +226,9 @@ class Sampled:
         It is compared with an empty record's Q in place of N(0, I): directions remove and add.
         """
 
-    def log_densities(
-        self,
-        outcomes: Sequence[Sequence[float]],
-        direction: str = "replace",
-        counts: Sequence[Sequence[int]] = (),
-    ) -> list[tuple[float, float]]:
-        """ln dP/dR and ln dP⁻/dR, R = N(0, I), at outcomes y/σ (bins: at the inner products ⟨m_t, y⟩/σ²).
-
-        Where they are only enclosed: the ends that make the loss of this direction larger (from below: smaller). With truncated
-        batches ln dQ/dR stands second, and `counts` has the other records' counts of every outcome.
-        """
-
-    def counts(self, *, key: tuple[int, int, int, int], shard: int) -> list[list[int]]:
-        """The other records' counts of a shard's first eight samples; none without truncation."""
-
     @property
     def plain_parameter(self) -> float:
         """The parameter of plain sampling: the probability to join, or the exponent 0."""
-
-    def balanced_parameter(self, stretch: float) -> float:
-        """The proposal parameter that keeps the cap smallest at this stretch."""
 
     @property
     def plain_parameters(self) -> list[float]:
@@ -346,8 +319,55 @@ class Sampled:
     def tilt(self, theta: float) -> tuple[float, float, float] | None:
         """‖m̄‖², E‖Cx‖²/2 (both in units of σ²) and ln Z(θ); None where nothing can be tilted."""
 
+class LossHistogram:
+    """Samples by privacy loss, with the sums of their weights and squared weights."""
+
+    samples: int
+
+    def merged(self, other: LossHistogram) -> LossHistogram:
+        """Both together; they must be of the same mechanism, direction, proposal and bins."""
+
+    def moments(self, epsilon: float, curve: ComposedCurve | None = None) -> tuple[float, float, float]:
+        """The sample mean of V at ε from below and from above, and the mean of V² from above."""
+
+class Inspection:
+    """What only tests ask of the core: single evaluations, and what is drawn on the way."""
+
+    INSTRUCTION_SETS: list[str]
+    """The instruction sets that sampling can use on this processor, the one that is used first."""
+
+    @staticmethod
+    def profile(profile: Profile, epsilon: float) -> tuple[float, float, float, float]:
+        """δ(ε), a bound on its error, −dδ/dε, a bound on its error."""
+
+    @staticmethod
+    def curve(curve: ComposedCurve, x: float) -> tuple[float, float]:
+        """(at most max(D(x) − floor, 0), at least D(x) − floor)."""
+
+    @staticmethod
+    def bins(histogram: LossHistogram) -> tuple[list[int], list[float]]:
+        """How many samples each bin has, and the sums of their weights."""
+
+    @staticmethod
+    def log_densities(
+        sampled: Sampled,
+        outcomes: Sequence[Sequence[float]],
+        direction: str = "replace",
+        batch_sizes: Sequence[Sequence[int]] = (),
+    ) -> list[tuple[float, float]]:
+        """ln dP/dR and ln dP⁻/dR, R = N(0, I), at outcomes y/σ (bins: at the inner products ⟨m_t, y⟩/σ²).
+
+        Where they are only enclosed: the ends that make the loss of this direction larger (from below: smaller). With truncated
+        batches ln dQ/dR stands second, and `batch_sizes` has the numbers of other records for every outcome.
+        """
+
+    @staticmethod
+    def batch_sizes(sampled: Sampled, *, key: tuple[int, int, int, int], shard: int) -> list[list[int]]:
+        """The other records' numbers in each batch, of a shard's first eight samples; none without truncation."""
+
+    @staticmethod
     def probe(
-        self,
+        sampled: Sampled,
         direction: str,
         parameter: float | Sequence[float],
         stretch: float,
@@ -357,17 +377,3 @@ class Sampled:
         instruction_set: str,
     ) -> tuple[list[float], list[float], list[float]] | None:
         """ln dP/dR, ln dP⁻/dR and ln dM/dR of a shard's first eight samples; None where the processor lacks the instructions."""
-
-class LossHistogram:
-    """Samples by privacy loss, with the sums of their weights and squared weights."""
-
-    samples: int
-    edges: tuple[float, float]
-    counts: list[int]
-    weights: list[float]
-
-    def merged(self, other: LossHistogram) -> LossHistogram:
-        """Both together; they must be of the same mechanism, direction, proposal and bins."""
-
-    def moments(self, epsilon: float, curve: ComposedCurve | None = None) -> tuple[float, float, float]:
-        """The sample mean of V at ε from below and from above, and the mean of V² from above."""

@@ -16,7 +16,7 @@ import pytest
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
 import pyaccount
-from pyaccount._core import Profile, copies
+from pyaccount._core import Inspection, Profile, copies
 from pyaccount.execute import Engine, Question
 
 Array = np.ndarray
@@ -198,7 +198,7 @@ class Case:
             )
             for reverse in (False, True)
         ]
-        self.bounds = np.array([[profile.at(float(e))[0] for e in EPSILONS] for profile in profiles])
+        self.bounds = np.array([[Inspection.profile(profile, float(e))[0] for e in EPSILONS] for profile in profiles])
 
     def exact(self, gradients: Array, other: Array) -> Array:
         """Both directions for one data set and what its first records become."""
@@ -285,11 +285,11 @@ def test_the_published_pair_is_beaten(sampler: str, dataset: int, batch: int, si
     present, absent = (weights, mean / sigma), (np.ones(1), np.array([-batch / sigma]))
     for epsilon in (0.3, 1.0, 2.5):
         (concrete,) = hockey_sticks(present, absent, np.array([epsilon]))
-        assert concrete > 1.05 * published.at(epsilon)[0]
-        assert concrete <= bound.at(epsilon)[0] * (1 + 1e-9)
+        assert concrete > 1.05 * Inspection.profile(published, epsilon)[0]
+        assert concrete <= Inspection.profile(bound, epsilon)[0] * (1 + 1e-9)
     if sigma == 1.0:
         (concrete,) = hockey_sticks(present, absent, np.array([2.5]))
-        assert concrete > 5 * published.at(2.5)[0]
+        assert concrete > 5 * Inspection.profile(published, 2.5)[0]
 
 
 # The best of the three bounds, and its hull.
@@ -341,7 +341,7 @@ def test_best_of_three_bounds(change: str, sizes: tuple[int, int, int], sigma: f
         weights = binomial(batch, group, dataset)
         for epsilon in (-1.5, -0.1, 0.0, 0.02, 0.4, 1.5, 4.0):
             least = min(bounds(change, weights, mp.mpf(sigma), mp.mpf(epsilon), remove=remove))
-            assert profile.at(epsilon)[0] <= least * (1 + 1e-10) + 1e-14, epsilon
+            assert Inspection.profile(profile, epsilon)[0] <= least * (1 + 1e-10) + 1e-14, epsilon
 
 
 def half_line(p: Iterable[tuple[float, float]], q: Iterable[tuple[float, float]], epsilons: Array) -> Array:
@@ -430,7 +430,7 @@ def test_nothing_below_the_hull(change: str, sizes: tuple[int, int, int], sigma:
     kept = hull_vertices(alpha, least)
     hull = np.interp(alpha, alpha[kept], least[kept])
     for epsilon in (*-coarse[::8], *coarse[::8]):
-        delta, lower = profile.at(epsilon)[0], hull[np.searchsorted(epsilons, epsilon)]
+        delta, lower = Inspection.profile(profile, epsilon)[0], hull[np.searchsorted(epsilons, epsilon)]
         assert lower * (1 - 1e-6) - 1e-15 <= delta <= lower * (1 + 1e-6) + 1e-14, (epsilon, delta, lower)
 
 
@@ -445,7 +445,7 @@ def test_larger_data_sets_have_smaller_bounds(change: str, sampler: str) -> None
                 before: list[float] = []
                 for dataset in (6, 7, 8, 100):
                     profile = Profile.displaced(change, sampler, group, dataset, batch, subset, sigma, reverse=reverse)
-                    here = [profile.at(float(e)) for e in (*EPSILONS, 5.0)]
+                    here = [Inspection.profile(profile, float(e)) for e in (*EPSILONS, 5.0)]
                     for old, (delta, error, *_) in zip(before, here, strict=bool(before)):
                         assert delta <= old * (1 + 1e-12) + error
                     before = [delta for delta, *_ in here]

@@ -63,7 +63,7 @@ def test_tables_enclose_the_curve_everywhere(mu: float) -> None:
     nodes = (np.arange(2 * NODES + 1) - NODES) * found.spacing
     points = [*rng.uniform(-1.3 * found.reach, 1.3 * found.reach, 600), *nodes[::37], *np.nextafter(nodes[::41], 99.0)]
     for x in (*points, -50.0, 60.0):
-        below, above = curve.at(x)
+        below, above = _core.Inspection.curve(curve, x)
         truth = exact(mu, x) - curve.floor
         assert below <= max(truth, 0.0) * (1.0 + 1e-14)
         assert above >= truth * (1.0 - 1e-14)
@@ -88,7 +88,7 @@ def test_tables_enclose_the_curve_though_its_bounds_are_ragged(side: float) -> N
     )
     curve = _core.ComposedCurve(-reach, spacing, upper.tolist(), lower)
     for one in rng.uniform(-1.5 * reach, 1.2 * reach, 1500):
-        below, above = curve.at(one)
+        below, above = _core.Inspection.curve(curve, one)
         expected = exact(mu, float(one)) - curve.floor
         assert below <= max(expected, 0.0) * (1 + 1e-14)
         assert above >= expected * (1 - 1e-14)
@@ -132,8 +132,8 @@ def test_reversals_are_the_other_direction() -> None:
         first, second = part.build(), reversed_ones[0].part.build()
         for epsilon in (0.05, 0.4, 1.1):
             # H_{1/α}(Q‖P) = (H_α(P‖Q) − 1 + α)/α
-            forward = first.at(epsilon)[0]
-            assert second.at(-epsilon)[0] == pytest.approx(
+            forward = _core.Inspection.profile(first, epsilon)[0]
+            assert _core.Inspection.profile(second, -epsilon)[0] == pytest.approx(
                 1.0 - math.exp(-epsilon) + math.exp(-epsilon) * forward, rel=1e-12
             )
     unknown = Part("displaced", ("replaced", "fixed-size", 1, 50, 10, 0, 1.5), (("reverse", False),))
@@ -150,9 +150,9 @@ def test_a_curve_without_a_known_reversal_still_encloses() -> None:
     unknown = {d: Bounds(strange.upper, (Rounds(HalfKnown("gaussian", (mu, 1.0)), 1),)) for d in ("remove", "add")}
     curve = composed(unknown).curves["remove"]  # type: ignore[arg-type]
     for x in np.linspace(-found.reach, found.reach, 301):
-        below, above = curve.at(x)
-        assert above == whole.at(x)[1]
-        assert below <= whole.at(x)[0] * (1.0 + 1e-6) + 1e-15
+        below, above = _core.Inspection.curve(curve, x)
+        assert above == _core.Inspection.curve(whole, x)[1]
+        assert below <= _core.Inspection.curve(whole, x)[0] * (1.0 + 1e-6) + 1e-15
         if x < 0.0:
             # D moves by at most as much as x: what the neighbours do not tell costs a node or two.
             assert 1.0 - math.exp(x) - 2.0 * found.spacing <= below
@@ -443,7 +443,8 @@ def test_threads_and_instruction_sets_change_nothing() -> None:
     ]
     assert results[0][0] == results[1][0] == results[2][0]
     histograms = [found for _, found in results if found is not None]
-    assert [one.weights for one in histograms[1:]] == [histograms[0].weights] * 2
+    first, *rest = (_core.Inspection.bins(one)[1] for one in histograms)
+    assert rest == [first] * 2
 
 
 def test_the_floor_is_added_whatever_is_drawn() -> None:

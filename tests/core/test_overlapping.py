@@ -93,7 +93,7 @@ def test_both_recursions_by_enumeration(kind: str, b: int, k: int, warm: bool) -
     rng = np.random.default_rng(1)
     outcomes = rng.normal(0.0, 1.5, (30, N)) + rng.uniform(-1.0, 2.0, (30, 1))
     found = {
-        (side, direction): mechanism.log_densities(outcomes.tolist(), direction)
+        (side, direction): _core.Inspection.log_densities(mechanism, outcomes.tolist(), direction)
         for side, mechanism in (("above", above), ("below", below))
         for direction in ("remove", "add", "replace")
     }
@@ -136,8 +136,8 @@ def test_long_runs_agree_with_plain_sums(n: int, bands: int) -> None:
         values = [
             [
                 d[0]
-                for d in _core.Sampled.overlapping(columns, 1.1, 0.02, 1, True, False).log_densities(
-                    outcomes, direction
+                for d in _core.Inspection.log_densities(
+                    _core.Sampled.overlapping(columns, 1.1, 0.02, 1, True, False), outcomes, direction
                 )
             ]
             for columns in forms.values()
@@ -151,8 +151,8 @@ def test_long_runs_agree_with_plain_sums(n: int, bands: int) -> None:
         wide = _core.Sampled.overlapping(columns, 1.1, 0.02, 1, True, False)
         banded = _core.Sampled.renewal([c / 1.1 for c in coefficients[:64]], n, 64, 0.02, True)
         for direction in ("remove", "add"):
-            ours = [d[0] for d in wide.log_densities(outcomes, direction)]
-            assert ours == pytest.approx([d[0] for d in banded.log_densities(outcomes)], abs=1e-10)
+            ours = [d[0] for d in _core.Inspection.log_densities(wide, outcomes, direction)]
+            assert ours == pytest.approx([d[0] for d in _core.Inspection.log_densities(banded, outcomes)], abs=1e-10)
 
 
 def simulate(
@@ -327,7 +327,7 @@ def test_every_instruction_set_gives_the_same_bits(kind: str, direction: str) ->
     mechanism = _core.Sampled.overlapping(matrices(2)[kind][1], 0.9, 0.2, 2, True, False)
     proposal = (0.4, -0.3 if direction == "add" else 1.3)
     results = [
-        mechanism.probe(direction, *proposal, key=(5, 2, 3, 0), shard=1, instruction_set=name)
+        _core.Inspection.probe(mechanism, direction, *proposal, key=(5, 2, 3, 0), shard=1, instruction_set=name)
         for name in ("AVX-512", "AVX2", "portable")
     ]
     found = [result for result in results if result is not None]

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.special import logsumexp  # type: ignore[import-untyped]
 
-from pyaccount._core import Profile
+from pyaccount._core import Inspection, Profile
 
 RNG = random.Random(20261121)
 POISSON = [
@@ -26,7 +26,7 @@ FIXED_SIZE = [
 
 
 def check(profile: Profile, epsilon: float, exact: mp.mpf, scale: float = 1.0) -> None:
-    delta, error, _, _ = profile.at(epsilon)
+    delta, error, _, _ = Inspection.profile(profile, epsilon)
     assert abs(mp.mpf(delta) - exact) <= error, (epsilon, delta, exact, error)
     # The error is relative to P(L > ε), of which δ is a part; far below one per mille of δ wherever δ matters.
     assert error <= 1e-9 * scale * max(delta, 1e-12), (epsilon, delta, error)
@@ -101,7 +101,7 @@ def test_replaced_records(group: int, others: int, batch: int, sigma: float) -> 
                 check(profile, epsilon, bound, 1e3)
             else:
                 # One of several bounds, the best of which is taken.
-                delta, error, *_ = profile.at(epsilon)
+                delta, error, *_ = Inspection.profile(profile, epsilon)
                 assert delta - error <= bound * (1 + mp.mpf(10) ** -12)
 
 
@@ -154,8 +154,10 @@ def test_slope_is_the_derivative() -> None:
     profile = Profile.poisson(3, 0.1, 0.8, two_sided=False, reverse=False)
     for epsilon in [-0.2, 0.1, 0.9, 4.0]:
         step = 1e-5
-        difference = (profile.at(epsilon - step)[0] - profile.at(epsilon + step)[0]) / (2 * step)
-        assert profile.at(epsilon)[2] == pytest.approx(difference, rel=1e-6)
+        difference = (
+            Inspection.profile(profile, epsilon - step)[0] - Inspection.profile(profile, epsilon + step)[0]
+        ) / (2 * step)
+        assert Inspection.profile(profile, epsilon)[2] == pytest.approx(difference, rel=1e-6)
 
 
 def test_loss_range_ends() -> None:
@@ -164,9 +166,9 @@ def test_loss_range_ends() -> None:
     add = Profile.poisson(1, p, 1.0, two_sided=False, reverse=True)
     lowest = float(mp.log1p(-p))
     # Below the smallest loss every outcome counts; above the largest one none does.
-    assert remove.at(lowest - 0.1)[0] == pytest.approx(1 - (1 - p) * mp.exp(-0.1), rel=1e-15)
-    assert add.at(-lowest + 1e-6)[0] == 0.0
-    assert 0.0 < add.at(-lowest - 1e-3)[0] < 1e-6
+    assert Inspection.profile(remove, lowest - 0.1)[0] == pytest.approx(1 - (1 - p) * mp.exp(-0.1), rel=1e-15)
+    assert Inspection.profile(add, -lowest + 1e-6)[0] == 0.0
+    assert 0.0 < Inspection.profile(add, -lowest - 1e-3)[0] < 1e-6
 
 
 def test_fixed_size_bounds_hold_for_random_gradients() -> None:
@@ -182,8 +184,8 @@ def test_fixed_size_bounds_hold_for_random_gradients() -> None:
         published = Profile.poisson(1, batch / size, sigma, two_sided=True, reverse=False)
         for epsilon in (0.0, 0.3, 1.0, 2.5):
             actual = hockey_stick(first, second, epsilon)
-            assert actual <= bound.at(epsilon)[0] + 1e-12
-            beaten += actual > published.at(epsilon)[0] + 1e-6
+            assert actual <= Inspection.profile(bound, epsilon)[0] + 1e-12
+            beaten += actual > Inspection.profile(published, epsilon)[0] + 1e-6
     assert beaten > 0
 
 

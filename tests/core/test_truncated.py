@@ -46,7 +46,7 @@ def test_densities_are_the_sum_over_patterns_and_survivals(
     mechanism = _core.Sampled.renewal((column / sigma).tolist(), n, b, p, warm).truncated(size, limit)
     for counts in (rng.integers(0, 8, (11, n)), np.zeros((11, n), dtype=int), np.full((11, n), 9)):
         y = rng.normal(size=(11, n)) * np.array([1.0] * 7 + [12.0] * 4)[:, None]
-        found = mechanism.log_densities(y.tolist(), counts=counts.tolist())
+        found = _core.Inspection.log_densities(mechanism, y.tolist(), batch_sizes=counts.tolist())
         for (remove, add), outcome, r in zip(found, y, counts, strict=True):
             expected = [
                 log_density(side, columns, outcome[None, :])[0] for side in pair_given(law, tuple(r.tolist()), limit)
@@ -64,7 +64,7 @@ def test_densities_of_bins_are_the_sum_over_bins_and_survivals(n: int, bins: int
     mechanism = _core.Sampled.bins((modes @ modes.T).ravel(), n).truncated(50, limit)
     for counts in (rng.integers(0, 9, (11, bins)), np.zeros((11, bins), dtype=int), np.full((11, bins), 40)):
         y = rng.normal(size=(11, n)) * np.array([1.0] * 7 + [9.0] * 4)[:, None]
-        found = mechanism.log_densities((y @ modes.T).tolist(), counts=counts.tolist())
+        found = _core.Inspection.log_densities(mechanism, (y @ modes.T).tolist(), batch_sizes=counts.tolist())
         for (remove, add), outcome, r in zip(found, y, counts, strict=True):
             expected = [
                 log_density(side, modes, outcome[None, :])[0] for side in pair_given(law, tuple(r.tolist()), limit)
@@ -105,7 +105,7 @@ def test_counts_have_the_law_of_the_enumeration(name: str, others: int) -> None:
     mechanism, shards = build(others + 1, 1), 4000
     seen: dict[tuple[int, ...], int] = {}
     for shard in range(shards):
-        for r in mechanism.counts(key=(7, 1, others, 0), shard=shard):
+        for r in _core.Inspection.batch_sizes(mechanism, key=(7, 1, others, 0), shard=shard):
             seen[tuple(r)] = seen.get(tuple(r), 0) + 1
     assert set(seen) <= set(expected)
     total = 8 * shards
@@ -123,7 +123,10 @@ def test_counts_of_many_records_have_the_moments_they_should() -> None:
     """A data set of two million: three digits of tables, a warm start that is spread over 63 rounds."""
     size, n, b, p = 2_000_000, 200, 64, 4e-4
     mechanism = _core.Sampled.renewal([1.0], n, b, p, True).truncated(size, 1)
-    counts = np.array([r for shard in range(250) for r in mechanism.counts(key=(1, 1, 1, 0), shard=shard)], dtype=float)
+    counts = np.array(
+        [r for shard in range(250) for r in _core.Inspection.batch_sizes(mechanism, key=(1, 1, 1, 0), shard=shard)],
+        dtype=float,
+    )
     rate = 1.0 / (b - 1 + 1.0 / p)
     mean, variance = (size - 1) * rate, (size - 1) * rate * (1.0 - rate)
     samples = len(counts)
@@ -289,7 +292,9 @@ def test_no_truncation_in_reach_is_no_truncation(name: str) -> None:
     )
     for direction, stretch in (("remove", 1.0), ("remove", 1.4), ("add", 0.0), ("add", -0.3)):
         samples = [
-            one.probe(direction, parameter, stretch, key=(4, 1, 2, 0), shard=3, instruction_set="portable")
+            _core.Inspection.probe(
+                one, direction, parameter, stretch, key=(4, 1, 2, 0), shard=3, instruction_set="portable"
+            )
             for one in (mechanism, bare)
         ]
         assert samples[0] == samples[1]
@@ -309,11 +314,13 @@ def test_instruction_sets_and_threads_agree_bit_for_bit(name: str, direction: st
     }[name]()
     parameter = mechanism.plain_parameter
     answers = [
-        mechanism.probe(direction, parameter, stretch, key=(5, 1, 2, 0), shard=shard, instruction_set=name)
+        _core.Inspection.probe(
+            mechanism, direction, parameter, stretch, key=(5, 1, 2, 0), shard=shard, instruction_set=name
+        )
         for shard in (0, 7)
-        for name in _core.INSTRUCTION_SETS
+        for name in _core.Inspection.INSTRUCTION_SETS
     ]
-    half = len(_core.INSTRUCTION_SETS)
+    half = len(_core.Inspection.INSTRUCTION_SETS)
     assert all(answer == answers[0] for answer in answers[:half])
     assert all(answer == answers[half] for answer in answers[half:])
     # Some lanes are truncated: Q is not R there.
@@ -352,7 +359,7 @@ def test_outside_the_linear_domain_logarithms_take_over(sigma: float, *, warm: b
     for scale in (1.0, 12.0, 40.0):
         y, counts = scale * rng.normal(size=(5, n)), rng.integers(0, 8, (5, n))
         for outcome, r in zip(y, counts, strict=True):
-            ((remove, add),) = mechanism.log_densities([outcome.tolist()], counts=[r.tolist()])
+            ((remove, add),) = _core.Inspection.log_densities(mechanism, [outcome.tolist()], batch_sizes=[r.tolist()])
             for found, side in zip((remove, add), pair_given(law, tuple(r.tolist()), limit), strict=True):
                 expected = log_density(side, columns, outcome[None, :])[0]
                 assert abs(found - expected) <= 1e-9 * max(1.0, abs(expected))

@@ -52,7 +52,9 @@ def test_densities_are_the_sum_over_all_patterns(n: int, b: int, bands: int, p: 
     y = np.concatenate(
         [means[rng.choice(len(weights), 6, p=weights)] + rng.normal(size=(6, n)), rng.normal(size=(4, n)), far]
     )
-    found = np.array(_core.Sampled.phases((column / sigma).tolist(), n, b, p).log_densities(y.tolist()))
+    found = np.array(
+        _core.Inspection.log_densities(_core.Sampled.phases((column / sigma).tolist(), n, b, p), y.tolist())
+    )
     for sign, computed in zip((1.0, -1.0), found.T, strict=True):
         exponents = sign * y @ means.T - 0.5 * (means**2).sum(axis=1) + np.log(weights)
         np.testing.assert_allclose(computed, logsumexp(exponents, axis=1), rtol=0, atol=1e-10)
@@ -63,7 +65,7 @@ def test_long_runs_leave_the_linear_domain_and_come_back() -> None:
     n, b, p, sigma = 200, 4, 0.5, 0.05
     rng = np.random.default_rng(1)
     y = (rng.integers(0, 2, size=(3, n)) / sigma + rng.normal(size=(3, n))).tolist()
-    found = _core.Sampled.phases([1.0 / sigma], n, b, p).log_densities(y)
+    found = _core.Inspection.log_densities(_core.Sampled.phases([1.0 / sigma], n, b, p), y)
     for outcome, (mixture, _) in zip(np.asarray(y), found, strict=True):
         steps = np.logaddexp(np.log(1 - p), np.log(p) + outcome / sigma - 0.5 / sigma**2)
         expected = logsumexp([steps[phase::b].sum() for phase in range(b)]) - np.log(b)
@@ -76,8 +78,8 @@ def test_certain_participation_is_balls_in_bins() -> None:
     modes = np.array([lower_toeplitz(column, n)[:, t::bins].sum(axis=1) for t in range(bins)])
     gram = (modes @ modes.T).ravel().tolist()
     y = np.random.default_rng(2).normal(size=(5, n))
-    phases = np.array(_core.Sampled.phases(column.tolist(), n, bins, 1.0).log_densities(y.tolist()))
-    balls = np.array(_core.Sampled.bins(gram, n).log_densities((y @ modes.T).tolist()))
+    phases = np.array(_core.Inspection.log_densities(_core.Sampled.phases(column.tolist(), n, bins, 1.0), y.tolist()))
+    balls = np.array(_core.Inspection.log_densities(_core.Sampled.bins(gram, n), (y @ modes.T).tolist()))
     np.testing.assert_allclose(phases, balls, atol=1e-10)
 
 

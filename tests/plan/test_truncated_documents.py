@@ -79,12 +79,16 @@ def test_a_round_of_poisson_is_the_sum_over_the_counts(size: int, limit: int, p:
             pair = (p, 1.0, 0.0) if r < limit else (p * share, 2.0, 1.0)
             expected += chance * np.array(mixtures(*pair, sigma, epsilon))
         for reverse, value in zip((False, True), expected, strict=True):
-            delta, error, slope, _ = _core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse).at(epsilon)
+            delta, error, slope, _ = _core.Inspection.profile(
+                _core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse), epsilon
+            )
             assert delta == pytest.approx(value, rel=1e-9, abs=1e-14)
             assert error < 1e-12
             step = 1e-5
             above, below = (
-                _core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse).at(epsilon + d)[0]
+                _core.Inspection.profile(
+                    _core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse), epsilon + d
+                )[0]
                 for d in (-step, step)
             )
             assert slope == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-9)
@@ -97,7 +101,9 @@ def test_blocks_of_counts_are_an_upper_bound_close_to_the_sum() -> None:
         pair = (p, 1.0, 0.0) if r < limit else (p * limit / (r + 1), 2.0, 1.0)
         expected += binom.pmf(r, size - 1, p) * np.array(mixtures(*pair, sigma, epsilon))
     for reverse, value in zip((False, True), expected, strict=True):
-        delta, _, _, _ = _core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse).at(epsilon)
+        delta, _, _, _ = _core.Inspection.profile(
+            _core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse), epsilon
+        )
         assert value * (1.0 - 1e-12) <= delta <= value * 1.01
 
 

@@ -63,7 +63,9 @@ def test_densities_are_the_sum_over_all_patterns(  # noqa: PLR0917
     likely = means[rng.choice(len(weights), 6, p=weights / weights.sum())] + rng.normal(size=(6, n))
     y = np.concatenate([likely, rng.normal(size=(4, n)), 12.0 * rng.normal(size=(3, n))])
     mechanism = _core.Sampled.users((column / sigma).tolist(), n, b, p, k, warm)
-    for sign, computed in zip((1.0, -1.0), np.array(mechanism.log_densities(y.tolist())).T, strict=True):
+    for sign, computed in zip(
+        (1.0, -1.0), np.array(_core.Inspection.log_densities(mechanism, y.tolist())).T, strict=True
+    ):
         exponents = sign * y @ means.T - 0.5 * (means**2).sum(axis=1) + np.log(weights)
         np.testing.assert_allclose(computed, logsumexp(exponents, axis=1), rtol=0, atol=1e-10)
 
@@ -73,7 +75,9 @@ def test_one_record_is_the_plain_sampler() -> None:
     y = np.random.default_rng(3).normal(size=(9, 40)).tolist()
     for warm in (False, True):
         users = _core.Sampled.users(column, 40, 5, 0.2, 1, warm)
-        assert users.log_densities(y) == _core.Sampled.renewal(column, 40, 5, 0.2, warm).log_densities(y)
+        assert _core.Inspection.log_densities(users, y) == _core.Inspection.log_densities(
+            _core.Sampled.renewal(column, 40, 5, 0.2, warm), y
+        )
 
 
 def test_proposals_agree_with_plain_samples_and_obey_their_caps() -> None:
@@ -98,7 +102,7 @@ def test_samples_come_from_the_law() -> None:
     """The mean of the plain losses' δ against quadrature, where one round decides: Bin(j; 3, p) N(j) against N(0)."""
     p, k, sigma, epsilon = 0.3, 3, 1.5, 0.4
     mechanism = _core.Sampled.users([1 / sigma], 1, 1, p, k, False)
-    exact = _core.Profile.poisson(k, p, sigma, two_sided=False, reverse=False).at(epsilon)[0]
+    exact = _core.Inspection.profile(_core.Profile.poisson(k, p, sigma, two_sided=False, reverse=False), epsilon)[0]
     mean, error, _ = estimated(mechanism, "remove", mechanism.plain_parameter, 1.0, epsilon, 1.0, 64)
     assert abs(mean - exact) < 4.5 * error
 
@@ -154,7 +158,7 @@ def test_known_draws_by_enumeration(warm: bool) -> None:
     rows, weights = patterns(n, b, p, k, warm=warm)
     profile = _core.Profile.revealed([sigma**-2] * n, b, p, k, warm=warm)
     for epsilon in (-1.0, 0.0, 0.5, 2.0):
-        delta, error, *_ = profile.at(epsilon)
+        delta, error, *_ = _core.Inspection.profile(profile, epsilon)
         assert delta == pytest.approx(known_draws(rows, weights, np.eye(n) / sigma, epsilon), rel=1e-11, abs=1e-13)
         assert error < 1e-11
 
@@ -171,8 +175,8 @@ def test_columns_that_end_with_the_run_are_charged_what_is_left_of_them() -> Non
     for epsilon in (0.0, 1.0, 3.0):
         exact = known_draws(rows, weights, matrix, epsilon)
         # A charge is rounded up by 1/16 of the largest at most: ‖Cx‖ has 2²·3 of them, each on a grid of 256.
-        assert exact <= profile.at(epsilon)[0] <= exact * (1 + 2e-3)
-        assert longest.at(epsilon)[0] > exact * (1 + 1e-2)
+        assert exact <= _core.Inspection.profile(profile, epsilon)[0] <= exact * (1 + 2e-3)
+        assert _core.Inspection.profile(longest, epsilon)[0] > exact * (1 + 1e-2)
 
 
 @pytest.mark.parametrize("b", [1, 2, 3])
@@ -192,14 +196,14 @@ def test_columns_that_meet_are_charged_for_it_from_any_start(b: int) -> None:
     for warm in (False, True):
         rows, weights = patterns(n, b, p, k, warm=warm)
         for epsilon in (0.0, 1.0, 4.0, 10.0):
-            assert known_draws(rows, weights, matrix, epsilon) <= bound.at(epsilon)[0]
+            assert known_draws(rows, weights, matrix, epsilon) <= _core.Inspection.profile(bound, epsilon)[0]
 
 
 def test_coming_late_may_be_charged_more() -> None:
     """A user that always joins takes round 1 at once; another user's draw may leave it to round 2, whose column is longer."""
     bound = _core.Profile.revealed([0.01, 1.0], 2, 1.0, 1, warm=False)
     late = known_draws(np.array([[0.0, 1.0]]), np.array([1.0]), np.diag([0.1, 1.0]), 1.0)
-    assert bound.at(1.0)[0] >= late
+    assert _core.Inspection.profile(bound, 1.0)[0] >= late
 
 
 def test_with_shared_records_the_published_pair_is_beaten() -> None:
@@ -230,7 +234,7 @@ def test_with_shared_records_the_published_pair_is_beaten() -> None:
         weight = norm.pdf(x) * norm.pdf(y) * 0.02**2
         claimed = (weight * np.maximum(ratio - np.exp(epsilon), 0)).sum()
         assert claimed == pytest.approx(published, rel=0.2)
-        bound = _core.Profile.revealed([1.0, 1.0], 2, p, 2, warm=False).at(epsilon)[0]
+        bound = _core.Inspection.profile(_core.Profile.revealed([1.0, 1.0], 2, p, 2, warm=False), epsilon)[0]
         assert truth > 100 * claimed
         assert truth < bound
 
@@ -346,7 +350,7 @@ def test_what_is_wrong_is_located(changes: dict[str, Any], words: str) -> None:
 
 def test_hundreds_of_records_stay_within_the_stated_error() -> None:
     k, p, sigma = 700, 0.45, 40.0
-    delta, error, *_ = _core.Profile.revealed([sigma**-2], 1, p, k, warm=False).at(5.0)
+    delta, error, *_ = _core.Inspection.profile(_core.Profile.revealed([sigma**-2], 1, p, k, warm=False), 5.0)
     with mpmath.workdps(40):
         q = mpmath.mpf(p)
         exact = mpmath.mpf(0)

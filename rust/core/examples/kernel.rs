@@ -2,18 +2,20 @@
 
 #![allow(clippy::cast_precision_loss, clippy::cast_lossless, clippy::inline_always, clippy::format_push_string)]
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use pyaccount_core::montecarlo::betting::BetTable;
 use pyaccount_core::montecarlo::correlate::Correlator;
-use pyaccount_core::montecarlo::mechanism::{Mechanism, Part};
+use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposal::Comparison;
-use pyaccount_core::montecarlo::renewal::{RenewalKernel, Scratch};
+use pyaccount_core::montecarlo::proposed::Part;
+use pyaccount_core::montecarlo::renewal::{RenewalKernel, RenewalScratch};
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::source::Source;
 use pyaccount_core::montecarlo::stream::{Stream, StreamKey};
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
-use pyaccount_core::montecarlo::wager::Table;
 use pyaccount_core::run::{pool, Run};
 
 /// A source that draws nothing: what remains is correlation and recursion.
@@ -29,7 +31,7 @@ impl Source for Nothing {
 enum Stage<'a> {
     Noise(&'a mut Stream, &'a mut [Lanes]),
     Correlation(&'a Correlator, &'a mut [Lanes], &'a mut [Lanes], &'a mut Vec<[Lanes; 2]>),
-    Rest(&'a RenewalKernel, &'a mut Scratch),
+    Rest(&'a RenewalKernel, &'a mut RenewalScratch),
 }
 
 impl Vectored for Stage<'_> {
@@ -84,14 +86,14 @@ fn stages(kernel: &RenewalKernel) -> [f64; 3] {
     let correlation = timed(|| with_vectors(Stage::Correlation(correlator, &mut rows, &mut sums, &mut workspace)))
         * blocks
         / (8 * n) as f64;
-    let mut scratch = Scratch::default();
+    let mut scratch = RenewalScratch::default();
     let rest = timed(|| with_vectors(Stage::Rest(kernel, &mut scratch))) / (8 * n) as f64;
     [noise, correlation, rest - correlation]
 }
 
 fn main() {
     println!("{:?}", instruction_sets());
-    for (n, b, bands, rate, stretch) in [
+    for (n, b, bands, rate, mean_scale) in [
         (1024, 64, 32, 0.01, 1.0),
         (2000, 16, 16, 0.01, 1.0),
         (7200, 256, 256, 1793.0 / 14_745_600.0, 1.0),
@@ -107,16 +109,16 @@ fn main() {
         }
         let norm = c.iter().map(|x| x * x).sum::<f64>().sqrt();
         let p = rate / (1.0 - rate * (b as f64 - 1.0));
-        let kernel = RenewalKernel::new(c.iter().map(|x| x / norm).collect(), n, b, p, true).unwrap();
+        let kernel = Arc::new(RenewalKernel::new(c.iter().map(|x| x / norm).collect(), n, b, p, true).unwrap());
         let [noise, correlation, recursion] = stages(&kernel);
         println!("    noise {noise:.2}, correlation {correlation:.2}, recursion {recursion:.2} ns per sample and step");
-        let plain = timed_shards(&Mechanism::Renewal(kernel.clone()), p, stretch, n);
-        println!("n={n} b={b} bands={bands} stretch={stretch}:{plain}");
+        let plain = timed_shards(&Mechanism::Renewal(Arc::clone(&kernel)), p, mean_scale, n);
+        println!("n={n} b={b} bands={bands} mean_scale={mean_scale}:{plain}");
         if n == 7200 {
             // Batches of 1793 records on average, of 14,745,600: truncation is rare at 2048 and everywhere at 1793.
             for limit in [2048, 1793] {
-                let truncated = TruncatedKernel::new(kernel.clone(), 14_745_600, limit).unwrap();
-                let line = timed_shards(&Mechanism::Truncated(truncated), p, stretch, n);
+                let truncated = TruncatedKernel::new(Arc::clone(&kernel), 14_745_600, limit).unwrap();
+                let line = timed_shards(&Mechanism::from(truncated), p, mean_scale, n);
                 println!("truncated to {limit}:{line}");
             }
         }
@@ -124,12 +126,12 @@ fn main() {
 }
 
 /// Nanoseconds of whole samples on one thread and on two.
-fn timed_shards(mechanism: &Mechanism, parameter: f64, stretch: f64, n: usize) -> String {
-    let proposal = mechanism.proposal(parameter, stretch).unwrap();
-    let comparison = if stretch == 0.0 { Comparison::Add } else { Comparison::Remove };
-    let tables = vec![Table { epsilon: 8.0, cap: 1.0, wagers: vec![(1e-5, 0.5)] }];
+fn timed_shards(mechanism: &Mechanism, parameter: f64, mean_scale: f64, n: usize) -> String {
+    let proposed = mechanism.proposed(parameter, mean_scale).unwrap();
+    let comparison = if mean_scale == 0.0 { Comparison::Add } else { Comparison::Remove };
+    let tables = vec![BetTable { epsilon: 8.0, weight_bound: 1.0, bets: vec![(1e-5, 0.5)] }];
     let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
-    let parts = vec![Part { mechanism: mechanism.clone(), proposal, runs: 1 }];
+    let parts = vec![Part { proposed, runs: 1 }];
     let job = Job { parts, comparison, curve: None, tables, edges: None, key };
     let mut line = String::new();
     for threads in [1, 2] {

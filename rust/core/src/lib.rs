@@ -9,7 +9,7 @@
 //! | [`pair`] | the parameters of one round | its privacy profile, with the error of every evaluation |
 //! | [`pld`] | profiles, counts and a question | a proven interval for ε(δ) or δ(ε) |
 //! | [`participation`] | the parameters of a sampler | sums over participation patterns |
-//! | [`montecarlo`] | a participation law and a matrix | capitals of wagers and loss histograms |
+//! | [`montecarlo`] | a participation law and a matrix | wealths of bets and loss histograms |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
 //! No room uses one above it: [`error`], [`run`], [`special`], [`laws`], [`participation`], [`pair`], [`pld`], [`montecarlo`].

@@ -1,14 +1,15 @@
 //! The sampling room against enumeration of all participation patterns, without Python.
 
+use pyaccount_core::montecarlo::betting::BetTable;
 use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::histogram::Edges;
-use pyaccount_core::montecarlo::mechanism::{caps_of, Mechanism, Part};
+use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposal::Comparison;
+use pyaccount_core::montecarlo::proposed::{weight_bounds_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{probe, simulate, Job};
 use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::vector::instruction_sets;
-use pyaccount_core::montecarlo::wager::Table;
 use pyaccount_core::run::{pool, Run};
 use pyaccount_core::Error;
 
@@ -59,7 +60,7 @@ fn enumerated(warm: bool, y: &[f64], sign: f64) -> f64 {
 #[test]
 fn log_densities_are_those_of_the_enumeration() {
     for warm in [false, true] {
-        let mechanism = Mechanism::Renewal(RenewalKernel::new(C.to_vec(), N, B, P, warm).unwrap());
+        let mechanism = Mechanism::from(RenewalKernel::new(C.to_vec(), N, B, P, warm).unwrap());
         let outcomes: Vec<Vec<f64>> =
             (0..11u32).map(|k| (0..7u32).map(|i| f64::from((k * 7 + i) * 37 % 41) / 5.0 - 4.0).collect()).collect();
         for (outcome, (mixture, mirrored)) in
@@ -71,20 +72,20 @@ fn log_densities_are_those_of_the_enumeration() {
     }
 }
 
-fn job(comparison: Comparison, stretch: f64) -> Job {
-    let mechanism = Mechanism::Renewal(RenewalKernel::new(C.to_vec(), N, B, P, true).unwrap());
-    let proposal = mechanism.proposal(mechanism.balanced_parameter(stretch), stretch).unwrap();
-    let parts = vec![Part { mechanism, proposal, runs: 1 }];
-    let cap = caps_of(&parts, comparison, 0.5, None).value;
-    let tables = vec![Table { epsilon: 0.5, cap, wagers: vec![(0.1, 0.5), (0.1, -0.5)] }];
+fn job(comparison: Comparison, mean_scale: f64) -> Job {
+    let mechanism = Mechanism::from(RenewalKernel::new(C.to_vec(), N, B, P, true).unwrap());
+    let proposed = mechanism.proposed(mechanism.balanced_parameter(mean_scale), mean_scale).unwrap();
+    let parts = vec![Part { proposed, runs: 1 }];
+    let weight_bound = weight_bounds_of(&parts, comparison, 0.5, None).value;
+    let tables = vec![BetTable { epsilon: 0.5, weight_bound, bets: vec![(0.1, 0.5), (0.1, -0.5)] }];
     let key = StreamKey { seed: 9, purpose: 1, candidate: 2, direction: 0 };
     Job { parts, comparison, curve: None, tables, edges: Some(Edges { lowest: -16.0, width: 1.0 / 128.0 }), key }
 }
 
 #[test]
 fn threads_change_nothing() {
-    for (comparison, stretch) in [(Comparison::Remove, 1.5), (Comparison::Add, -0.7), (Comparison::Replace, 1.0)] {
-        let job = job(comparison, stretch);
+    for (comparison, mean_scale) in [(Comparison::Remove, 1.5), (Comparison::Add, -0.7), (Comparison::Replace, 1.0)] {
+        let job = job(comparison, mean_scale);
         let one = pool(1).unwrap().install(|| simulate(&job, 0, 6, &Run::default()).unwrap());
         let two = pool(2).unwrap().install(|| simulate(&job, 0, 6, &Run::default()).unwrap());
         assert_eq!(one, two);
@@ -95,8 +96,8 @@ fn threads_change_nothing() {
 
 #[test]
 fn instruction_sets_agree_bit_for_bit() {
-    for (comparison, stretch) in [(Comparison::Remove, 1.5), (Comparison::Add, -0.7), (Comparison::Replace, 1.0)] {
-        let job = job(comparison, stretch);
+    for (comparison, mean_scale) in [(Comparison::Remove, 1.5), (Comparison::Add, -0.7), (Comparison::Replace, 1.0)] {
+        let job = job(comparison, mean_scale);
         let reference = probe(&job, 3, "portable").unwrap();
         for name in instruction_sets() {
             assert_eq!(probe(&job, 3, name).unwrap(), reference, "{name}");
@@ -116,10 +117,10 @@ fn cancelled_runs_leave_nothing() {
 #[test]
 fn wagers_that_could_lose_more_than_they_have_are_refused() {
     let mut job = job(Comparison::Remove, 1.0);
-    job.tables[0].wagers = vec![(0.1, 1.0 / (job.tables[0].cap - 0.1) * 1.001)];
-    assert!(matches!(simulate(&job, 0, 1, &Run::default()), Err(Error::Domain { name: "stake", .. })));
-    job.tables[0].wagers = vec![(0.1, -10.01)];
-    assert!(matches!(simulate(&job, 0, 1, &Run::default()), Err(Error::Domain { name: "stake", .. })));
+    job.tables[0].bets = vec![(0.1, 1.0 / (job.tables[0].weight_bound - 0.1) * 1.001)];
+    assert!(matches!(simulate(&job, 0, 1, &Run::default()), Err(Error::Domain { name: "betting fraction", .. })));
+    job.tables[0].bets = vec![(0.1, -10.01)];
+    assert!(matches!(simulate(&job, 0, 1, &Run::default()), Err(Error::Domain { name: "betting fraction", .. })));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
-use pyaccount_core::pair::revealed::{Revealed, MOST_WORK};
+use pyaccount_core::pair::public::{PublicParticipation, MOST_WORK};
 use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::truncated::TruncatedPoisson;
 use pyaccount_core::pair::Profile as CoreProfile;
@@ -23,6 +23,7 @@ use rayon::prelude::*;
 
 mod door;
 mod errors;
+mod inspection;
 mod sampling;
 
 use errors::raise;
@@ -127,7 +128,7 @@ impl Profile {
         warm: bool,
     ) -> PyResult<Self> {
         let law = Renewal::of_users(min_separation, record_probability, records, warm, charges);
-        law.and_then(|law| Revealed::new(&law)).map(Self::of).map_err(raise)
+        law.and_then(|law| PublicParticipation::new(&law)).map(Self::of).map_err(raise)
     }
 
     #[staticmethod]
@@ -152,11 +153,6 @@ impl Profile {
     #[staticmethod]
     fn discrete(outcomes: Vec<(f64, f64)>) -> PyResult<Self> {
         DiscretePair::new(outcomes).map(Self::of).map_err(raise)
-    }
-
-    fn at(&self, epsilon: f64) -> (f64, f64, f64, f64) {
-        let point = self.0.at(epsilon);
-        (point.delta, point.delta_error, point.slope, point.slope_error)
     }
 
     fn __repr__(&self) -> String {
@@ -236,7 +232,8 @@ fn copies(
 
 /// What one draw by a sampler does to a base mechanism, for each ε: (δ_1, η, ε′, δ′), all upper bounds.
 ///
-/// `draw` is (sampler, dataset, batch, subset), or a probability for Poisson sampling; `base` a kind with its noise, or stated δs.
+/// `draw` is (sampler, dataset, batch, subset), or a probability for Poisson sampling; `base` a kind with its noise, or stated
+/// δs.
 #[pyfunction]
 #[pyo3(signature = (epsilons, *, base, noise_multiplier = 0.0, deltas = vec![], probability = None, draw = None))]
 fn amplify(
@@ -325,9 +322,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::LossHistogram>()?;
     module.add_class::<sampling::ComposedCurve>()?;
-    let (instruction_sets, shard_size, shard_units) = sampling::facts();
+    module.add_class::<inspection::Inspection>()?;
+    let (shard_size, shard_units) = sampling::facts();
     module.add("SHARD_UNITS", shard_units)?;
-    module.add("INSTRUCTION_SETS", instruction_sets)?;
     module.add("SHARD_SIZE", shard_size)?;
     module.add("MOST_WORK", MOST_WORK)?;
     module.add("MOST_LIKELY", pyaccount_core::montecarlo::mechanism::MOST_LIKELY)?;

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use pyaccount_core::montecarlo::balanced::{simulate_balanced, tilt_facts, BalancedJob};
+use pyaccount_core::montecarlo::betting::{BetTable, ShardSums};
 use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::defensive::{simulate_defensive, DefensiveJob};
 use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
-use pyaccount_core::montecarlo::mechanism::{caps_of, generator_error_of, rounding_of, Mechanism, Part};
+use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::proposal::Comparison;
+use pyaccount_core::montecarlo::proposed::{generator_error_of, rounding_of, weight_bounds_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
-use pyaccount_core::montecarlo::simulate::{probe, simulate, Job, SHARD};
+use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
-use pyaccount_core::montecarlo::value::{Bound as Side, Curve};
-use pyaccount_core::montecarlo::vector::instruction_sets;
-use pyaccount_core::montecarlo::wager::{Sums, Table};
+use pyaccount_core::montecarlo::value::Curve;
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -29,12 +29,12 @@ use crate::errors::raise;
 /// Mechanisms that can be sampled together, each with its number of runs.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
-pub struct Sampled(Vec<(Mechanism, u32)>);
+pub struct Sampled(pub(crate) Vec<(Mechanism, u32)>);
 
 /// The curve of what else is composed.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
-pub struct ComposedCurve(Arc<Curve>);
+pub struct ComposedCurve(pub(crate) Arc<Curve>);
 
 #[pymethods]
 impl ComposedCurve {
@@ -53,15 +53,11 @@ impl ComposedCurve {
     fn gap(&self) -> f64 {
         self.0.gap()
     }
-
-    fn at(&self, x: f64) -> (f64, f64) {
-        (self.0.single(Side::Below, x), self.0.single(Side::Above, x))
-    }
 }
 
 /// The proposal's parameter: one for each mechanism, or one for the only one.
 #[derive(FromPyObject)]
-enum Parameters {
+pub enum Parameters {
     One(f64),
     Each(Vec<f64>),
 }
@@ -101,47 +97,44 @@ impl Columns {
     /// How far ln of the upper recursion may be above that of the lower one, at σ = 1.
     #[getter]
     fn gap(&self) -> f64 {
-        self.0.crossings().gap(self.0.min_separation())
+        self.0.gram().gap(self.0.min_separation())
     }
 
     /// ‖c_i‖² + Γ_i for each column: participations at least b apart charge ‖Cx‖² with no less.
     #[getter]
     fn charges(&self) -> Vec<f64> {
-        let crossings = self.0.crossings();
-        crossings.squares.iter().zip(&crossings.crossings).map(|(square, shared)| square + shared).collect()
+        let gram = self.0.gram();
+        gram.squares.iter().zip(&gram.off_diagonals).map(|(square, shared)| square + shared).collect()
     }
 }
 
-/// What a run of shards leaves: for each shard and table (log capitals, Σ V, Σ V²).
+/// What a run of shards leaves: for each shard and table (log wealths, Σ V, Σ V²).
 type Shards = Vec<Vec<(Vec<f64>, f64, f64)>>;
-
-/// ln dP/dR, ln dP⁻/dR and ln dM/dR of eight samples.
-type Densities = ([f64; 8], [f64; 8], [f64; 8]);
 
 /// Sums of samples from several proposals: how many of each, (Σ L, Σ L²), and for each ε (Σ V, Σ V²) and merits.
 type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>);
 
-/// A table of wagers: (ε, cap, [(threshold, stake), …]).
-type Wagers = (f64, f64, Vec<(f64, f64)>);
+/// A table of bets: (ε, weight bound, [(threshold, betting fraction), …]).
+type Bets = (f64, f64, Vec<(f64, f64)>);
 
 /// A component of a mixture: its share, and the parameters and stretch of a proposal, or no parameters and θ.
 type Shared = (u32, Vec<f64>, f64);
 
 /// A stream's seed, purpose, candidate and direction.
-fn stream_key((seed, purpose, candidate, direction): (u64, u32, u32, u32)) -> StreamKey {
+pub fn stream_key((seed, purpose, candidate, direction): (u64, u32, u32, u32)) -> StreamKey {
     StreamKey { seed, purpose, candidate, direction }
 }
 
-fn table((epsilon, cap, wagers): Wagers) -> Table {
-    Table { epsilon, cap, wagers }
+fn table((epsilon, weight_bound, bets): Bets) -> BetTable {
+    BetTable { epsilon, weight_bound, bets }
 }
 
-fn shards(found: Vec<Vec<Sums>>) -> Shards {
-    let one = |sums: Sums| (sums.log_capital, sums.value, sums.square);
+fn shards(found: Vec<Vec<ShardSums>>) -> Shards {
+    let one = |sums: ShardSums| (sums.log_wealth, sums.value, sums.square);
     found.into_iter().map(|tables| tables.into_iter().map(one).collect()).collect()
 }
 
-fn comparison(name: &str) -> PyResult<Comparison> {
+pub fn comparison(name: &str) -> PyResult<Comparison> {
     match name {
         "remove" => Ok(Comparison::Remove),
         "add" => Ok(Comparison::Add),
@@ -161,7 +154,7 @@ impl Sampled {
         warm: bool,
     ) -> PyResult<Self> {
         RenewalKernel::new(coefficients, iterations, min_separation, sampling_probability, warm)
-            .map(|kernel| Self(vec![(Mechanism::Renewal(kernel), 1)]))
+            .map(|kernel| Self(vec![(kernel.into(), 1)]))
             .map_err(raise)
     }
 
@@ -175,14 +168,14 @@ impl Sampled {
         warm: bool,
     ) -> PyResult<Self> {
         RenewalKernel::of_users(coefficients, iterations, min_separation, record_probability, records, warm)
-            .map(|kernel| Self(vec![(Mechanism::Renewal(kernel), 1)]))
+            .map(|kernel| Self(vec![(kernel.into(), 1)]))
             .map_err(raise)
     }
 
     #[staticmethod]
     fn phases(coefficients: Vec<f64>, iterations: usize, phases: usize, sampling_probability: f64) -> PyResult<Self> {
         RenewalKernel::with_phases(coefficients, iterations, phases, sampling_probability)
-            .map(|kernel| Self(vec![(Mechanism::Renewal(kernel), 1)]))
+            .map(|kernel| Self(vec![(kernel.into(), 1)]))
             .map_err(raise)
     }
 
@@ -196,14 +189,14 @@ impl Sampled {
         below: bool,
     ) -> PyResult<Self> {
         OverlappingKernel::new(columns.0.clone(), noise_multiplier, record_probability, records, warm, below)
-            .map(|kernel| Self(vec![(Mechanism::Overlapping(kernel), 1)]))
+            .map(|kernel| Self(vec![(kernel.into(), 1)]))
             .map_err(raise)
     }
 
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn bins(gram: Vec<f64>, inner: usize) -> PyResult<Self> {
-        BinsKernel::new(&gram, inner).map(|kernel| Self(vec![(Mechanism::Bins(kernel), 1)])).map_err(raise)
+        BinsKernel::new(&gram, inner).map(|kernel| Self(vec![(kernel.into(), 1)])).map_err(raise)
     }
 
     #[staticmethod]
@@ -226,60 +219,22 @@ impl Sampled {
         Ok(Self(all))
     }
 
-    #[allow(clippy::needless_pass_by_value)] // converted from Python
-    #[pyo3(signature = (outcomes, direction = "replace", counts = Vec::new()))]
-    fn log_densities(
-        &self,
-        outcomes: Vec<Vec<f64>>,
-        direction: &str,
-        counts: Vec<Vec<u64>>,
-    ) -> PyResult<Vec<(f64, f64)>> {
-        let [(mechanism, 1)] = &self.0[..] else {
-            return Err(PyValueError::new_err("outcomes are of one run of one mechanism"));
-        };
-        let expected = mechanism.outcome_length();
-        let lengths = outcomes.iter().map(Vec::len).chain(counts.iter().map(Vec::len));
-        let missing = (!counts.is_empty() && counts.len() != outcomes.len()).then_some(counts.len());
-        if let Some(wrong) = lengths.filter(|length| *length != expected).chain(missing).next() {
-            #[allow(clippy::cast_precision_loss)] // reported only
-            let value = wrong as f64;
-            return Err(raise(Error::Domain {
-                name: "outcome length",
-                value,
-                allowed: "one number for each round, or for each bin",
-            }));
-        }
-        Ok(mechanism.log_densities(comparison(direction)?, &outcomes, &counts))
-    }
-
     fn truncated(&self, dataset_size: u64, limit: u64) -> PyResult<Self> {
         let truncated = match &self.0[..] {
             [(Mechanism::Renewal(kernel), 1)] => {
-                TruncatedKernel::new(kernel.clone(), dataset_size, limit).map(Mechanism::Truncated)
+                TruncatedKernel::new(Arc::clone(kernel), dataset_size, limit).map(Mechanism::from)
             }
             [(Mechanism::Bins(kernel), 1)] => {
-                TruncatedBinsKernel::new(kernel.clone(), dataset_size, limit).map(Mechanism::TruncatedBins)
+                TruncatedBinsKernel::new(Arc::clone(kernel), dataset_size, limit).map(Mechanism::from)
             }
             _ => return Err(PyValueError::new_err("only one run of one sampler of records has truncated batches")),
         };
         truncated.map(|mechanism| Self(vec![(mechanism, 1)])).map_err(raise)
     }
 
-    #[pyo3(signature = (*, key, shard))]
-    fn counts(&self, key: (u64, u32, u32, u32), shard: u64) -> PyResult<Vec<Vec<u64>>> {
-        let [(mechanism, 1)] = &self.0[..] else {
-            return Err(PyValueError::new_err("counts are of one run of one mechanism"));
-        };
-        Ok(mechanism.counts(stream_key(key), shard))
-    }
-
     #[getter]
     fn plain_parameter(&self) -> f64 {
         self.0[0].0.plain_parameter()
-    }
-
-    fn balanced_parameter(&self, stretch: f64) -> f64 {
-        self.0[0].0.balanced_parameter(stretch)
     }
 
     #[getter]
@@ -302,7 +257,7 @@ impl Sampled {
     ) -> PyResult<(f64, f64, f64)> {
         let parts = self.parts(parameter, stretch)?;
         let curve = curve.map(|curve| &*curve.0);
-        let limits = caps_of(&parts, comparison(direction)?, epsilon, curve);
+        let limits = weight_bounds_of(&parts, comparison(direction)?, epsilon, curve);
         let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
         Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts) + read))
     }
@@ -315,7 +270,7 @@ impl Sampled {
         direction: &str,
         parameter: Parameters,
         stretch: f64,
-        tables: Vec<Wagers>,
+        tables: Vec<Bets>,
         edges: Option<(f64, f64)>,
         key: (u64, u32, u32, u32),
         first: u64,
@@ -367,7 +322,7 @@ impl Sampled {
         let curve = curve.map(|curve| &*curve.0);
         let limits = self.mixture(direction, components)?.limits(epsilon, curve).map_err(raise)?;
         let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
-        Ok((limits.cap, limits.generator, limits.rounding + read))
+        Ok((limits.weight_bound, limits.generator, limits.rounding + read))
     }
 
     #[pyo3(signature = (direction, components, tables, *, key, first, count, threads, time_limit, curve = None))]
@@ -377,7 +332,7 @@ impl Sampled {
         py: Python<'_>,
         direction: &str,
         components: Vec<Shared>,
-        tables: Vec<Wagers>,
+        tables: Vec<Bets>,
         key: (u64, u32, u32, u32),
         first: u64,
         count: u64,
@@ -397,21 +352,6 @@ impl Sampled {
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {
         tilt_facts(&self.0, theta)
     }
-
-    #[pyo3(signature = (direction, parameter, stretch, *, key, shard, instruction_set))]
-    fn probe(
-        &self,
-        direction: &str,
-        parameter: Parameters,
-        stretch: f64,
-        key: (u64, u32, u32, u32),
-        shard: u64,
-        instruction_set: &str,
-    ) -> PyResult<Option<Densities>> {
-        let job = self.job(direction, parameter, stretch, Vec::new(), None, key)?;
-        let ratios = probe(&job, shard, instruction_set);
-        Ok(ratios.map(|r| (r.mixture.0, r.mirrored.0, r.proposal.0)))
-    }
 }
 
 impl Sampled {
@@ -424,19 +364,15 @@ impl Sampled {
             return Err(PyValueError::new_err("a proposal has one parameter for each mechanism"));
         }
         let part = |((mechanism, runs), parameter): (&(Mechanism, u32), f64)| {
-            let proposal = mechanism.proposal(parameter, stretch).map_err(raise)?;
-            Ok(Part { mechanism: mechanism.clone(), proposal, runs: *runs })
+            Ok(Part { proposed: mechanism.proposed(parameter, stretch).map_err(raise)?, runs: *runs })
         };
         self.0.iter().zip(parameters).map(part).collect()
     }
 
     fn mixture(&self, direction: &str, components: Vec<Shared>) -> PyResult<Mixture> {
         let component = |(share, parameters, number): Shared| {
-            let component = if parameters.is_empty() {
-                Component::Tilted(number)
-            } else {
-                Component::Stretched(parameters, number)
-            };
+            let component =
+                if parameters.is_empty() { Component::Tilted(number) } else { Component::Scaled(parameters, number) };
             (component, share)
         };
         Ok(Mixture {
@@ -446,12 +382,12 @@ impl Sampled {
         })
     }
 
-    fn job(
+    pub fn job(
         &self,
         direction: &str,
         parameter: Parameters,
         stretch: f64,
-        tables: Vec<Wagers>,
+        tables: Vec<Bets>,
         edges: Option<(f64, f64)>,
         key: (u64, u32, u32, u32),
     ) -> PyResult<Job> {
@@ -469,28 +405,13 @@ impl Sampled {
 /// A histogram of privacy losses.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
-pub struct LossHistogram(Histogram);
+pub struct LossHistogram(pub(crate) Histogram);
 
 #[pymethods]
 impl LossHistogram {
     #[getter]
     fn samples(&self) -> u64 {
         self.0.samples
-    }
-
-    #[getter]
-    fn edges(&self) -> (f64, f64) {
-        (self.0.edges.lowest, self.0.edges.width)
-    }
-
-    #[getter]
-    fn counts(&self) -> Vec<u64> {
-        self.0.counts.clone()
-    }
-
-    #[getter]
-    fn weights(&self) -> Vec<f64> {
-        self.0.weights.clone()
     }
 
     fn merged(&self, other: &Self) -> PyResult<Self> {
@@ -509,7 +430,7 @@ impl LossHistogram {
     }
 }
 
-/// The instruction sets that sampling can use here, best first, the number of samples in a shard, and what shares of it add up to.
-pub fn facts() -> (Vec<&'static str>, usize, u32) {
-    (instruction_sets(), SHARD, UNITS)
+/// The number of samples in a shard, and what shares of it add up to.
+pub fn facts() -> (usize, u32) {
+    (SHARD, UNITS)
 }

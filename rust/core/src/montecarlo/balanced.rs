@@ -2,16 +2,16 @@
 //!
 //! What the other proposals miss is seen as well as by plain sampling, which is among them, and the standard error tells it.
 //!
-//! For each proposal and ε the sums also give: its *responsibility* E[V·α_k dM_k/dM], whose share of the whole is what α_k ought to be to
-//! draw where V lies (the step of a cross-entropy or EM iteration: Cappé, Douc, Guillin, Marin & Robert 2008), and the second moment
-//! E[V²·dM/dM_k] that samples of this proposal *alone* would have. Nothing here is a bound.
+//! For each proposal and ε the sums also give: its *responsibility* E[V·α_k dM_k/dM], whose share of the whole is what α_k ought
+//! to be to draw where V lies (the step of a cross-entropy or EM iteration: Cappé, Douc, Guillin, Marin & Robert 2008), and the
+//! second moment E[V²·dM/dM_k] that samples of this proposal *alone* would have. Nothing here is a bound.
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::components::{Mixture, Part, Worker, UNITS};
+use crate::montecarlo::components::{Mixture, Prepared, Worker, UNITS};
 use crate::montecarlo::lanes::exp;
 use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::stream::{Stream, StreamKey};
@@ -79,7 +79,7 @@ pub fn simulate_balanced(job: &BalancedJob, first: u64, count: u64, run: &Run) -
 
 struct Shard<'a> {
     job: &'a BalancedJob,
-    parts: &'a [(Part<'a>, u32)],
+    parts: &'a [(Prepared<'a>, u32)],
     index: u64,
     worker: &'a mut Worker,
     run: &'a Run,
@@ -93,7 +93,7 @@ impl Vectored for Shard<'_> {
         let Self { job, parts, index, worker, run } = self;
         let mut stream = Stream::new(job.key, index);
         let mut sums = job.empty();
-        // Others that are composed give any sample a value.
+        // A composed profile gives any sample a value.
         let smallest = job.epsilons.iter().copied().fold(f64::INFINITY, f64::min);
         let least = job.mixture.least(if job.curve.is_some() { f64::NEG_INFINITY } else { smallest - 1e-9 });
         for (component, (_, share)) in job.mixture.components.iter().enumerate() {

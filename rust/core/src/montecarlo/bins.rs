@@ -12,7 +12,7 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
+use crate::montecarlo::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
@@ -38,13 +38,13 @@ pub struct BinsKernel {
     constants: Vec<f64>,
 }
 
-/// Where samples come from: bins with other probabilities, and the stretch κ of the means.
+/// Where samples come from: bins with other probabilities, and the scale κ of the means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BinsProposal {
     /// The law of the bin drawn.
     pub law: Bins,
     /// κ.
-    pub stretch: f64,
+    pub mean_scale: f64,
     /// Cumulative probabilities of the bins.
     cumulative: Vec<f64>,
     /// ln v_t − κ²s_t/2.
@@ -54,7 +54,7 @@ pub struct BinsProposal {
 impl BinsProposal {
     /// A proposal.
     #[must_use]
-    pub fn new(law: Bins, stretch: f64) -> Self {
+    pub fn new(law: Bins, mean_scale: f64) -> Self {
         let mut sum = 0.0;
         let cumulative = law
             .log_weights
@@ -65,8 +65,8 @@ impl BinsProposal {
             })
             .collect();
         let constants =
-            law.log_weights.iter().zip(&law.squares).map(|(w, s)| w - 0.5 * stretch * stretch * s).collect();
-        Self { law, stretch, cumulative, constants }
+            law.log_weights.iter().zip(&law.squares).map(|(w, s)| w - 0.5 * mean_scale * mean_scale * s).collect();
+        Self { law, mean_scale, cumulative, constants }
     }
 }
 
@@ -154,19 +154,27 @@ impl BinsKernel {
     }
 
     /// A bound on the error of each log density from rounding: (T + 16)·u times the sizes of the products, for the
-    /// stretched exponents, and 2T u for the sum.
+    /// scaled exponents, and 2T u for the sum.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
-        self.rounding_at(stretch, stretch.abs())
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
+        self.rounding_at(mean_scale, mean_scale.abs())
     }
 
     /// The same for samples whose mean is at most `means` times the largest s_t.
     #[must_use]
-    pub fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
+    pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
         let bins = self.law.squares.len() as f64;
-        let scale = 1.0 + stretch.abs();
+        let scale = 1.0 + mean_scale.abs();
         UNIT_ROUNDOFF * (self.rounding_scale * scale * (1.0 + means) + 4.0 * bins + 64.0)
+    }
+
+    /// A bound on every |ln density| of a sample.
+    #[must_use]
+    pub fn magnitude(&self, mean_scale: f64) -> f64 {
+        let scale = 1.0 + mean_scale.abs();
+        let square = self.law.squares.iter().copied().fold(0.0, f64::max);
+        scale * scale * (LARGEST_NORMAL * self.lipschitz() + 2.0 * square)
     }
 
     /// A bound on |v_t|/(T + 16) times T + 16 of such samples, u of which is a bound on its error.
@@ -179,9 +187,9 @@ impl BinsKernel {
     #[inline(always)]
     fn draw<V: Vector>(&self, proposal: &BinsProposal, stream: &mut Stream, scratch: &mut BinsScratch) {
         self.draw_noise::<V>(stream, scratch);
-        if proposal.stretch != 0.0 {
+        if proposal.mean_scale != 0.0 {
             for (lane, bin) in self.draw_bins::<V>(proposal, stream).into_iter().enumerate() {
-                self.shift(scratch, lane, bin, proposal.stretch);
+                self.shift(scratch, lane, bin, proposal.mean_scale);
             }
         }
     }
@@ -273,6 +281,12 @@ impl Kernel for BinsKernel {
     type Proposal = BinsProposal;
     type Scratch = BinsScratch;
 
+    /// The weights of the bins are proportional to `e^{parameter·s_t}`.
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
+        check_mean_scale(mean_scale)?;
+        Ok(BinsProposal::new(self.law.tilted(parameter), mean_scale))
+    }
+
     /// The proposal's own density is not computed where it is P or R itself.
     #[inline(always)]
     fn sample<V: Vector>(
@@ -283,8 +297,8 @@ impl Kernel for BinsKernel {
         scratch: &mut BinsScratch,
     ) -> Ratios {
         let mirrored = purpose.comparison == Comparison::Replace;
-        let reference = proposal.stretch == 0.0;
-        let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
+        let reference = proposal.mean_scale == 0.0;
+        let plain = reference || (proposal.mean_scale.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
         self.draw::<V>(proposal, stream, scratch);
         let own = self.ratios::<V>(mirrored, scratch);
         let mut ratios = if purpose.worthless(&own) {
@@ -292,7 +306,7 @@ impl Kernel for BinsKernel {
         } else if plain {
             own
         } else {
-            Ratios { proposal: log_sum::<V>(scratch, proposal.stretch, &proposal.constants), ..own }
+            Ratios { proposal: log_sum::<V>(scratch, proposal.mean_scale, &proposal.constants), ..own }
         };
         if reference {
             ratios.proposal = splat(0.0);
@@ -331,22 +345,35 @@ impl BinsKernel {
 }
 
 impl Balanced for BinsKernel {
-    type Proposal = BinsProposal;
-    type Scratch = BinsScratch;
+    type Base = TiltBase;
+    type Tilt = Tilted;
+    type Scaled = BinsProposal;
+
+    fn base(&self) -> TiltBase {
+        self.tilt_base()
+    }
+
+    fn tilt(&self, base: &TiltBase, theta: f64, add: bool) -> Result<Tilted> {
+        Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
+    }
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
+        self.proposal(parameter, mean_scale)
+    }
 
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<BinsProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
         scratch: &mut BinsScratch,
         out: &mut Weighed,
     ) {
-        let Some(base) = &origins.base else { return };
+        let base = &origins.base;
         match &origins.each[drawn] {
-            Origin::Stretched(proposal) => self.draw::<V>(proposal, stream, scratch),
+            Origin::Scaled(proposal) => self.draw::<V>(proposal, stream, scratch),
             Origin::Tilted(tilted) => {
                 self.draw_noise::<V>(stream, scratch);
                 if let Some(TiltedLaw::Bins(cumulative)) = &tilted.law {
@@ -375,8 +402,8 @@ impl Balanced for BinsKernel {
             return;
         }
         for (k, origin) in origins.each.iter().enumerate() {
-            if let Origin::Stretched(m) = origin {
-                out.add(k, V::load(&log_sum::<V>(scratch, m.stretch, &m.constants)).sub(numerator));
+            if let Origin::Scaled(m) = origin {
+                out.add(k, V::load(&log_sum::<V>(scratch, m.mean_scale, &m.constants)).sub(numerator));
             }
         }
     }

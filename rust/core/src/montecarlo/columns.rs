@@ -1,12 +1,12 @@
 //! Matrices whose columns are long: what the kernel for overlapping participations needs of them.
 //!
-//! C is lower-triangular and non-negative, given by all of its first column (Toeplitz), by a few running sums (BLT), or entry by entry.
-//! Two products are taken with eight samples side by side: Cx for participation patterns x, and Cᵀy.
+//! C is lower-triangular and non-negative, given by all of its first column (Toeplitz), by a few running sums (BLT), or entry by
+//! entry. Two products are taken with eight samples side by side: Cx for participation patterns x, and Cᵀy.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::correlate::Correlator;
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
-use crate::participation::separated::{best_sum, dense_crossings, toeplitz_crossings, Crossings};
+use crate::participation::separated::{best_sum, dense_gram, toeplitz_gram, GramBounds};
 use crate::special::UNIT_ROUNDOFF;
 
 /// Buffers of a BLT are at most this many.
@@ -23,13 +23,13 @@ enum Form {
     Dense(Vec<f64>),
 }
 
-/// A matrix with long columns, and how rounds at least b apart meet in it.
+/// A matrix with long columns, and how much columns at least b rounds apart overlap.
 #[derive(Debug, Clone)]
 pub struct Columns {
     form: Form,
     iterations: usize,
     min_separation: usize,
-    crossings: Crossings,
+    gram: GramBounds,
     /// Σ over rows of the largest sum of entries that a pattern can have there, and the largest of these.
     reach: (f64, f64),
     /// The largest Σ of a column.
@@ -100,7 +100,7 @@ impl Columns {
             form,
             iterations: coefficients.len(),
             min_separation,
-            crossings: toeplitz_crossings(coefficients, min_separation),
+            gram: toeplitz_gram(coefficients, min_separation),
             reach: (reach.iter().sum(), reach.iter().copied().fold(0.0, f64::max)),
             total: coefficients.iter().sum(),
         })
@@ -127,8 +127,8 @@ impl Columns {
             rows = (rows.0 + most, rows.1.max(most));
         }
         let total = columns.iter().map(|column| column.iter().sum::<f64>()).fold(0.0, f64::max);
-        let crossings = dense_crossings(&columns, min_separation);
-        Ok(Self { form: Form::Dense(entries), iterations, min_separation, crossings, reach: rows, total })
+        let gram = dense_gram(&columns, min_separation);
+        Ok(Self { form: Form::Dense(entries), iterations, min_separation, gram, reach: rows, total })
     }
 
     /// n.
@@ -137,7 +137,7 @@ impl Columns {
         self.iterations
     }
 
-    /// b: the least distance of two participations for which [`Self::crossings`] were taken.
+    /// b: the least distance of two participations for which [`Self::gram`] was taken.
     #[must_use]
     pub fn min_separation(&self) -> usize {
         self.min_separation
@@ -145,8 +145,8 @@ impl Columns {
 
     /// Squared norms of the columns, and what they share with others.
     #[must_use]
-    pub fn crossings(&self) -> &Crossings {
-        &self.crossings
+    pub fn gram(&self) -> &GramBounds {
+        &self.gram
     }
 
     /// Σ_k max_x (Cx)_k and max_k max_x (Cx)_k over patterns x of single participations at least b apart.
@@ -163,9 +163,10 @@ impl Columns {
 
     /// A bound on the error of each entry of Cᵀy for |y_k| ≤ `largest`, and of each entry of Cx for |x_i| ≤ `largest`.
     ///
-    /// Toeplitz: [`Correlator::rounding`]. Buffers: B(i) = y_i + θB(i+1) has |B| ≤ g·`largest`, g = min(n, 1/(1 − θ)), a step adds 2u|B|
-    /// to its error, which decays like B itself: 2u g² `largest`; their sum adds (buffers + 3)u of its size, Σ c. Dense: dot products of
-    /// at most n terms, (n + 2)u Σ c (Higham 2002, Section 3.1). All sums have terms of |y| with non-negative factors.
+    /// Toeplitz: [`Correlator::rounding`]. Buffers: B(i) = y_i + θB(i+1) has |B| ≤ g·`largest`, g = min(n, 1/(1 − θ)), a step
+    /// adds 2u|B| to its error, which decays like B itself: 2u g² `largest`; their sum adds (buffers + 3)u of its size, Σ c.
+    /// Dense: dot products of at most n terms, (n + 2)u Σ c (Higham 2002, Section 3.1). All sums have terms of |y| with
+    /// non-negative factors.
     #[must_use]
     pub fn rounding(&self, largest: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53

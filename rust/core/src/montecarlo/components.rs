@@ -1,25 +1,27 @@
-//! Mixtures of proposals: a mechanism's samples drawn from several, in fixed shares, and weighed as if they came from all of them.
+//! Mixtures of proposals: a mechanism's samples drawn from several, in fixed shares, and weighed as if they came from all of
+//! them.
 //!
 //! A shard takes its samples from the proposals M_1, …, M_K in fixed shares α_k, and each is weighed by dN/dM of the mixture M =
 //! Σ α_k M_k (the balance heuristic: Veach & Guibas 1995; Owen & Zhou 2000), N = P, or Q where the record is added:
 //!
-//! `V = (dN/dM)·(1 − e^{ε−L})_+`, or `(dN/dM)·D(ε − L)` with others composed, dN/dM = 1/Σ_k α_k dM_k/dN.
+//! `V = (dN/dM)·(1 − e^{ε−L})_+`, or `(dN/dM)·D(ε − L)` with a composed profile, dN/dM = 1/Σ_k α_k dM_k/dN.
 //!
-//! The mean of V over a shard is δ(ε) whatever the proposals are. The first of them is the mechanism itself, so no sample weighs more than
-//! 1/α_1. [`super::balanced`] makes estimates of such samples, [`super::defensive`] tests.
+//! The mean of V over a shard is δ(ε) whatever the proposals are. The first of them is the mechanism itself, so no sample weighs
+//! more than 1/α_1. [`super::balanced`] makes estimates of such samples, [`super::defensive`] tests.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
+use crate::montecarlo::bins::BinsKernel;
+use crate::montecarlo::kernel::Kernel;
 use crate::montecarlo::lanes::exp;
-use crate::montecarlo::mechanism::{Mechanism, Proposal};
-use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
+use crate::montecarlo::mechanism::{Buffers, Mechanism};
+use crate::montecarlo::overlapping::OverlappingKernel;
 use crate::montecarlo::proposal::Comparison;
-use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::renewal::RenewalKernel;
 use crate::montecarlo::simulate::SHARD;
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::tilt::{TiltBase, Tilted};
-use crate::montecarlo::truncated::{TruncatedKernel, TruncatedScratch};
-use crate::montecarlo::truncated_bins::{TruncatedBinsKernel, TruncatedBinsScratch};
+use crate::montecarlo::tilt::Tilted;
+use crate::montecarlo::truncated::TruncatedKernel;
+use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
 use crate::montecarlo::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// Groups of eight samples in a shard: what the shares of the components add up to.
@@ -31,8 +33,8 @@ pub const UNITS: u32 = (SHARD / LANES) as u32;
 pub enum Component {
     /// The mechanism (R where the record is added) tilted by θ; 0 is plain sampling.
     Tilted(f64),
-    /// A law and stretch of [`super::proposal`]: one parameter for each mechanism.
-    Stretched(Vec<f64>, f64),
+    /// A law and mean scale of [`super::proposal`]: one parameter for each mechanism.
+    Scaled(Vec<f64>, f64),
 }
 
 /// Mechanisms that are run beside one another, and the proposals that samples of them come from.
@@ -47,21 +49,37 @@ pub struct Mixture {
 }
 
 /// A proposal as one mechanism has it.
-#[derive(Debug, Clone)]
-pub enum Origin<P> {
+pub enum Origin<K: Balanced> {
     /// Tilted.
-    Tilted(Tilted),
-    /// Another law with stretched means.
-    Stretched(P),
+    Tilted(K::Tilt),
+    /// Another law with scaled means.
+    Scaled(K::Scaled),
 }
 
-/// The proposals as one mechanism has them; `base` is absent where it cannot be tilted, and no θ but 0 is among them.
-#[derive(Debug, Clone)]
-pub struct Origins<P> {
+/// The proposals as one mechanism has them.
+pub struct Origins<K: Balanced> {
     /// The direction of the tilts.
-    pub base: Option<TiltBase>,
+    pub base: K::Base,
     /// One for each component.
-    pub each: Vec<Origin<P>>,
+    pub each: Vec<Origin<K>>,
+}
+
+/// Plain sampling: the only tilt of a mechanism that cannot be tilted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plain;
+
+impl Plain {
+    /// The tilt by θ = 0.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for any other.
+    #[allow(clippy::float_cmp)] // given as that very number
+    pub fn of(theta: f64) -> Result<Self> {
+        if theta == 0.0 {
+            return Ok(Self);
+        }
+        Err(Error::Domain { name: "tilt", value: theta, allowed: "0: truncated batches have none" })
+    }
 }
 
 /// Eight samples: the loss, and ln of each proposal's density relative to the numerator's. Mechanisms that are run together add.
@@ -104,7 +122,7 @@ impl Weighed {
 
     /// Count the log densities of what is tilted: θt − norm.
     #[inline(always)]
-    pub fn add_tilts<V: Vector, P>(&mut self, origins: &Origins<P>, statistic: V) {
+    pub fn add_tilts<V: Vector, K: Balanced<Tilt = Tilted>>(&mut self, origins: &Origins<K>, statistic: V) {
         for (k, origin) in origins.each.iter().enumerate() {
             if let Origin::Tilted(tilted) = origin {
                 self.add(k, statistic.mul_add(V::splat(tilted.theta), V::splat(-tilted.norm)));
@@ -113,16 +131,30 @@ impl Weighed {
     }
 }
 
-/// A mechanism of which eight samples can be drawn from any of its proposals, and weighed by all. Must be `#[inline(always)]`.
-pub trait Balanced {
-    /// A law and stretch.
-    type Proposal;
-    /// Buffers of one worker.
-    type Scratch: Default;
-    /// Draw eight samples from the proposal `drawn`, and count loss and densities.
+/// A mechanism of which eight samples can be drawn from any of its proposals, and weighed by all.
+pub trait Balanced: Kernel + Sized {
+    /// The direction of its tilts.
+    type Base;
+    /// One of its tilts, or of R where the record is added.
+    type Tilt;
+    /// A law and mean scale.
+    type Scaled;
+    /// The direction of its tilts.
+    fn base(&self) -> Self::Base;
+    /// The tilt by θ; of R where the record is added (`add`).
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for a tilt that the mechanism does not have.
+    fn tilt(&self, base: &Self::Base, theta: f64, add: bool) -> Result<Self::Tilt>;
+    /// The proposal of a parameter and a mean scale.
+    ///
+    /// # Errors
+    /// As [`Kernel::proposal`]; [`Error::Numerics`] where its density is not known.
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<Self::Scaled>;
+    /// Draw eight samples from the proposal `drawn`, and count loss and densities. Must be `#[inline(always)]`.
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<Self::Proposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
@@ -132,22 +164,18 @@ pub trait Balanced {
 }
 
 /// A mechanism with the proposals as it has them.
-pub(super) enum Part<'a> {
-    Renewal(&'a RenewalKernel, Origins<RenewalProposal>),
-    Overlapping(&'a OverlappingKernel, Origins<RenewalProposal>),
-    Bins(&'a BinsKernel, Origins<BinsProposal>),
-    Truncated(&'a TruncatedKernel, Origins<RenewalProposal>),
-    TruncatedBins(&'a TruncatedBinsKernel, Origins<BinsProposal>),
+pub(super) enum Prepared<'a> {
+    Renewal(&'a RenewalKernel, Origins<RenewalKernel>),
+    Overlapping(&'a OverlappingKernel, Origins<OverlappingKernel>),
+    Bins(&'a BinsKernel, Origins<BinsKernel>),
+    Truncated(&'a TruncatedKernel, Origins<TruncatedKernel>),
+    TruncatedBins(&'a TruncatedBinsKernel, Origins<TruncatedBinsKernel>),
 }
 
 /// Buffers of one worker.
 #[derive(Default)]
 pub(super) struct Worker {
-    renewal: Scratch,
-    bins: BinsScratch,
-    overlapping: OverlappingScratch,
-    truncated: TruncatedScratch,
-    truncated_bins: TruncatedBinsScratch,
+    buffers: Buffers,
     /// The last eight samples.
     pub weighed: Weighed,
     /// dM_k/dN of the last eight samples, each divided by the largest of its lane (or 1).
@@ -156,7 +184,7 @@ pub(super) struct Worker {
 
 struct Weigh<'a, K: Balanced> {
     kernel: &'a K,
-    origins: &'a Origins<K::Proposal>,
+    origins: &'a Origins<K>,
     drawn: usize,
     comparison: Comparison,
     stream: &'a mut Stream,
@@ -173,43 +201,31 @@ impl<K: Balanced> Vectored for Weigh<'_, K> {
     }
 }
 
-/// What a mechanism makes of the components; `to` takes the proposals of its kind.
-fn origins<P>(
-    mechanism: &Mechanism,
-    place: usize,
-    mixture: &Mixture,
-    to: impl Fn(Proposal) -> Option<P>,
-) -> Result<Origins<P>> {
-    let base = mechanism.tilt_base();
-    let add = mixture.comparison == Comparison::Add;
-    let each = mixture.components.iter().map(|(component, _)| match (component, &base) {
-        (Component::Tilted(theta), Some(base)) => Ok(Origin::Tilted(mechanism.tilted(base, *theta, add))),
-        (Component::Tilted(theta), None) => {
-            if *theta != 0.0 {
-                return Err(Error::Domain { name: "tilt", value: *theta, allowed: "0: truncated batches have none" });
-            }
-            Ok(Origin::Tilted(Tilted { theta: 0.0, norm: 0.0, law: None, relative: 0.0, variation: 0.0 }))
-        }
-        (Component::Stretched(parameters, stretch), _) => {
-            let parameter = *parameters.get(place).ok_or(Error::Domain {
-                name: "parameters of a proposal",
-                value: f64::NAN,
-                allowed: "one for each mechanism",
-            })?;
-            let proposal = mechanism.proposal(parameter, *stretch)?;
-            to(proposal).map(Origin::Stretched).ok_or(Error::Numerics { reason: "a proposal of another mechanism" })
-        }
-    });
-    Ok(Origins { each: each.collect::<Result<_>>()?, base })
-}
-
 impl Mixture {
+    /// What the mechanism at `place` makes of the components.
+    fn origins<K: Balanced>(&self, kernel: &K, place: usize) -> Result<Origins<K>> {
+        let base = kernel.base();
+        let add = self.comparison == Comparison::Add;
+        let each = self.components.iter().map(|(component, _)| match component {
+            Component::Tilted(theta) => kernel.tilt(&base, *theta, add).map(Origin::Tilted),
+            Component::Scaled(parameters, mean_scale) => {
+                let parameter = *parameters.get(place).ok_or(Error::Domain {
+                    name: "parameters of a proposal",
+                    value: f64::NAN,
+                    allowed: "one for each mechanism",
+                })?;
+                kernel.scaled(parameter, *mean_scale).map(Origin::Scaled)
+            }
+        });
+        Ok(Origins { each: each.collect::<Result<_>>()?, base })
+    }
+
     /// The parts with the proposals as each has them.
     ///
     /// # Errors
-    /// [`Error::Domain`] for shares that do not add up, plain sampling that is missing, a tilt of truncated batches, and what a mechanism's
-    /// proposals refuse.
-    pub(super) fn prepared(&self) -> Result<Vec<(Part<'_>, u32)>> {
+    /// [`Error::Domain`] for shares that do not add up, plain sampling that is missing, a tilt of truncated batches, and what a
+    /// mechanism's proposals refuse.
+    pub(super) fn prepared(&self) -> Result<Vec<(Prepared<'_>, u32)>> {
         let total: u32 = self.components.iter().map(|(_, share)| share).sum();
         let plain = matches!(self.components.first(), Some((Component::Tilted(theta), 1..)) if *theta == 0.0);
         if total != UNITS || !plain {
@@ -231,18 +247,16 @@ impl Mixture {
                 return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
             }
         }
-        let renewal = |proposal| if let Proposal::Renewal(found) = proposal { Some(found) } else { None };
-        let bins = |proposal| if let Proposal::Bins(found) = proposal { Some(found) } else { None };
         self.parts
             .iter()
             .enumerate()
             .map(|(place, (mechanism, runs))| {
                 let part = match mechanism {
-                    Mechanism::Renewal(k) => Part::Renewal(k, origins(mechanism, place, self, renewal)?),
-                    Mechanism::Overlapping(k) => Part::Overlapping(k, origins(mechanism, place, self, |_| None)?),
-                    Mechanism::Bins(k) => Part::Bins(k, origins(mechanism, place, self, bins)?),
-                    Mechanism::Truncated(k) => Part::Truncated(k, origins(mechanism, place, self, renewal)?),
-                    Mechanism::TruncatedBins(k) => Part::TruncatedBins(k, origins(mechanism, place, self, bins)?),
+                    Mechanism::Renewal(k) => Prepared::Renewal(k, self.origins(&**k, place)?),
+                    Mechanism::Overlapping(k) => Prepared::Overlapping(k, self.origins(&**k, place)?),
+                    Mechanism::Bins(k) => Prepared::Bins(k, self.origins(&**k, place)?),
+                    Mechanism::Truncated(k) => Prepared::Truncated(k, self.origins(&**k, place)?),
+                    Mechanism::TruncatedBins(k) => Prepared::TruncatedBins(k, self.origins(&**k, place)?),
                 };
                 Ok((part, *runs))
             })
@@ -263,7 +277,7 @@ impl Mixture {
     #[inline(always)]
     pub(super) fn draw<V: Vector>(
         &self,
-        parts: &[(Part<'_>, u32)],
+        parts: &[(Prepared<'_>, u32)],
         (component, least): (usize, f64),
         stream: &mut Stream,
         worker: &mut Worker,
@@ -298,17 +312,21 @@ impl Mixture {
     }
 }
 
-impl Part<'_> {
+impl Prepared<'_> {
     #[inline(always)]
     fn weigh<V: Vector>(&self, drawn: usize, comparison: Comparison, stream: &mut Stream, worker: &mut Worker) {
         let out = &mut worker.weighed;
         match self {
-            Self::Renewal(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.renewal, out),
-            Self::Overlapping(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.overlapping, out),
-            Self::Bins(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.bins, out),
-            Self::Truncated(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.truncated, out),
+            Self::Renewal(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.renewal, out),
+            Self::Overlapping(k, o) => {
+                apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.overlapping, out);
+            }
+            Self::Bins(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.bins, out),
+            Self::Truncated(k, o) => {
+                apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.truncated, out);
+            }
             Self::TruncatedBins(k, o) => {
-                apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.truncated_bins, out);
+                apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.truncated_bins, out);
             }
         }
     }
@@ -318,7 +336,7 @@ impl Part<'_> {
 #[inline(always)]
 fn apart<V: Vector, K: Balanced>(
     kernel: &K,
-    origins: &Origins<K::Proposal>,
+    origins: &Origins<K>,
     (drawn, comparison): (usize, Comparison),
     stream: &mut Stream,
     scratch: &mut K::Scratch,

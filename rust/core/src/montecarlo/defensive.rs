@@ -1,27 +1,27 @@
 //! Tests whose samples come from several proposals at once: a defensive mixture.
 //!
-//! Samples that vary little (tilts, [`super::tilt`]) have no bound of their own, and a proposal whose samples are bounded may vary
-//! much. A mixture M = Σ α_k M_k of both has the bound of the one, divided by its share, and nearly the variance of the other
-//! (Hesterberg 1995; Owen & Zhou 2000). With V of [`super::components`]:
+//! Samples that vary little (tilts, [`super::tilt`]) have no bound of their own, and a proposal whose samples are bounded may
+//! vary much. A mixture M = Σ α_k M_k of both has the bound of the one, divided by its share, and nearly the variance of the
+//! other (Hesterberg 1995; Owen & Zhou 2000). With V of [`super::components`]:
 //!
 //! **V is bounded.** V = X/m, where m = dM/dR and X does not depend on where samples come from. A component with V ≤ c_k alone
 //! has m_k ≥ X/c_k, so m ≥ X Σ α_k/c_k and **V ≤ 1/Σ_k α_k/c_k**, over the components for which something is known; plain
-//! sampling, with c = 1, is always among them. The same holds for the leading factor of V (and its slope with others composed),
-//! [`Caps::factor`].
+//! sampling, with c = 1, is always among them. The same holds for the leading factor of V (and its slope with a composed
+//! profile), [`WeightBounds::factor`].
 //!
 //! **Bets on shards.** A shard draws α_k of its samples from M_k, so that the mean of one V depends on where it comes from, and
-//! only the mean over a shard is E_M V. Let μ_k = E_{M_k} V. If Σ α_k μ_k ≥ t, the capital of a wager with stake λ > 0 grows over
-//! a shard of N samples by an expected factor Π_k (1 + λ(t − μ_k))^{α_k N} ≤ (Σ_k α_k(1 + λ(t − μ_k)))^N ≤ 1, by the inequality
-//! of arithmetic and geometric means (every factor is positive, since λ(V − t) < 1). So the capital after each shard is a
-//! non-negative supermartingale, which is all that [`super::wager`] needs of whoever looks at it after whole shards. For λ < 0
-//! and Σ α_k μ_k ≤ t the same holds.
+//! only the mean over a shard is E_M V. Let μ_k = E_{M_k} V. If Σ α_k μ_k ≥ t, the wealth of a bet with betting fraction λ > 0
+//! grows over a shard of N samples by an expected factor Π_k (1 + λ(t − μ_k))^{α_k N} ≤ (Σ_k α_k(1 + λ(t − μ_k)))^N ≤ 1, by the
+//! inequality of arithmetic and geometric means (every factor is positive, since λ(V − t) < 1). So the wealth after each shard is
+//! a non-negative supermartingale, which is all that [`super::betting`] needs of whoever looks at it after whole shards. For λ <
+//! 0 and Σ α_k μ_k ≤ t the same holds.
 //!
-//! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its numerator, as with one
-//! proposal ([`super::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m is a mean of the ∂ ln m_k with weights α_k
-//! m_k/m, which depend on the outcome, so it is at most the largest of them, coordinate by coordinate: |κ|Λ_i where means are
-//! stretched, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R; over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i, without the
-//! 1 where R is sampled, with the largest |κ| and |θ|. A sample of M_k is drawn with the error of its own coordinates and
-//! patterns, and counts α_k times.
+//! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its numerator, as
+//! with one proposal ([`super::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m is a mean of the ∂ ln m_k with
+//! weights α_k m_k/m, which depend on the outcome, so it is at most the largest of them, coordinate by coordinate: |κ|Λ_i where
+//! means are scaled, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R; over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i,
+//! without the 1 where R is sampled, with the largest |κ| and |θ|. A sample of M_k is drawn with the error of its own coordinates
+//! and patterns, and counts α_k times.
 //!
 //! **Rounding.** ln dM_θ/dN = θt − norm misses by |θ| times the error of t, the errors of norm and of the sum, and by what the
 //! patterns drawn differ relatively from those of the tilt ([`Tilted::relative`]): samples come from M̃ with e^{−relative}m ≤ m̃,
@@ -37,26 +37,27 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::components::{Component, Mixture, Part, Worker, UNITS};
-use crate::montecarlo::mechanism::{caps_of, Mechanism, Part as Alone, Statistic};
-use crate::montecarlo::proposal::{Caps, Comparison};
+use crate::montecarlo::betting::{BetTable, Running, ShardSums};
+use crate::montecarlo::components::{Component, Mixture, Prepared, Worker, UNITS};
+use crate::montecarlo::mechanism::{Mechanism, Statistic};
+use crate::montecarlo::proposal::{Comparison, WeightBounds};
+use crate::montecarlo::proposed::{weight_bounds_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::tilt::TiltBase;
 use crate::montecarlo::value::Curve;
 use crate::montecarlo::vector::{with_vectors, Vector, Vectored};
-use crate::montecarlo::wager::{Running, Sums, Table};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// Wagers to keep on samples of a mixture.
+/// Bets to keep on samples of a mixture.
 #[derive(Debug, Clone)]
 pub struct DefensiveJob {
     /// What is sampled, and where samples come from.
     pub mixture: Mixture,
     /// The curve of what else is composed, if there is anything.
     pub curve: Option<Arc<Curve>>,
-    /// The wagers.
-    pub tables: Vec<Table>,
+    /// The bets.
+    pub tables: Vec<BetTable>,
     /// The coordinates of the streams.
     pub key: StreamKey,
 }
@@ -65,7 +66,7 @@ pub struct DefensiveJob {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// V is at most this.
-    pub cap: f64,
+    pub weight_bound: f64,
     /// A bound on |E V − δ(ε)| because numbers come from a finite generator.
     pub generator: f64,
     /// A bound on the error of each log density, in the sense of [`Running::add`].
@@ -84,18 +85,18 @@ struct Share {
 }
 
 impl Mixture {
-    /// What is proven about its samples at this ε, with the others of `curve`.
+    /// What is proven about its samples at this ε, with the composed profile `curve`.
     ///
     /// # Errors
     /// As [`Mixture::prepared`].
     pub fn limits(&self, epsilon: f64, curve: Option<&Curve>) -> Result<Limits> {
         self.prepared()?;
-        let mut known = Caps { value: 0.0, factor: 0.0 };
+        let mut known = WeightBounds { value: 0.0, factor: 0.0 };
         for (place, (component, _)) in self.components.iter().enumerate() {
             if let Some(alone) = self.alone(component)? {
-                let caps = caps_of(&alone, self.comparison, epsilon, curve);
-                known.value += self.share(place) / caps.value;
-                known.factor += self.share(place) / caps.factor;
+                let bounds = weight_bounds_of(&alone, self.comparison, epsilon, curve);
+                known.value += self.share(place) / bounds.value;
+                known.factor += self.share(place) / bounds.factor;
             }
         }
         // A sum of K positive terms, its terms and its inverse rounded a few times.
@@ -103,13 +104,13 @@ impl Mixture {
         let terms = self.components.len() as f64;
         let rounding = self.rounding()?;
         let up = (1.0 + UNIT_ROUNDOFF * (terms + 8.0)) * (1.0 + 4.0 * rounding);
-        let (cap, factor) = (up / known.value, up / known.factor);
+        let (weight_bound, factor) = (up / known.value, up / known.factor);
         let mut generator = 0.0;
         for (share, runs) in self.shares()? {
-            let normal = (2.0 * factor * share.lipschitz + cap * share.slope) * share.coordinate;
-            generator += runs * (normal + 2.0 * cap * share.patterns);
+            let normal = (2.0 * factor * share.lipschitz + weight_bound * share.slope) * share.coordinate;
+            generator += runs * (normal + 2.0 * weight_bound * share.patterns);
         }
-        Ok(Limits { cap, generator: generator * (1.0 + 1e-9), rounding })
+        Ok(Limits { weight_bound, generator: generator * (1.0 + 1e-9), rounding })
     }
 
     /// A bound on the error of each log density, in the sense of [`Running::add`]; see the head of this file.
@@ -134,18 +135,17 @@ impl Mixture {
     }
 
     /// The component as a proposal of its own, which may bound its samples; none for a tilt.
-    fn alone(&self, component: &Component) -> Result<Option<Vec<Alone>>> {
-        let (parameters, stretch) = match component {
+    fn alone(&self, component: &Component) -> Result<Option<Vec<Part>>> {
+        let (parameters, mean_scale) = match component {
             Component::Tilted(theta) if *theta != 0.0 => return Ok(None),
             Component::Tilted(_) => {
                 let plain = self.parts.iter().map(|(mechanism, _)| mechanism.plain_parameter()).collect();
-                (plain, self.comparison.plain_stretch())
+                (plain, self.comparison.plain_mean_scale())
             }
-            Component::Stretched(parameters, stretch) => (parameters.clone(), *stretch),
+            Component::Scaled(parameters, mean_scale) => (parameters.clone(), *mean_scale),
         };
         let part = |((mechanism, runs), parameter): (&(Mechanism, u32), &f64)| {
-            let proposal = mechanism.proposal(*parameter, stretch)?;
-            Ok(Alone { mechanism: mechanism.clone(), proposal, runs: *runs })
+            Ok(Part { proposed: mechanism.proposed(*parameter, mean_scale)?, runs: *runs })
         };
         self.parts.iter().zip(&parameters).map(part).collect::<Result<_>>().map(Some)
     }
@@ -155,10 +155,10 @@ impl Mixture {
         let add = self.comparison == Comparison::Add;
         let base = mechanism.tilt_base();
         // How far from the origin, and how steep, densities get.
-        let (mut stretch, mut theta, mut means) = (self.comparison.plain_stretch(), 0.0_f64, 1.0_f64);
+        let (mut mean_scale, mut theta, mut means) = (self.comparison.plain_mean_scale(), 0.0_f64, 1.0_f64);
         for (component, _) in &self.components {
             match (component, &base) {
-                (Component::Stretched(_, number), _) => stretch = stretch.max(number.abs()),
+                (Component::Scaled(_, number), _) => mean_scale = mean_scale.max(number.abs()),
                 (Component::Tilted(number), Some(base)) => {
                     theta = theta.max(number.abs());
                     means = worst(means, 1.0 + mechanism.displacement(base, *number));
@@ -166,11 +166,12 @@ impl Mixture {
                 (Component::Tilted(_), None) => {}
             }
         }
-        let (steepest, means) = (stretch.max(1.0), worst(means, stretch));
+        let (steepest, means) = (mean_scale.max(1.0), worst(means, mean_scale));
         let runs: f64 = self.parts.iter().map(|(_, runs)| f64::from(*runs)).sum();
         let lipschitz = mechanism.lipschitz();
         let statistic = base.as_ref().map(|base| mechanism.statistic(base, means));
-        let slope = stretch * lipschitz + statistic.map_or(0.0, |t| if theta == 0.0 { 0.0 } else { theta * t.slope });
+        let slope =
+            mean_scale * lipschitz + statistic.map_or(0.0, |t| if theta == 0.0 { 0.0 } else { theta * t.slope });
         let mut rounding = mechanism.rounding_at(steepest, means);
         if runs > 1.0 {
             // Partial sums of several mechanisms' log densities.
@@ -188,7 +189,7 @@ impl Mixture {
                     let Some(alone) = self.alone(kind)? else {
                         return Err(Error::Numerics { reason: "a tilt of what has none" });
                     };
-                    let (_, error, variation) = mechanism.generator(&alone[place].proposal);
+                    let (_, error, variation) = alone[place].proposed.generator();
                     (error, variation)
                 };
             coordinate += share * error;
@@ -229,9 +230,9 @@ fn tilt(
 /// Run shards `first`, …, `first + count − 1`, on the pool this is called in: the sums of each for each table, in order.
 ///
 /// # Errors
-/// As [`Mixture::prepared`] and [`Table::check`]; [`Error::Numerics`] if rounding could change a loss by more than 1e-6;
+/// As [`Mixture::prepared`] and [`BetTable::check`]; [`Error::Numerics`] if rounding could change a loss by more than 1e-6;
 /// [`Error::Cancelled`]; [`Error::TimeLimit`].
-pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run) -> Result<Vec<Vec<Sums>>> {
+pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run) -> Result<Vec<Vec<ShardSums>>> {
     for table in &job.tables {
         table.check()?;
     }
@@ -240,7 +241,7 @@ pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run)
     if error.is_nan() || error > 1e-6 {
         return Err(Error::Numerics { reason: "rounding could change a privacy loss by more than 1e-6" });
     }
-    let results: Vec<Result<Vec<Sums>>> = (first..first + count)
+    let results: Vec<Result<Vec<ShardSums>>> = (first..first + count)
         .into_par_iter()
         .map_init(Worker::default, |worker, index| {
             with_vectors(Shard { job, parts: &parts, index, error, worker, run })
@@ -251,7 +252,7 @@ pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run)
 
 struct Shard<'a> {
     job: &'a DefensiveJob,
-    parts: &'a [(Part<'a>, u32)],
+    parts: &'a [(Prepared<'a>, u32)],
     index: u64,
     error: f64,
     worker: &'a mut Worker,
@@ -259,14 +260,14 @@ struct Shard<'a> {
 }
 
 impl Vectored for Shard<'_> {
-    type Output = Result<Vec<Sums>>;
+    type Output = Result<Vec<ShardSums>>;
 
     #[inline(always)]
     fn run<V: Vector>(self) -> Self::Output {
         let Self { job, parts, index, error, worker, run } = self;
         let mut stream = Stream::new(job.key, index);
         let mut running: Vec<Running> = job.tables.iter().map(Running::new).collect();
-        let least = job.mixture.least(Table::least(&job.tables, error, job.curve.as_deref()));
+        let least = job.mixture.least(BetTable::least(&job.tables, error, job.curve.as_deref()));
         for (component, (_, share)) in job.mixture.components.iter().enumerate() {
             for _ in 0..*share {
                 run.check()?;

@@ -1,5 +1,8 @@
 //! What the kernels have in common: eight samples of a mechanism drawn from a proposal, and their log densities.
 
+use std::fmt::Debug;
+
+use crate::error::{Error, Result};
 use crate::montecarlo::proposal::Comparison;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::vector::{splat, Lanes, Vector, Vectored, LANES};
@@ -54,12 +57,28 @@ impl Purpose {
     }
 }
 
+/// Whether the means of a proposal can be scaled by this much.
+///
+/// # Errors
+/// [`Error::Domain`] for a mean scale that is not between −100 and 100.
+pub fn check_mean_scale(mean_scale: f64) -> Result<()> {
+    if mean_scale.is_finite() && mean_scale.abs() <= 100.0 {
+        return Ok(());
+    }
+    Err(Error::Domain { name: "mean scale", value: mean_scale, allowed: "between -100 and 100" })
+}
+
 /// A mechanism of which eight samples can be drawn at once.
 pub trait Kernel {
     /// Where samples come from.
-    type Proposal;
+    type Proposal: Clone + Debug;
     /// Buffers of one worker.
-    type Scratch;
+    type Scratch: Default;
+    /// The proposal of a parameter and a scale κ of the means, from this kernel's own law.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for a parameter that no law has, and as [`check_mean_scale`].
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<Self::Proposal>;
     /// Draw eight samples from a proposal: their log densities. Must be `#[inline(always)]`; callers use [`draw`].
     fn sample<V: Vector>(
         &self,

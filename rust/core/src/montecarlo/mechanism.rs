@@ -1,20 +1,17 @@
-//! What can be sampled: one mechanism, and several that are run beside one another, with what is proven about their samples.
-//!
-//! Several mechanisms are sampled one after the other from the same stream, so their draws are independent, and their log densities
-//! add: f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k.
+//! What can be sampled, whatever its samples come from. A mechanism shares its kernel: copies of it are cheap.
 
-use crate::error::{Error, Result};
-use crate::montecarlo::bins::{BinsKernel, BinsProposal};
+use std::sync::Arc;
+
+use crate::montecarlo::bins::{BinsKernel, BinsScratch};
 use crate::montecarlo::kernel::Ratios;
 use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
-use crate::montecarlo::proposal::{caps, Caps, Comparison, Sums};
-use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::renewal::{RenewalKernel, RenewalScratch};
 use crate::montecarlo::source::Given;
 use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::tilt::{TiltBase, Tilted};
-use crate::montecarlo::truncated::{largest_multiple, TruncatedKernel};
-use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
-use crate::montecarlo::value::Curve;
+use crate::montecarlo::truncated::{largest_multiple, TruncatedKernel, TruncatedScratch};
+use crate::montecarlo::truncated_bins::{TruncatedBinsKernel, TruncatedBinsScratch};
 use crate::montecarlo::vector::{with_vectors, Portable, Vector, Vectored, LANES};
 use crate::participation::bins::Bins;
 use crate::participation::renewal::Renewal;
@@ -22,45 +19,55 @@ use crate::special::UNIT_ROUNDOFF;
 
 /// Proposals join with at most this probability, unless the sampler itself always does.
 pub const MOST_LIKELY: f64 = 0.999;
+
 /// A mechanism that can be sampled.
 #[derive(Debug, Clone)]
 pub enum Mechanism {
     /// b-min-sep sampling with a banded Toeplitz matrix.
-    Renewal(RenewalKernel),
+    Renewal(Arc<RenewalKernel>),
     /// Balls in bins with any non-negative matrix.
-    Bins(BinsKernel),
-    /// b-min-sep sampling with columns that meet.
-    Overlapping(OverlappingKernel),
+    Bins(Arc<BinsKernel>),
+    /// b-min-sep sampling with columns that overlap.
+    Overlapping(Arc<OverlappingKernel>),
     /// b-min-sep sampling with truncated batches.
-    Truncated(TruncatedKernel),
+    Truncated(Arc<TruncatedKernel>),
     /// Balls in bins with truncated batches.
-    TruncatedBins(TruncatedBinsKernel),
+    TruncatedBins(Arc<TruncatedBinsKernel>),
+}
+
+/// A mechanism is made of its kernel, which it shares from then on.
+macro_rules! of_kernel {
+    ($($kind:ident($kernel:ty)),*) => {
+        $(impl From<$kernel> for Mechanism {
+            fn from(kernel: $kernel) -> Self {
+                Self::$kind(Arc::new(kernel))
+            }
+        })*
+    };
+}
+
+of_kernel!(
+    Renewal(RenewalKernel),
+    Bins(BinsKernel),
+    Overlapping(OverlappingKernel),
+    Truncated(TruncatedKernel),
+    TruncatedBins(TruncatedBinsKernel)
+);
+
+/// Buffers of one worker, for any mechanism.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    pub renewal: RenewalScratch,
+    pub bins: BinsScratch,
+    pub overlapping: OverlappingScratch,
+    pub truncated: TruncatedScratch,
+    pub truncated_bins: TruncatedBinsScratch,
 }
 
 /// The law that a mechanism's patterns have.
 enum Law<'a> {
     Renewal(&'a Renewal),
     Bins(&'a Bins),
-}
-
-/// Where samples of a mechanism come from.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Proposal {
-    /// For [`Mechanism::Renewal`], [`Mechanism::Overlapping`] and [`Mechanism::Truncated`].
-    Renewal(RenewalProposal),
-    /// For [`Mechanism::Bins`] and [`Mechanism::TruncatedBins`].
-    Bins(BinsProposal),
-}
-
-impl Proposal {
-    /// κ.
-    #[must_use]
-    pub fn stretch(&self) -> f64 {
-        match self {
-            Self::Renewal(proposal) => proposal.stretch,
-            Self::Bins(proposal) => proposal.stretch,
-        }
-    }
 }
 
 /// The linear statistic t of tilts: Σ_i |∂_i t| over the coordinates of the noise, a bound on |t| and one on its rounding.
@@ -75,28 +82,6 @@ pub(super) struct Statistic {
 }
 
 impl Mechanism {
-    /// The proposal for a sampling probability (renewal) or an exponent of the bins' weights, and a stretch.
-    ///
-    /// For bins the weights are proportional to `e^{parameter·s_t}`; for renewal `parameter` is the probability itself.
-    ///
-    /// # Errors
-    /// [`Error::Domain`] for a probability outside (0, 1] or a stretch that is not finite.
-    pub fn proposal(&self, parameter: f64, stretch: f64) -> Result<Proposal> {
-        if !(stretch.is_finite() && stretch.abs() <= 100.0) {
-            return Err(Error::Domain { name: "stretch", value: stretch, allowed: "between -100 and 100" });
-        }
-        match self.law() {
-            Law::Renewal(law) => {
-                if !(parameter > 0.0 && parameter <= 1.0) {
-                    let name = "proposal's sampling probability";
-                    return Err(Error::Domain { name, value: parameter, allowed: "greater than 0 and at most 1" });
-                }
-                Ok(Proposal::Renewal(RenewalProposal { law: law.with_probability(parameter), stretch }))
-            }
-            Law::Bins(law) => Ok(Proposal::Bins(BinsProposal::new(law.tilted(parameter), stretch))),
-        }
-    }
-
     fn law(&self) -> Law<'_> {
         match self {
             Self::Renewal(kernel) => Law::Renewal(kernel.law()),
@@ -122,32 +107,14 @@ impl Mechanism {
         }
     }
 
-    /// What bounds samples from a proposal of this mechanism; see [`super::proposal`]. With truncated batches plain samples are at most
-    /// 1, and nothing is proven of others.
-    #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
-    fn sums(&self, proposal: &Proposal, comparison: Comparison) -> Sums {
-        let of_plain = |plain: bool| if plain { Sums::Plain } else { Sums::Nothing };
-        match (self, proposal) {
-            (Self::Truncated(kernel), Proposal::Renewal(p)) => {
-                of_plain(p.stretch == comparison.plain_stretch() && &p.law == kernel.renewal().law())
-            }
-            (Self::TruncatedBins(kernel), Proposal::Bins(p)) => {
-                of_plain(p.stretch == comparison.plain_stretch() && &p.law == kernel.bins().law())
-            }
-            (Self::Renewal(kernel), Proposal::Renewal(p)) => Sums::of(kernel.law(), &p.law, p.stretch, comparison),
-            (Self::Overlapping(kernel), Proposal::Renewal(p)) => kernel.sums(&p.law, p.stretch, comparison),
-            (Self::Bins(kernel), Proposal::Bins(p)) => Sums::of(kernel.law(), &p.law, p.stretch, comparison),
-            _ => Sums::Nothing,
-        }
-    }
-
-    /// The proposal's parameter that goes with stretch κ when weights are tilted by κ(κ − 1)s/2, which keeps the cap small.
+    /// The proposal's parameter that goes with mean scale κ when weights are tilted by κ(κ − 1)s/2, which keeps the weight bound
+    /// small.
     ///
     /// For renewal the odds p/(1 − p) are multiplied by e^{κ(κ−1)s/2}, s the largest squared column norm; for bins the
     /// exponent is returned.
     #[must_use]
-    pub fn balanced_parameter(&self, stretch: f64) -> f64 {
-        let exponent = 0.5 * stretch * (stretch - 1.0);
+    pub fn balanced_parameter(&self, mean_scale: f64) -> f64 {
+        let exponent = 0.5 * mean_scale * (mean_scale - 1.0);
         let Law::Renewal(law) = self.law() else { return exponent };
         let p = law.sampling_probability;
         let odds = p * (exponent * law.squares[0]).exp();
@@ -162,20 +129,20 @@ impl Mechanism {
 
     /// A bound on the error of each log density from rounding.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
-        self.rounding_at(stretch, stretch.abs())
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
+        self.rounding_at(mean_scale, mean_scale.abs())
     }
 
-    /// The same for samples whose mean is at most `means` times what participations give. (Nothing else than stretched means is drawn where
-    /// batches are truncated.)
+    /// The same for samples whose mean is at most `means` times what participations give. (Nothing else than scaled means is
+    /// drawn where batches are truncated.)
     #[must_use]
-    pub(super) fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
+    pub(super) fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         match self {
-            Self::Renewal(kernel) => kernel.rounding_at(stretch, means),
-            Self::Bins(kernel) => kernel.rounding_at(stretch, means),
-            Self::Overlapping(kernel) => kernel.rounding_at(stretch, means),
-            Self::Truncated(kernel) => kernel.rounding(stretch),
-            Self::TruncatedBins(kernel) => kernel.rounding(stretch),
+            Self::Renewal(kernel) => kernel.rounding_at(mean_scale, means),
+            Self::Bins(kernel) => kernel.rounding_at(mean_scale, means),
+            Self::Overlapping(kernel) => kernel.rounding_at(mean_scale, means),
+            Self::Truncated(kernel) => kernel.rounding(mean_scale),
+            Self::TruncatedBins(kernel) => kernel.rounding(mean_scale),
         }
     }
 
@@ -197,13 +164,13 @@ impl Mechanism {
     /// θm̄ and adding it by as much again and u of twice θm̄; κ times how many records take part by u of itself. With truncation
     /// participations count 2κ or 2κ − 1 times. (Of bins the products are added to, and their rounding is that of the log
     /// densities.)
-    pub(super) fn coordinate_error(&self, stretch: f64, displaced: f64) -> f64 {
-        let added = |largest: f64| self.added(stretch.abs() * largest, displaced * largest);
+    pub(super) fn coordinate_error(&self, mean_scale: f64, displaced: f64) -> f64 {
+        let added = |largest: f64| self.added(mean_scale.abs() * largest, displaced * largest);
         match self {
             Self::Renewal(kernel) => NORMAL_ERROR + added(kernel.largest_mean()),
-            Self::Overlapping(kernel) => kernel.coordinate_error(stretch) + added(kernel.reach().1),
+            Self::Overlapping(kernel) => kernel.coordinate_error(mean_scale) + added(kernel.reach().1),
             Self::Truncated(kernel) => {
-                let multiple = (2.0 * stretch).abs().max((2.0 * stretch - 1.0).abs());
+                let multiple = (2.0 * mean_scale).abs().max((2.0 * mean_scale - 1.0).abs());
                 NORMAL_ERROR + self.added(multiple * kernel.renewal().largest_mean(), 0.0)
             }
             Self::Bins(_) | Self::TruncatedBins(_) => NORMAL_ERROR,
@@ -276,61 +243,14 @@ impl Mechanism {
         }
     }
 
-    /// The Lipschitz bound Λ of a mechanism, how far a coordinate of a drawn sample is from an exact one on average, and how much the law
-    /// of its patterns differs from the generator's, in total variation.
-    pub(super) fn generator(&self, proposal: &Proposal) -> (f64, f64, f64) {
-        let (lipschitz, coordinate) = (self.lipschitz(), self.coordinate_error(proposal.stretch(), 0.0));
-        let truncation = match self {
-            Self::Truncated(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
-            Self::TruncatedBins(kernel) if kernel.counts().can_truncate() => Some(kernel.counts().variation()),
-            _ => None,
-        };
-        let (drawn, decisions) = match (self.law(), proposal) {
-            (Law::Renewal(law), Proposal::Renewal(m)) => {
-                #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-                let (n, draws, b) =
-                    (law.iterations() as f64, law.most_participations() as f64 + 1.0, law.min_separation as f64);
-                let counts = if m.law.records() > 1 { (f64::from(m.law.records()) + 2.0) * f64::EPSILON } else { 0.0 };
-                let waiting = n * f64::EPSILON + 8.0 * UNIT_ROUNDOFF / m.law.sampling_probability + counts;
-                (draws * waiting + 16.0 * b * f64::EPSILON, draws)
-            }
-            (Law::Bins(law), Proposal::Bins(_)) => {
-                #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
-                let bins = law.squares.len() as f64;
-                (bins * (2.0 + bins) * f64::EPSILON, 1.0)
-            }
-            _ => return (f64::INFINITY, f64::INFINITY, f64::INFINITY),
-        };
-        let patterns = match truncation {
-            // No pattern is drawn, or none that is added.
-            None if proposal.stretch() == 0.0 => 0.0,
-            None => drawn,
-            Some(variation) => drawn + variation + 2.0 * decisions * f64::EPSILON,
-        };
-        (lipschitz, coordinate, patterns)
-    }
-
     /// A bound on every |ln density| of a sample: it lies between the least and the largest ⟨Cx, y⟩ − ‖Cx‖²/2 over the patterns.
-    pub(super) fn magnitude(&self, stretch: f64) -> f64 {
-        let scale = 1.0 + stretch.abs();
+    pub(super) fn magnitude(&self, mean_scale: f64) -> f64 {
         match self {
-            Self::Renewal(kernel) => {
-                #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-                let (n, most) = (kernel.law().iterations() as f64, kernel.law().most_participations() as f64);
-                let (lipschitz, records) = (kernel.lipschitz(), f64::from(kernel.law().records()));
-                let square = most * records * records * kernel.law().squares[0];
-                scale * scale * (lipschitz * (LARGEST_NORMAL + stretch.abs() * lipschitz / n) + square)
-            }
-            Self::Truncated(kernel) => Self::Renewal(kernel.renewal().clone()).magnitude(largest_multiple(stretch)),
-            Self::TruncatedBins(kernel) => Self::Bins(kernel.bins().clone()).magnitude(largest_multiple(stretch)),
-            Self::Overlapping(kernel) => {
-                let (lipschitz, mean, square) = kernel.reach();
-                scale * scale * (lipschitz * (LARGEST_NORMAL + stretch.abs() * mean) + square)
-            }
-            Self::Bins(kernel) => {
-                let square = kernel.law().squares.iter().copied().fold(0.0, f64::max);
-                scale * scale * (LARGEST_NORMAL * kernel.lipschitz() + 2.0 * square)
-            }
+            Self::Renewal(kernel) => kernel.magnitude(mean_scale),
+            Self::Truncated(kernel) => kernel.renewal().magnitude(largest_multiple(mean_scale)),
+            Self::Overlapping(kernel) => kernel.magnitude(mean_scale),
+            Self::Bins(kernel) => kernel.magnitude(mean_scale),
+            Self::TruncatedBins(kernel) => kernel.bins().magnitude(largest_multiple(mean_scale)),
         }
     }
 
@@ -343,31 +263,32 @@ impl Mechanism {
         }
     }
 
-    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is made of.
+    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is
+    /// made of.
     ///
-    /// With truncated batches the second is ln dQ/dR, and `counts` has the other records' counts of each outcome; without any nothing is
-    /// truncated.
+    /// With truncated batches the second is ln dQ/dR, and `sizes` has the batch sizes of the others for each outcome; without any
+    /// nothing is truncated.
     #[must_use]
-    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>], counts: &[Vec<u64>]) -> Vec<(f64, f64)> {
-        let mut counts = counts.chunks(LANES);
+    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Vec<(f64, f64)> {
+        let mut sizes = sizes.chunks(LANES);
         outcomes
             .chunks(LANES)
             .flat_map(|chunk| {
                 // Few outcomes: one copy for any machine spares compiling the kernels for every instruction set once more.
-                let ratios = Evaluation(self, comparison, chunk, counts.next().unwrap_or(&[])).run::<Portable>();
+                let ratios = Evaluation(self, comparison, chunk, sizes.next().unwrap_or(&[])).run::<Portable>();
                 (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
             })
             .collect()
     }
 
-    /// The other records' counts that a shard's first eight samples begin with; none without truncation.
+    /// The other records' numbers in each batch that a shard's first eight samples begin with; none without truncation.
     #[must_use]
-    pub fn counts(&self, key: StreamKey, shard: u64) -> Vec<Vec<u64>> {
+    pub fn batch_sizes(&self, key: StreamKey, shard: u64) -> Vec<Vec<u64>> {
         with_vectors(Shown(self, Stream::new(key, shard)))
     }
 }
 
-/// The counts of eight samples.
+/// The batch sizes of eight samples.
 struct Shown<'a>(&'a Mechanism, Stream);
 
 impl Vectored for Shown<'_> {
@@ -376,8 +297,8 @@ impl Vectored for Shown<'_> {
     #[inline(always)]
     fn run<V: Vector>(mut self) -> Self::Output {
         match self.0 {
-            Mechanism::Truncated(kernel) => kernel.counts().show::<V>(&mut self.1),
-            Mechanism::TruncatedBins(kernel) => kernel.counts().show::<V>(&mut self.1),
+            Mechanism::Truncated(kernel) => kernel.batch_sizes().show::<V>(&mut self.1),
+            Mechanism::TruncatedBins(kernel) => kernel.batch_sizes().show::<V>(&mut self.1),
             _ => Vec::new(),
         }
     }
@@ -391,7 +312,7 @@ impl Vectored for Evaluation<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) -> Ratios {
-        let mut scratch = Scratch::default();
+        let mut scratch = RenewalScratch::default();
         match self.0 {
             Mechanism::Renewal(kernel) => kernel
                 .ratios::<V, _>(None, true, &mut Given(self.2), &mut scratch)
@@ -402,59 +323,4 @@ impl Vectored for Evaluation<'_> {
             Mechanism::Overlapping(kernel) => kernel.given::<V>(self.1, self.2, &mut OverlappingScratch::default()),
         }
     }
-}
-
-/// One of the mechanisms that are sampled together, where its samples come from, and how often it is run.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// What is sampled.
-    pub mechanism: Mechanism,
-    /// Where samples come from; all parts have the same stretch.
-    pub proposal: Proposal,
-    /// Independent runs.
-    pub runs: u32,
-}
-
-/// What one sample of all parts can contribute at this ε; see [`super::proposal`].
-#[must_use]
-pub fn caps_of(parts: &[Part], comparison: Comparison, epsilon: f64, curve: Option<&Curve>) -> Caps {
-    let Some(first) = parts.first() else { return Caps::NONE };
-    let sums = parts.iter().map(|part| (part.mechanism.sums(&part.proposal, comparison), part.runs));
-    caps(Sums::together(sums), first.proposal.stretch(), comparison, epsilon, curve)
-}
-
-/// A bound on the error of each log density of all parts from rounding: each part's own, and a u of each partial sum.
-#[must_use]
-pub fn rounding_of(parts: &[Part]) -> f64 {
-    let runs: f64 = parts.iter().map(|part| f64::from(part.runs)).sum();
-    let each = |part: &Part| {
-        let stretch = part.proposal.stretch();
-        let sums = if runs > 1.0 { 2.0 * UNIT_ROUNDOFF * runs * part.mechanism.magnitude(stretch) } else { 0.0 };
-        f64::from(part.runs) * (part.mechanism.rounding(stretch) + sums)
-    };
-    parts.iter().map(each).sum()
-}
-
-/// A bound on |E V − δ(ε)| because normal numbers and participation patterns come from a finite generator.
-///
-/// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the
-///   Lipschitz bound of the mechanism, and each of the generator's numbers is within [`NORMAL_ERROR`] of an exact
-///   one on average (and the mean added to it within [`Mechanism::coordinate_error`]). With
-///   truncated batches V = (f − e^ε h)/g changes by at most factor times the sum of the slopes of f, of h and of g, in which columns
-///   count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|), and Λ there is twice that of the columns.
-/// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
-///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
-///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
-///   patterns change V by at most its cap. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
-/// * Counts of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
-#[must_use]
-pub fn generator_error_of(parts: &[Part], limits: Caps) -> f64 {
-    parts
-        .iter()
-        .map(|part| {
-            let (lipschitz, coordinate, patterns) = part.mechanism.generator(&part.proposal);
-            let normal = (2.0 + part.proposal.stretch().abs()) * limits.factor * lipschitz * coordinate;
-            f64::from(part.runs) * (normal + 2.0 * limits.value * patterns)
-        })
-        .sum()
 }

@@ -1,7 +1,7 @@
 //! Monte Carlo accounting: samples of the privacy loss, and guarantees from them.
 //!
 //! This room takes a mechanism given by its participation law and matrix, draws samples of its privacy loss, and keeps
-//! what guarantees are made of: capitals of wagers against claims about δ, and loss histograms. It does not know which
+//! what guarantees are made of: wealths of bets against claims about δ, and loss histograms. It does not know which
 //! claims are worth testing; that is for its callers.
 //!
 //! | file | what it holds |
@@ -11,38 +11,45 @@
 //! | [`correlate`] | correlation with the matrix |
 //! | [`stream`] | random numbers as a function of seed and shard |
 //! | [`source`] | drawn participation patterns and outcomes |
-//! | [`recursion`] | the recursion over the rounds |
+//! | `recursion`, `products` | the recursion over the rounds, and what it is handed |
+//! | `ring`, `logarithms` | its steps in the linear domain, and for any range |
 //! | [`kernel`] | what the kernels have in common |
 //! | [`renewal`], [`bins`] | the kernels: a sample's log densities |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
-//! | [`mechanism`] | what can be sampled, alone or together, and what is proven about its samples |
+//! | [`mechanism`] | what can be sampled |
+//! | [`proposed`] | a mechanism and where its samples come from, alone or together, and what is proven about these |
 //! | [`truncated`], [`truncated_bins`] | the same where batches are truncated |
-//! | [`counts`] | how many of the other records join |
+//! | [`batch_sizes`] | how many of the other records join each batch |
 //! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
 //! | [`components`], [`tilt`] | mixtures of several proposals, and what they are made of |
 //! | [`balanced`], [`defensive`] | estimates and tests from mixtures |
 //! | [`value`] | what a sample is worth with other mechanisms composed |
-//! | [`wager`], [`histogram`] | what is kept of the samples |
+//! | [`betting`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
 
 // Casts and loops over lanes are each justified where they stand.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
 pub mod balanced;
+pub mod batch_sizes;
+pub mod betting;
 pub mod bins;
 pub mod columns;
 pub mod components;
 pub mod correlate;
-pub mod counts;
 pub mod defensive;
 pub mod histogram;
 pub mod kernel;
 pub mod lanes;
+mod logarithms;
 pub mod mechanism;
 pub mod overlapping;
+mod products;
 pub mod proposal;
-pub mod recursion;
+pub mod proposed;
+mod recursion;
 pub mod renewal;
+mod ring;
 pub mod simulate;
 pub mod source;
 pub mod stream;
@@ -51,4 +58,3 @@ pub mod truncated;
 pub mod truncated_bins;
 pub mod value;
 pub mod vector;
-pub mod wager;

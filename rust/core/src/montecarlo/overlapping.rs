@@ -4,27 +4,29 @@
 //!
 //! `Σ_i x_i² s_i ≤ ‖Ĉx‖² = Σ_i x_i² s_i + Σ_{i≠j} x_i x_j ⟨ĉ_i, ĉ_j⟩ ≤ Σ_i x_i² (s_i + Γ_i)`,
 //!
-//! Γ_i the most that column i can share with the others of a pattern ([`crate::participation::separated`]), since x_i x_j ≤ (x_i² + x_j²)/2.
-//! Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::recursion`] sums it: with s_i it gives
-//! f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; the charge of a cross term to both its members
-//! makes the lower end). The two are equal where columns do not meet.
+//! Γ_i the most that column i can share with the others of a pattern ([`crate::participation::separated`]), since x_i x_j ≤
+//! (x_i² + x_j²)/2. Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::recursion`]
+//! sums it: with s_i it gives f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; the charge of a
+//! cross term to both its members makes the lower end). The two are equal where columns do not overlap.
 //!
-//! **From above** (for guarantees) the loss is replaced by what is never smaller: f↑ where the record is removed, f↓ where it is added,
-//! f↑(y) against f↓(−y) under replacement. **From below** (for lower ends) the other way round. Samples are drawn from the true P.
+//! **From above** (for guarantees) the loss is replaced by what is never smaller: f↑ where the record is removed, f↓ where it is
+//! added, f↑(y) against f↓(−y) under replacement. **From below** (for lower ends) the other way round. Samples are drawn from the
+//! true P.
 //!
-//! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i in place of u_i and
-//! s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at least δ(ε), and it is bounded by the
-//! proof of [`super::proposal`] with e^{κ²‖Ĉx‖²/2} ≤ e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An *estimate* needs no
-//! bound and is weighted by the drawn pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for remove, one over the ratio of the
-//! normal densities for add, exact for the enclosed loss.
+//! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i in place
+//! of u_i and s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at least δ(ε), and it is
+//! bounded by the proof of [`super::proposal`] with e^{κ²‖Ĉx‖²/2} ≤ e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An
+//! *estimate* needs no bound and is weighted by the drawn pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for
+//! remove, one over the ratio of the normal densities for add, exact for the enclosed loss.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::columns::{ColumnScratch, Columns};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
-use crate::montecarlo::proposal::{Comparison, Sums};
-use crate::montecarlo::recursion::{log_density, Ring};
+use crate::montecarlo::proposal::{Comparison, HolderSums};
+use crate::montecarlo::recursion::log_density;
 use crate::montecarlo::renewal::RenewalProposal;
+use crate::montecarlo::ring::Ring;
 use crate::montecarlo::source::draw_patterns;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::tilt::{draw_tilted, mean_participations, shift, statistic, TiltBase, Tilted};
@@ -32,6 +34,7 @@ use crate::montecarlo::vector::{splat, Lanes, Portable, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::participation::{square_error, PatternSum};
 use crate::special::UNIT_ROUNDOFF;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// What the kernel needs to know; shared by all threads.
@@ -58,7 +61,7 @@ pub struct OverlappingScratch {
     columns: ColumnScratch,
 }
 
-/// What was drawn: the law and stretch, and ln of the weights of the patterns and Σ x_i u_i, ‖Ĉx‖² of each lane.
+/// What was drawn: the law and mean scale, and ln of the weights of the patterns and Σ x_i u_i, ‖Ĉx‖² of each lane.
 struct Drawn {
     patterns: Lanes,
     norms: Lanes,
@@ -82,12 +85,17 @@ impl OverlappingKernel {
             return Err(Error::Domain { name, value: noise_multiplier, allowed: "finite and greater than 0" });
         }
         let unit = 1.0 / noise_multiplier;
-        let found = columns.crossings();
-        // Sums of non-negative terms, each rounded a few times: moved to the safe side of f↓; f↑ has its rounding in the error budget.
+        let found = columns.gram();
+        // Sums of non-negative terms, each rounded a few times: moved to the safe side of f↓; f↑ has its rounding in the error
+        // budget.
         let slack = 1.0 + 16.0 * UNIT_ROUNDOFF * cast(columns.iterations());
         let squares: Vec<f64> = found.squares.iter().map(|s| s * unit * unit).collect();
-        let charged =
-            found.squares.iter().zip(&found.crossings).map(|(s, c)| (s + c * slack) * unit * unit).collect::<Vec<_>>();
+        let charged = found
+            .squares
+            .iter()
+            .zip(&found.off_diagonals)
+            .map(|(s, c)| (s + c * slack) * unit * unit)
+            .collect::<Vec<_>>();
         let law = |squares| Renewal::of_users(columns.min_separation(), record_probability, records, warm, squares);
         let (upper, lower) = (law(squares)?, law(charged)?);
         Ok(Self { columns, unit, upper, lower, below })
@@ -108,12 +116,13 @@ impl OverlappingKernel {
         }
     }
 
-    /// What bounds samples from a proposal, as in [`super::proposal`], with the squared norms that the proof at the head of this file needs.
+    /// What bounds samples from a proposal, as in [`super::proposal`], with the squared norms that the proof at the head of this
+    /// file needs.
     ///
-    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ w_x e_x e^{−U/2},
-    /// g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
+    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ w_x e_x
+    /// e^{−U/2}, g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
     #[must_use]
-    pub fn sums(&self, proposal: &Renewal, stretch: f64, comparison: Comparison) -> Sums {
+    pub fn sums(&self, proposal: &Renewal, mean_scale: f64, comparison: Comparison) -> HolderSums {
         let pairs = || self.lower.squares.iter().zip(&self.upper.squares);
         // A law with these multiples of G and U, and how far its squared norms may be off: differences of larger ones.
         let blended = |factor: (f64, f64)| {
@@ -126,7 +135,7 @@ impl OverlappingKernel {
                 return self.lower.log_sum(proposal, power, exponent);
             }
             // (κG − U)/(κ − 1)
-            let (law, error) = blended((stretch / (stretch - 1.0), -1.0 / (stretch - 1.0)));
+            let (law, error) = blended((mean_scale / (mean_scale - 1.0), -1.0 / (mean_scale - 1.0)));
             law.log_sum_within(proposal, power, exponent, error)
         };
         let overlap = || {
@@ -134,7 +143,7 @@ impl OverlappingKernel {
             law.log_sum_within(&law, 1.0, -0.5, error)
         };
         let same = same_law(&self.upper, proposal);
-        Sums::from_patterns(same, stretch, comparison, sums, overlap)
+        HolderSums::from_patterns(same, mean_scale, comparison, sums, overlap)
     }
 
     /// A bound on Σ_k sup |∂ ln f/∂ŷ_k| for any such mixture: Σ_k of the largest (Ĉx)_k.
@@ -152,27 +161,35 @@ impl OverlappingKernel {
         (self.lipschitz(), self.columns.reach().1 * self.unit * records, most)
     }
 
-    /// How far a coordinate of a drawn sample may be from the exact one, on average: the normal number, and κĈx.
+    /// A bound on every |ln density| of a sample.
     #[must_use]
-    pub fn coordinate_error(&self, stretch: f64) -> f64 {
-        NORMAL_ERROR + stretch.abs() * self.unit * self.columns.rounding(f64::from(self.upper.records()))
+    pub fn magnitude(&self, mean_scale: f64) -> f64 {
+        let scale = 1.0 + mean_scale.abs();
+        let (lipschitz, mean, square) = self.reach();
+        scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * mean) + square)
     }
 
-    /// A bound on the error of each log density from rounding, for the given stretch; compare [`super::renewal`].
-    ///
-    /// u_i misses by [`Columns::rounding`] at |ŷ| ≤ 8.5 + |κ| max (Ĉx)_k and a few u of its size; s_i + Γ_i by a few n·u of its size; a step
-    /// of the recursion adds 4u; a pattern passes n steps and at most ⌈n/b⌉ participations, of up to k records.
+    /// How far a coordinate of a drawn sample may be from the exact one, on average: the normal number, and κĈx.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
-        self.rounding_at(stretch, stretch.abs())
+    pub fn coordinate_error(&self, mean_scale: f64) -> f64 {
+        NORMAL_ERROR + mean_scale.abs() * self.unit * self.columns.rounding(f64::from(self.upper.records()))
+    }
+
+    /// A bound on the error of each log density from rounding, for the given mean scale; compare [`super::renewal`].
+    ///
+    /// u_i misses by [`Columns::rounding`] at |ŷ| ≤ 8.5 + |κ| max (Ĉx)_k and a few u of its size; s_i + Γ_i by a few n·u of its
+    /// size; a step of the recursion adds 4u; a pattern passes n steps and at most ⌈n/b⌉ participations, of up to k records.
+    #[must_use]
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
+        self.rounding_at(mean_scale, mean_scale.abs())
     }
 
     /// The same for samples whose mean is at most `means` times what participations give.
     #[must_use]
-    pub fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
+    pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         let (n, most, records) =
             (cast(self.upper.iterations()), cast(self.upper.most_participations()), f64::from(self.upper.records()));
-        let scale = 1.0 + stretch.abs();
+        let scale = 1.0 + mean_scale.abs();
         let largest = LARGEST_NORMAL + means * self.reach().1;
         let sums = (self.columns.rounding(largest) + 8.0 * UNIT_ROUNDOFF * self.columns.total() * largest) * self.unit;
         let exponent = scale * sums
@@ -228,15 +245,15 @@ impl OverlappingKernel {
         if purpose.worthless(&out) {
             return purpose.unweighted(out);
         }
-        let (law, stretch) = (&proposal.law, proposal.stretch);
-        let plain_stretch = comparison.plain_stretch();
-        #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
-        let plain = stretch == plain_stretch;
-        if plain && (stretch == 0.0 || same_law(&self.upper, law)) {
+        let (law, mean_scale) = (&proposal.law, proposal.mean_scale);
+        let plain_mean_scale = comparison.plain_mean_scale();
+        #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
+        let plain = mean_scale == plain_mean_scale;
+        if plain && (mean_scale == 0.0 || same_law(&self.upper, law)) {
             // V = (1 − e^{ε−L})_+ itself.
             out.proposal = if comparison == Comparison::Add { splat(0.0) } else { mixture };
         } else if purpose.binding {
-            out.proposal = log_density::<V>(law, (stretch * unit, stretch), &small.squares, sums, ring);
+            out.proposal = log_density::<V>(law, (mean_scale * unit, mean_scale), &small.squares, sums, ring);
         } else {
             let numerator = if comparison == Comparison::Add { splat(0.0) } else { mixture };
             for lane in 0..LANES {
@@ -244,7 +261,7 @@ impl OverlappingKernel {
                     patterns[lane].iter().map(|&(round, count)| count * sums[round][lane]).sum::<f64>() * unit;
                 let norm = drawn.norms[lane];
                 let own = if comparison == Comparison::Add { 0.0 } else { drawn.patterns[lane] + inner - 0.5 * norm };
-                let theirs = stretch * inner - 0.5 * stretch * stretch * norm;
+                let theirs = mean_scale * inner - 0.5 * mean_scale * mean_scale * norm;
                 out.proposal[lane] = numerator[lane] - (own - theirs);
             }
         }
@@ -255,6 +272,11 @@ impl OverlappingKernel {
 impl Kernel for OverlappingKernel {
     type Proposal = RenewalProposal;
     type Scratch = OverlappingScratch;
+
+    /// The parameter is the probability to join.
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        RenewalProposal::new(&self.upper, parameter, mean_scale)
+    }
 
     /// Where V need not be bounded, weights are those of the pattern.
     #[inline(always)]
@@ -267,13 +289,13 @@ impl Kernel for OverlappingKernel {
     ) -> Ratios {
         scratch.patterns.resize(LANES, Vec::new());
         scratch.patterns.iter_mut().for_each(Vec::clear);
-        let first = if proposal.stretch == 0.0 {
+        let first = if proposal.mean_scale == 0.0 {
             [0; LANES]
         } else {
             draw_patterns::<V>(stream, &proposal.law, &mut scratch.patterns)
         };
         self.columns.spread::<V>(&scratch.patterns, &mut scratch.rows, &mut scratch.columns);
-        let (mut norms, shift) = (V::splat(0.0), V::splat(proposal.stretch * self.unit));
+        let (mut norms, shift) = (V::splat(0.0), V::splat(proposal.mean_scale * self.unit));
         let mut drawing = stream.take::<V>();
         for pair in scratch.rows.chunks_mut(2) {
             let (first, second) = drawing.normals();
@@ -306,21 +328,39 @@ impl OverlappingKernel {
 }
 
 impl Balanced for OverlappingKernel {
-    type Proposal = RenewalProposal;
-    type Scratch = OverlappingScratch;
+    type Base = TiltBase;
+    type Tilt = Tilted;
+    /// The density of a scaled proposal is enclosed only: a mixture has none.
+    type Scaled = Infallible;
+
+    fn base(&self) -> TiltBase {
+        self.tilt_base()
+    }
+
+    fn tilt(&self, base: &TiltBase, theta: f64, add: bool) -> Result<Tilted> {
+        Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
+    }
+
+    fn scaled(&self, _: f64, _: f64) -> Result<Infallible> {
+        Err(Error::Numerics { reason: "mixtures have no scaled proposals where columns overlap" })
+    }
 
     /// Densities of tilts are relative to the true P, which need not be known; the loss is the enclosed one.
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<RenewalProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
         scratch: &mut OverlappingScratch,
         out: &mut Weighed,
     ) {
-        let (Some(base), Origin::Tilted(tilted)) = (&origins.base, &origins.each[drawn]) else { return };
+        let base = &origins.base;
+        let tilted = match &origins.each[drawn] {
+            Origin::Tilted(tilted) => tilted,
+            Origin::Scaled(never) => match *never {},
+        };
         draw_tilted::<V>(tilted, stream, &mut scratch.patterns);
         self.columns.spread::<V>(&scratch.patterns, &mut scratch.rows, &mut scratch.columns);
         let unit = V::splat(self.unit);

@@ -2,7 +2,7 @@
 //!
 //! Write R = N(0, I) for the reference (everything is in units of σ), P = Σ_x w_x N(Cx, I) and r_x(y) = dN(Cx,
 //! I)/dR(y), so that f = dP/dR = Σ_x w_x r_x. Samples come from a *proposal* M = Σ_x v_x N(κCx, I), another mixture of
-//! the same family: participation patterns x from a law v, means stretched by κ. Its density g = dM/dR is computed by
+//! the same family: participation patterns x from a law v, means scaled by κ. Its density g = dM/dR is computed by
 //! the same recursion as f, so the weight of a sample is exact: the patterns are summed out, never conditioned on. Each
 //! sample yields
 //!
@@ -28,15 +28,15 @@
 //! ≤ T^{μ−1} f^{−μ} and e^ε ζ²/f² = u, h = (μ−1)/2: V ≤ T^{μ−1} f^{1−μ}(1 − u) = T^{μ−1} (e^{ε/2}ζ)^{−2h} u^h (1 − u) ≤
 //! **T^{μ−1} (e^{ε/2}ζ)^{−2h} h^h/(1+h)^{1+h}**.
 //!
-//! *With others composed* (see [`super::value`]) V is (f/g)·D°(x), x = ε − ln f; (1/g)·D°(x), x = ε + ln f; (f/g)·D°(x), x = ε − ln
-//! f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f = e^{x − ε} for add and f ≥ ζe^{(ε − x)/2} for
-//! replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes T^{μ−1}e^{−(μ−1)ε}, A^{−(1+τ)}e^{−τε} and
-//! T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the supremum is c^c/(1+c)^{1+c}: the bounds above.) It is finite
-//! because D° ends at the last node; what D has beyond it is a constant floor, and since E_M f/g = 1 (add: E_M 1/g = 1) it adds floor to
-//! the mean whatever is drawn.
+//! *With a composed profile* (see [`super::value`]) V is (f/g)·D°(x), x = ε − ln f; (1/g)·D°(x), x = ε + ln f; (f/g)·D°(x), x = ε
+//! − ln f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f = e^{x − ε} for add and f ≥ ζe^{(ε
+//! − x)/2} for replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes T^{μ−1}e^{−(μ−1)ε}, A^{−(1+τ)}e^{−τε} and
+//! T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the supremum is c^c/(1+c)^{1+c}: the bounds above.) It is
+//! finite because D° ends at the last node; what D has beyond it is a constant floor, and since E_M f/g = 1 (add: E_M 1/g = 1) it
+//! adds floor to the mean whatever is drawn.
 //!
-//! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own inequality, and with one
-//! κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
+//! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own inequality, and
+//! with one κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
 //!
 //! The bounds hold for any law v, so a proposal chosen from earlier samples is as good as any other; a poor one only makes the
 //! bound useless. S_x is additive over participations because the sampler keeps them at least `bands` apart (or, for bins,
@@ -58,9 +58,9 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The stretch κ of plain sampling.
+    /// The mean scale κ of plain sampling.
     #[must_use]
-    pub fn plain_stretch(self) -> f64 {
+    pub fn plain_mean_scale(self) -> f64 {
         if self == Self::Add {
             0.0
         } else {
@@ -69,27 +69,27 @@ impl Comparison {
     }
 }
 
-/// Proven caps for samples from a proposal at one ε.
+/// Proven bounds on the weight for samples from a proposal at one ε.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Caps {
+pub struct WeightBounds {
     /// V is at most this.
     pub value: f64,
-    /// Where V > 0, its leading factor (f/g, or 1/g for add) is at most this. With others composed: at most this much is contributed by
-    /// the factor where it meets V's own value and slope, sup factor·D° + sup factor·|dD°/dx|.
+    /// Where V > 0, its leading factor (f/g, or 1/g for add) is at most this. With a composed profile: at most this much is
+    /// contributed by the factor where it meets V's own value and slope, sup factor·D° + sup factor·|dD°/dx|.
     pub factor: f64,
 }
 
-impl Caps {
+impl WeightBounds {
     /// Where nothing is known.
     pub const NONE: Self = Self { value: f64::INFINITY, factor: f64::INFINITY };
 }
 
 /// What Hölder's inequality leaves of a proposal: sums over the patterns of one mechanism, or of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Sums {
+pub enum HolderSums {
     /// Plain sampling: the weight is 1.
     Plain,
-    /// No bound: a stretch between plain sampling's and the other side's, or the plain one with another law.
+    /// No bound: a mean scale between plain sampling's and the other side's, or the plain one with another law.
     Nothing,
     /// ln T or ln A, and ln ζ where it is needed.
     Known {
@@ -100,45 +100,45 @@ pub enum Sums {
     },
 }
 
-impl Sums {
+impl HolderSums {
     /// Those of one mechanism.
     #[must_use]
-    pub fn of<S: PatternSum + PartialEq>(own: &S, law: &S, stretch: f64, comparison: Comparison) -> Self {
+    pub fn of<S: PatternSum + PartialEq>(own: &S, law: &S, mean_scale: f64, comparison: Comparison) -> Self {
         let sums = |power, exponent| own.log_sum(law, power, exponent);
-        Self::from_patterns(own == law, stretch, comparison, sums, || own.log_sum(own, 1.0, -0.5))
+        Self::from_patterns(own == law, mean_scale, comparison, sums, || own.log_sum(own, 1.0, -0.5))
     }
 
-    /// The same from the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ; `same` says whether the law of the
-    /// patterns is the sampler's own.
+    /// The same from the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ; `same` says whether the law
+    /// of the patterns is the sampler's own.
     #[must_use]
     pub fn from_patterns(
         same: bool,
-        stretch: f64,
+        mean_scale: f64,
         comparison: Comparison,
         sums: impl Fn(f64, f64) -> Approximation,
         overlap: impl Fn() -> Approximation,
     ) -> Self {
-        #[allow(clippy::float_cmp)] // the plain stretch is given as that very number
-        let plain = stretch == comparison.plain_stretch();
+        #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
+        let plain = mean_scale == comparison.plain_mean_scale();
         if plain {
             return if same || comparison == Comparison::Add { Self::Plain } else { Self::Nothing };
         }
         if comparison == Comparison::Add {
-            let tau = -stretch;
+            let tau = -mean_scale;
             if tau < 0.0 {
                 return Self::Nothing;
             }
             return Self::Known { sum: sums(tau / (1.0 + tau), -0.5 * tau), overlap: Approximation::default() };
         }
-        let excess = stretch - 1.0;
+        let excess = mean_scale - 1.0;
         if excess < 0.0 {
             return Self::Nothing;
         }
         let overlap = if comparison == Comparison::Replace { overlap() } else { Approximation::default() };
-        Self::Known { sum: sums(stretch / excess, 0.5 * stretch), overlap }
+        Self::Known { sum: sums(mean_scale / excess, 0.5 * mean_scale), overlap }
     }
 
-    /// Those of several mechanisms, each run so many times, with the same stretch for all.
+    /// Those of several mechanisms, each run so many times, with the same mean scale for all.
     #[must_use]
     pub fn together(parts: impl IntoIterator<Item = (Self, u32)>) -> Self {
         let mut all: Option<Self> = None;
@@ -159,19 +159,29 @@ impl Sums {
     }
 }
 
-/// The caps for sampling with this stretch at this ε, and with the others of `curve`; see the head of this file for formula and proof.
+/// The weight bounds for sampling with this mean scale at this ε, and with the composed profile `curve`; see the head of this
+/// file for formula and proof.
 ///
-/// Infinite where the proposal gives none. Each cap is moved up by the errors of the sums, as often as they count, and by a few roundings
-/// of whatever its logarithm is the sum of.
+/// Infinite where the proposal gives none. Each bound is moved up by the errors of the sums, as often as they count, and by a few
+/// roundings of whatever its logarithm is the sum of.
 #[must_use]
-pub fn caps(sums: Sums, stretch: f64, comparison: Comparison, epsilon: f64, curve: Option<&Curve>) -> Caps {
+pub fn weight_bounds(
+    sums: HolderSums,
+    mean_scale: f64,
+    comparison: Comparison,
+    epsilon: f64,
+    curve: Option<&Curve>,
+) -> WeightBounds {
     let (sum, overlap) = match sums {
         // The tables' slopes are at most 1 up to rounding and the width of their bounds.
-        Sums::Plain => {
-            return Caps { value: 1.0, factor: curve.map_or(1.0, |curve| curve.log_steepness(0.0).exp().max(1.0)) }
+        HolderSums::Plain => {
+            return WeightBounds {
+                value: 1.0,
+                factor: curve.map_or(1.0, |curve| curve.log_steepness(0.0).exp().max(1.0)),
+            }
         }
-        Sums::Nothing => return Caps::NONE,
-        Sums::Known { sum, overlap } => (sum, overlap),
+        HolderSums::Nothing => return WeightBounds::NONE,
+        HolderSums::Known { sum, overlap } => (sum, overlap),
     };
     // x ln x, where x may be off by 2u: its derivative is ln x + 1.
     let power = |x: f64| {
@@ -183,15 +193,15 @@ pub fn caps(sums: Sums, stretch: f64, comparison: Comparison, epsilon: f64, curv
     let given = Approximation { value: epsilon, error: 0.0 };
     let (terms, shape, slope) = match comparison {
         Comparison::Add => {
-            let tau = -stretch;
+            let tau = -mean_scale;
             ([term(-(1.0 + tau), sum), term(-tau, given), overlap], [power(tau), power(1.0 + tau)], tau)
         }
         Comparison::Remove => {
-            let excess = stretch - 1.0;
-            ([term(excess, sum), term(-excess, given), overlap], [power(excess), power(stretch)], excess)
+            let excess = mean_scale - 1.0;
+            ([term(excess, sum), term(-excess, given), overlap], [power(excess), power(mean_scale)], excess)
         }
         Comparison::Replace => {
-            let (excess, half) = (stretch - 1.0, 0.5 * (stretch - 1.0));
+            let (excess, half) = (mean_scale - 1.0, 0.5 * (mean_scale - 1.0));
             ([term(excess, sum), term(-half, given), term(-excess, overlap)], [power(half), power(1.0 + half)], half)
         }
     };
@@ -201,9 +211,10 @@ pub fn caps(sums: Sums, stretch: f64, comparison: Comparison, epsilon: f64, curv
     }
     // A sum that is not finite bounds nothing: the proposal leaves out patterns that the law has.
     if !(prefix.value + prefix.error).is_finite() {
-        return Caps::NONE;
+        return WeightBounds::NONE;
     }
-    // e^{prefix + log}, with another rounding of the exponent. Never 0: a cap that underflows is still one that something may reach.
+    // e^{prefix + log}, with another rounding of the exponent. Never 0: a bound that underflows is still one that something may
+    // reach.
     let above = |log: f64| {
         let exponent = prefix.value + log;
         let error = prefix.error + 4.0 * UNIT_ROUNDOFF * (prefix.value.abs() + log.abs() + 2.0);
@@ -212,11 +223,11 @@ pub fn caps(sums: Sums, stretch: f64, comparison: Comparison, epsilon: f64, curv
     match curve {
         None => {
             let peak = shape[0].value - shape[1].value;
-            Caps { value: above(peak + shape[0].error + shape[1].error), factor: above(0.0) }
+            WeightBounds { value: above(peak + shape[0].error + shape[1].error), factor: above(0.0) }
         }
         Some(curve) => {
             let value = above(curve.log_peak(slope));
-            Caps { value, factor: value + above(curve.log_steepness(slope)) }
+            WeightBounds { value, factor: value + above(curve.log_steepness(slope)) }
         }
     }
 }

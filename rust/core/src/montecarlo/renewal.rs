@@ -1,6 +1,6 @@
-//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side by side. It also
-//! serves cyclic Poisson sampling with a random phase, where a record that does not join waits b rounds too: f_i = ((1 − p) + p
-//! e^{a_i}) f_{i+b} and dP/dR = (1/b) Σ_{i≤b} f_i.
+//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side by side.
+//! It also serves cyclic Poisson sampling with a random phase, where a record that does not join waits b rounds too: f_i = ((1 −
+//! p) + p e^{a_i}) f_{i+b} and dP/dR = (1/b) Σ_{i≤b} f_i.
 //!
 //! With ĉ = c/σ and ŷ = κĈx + z, the log ratio of taking part in round i is a_i = ⟨ĉ_i, ŷ⟩ − s_i/2, s_i = ‖ĉ_i‖² (the
 //! in-range part of column i), and
@@ -11,11 +11,11 @@
 //! backwards in time, so time is cut into blocks from the end and only `bands` rows of ŷ and b rows of f are kept:
 //! memory does not depend on n.
 //!
-//! For a user with k records of which j take part at once with probability w_j, p e^{a_i} becomes Σ_j w_j e^{ju_i − j²s_i/2}, u_i = ⟨ĉ_i, ŷ⟩:
-//! with t = e^{a_i} and d = e^{−s_i} its terms are T_1 = t, T_{j+1} = T_j·t·d^j.
+//! For a user with k records of which j take part at once with probability w_j, p e^{a_i} becomes Σ_j w_j e^{ju_i − j²s_i/2},
+//! u_i = ⟨ĉ_i, ŷ⟩: with t = e^{a_i} and d = e^{−s_i} its terms are T_1 = t, T_{j+1} = T_j·t·d^j.
 //!
-//! **Range.** The recursions are those of [`super::recursion`]; eight samples whose exponents leave the linear domain are computed again in
-//! logarithms ([`RenewalKernel::logarithmic`]).
+//! **Range.** The recursions are those of [`super::recursion`]; eight samples whose exponents leave the linear domain are
+//! computed again in logarithms ([`RenewalKernel::logarithmic`]).
 //!
 //! **Rounding.** Every term is positive, so relative errors do not grow: each pattern's product carries at most n additions and
 //! ⌈n/b⌉ factors; [`RenewalKernel::rounding`] adds them up.
@@ -23,9 +23,12 @@
 use crate::error::{Error, Result};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::correlate::Correlator;
-use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
+use crate::montecarlo::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
+use crate::montecarlo::logarithms::log_ratio;
+use crate::montecarlo::products::{Blocks, Streamed};
 use crate::montecarlo::proposal::Comparison;
-use crate::montecarlo::recursion::{advance, log_density, log_ratio, settle, Ring, SETTLED};
+use crate::montecarlo::recursion::{backwards, log_density, near, sampled, Growth, Recursive};
+use crate::montecarlo::ring::{Ring, Track, SETTLED};
 use crate::montecarlo::source::{Random, Source};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::tilt::{mean_participations, statistic, TiltBase, Tilted, TiltedSource};
@@ -42,28 +45,76 @@ pub struct RenewalKernel {
     correlator: Correlator,
 }
 
-/// Where samples come from: a law of the same family with another probability, and the stretch κ of the means.
+/// Where samples come from: a law of the same family with another probability, and the scale κ of the means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenewalProposal {
     /// The law of the participation patterns drawn.
     pub law: Renewal,
     /// κ.
-    pub stretch: f64,
+    pub mean_scale: f64,
+}
+
+impl RenewalProposal {
+    /// The proposal whose patterns join with this probability.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for a probability outside (0, 1], and as [`check_mean_scale`].
+    pub fn new(law: &Renewal, probability: f64, mean_scale: f64) -> Result<Self> {
+        check_mean_scale(mean_scale)?;
+        if !(probability > 0.0 && probability <= 1.0) {
+            let name = "proposal's sampling probability";
+            return Err(Error::Domain { name, value: probability, allowed: "greater than 0 and at most 1" });
+        }
+        Ok(Self { law: law.with_probability(probability), mean_scale })
+    }
 }
 
 /// Buffers of one worker, reused from block to block.
 #[derive(Debug, Clone, Default)]
-pub struct Scratch {
-    pub(super) rows: Vec<Lanes>,
-    pub(super) sums: Vec<Lanes>,
-    pub(super) workspace: Vec<[Lanes; 2]>,
+pub struct RenewalScratch {
+    pub(super) blocks: Blocks,
     pub(super) own: Ring,
     pub(super) mirror: Ring,
     pub(super) proposal: Ring,
-    pub(super) patterns: Vec<Vec<(usize, f64)>>,
     /// ŷ and ⟨ĉ_i, ŷ⟩ of all rounds, where samples are weighed by several proposals.
     pub(super) all_rows: Vec<Lanes>,
     pub(super) all_sums: Vec<Lanes>,
+}
+
+/// The growth of P, of its mirror image and of a proposal, all from the exponents of P.
+struct RenewalGrowth<'a, const TILTED: bool, const MIRRORED: bool> {
+    own: Track<'a>,
+    mirror: Track<'a>,
+    proposal: Track<'a>,
+    mean_scale: f64,
+}
+
+impl<const TILTED: bool, const MIRRORED: bool> Growth for RenewalGrowth<'_, TILTED, MIRRORED> {
+    #[inline(always)]
+    fn advance<V: Vector>(&mut self, first: usize, count: usize, products: &[V; SETTLED]) -> bool {
+        let squares = near(&self.own.law.squares, first);
+        let mut own = *products;
+        for k in 0..SETTLED {
+            own[k] = products[k].sub(V::splat(0.5 * squares[k]));
+        }
+        let mut inside = self.own.participate(first, count, own, (1.0, &squares));
+        if MIRRORED {
+            let mut other = own;
+            for k in 0..SETTLED {
+                other[k] = V::splat(-squares[k]).sub(own[k]);
+            }
+            inside &= self.mirror.participate(first, count, other, (1.0, &squares));
+        }
+        if TILTED {
+            let (mean_scale, curvature) = (self.mean_scale, 0.5 * self.mean_scale * (self.mean_scale - 1.0));
+            let mut tilted = own;
+            for k in 0..SETTLED {
+                tilted[k] = own[k].mul_add(V::splat(mean_scale), V::splat(-curvature * squares[k]));
+            }
+            inside &= self.proposal.participate(first, count, tilted, (mean_scale * mean_scale, &squares));
+        }
+        inside
+    }
 }
 
 impl RenewalKernel {
@@ -162,8 +213,8 @@ impl RenewalKernel {
         &self.law
     }
 
-    /// A bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most one participation (of all
-    /// of a user's records) reaches each round.
+    /// A bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most one participation
+    /// (of all of a user's records) reaches each round.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53
@@ -177,27 +228,27 @@ impl RenewalKernel {
         f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max)
     }
 
-    /// A bound on the error of each log density from rounding, for the given stretch.
+    /// A bound on the error of each log density from rounding, for the given mean scale.
     ///
-    /// The correlation misses ⟨ĉ_i, ŷ⟩ by [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the stretch, the
-    /// exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n
-    /// steps and at most ⌈n/b⌉ participations. Of k records at once the exponent's error counts k times, that of s_i k² times, and the
-    /// sum of their terms adds 4k u.
+    /// The correlation misses ⟨ĉ_i, ŷ⟩ by [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the mean scale, the
+    /// exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n steps and at
+    /// most ⌈n/b⌉ participations. Of k records at once the exponent's error counts k times, that of s_i k² times, and the sum of
+    /// their terms adds 4k u.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
-        self.rounding_at(stretch, stretch.abs())
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
+        self.rounding_at(mean_scale, mean_scale.abs())
     }
 
     /// The same for samples whose mean is at most `means` times what participations give.
     #[must_use]
-    pub fn rounding_at(&self, stretch: f64, means: f64) -> f64 {
+    pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (bands, n, most) =
             (self.coefficients.len() as f64, self.law.iterations() as f64, self.law.most_participations() as f64);
         let total: f64 = self.coefficients.iter().sum();
         let records = f64::from(self.law.records());
         let largest = LARGEST_NORMAL + means * self.largest_mean();
-        let scale = 1.0 + stretch.abs();
+        let scale = 1.0 + mean_scale.abs();
         let exponent = scale * (self.correlator.rounding(largest) + 8.0 * UNIT_ROUNDOFF * total * largest)
             + UNIT_ROUNDOFF * (bands + 8.0 * scale * scale) * self.law.squares[0] * records;
         let several = 4.0 * records * records * most;
@@ -207,6 +258,17 @@ impl RenewalKernel {
             * (1.0 + 1e-6)
     }
 
+    /// A bound on every |ln density| of a sample.
+    #[must_use]
+    pub fn magnitude(&self, mean_scale: f64) -> f64 {
+        let scale = 1.0 + mean_scale.abs();
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (n, most) = (self.law.iterations() as f64, self.law.most_participations() as f64);
+        let (lipschitz, records) = (self.lipschitz(), f64::from(self.law.records()));
+        let square = most * records * records * self.law.squares[0];
+        scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * lipschitz / n) + square)
+    }
+
     /// The log densities of eight samples.
     #[inline(always)]
     pub fn ratios<V: Vector, S: Source>(
@@ -214,7 +276,7 @@ impl RenewalKernel {
         proposal: Option<&RenewalProposal>,
         mirrored: bool,
         source: &mut S,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
         match (proposal, mirrored) {
             (None, false) => self.recursion::<V, S, false, false>(None, source, scratch),
@@ -225,110 +287,58 @@ impl RenewalKernel {
     }
 
     /// `None` if some exponent leaves the linear domain.
-    #[allow(clippy::many_single_char_names)] // the letters of the formula
     #[inline(always)]
     fn recursion<V: Vector, S: Source, const TILTED: bool, const MIRRORED: bool>(
         &self,
         proposal: Option<&RenewalProposal>,
         source: &mut S,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
-        let (n, b) = (self.law.iterations(), self.law.min_separation);
-        let (p, (q, stretch)) =
-            (self.law.sampling_probability, proposal.map_or((1.0, 1.0), |m| (m.law.sampling_probability, m.stretch)));
-        let curvature = 0.5 * stretch * (stretch - 1.0);
-        source.begin::<V>(&mut scratch.patterns);
-        let (block, tail) = (self.correlator.block(), self.correlator.tail());
-        scratch.rows.clear();
-        scratch.rows.resize(block + tail, splat(0.0));
-        scratch.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
-        for ring in [&mut scratch.own, &mut scratch.mirror, &mut scratch.proposal] {
-            ring.reset(b);
-        }
-        for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
-            // What was the head of the later block becomes the tail of this one.
-            scratch.rows.copy_within(0..tail, block);
-            let length = block.min(n - start);
-            source.fill::<V>(self, start, &mut scratch.rows[..length], &mut scratch.patterns);
-            self.correlator.correlate::<V>(&scratch.rows, length, &mut scratch.sums, &mut scratch.workspace);
-            for group in (0..length.div_ceil(SETTLED)).rev().map(|k| k * SETTLED) {
-                let count = SETTLED.min(length - group);
-                let sums = &scratch.sums[group..group + SETTLED];
-                let first = start + group;
-                // Closures are not certain to be inlined, and uninlined vector code is slow: plain loops.
-                let mut squares = [0.0; SETTLED];
-                let mut own = [V::splat(0.0); SETTLED];
-                for k in 0..SETTLED {
-                    squares[k] = self.law.squares[(first + k).min(n - 1)];
-                    own[k] = V::load(&sums[k]).sub(V::splat(0.5 * squares[k]));
-                }
-                let mut inside = advance(&mut scratch.own, first, count, &self.law, p, own, (1.0, &squares));
-                if MIRRORED {
-                    let mut other = own;
-                    for k in 0..SETTLED {
-                        other[k] = V::splat(-squares[k]).sub(own[k]);
-                    }
-                    inside &= advance(&mut scratch.mirror, first, count, &self.law, p, other, (1.0, &squares));
-                }
-                if TILTED {
-                    let mut tilted = own;
-                    for k in 0..SETTLED {
-                        tilted[k] = own[k].mul_add(V::splat(stretch), V::splat(-curvature * squares[k]));
-                    }
-                    let law = proposal.map_or(&self.law, |m| &m.law);
-                    let scale = stretch * stretch;
-                    inside &= advance(&mut scratch.proposal, first, count, law, q, tilted, (scale, &squares));
-                }
-                let newest = start + group;
-                inside &= settle::<V>(&mut scratch.own, newest, b);
-                if MIRRORED {
-                    inside &= settle::<V>(&mut scratch.mirror, newest, b);
-                }
-                if TILTED {
-                    inside &= settle::<V>(&mut scratch.proposal, newest, b);
-                }
-                if !inside {
-                    // Whoever repeats this in logarithms draws the samples anew from where this began.
-                    return None;
-                }
-            }
-        }
-        let mixture = scratch.own.total::<V>(&self.law);
-        let mirrored = if MIRRORED { scratch.mirror.total::<V>(&self.law) } else { splat(0.0) };
-        let proposal = match proposal {
-            Some(m) if TILTED => scratch.proposal.total::<V>(&m.law),
-            _ => mixture,
+        let mut products = Streamed::begin::<V>(self, source, &mut scratch.blocks);
+        let mut growth = RenewalGrowth::<'_, TILTED, MIRRORED> {
+            own: Track::new(&self.law, &mut scratch.own),
+            mirror: Track::new(&self.law, &mut scratch.mirror),
+            proposal: Track::new(proposal.map_or(&self.law, |m| &m.law), &mut scratch.proposal),
+            mean_scale: proposal.map_or(1.0, |m| m.mean_scale),
         };
+        // Whoever repeats this in logarithms draws the samples anew from where this began.
+        if !backwards::<V, _, _>(self.law.iterations(), &mut products, &mut growth) {
+            return None;
+        }
+        let mixture = growth.own.total::<V>();
+        let mirrored = if MIRRORED { growth.mirror.total::<V>() } else { splat(0.0) };
+        let proposal = if TILTED { growth.proposal.total::<V>() } else { mixture };
         Some(Ratios { mixture, mirrored, proposal })
     }
 
     /// ŷ of all rounds, into `scratch.all_rows`.
     #[inline(always)]
-    pub(super) fn draw_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut Scratch) {
+    pub(super) fn draw_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut RenewalScratch) {
         let n = self.law.iterations();
-        source.begin::<V>(&mut scratch.patterns);
+        source.begin::<V>(&mut scratch.blocks.patterns);
         scratch.all_rows.resize(n, splat(0.0));
         let block = self.correlator.block();
         for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
             let end = (start + block).min(n);
-            source.fill::<V>(self, start, &mut scratch.all_rows[start..end], &mut scratch.patterns);
+            source.fill::<V>(self, start, &mut scratch.all_rows[start..end], &mut scratch.blocks.patterns);
         }
     }
 
     /// ⟨ĉ_i, ŷ⟩ of all rounds, from `scratch.all_rows` into `scratch.all_sums`.
     #[inline(always)]
-    pub(super) fn correlate_rows<V: Vector>(&self, scratch: &mut Scratch) {
+    pub(super) fn correlate_rows<V: Vector>(&self, scratch: &mut RenewalScratch) {
         let (n, block, tail) = (self.law.iterations(), self.correlator.block(), self.correlator.tail());
         scratch.all_sums.resize(n.next_multiple_of(SETTLED), splat(0.0));
-        scratch.rows.resize(block + tail, splat(0.0));
-        scratch.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
+        let RenewalScratch { blocks: Blocks { rows, sums, workspace, .. }, all_rows, all_sums, .. } = scratch;
+        rows.resize(block + tail, splat(0.0));
+        sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
         for start in (0..n.div_ceil(block)).map(|k| k * block) {
             let end = (start + block + tail).min(n);
-            scratch.rows.fill(splat(0.0));
-            scratch.rows[..end - start].copy_from_slice(&scratch.all_rows[start..end]);
+            rows.fill(splat(0.0));
+            rows[..end - start].copy_from_slice(&all_rows[start..end]);
             let length = block.min(n - start);
-            self.correlator.correlate::<V>(&scratch.rows, length, &mut scratch.sums, &mut scratch.workspace);
-            scratch.all_sums[start..start + length].copy_from_slice(&scratch.sums[..length]);
+            self.correlator.correlate::<V>(rows, length, sums, workspace);
+            all_sums[start..start + length].copy_from_slice(&sums[..length]);
         }
     }
 
@@ -345,29 +355,85 @@ impl RenewalKernel {
         proposal: Option<&RenewalProposal>,
         mirrored: bool,
         source: &mut S,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
+    ) -> Ratios {
+        self.lane_by_lane::<V, S>(source, scratch, |_, products| {
+            let squares = &self.law.squares;
+            let own: Vec<f64> = products.iter().zip(squares).map(|(u, s)| u - 0.5 * s).collect();
+            let mixture = log_ratio(&self.law, squares, 1.0, |i| own[i]);
+            let reflected = if mirrored { log_ratio(&self.law, squares, 1.0, |i| -own[i] - squares[i]) } else { 0.0 };
+            let proposal = proposal.map_or(mixture, |m| {
+                let curvature = 0.5 * m.mean_scale * (m.mean_scale - 1.0);
+                let exponent = |i: usize| m.mean_scale * own[i] - curvature * squares[i];
+                log_ratio(&m.law, squares, m.mean_scale * m.mean_scale, exponent)
+            });
+            [mixture, reflected, proposal]
+        })
+    }
+
+    /// The three log densities of each lane, from its number and its products.
+    pub(super) fn lane_by_lane<V: Vector, S: Source>(
+        &self,
+        source: &mut S,
+        scratch: &mut RenewalScratch,
+        densities: impl Fn(usize, &[f64]) -> [f64; 3],
     ) -> Ratios {
         self.draw_rows::<V, S>(source, scratch);
-        let mut out = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
+        let mut out = Ratios::NONE;
         for lane in 0..LANES {
-            let products = self.products(&scratch.all_rows, lane);
-            let own: Vec<f64> = products.iter().zip(&self.law.squares).map(|(u, s)| u - 0.5 * s).collect();
-            out.mixture[lane] = log_ratio(&self.law, 1.0, |i| own[i]);
-            if mirrored {
-                out.mirrored[lane] = log_ratio(&self.law, 1.0, |i| -own[i] - self.law.squares[i]);
-            }
-            out.proposal[lane] = proposal.map_or(out.mixture[lane], |m| {
-                let curvature = 0.5 * m.stretch * (m.stretch - 1.0);
-                log_ratio(&m.law, m.stretch * m.stretch, |i| m.stretch * own[i] - curvature * self.law.squares[i])
-            });
+            let found = densities(lane, &self.products(&scratch.all_rows, lane));
+            [out.mixture[lane], out.mirrored[lane], out.proposal[lane]] = found;
         }
         out
     }
 }
 
+/// Samples of a proposal.
+struct RenewalSamples<'a> {
+    kernel: &'a RenewalKernel,
+    proposal: &'a RenewalProposal,
+    mirrored: bool,
+}
+
+impl<'a> Recursive for RenewalSamples<'a> {
+    type Density = &'a RenewalProposal;
+    type Scratch = RenewalScratch;
+
+    #[inline(always)]
+    fn linear<V: Vector>(
+        &self,
+        asked: Option<&'a RenewalProposal>,
+        stream: &mut Stream,
+        scratch: &mut RenewalScratch,
+    ) -> Option<Ratios> {
+        let source = &mut Random { stream, proposal: self.proposal };
+        self.kernel.ratios::<V, _>(asked, self.mirrored, source, scratch)
+    }
+
+    fn logarithmic<V: Vector>(
+        &self,
+        asked: Option<&'a RenewalProposal>,
+        stream: &mut Stream,
+        scratch: &mut RenewalScratch,
+    ) -> Ratios {
+        let source = &mut Random { stream, proposal: self.proposal };
+        self.kernel.logarithmic::<V, _>(asked, self.mirrored, source, scratch)
+    }
+
+    #[inline(always)]
+    fn unweighted(&self, purpose: Purpose, ratios: &Ratios) -> Option<Ratios> {
+        purpose.worthless(ratios).then(|| purpose.unweighted(*ratios))
+    }
+}
+
 impl Kernel for RenewalKernel {
     type Proposal = RenewalProposal;
-    type Scratch = Scratch;
+    type Scratch = RenewalScratch;
+
+    /// The parameter is the probability to join.
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        RenewalProposal::new(&self.law, parameter, mean_scale)
+    }
 
     /// The proposal's own density is not computed where it is P or R itself.
     #[inline(always)]
@@ -376,30 +442,13 @@ impl Kernel for RenewalKernel {
         proposal: &RenewalProposal,
         purpose: Purpose,
         stream: &mut Stream,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Ratios {
         let mirrored = purpose.comparison == Comparison::Replace;
-        let reference = proposal.stretch == 0.0;
-        let plain = reference || (proposal.stretch.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
-        let evaluated = (!plain).then_some(proposal);
-        // The proposal's recursion is as long as the own one: it is left out first, and samples that are worth something are drawn again.
-        let mut asked = evaluated.filter(|_| purpose.least == f64::NEG_INFINITY);
-        let mut ratios = loop {
-            let before = stream.clone();
-            match self.ratios::<V, _>(asked, mirrored, &mut Random { stream, proposal }, scratch) {
-                Some(own) if asked.is_none() && evaluated.is_some() => {
-                    if purpose.worthless(&own) {
-                        return purpose.unweighted(own);
-                    }
-                    (*stream, asked) = (before, evaluated);
-                }
-                Some(found) => break found,
-                None => {
-                    *stream = before;
-                    break self.logarithmic::<V, _>(evaluated, mirrored, &mut Random { stream, proposal }, scratch);
-                }
-            }
-        };
+        let reference = proposal.mean_scale == 0.0;
+        let plain = reference || (proposal.mean_scale.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
+        let samples = RenewalSamples { kernel: self, proposal, mirrored };
+        let mut ratios = sampled::<V, _>(&samples, (!plain).then_some(proposal), purpose, stream, scratch);
         if reference {
             ratios.proposal = splat(0.0);
         }
@@ -434,27 +483,40 @@ impl RenewalKernel {
 }
 
 impl Balanced for RenewalKernel {
-    type Proposal = RenewalProposal;
-    type Scratch = Scratch;
+    type Base = TiltBase;
+    type Tilt = Tilted;
+    type Scaled = RenewalProposal;
+
+    fn base(&self) -> TiltBase {
+        self.tilt_base()
+    }
+
+    fn tilt(&self, base: &TiltBase, theta: f64, add: bool) -> Result<Tilted> {
+        Ok(if add { base.reference(theta) } else { self.tilted(base, theta) })
+    }
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        self.proposal(parameter, mean_scale)
+    }
 
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<RenewalProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
         out: &mut Weighed,
     ) {
-        let Some(base) = &origins.base else { return };
+        let base = &origins.base;
         match &origins.each[drawn] {
             Origin::Tilted(tilted) => self.draw_rows::<V, _>(&mut TiltedSource { stream, tilted, base }, scratch),
-            Origin::Stretched(proposal) => self.draw_rows::<V, _>(&mut Random { stream, proposal }, scratch),
+            Origin::Scaled(proposal) => self.draw_rows::<V, _>(&mut Random { stream, proposal }, scratch),
         }
         out.add_tilts::<V, _>(origins, statistic::<V>(&scratch.all_rows, &base.mean));
         self.correlate_rows::<V>(scratch);
-        let Scratch { all_sums: sums, own: ring, .. } = scratch;
+        let RenewalScratch { all_sums: sums, own: ring, .. } = scratch;
         let squares = &self.law.squares;
         let own = V::load(&log_density::<V>(&self.law, (1.0, 1.0), squares, sums, ring));
         let zero = V::splat(0.0);
@@ -471,8 +533,8 @@ impl Balanced for RenewalKernel {
             return;
         }
         for (k, origin) in origins.each.iter().enumerate() {
-            if let Origin::Stretched(m) = origin {
-                let density = log_density::<V>(&m.law, (m.stretch, m.stretch), squares, sums, ring);
+            if let Origin::Scaled(m) = origin {
+                let density = log_density::<V>(&m.law, (m.mean_scale, m.mean_scale), squares, sums, ring);
                 out.add(k, V::load(&density).sub(numerator));
             }
         }

@@ -9,19 +9,15 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::bins::BinsScratch;
+use crate::montecarlo::betting::{BetTable, Running, ShardSums, Sides};
 use crate::montecarlo::histogram::{Edges, Histogram};
-use crate::montecarlo::kernel::{draw, Purpose, Ratios};
-use crate::montecarlo::mechanism::{rounding_of, Mechanism, Part, Proposal};
-use crate::montecarlo::overlapping::OverlappingScratch;
+use crate::montecarlo::kernel::{Purpose, Ratios};
+use crate::montecarlo::mechanism::Buffers;
 use crate::montecarlo::proposal::Comparison;
-use crate::montecarlo::renewal::Scratch;
+use crate::montecarlo::proposed::{rounding_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
-use crate::montecarlo::truncated::TruncatedScratch;
-use crate::montecarlo::truncated_bins::TruncatedBinsScratch;
 use crate::montecarlo::value::Curve;
 use crate::montecarlo::vector::{with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
-use crate::montecarlo::wager::{Running, Sides, Sums, Table};
 use crate::run::Run;
 
 /// Samples in a shard.
@@ -36,8 +32,8 @@ pub struct Job {
     pub comparison: Comparison,
     /// The curve of what else is composed, if there is anything.
     pub curve: Option<Arc<Curve>>,
-    /// The wagers to keep.
-    pub tables: Vec<Table>,
+    /// The bets to keep.
+    pub tables: Vec<BetTable>,
     /// The bins of a histogram, if one is wanted.
     pub edges: Option<Edges>,
     /// The coordinates of the streams.
@@ -48,19 +44,9 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// For each shard, in order, the sums of each table.
-    pub shards: Vec<Vec<Sums>>,
+    pub shards: Vec<Vec<ShardSums>>,
     /// The histogram of all of them.
     pub histogram: Option<Histogram>,
-}
-
-/// Buffers of one worker.
-#[derive(Default)]
-struct Worker {
-    renewal: Scratch,
-    bins: BinsScratch,
-    overlapping: OverlappingScratch,
-    truncated: TruncatedScratch,
-    truncated_bins: TruncatedBinsScratch,
 }
 
 /// A shard, to be run with the widest vectors.
@@ -68,14 +54,14 @@ struct Shard<'a> {
     job: &'a Job,
     index: u64,
     error: f64,
-    worker: &'a mut Worker,
+    buffers: &'a mut Buffers,
     run: &'a Run,
     /// Where the first eight samples' log densities go, if nothing else is wanted.
     probe: Option<&'a mut Option<Ratios>>,
 }
 
 impl Vectored for Shard<'_> {
-    type Output = Result<(Vec<Sums>, Option<Histogram>)>;
+    type Output = Result<(Vec<ShardSums>, Option<Histogram>)>;
 
     #[inline(always)]
     fn run<V: Vector>(self) -> Self::Output {
@@ -89,7 +75,7 @@ impl Vectored for Shard<'_> {
             // Where many samples are worth something, looking first costs more than it saves; the numbers are the same.
             let rare = group < 8 || 4 * worth < group;
             let purpose = self.job.purpose(if rare { least } else { f64::NEG_INFINITY });
-            let ratios = self.job.ratios::<V>(purpose, &mut stream, self.worker);
+            let ratios = self.job.ratios::<V>(purpose, &mut stream, self.buffers);
             worth += usize::from(!self.job.purpose(least).worthless(&ratios));
             if let Some(place) = self.probe {
                 *place = Some(ratios);
@@ -114,12 +100,12 @@ impl Vectored for Shard<'_> {
 impl Job {
     /// The log densities of the stream's next eight samples: sums over the parts, each drawn after the other.
     #[inline(always)]
-    fn ratios<V: Vector>(&self, purpose: Purpose, stream: &mut Stream, worker: &mut Worker) -> Ratios {
+    fn ratios<V: Vector>(&self, purpose: Purpose, stream: &mut Stream, buffers: &mut Buffers) -> Ratios {
         let mut all: Option<Ratios> = None;
         let add = |sum: &mut Lanes, more: &Lanes| V::load(sum).add(V::load(more)).store(sum);
         for part in &self.parts {
             for _ in 0..part.runs {
-                let one = drawn::<V>(part, purpose, stream, worker);
+                let one = part.proposed.draw::<V>(purpose, stream, buffers);
                 match &mut all {
                     None => all = Some(one),
                     Some(sum) => {
@@ -134,40 +120,18 @@ impl Job {
     }
 }
 
-/// The log densities of one part.
-#[inline(always)]
-fn drawn<V: Vector>(part: &Part, purpose: Purpose, stream: &mut Stream, worker: &mut Worker) -> Ratios {
-    match (&part.mechanism, &part.proposal) {
-        (Mechanism::Renewal(kernel), Proposal::Renewal(proposal)) => {
-            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.renewal)
-        }
-        (Mechanism::Overlapping(kernel), Proposal::Renewal(proposal)) => {
-            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.overlapping)
-        }
-        (Mechanism::Bins(kernel), Proposal::Bins(proposal)) => {
-            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.bins)
-        }
-        (Mechanism::Truncated(kernel), Proposal::Renewal(proposal)) => {
-            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.truncated)
-        }
-        (Mechanism::TruncatedBins(kernel), Proposal::Bins(proposal)) => {
-            draw::<V, _>(kernel, proposal, purpose, stream, &mut worker.truncated_bins)
-        }
-        // Refused by `simulate`.
-        _ => Ratios::NONE,
-    }
-}
-
 /// Run shards `first`, …, `first + count − 1`, on the pool this is called in.
 ///
 /// # Errors
-/// [`Error::Domain`] for a proposal of another mechanism or a wager that could lose more than its capital; [`Error::Numerics`] if
-/// rounding could change a loss by more than 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
+/// [`Error::Domain`] for proposals with different mean scales or a bet that could lose more than its wealth; [`Error::Numerics`]
+/// if rounding could change a loss by more than 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome> {
     let error = job.check()?;
-    let results: Vec<Result<(Vec<Sums>, Option<Histogram>)>> = (first..first + count)
+    let results: Vec<Result<(Vec<ShardSums>, Option<Histogram>)>> = (first..first + count)
         .into_par_iter()
-        .map_init(Worker::default, |worker, index| with_vectors(Shard { job, index, error, worker, run, probe: None }))
+        .map_init(Buffers::default, |buffers, index| {
+            with_vectors(Shard { job, index, error, buffers, run, probe: None })
+        })
         .collect();
     let mut outcome = Outcome { shards: Vec::with_capacity(results.len()), histogram: job.edges.map(Histogram::new) };
     for result in results {
@@ -190,37 +154,29 @@ impl Job {
     fn least(&self, error: f64) -> f64 {
         match &self.parts[..] {
             [Part { runs: 1, .. }] if self.edges.is_none() && !self.tables.is_empty() => {
-                Table::least(&self.tables, error, self.curve.as_deref())
+                BetTable::least(&self.tables, error, self.curve.as_deref())
             }
             _ => f64::NEG_INFINITY,
         }
     }
 
-    /// Whether bounds may be taken from the samples: without wagers or a histogram they serve estimates only.
+    /// Whether bounds may be taken from the samples: without bets or a histogram they serve estimates only.
     fn binding(&self) -> bool {
-        self.edges.is_some() || self.tables.iter().any(|table| !table.wagers.is_empty())
+        self.edges.is_some() || self.tables.iter().any(|table| !table.bets.is_empty())
     }
 
     /// The rounding bound, if the job makes sense.
     fn check(&self) -> Result<f64> {
-        let stretch = self.parts.first().map_or(f64::NAN, |part| part.proposal.stretch());
+        let mean_scale = self.parts.first().map_or(f64::NAN, |part| part.proposed.mean_scale());
         for part in &self.parts {
-            let matched = matches!(
-                (&part.mechanism, &part.proposal),
-                (Mechanism::Renewal(_) | Mechanism::Overlapping(_) | Mechanism::Truncated(_), Proposal::Renewal(_))
-                    | (Mechanism::Bins(_) | Mechanism::TruncatedBins(_), Proposal::Bins(_))
-            );
-            if !matched {
-                return Err(Error::Numerics { reason: "the proposal belongs to another kind of mechanism" });
-            }
             if part.runs == 0 {
                 return Err(Error::Domain { name: "runs", value: 0.0, allowed: "at least 1" });
             }
-            if part.proposal.stretch().to_bits() != stretch.to_bits() {
-                let value = part.proposal.stretch();
-                return Err(Error::Domain { name: "stretch", value, allowed: "the same for all mechanisms" });
+            if part.proposed.mean_scale().to_bits() != mean_scale.to_bits() {
+                let value = part.proposed.mean_scale();
+                return Err(Error::Domain { name: "mean scale", value, allowed: "the same for all mechanisms" });
             }
-            if part.mechanism.truncated() && self.comparison == Comparison::Replace {
+            if part.proposed.mechanism().truncated() && self.comparison == Comparison::Replace {
                 return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
             }
         }
@@ -238,8 +194,8 @@ impl Job {
 /// The log densities of a shard's first eight samples by the copy for one instruction set; `None` where this processor lacks it.
 #[must_use]
 pub fn probe(job: &Job, shard: u64, instruction_set: &str) -> Option<Ratios> {
-    let (mut worker, mut seen, run) = (Worker::default(), None, Run::default());
-    let first = Shard { job, index: shard, error: 0.0, worker: &mut worker, run: &run, probe: Some(&mut seen) };
+    let (mut buffers, mut seen, run) = (Buffers::default(), None, Run::default());
+    let first = Shard { job, index: shard, error: 0.0, buffers: &mut buffers, run: &run, probe: Some(&mut seen) };
     with_instruction_set(instruction_set, first)?.ok()?;
     seen
 }

@@ -1,5 +1,5 @@
-//! Where outcomes come from: random participation patterns and noise, or given numbers; in blocks of time, from the last round to the
-//! first.
+//! Where outcomes come from: random participation patterns and noise, or given numbers; in blocks of time, from the last round to
+//! the first.
 
 use crate::montecarlo::lanes::ln;
 use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal};
@@ -36,7 +36,7 @@ impl Source for Random<'_> {
     fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
         patterns.resize(LANES, Vec::new());
         patterns.iter_mut().for_each(Vec::clear);
-        if self.proposal.stretch != 0.0 {
+        if self.proposal.mean_scale != 0.0 {
             draw_patterns::<V>(self.stream, &self.proposal.law, patterns);
         }
     }
@@ -50,12 +50,12 @@ impl Source for Random<'_> {
         patterns: &mut [Vec<(usize, f64)>],
     ) {
         draw_noise::<V>(self.stream, rows);
-        add_participations(&kernel.coefficients, self.proposal.stretch, start, rows, patterns);
+        add_participations(&kernel.coefficients, self.proposal.mean_scale, start, rows, patterns);
     }
 }
 
-/// Participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes available. Gives the round of
-/// each lane's first chance.
+/// Participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes available. Gives the
+/// round of each lane's first chance.
 #[inline(always)]
 pub(super) fn draw_patterns<V: Vector>(
     stream: &mut Stream,
@@ -130,12 +130,12 @@ pub(super) fn draw_noise<V: Vector>(stream: &mut Stream, rows: &mut [Lanes]) {
     stream.put_back(drawing);
 }
 
-/// Add `stretch` times each participation's number times its column to the rows from `start` on; participations that no earlier
-/// block needs are taken out of `patterns`.
+/// Add `mean_scale` times each participation's number times its column to the rows from `start` on; participations that no
+/// earlier block needs are taken out of `patterns`.
 #[inline(always)]
 pub(super) fn add_participations(
     coefficients: &[f64],
-    stretch: f64,
+    mean_scale: f64,
     start: usize,
     rows: &mut [Lanes],
     patterns: &mut [Vec<(usize, f64)>],
@@ -144,7 +144,7 @@ pub(super) fn add_participations(
     for (lane, pattern) in patterns.iter_mut().enumerate() {
         // Participations in [start − bands + 1, start + rows): the last ones of those that are left.
         while let Some(&(round, count)) = pattern.last() {
-            let shift = stretch * count;
+            let shift = mean_scale * count;
             if round + bands <= start {
                 break;
             }

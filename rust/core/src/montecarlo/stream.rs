@@ -28,12 +28,12 @@ pub const LARGEST_NORMAL: f64 = 8.5;
 
 /// A bound on E|z̃ − z| where z̃ is a number the stream yields and z an exactly normal one it is coupled with.
 ///
-/// Box–Muller takes R = √(−2 ln u) and an angle. With u on the grid of multiples of 2⁻⁵², coupled with an exact uniform
-/// number in the cell below it, |R̃ − R| is at most the increase of R over the cell, and the expectation telescopes to
-/// 2⁻⁵²·R(2⁻⁵²) plus what the last, infinite cell holds: below 2⁻⁵²·8.7 = 17.4u. It moves a coordinate by |cos θ| or |sin θ| of that, the angle
-/// independent of it: by 2/π on average, 11.1u. The angle's grid of 2⁻⁵⁴ turns moves z by at
-/// most R·2π·2⁻⁵⁴, E R < 1.26: 4u. Rounding of ln, √, sin, cos and the product is at most 12u·E|z| < 10u. Together less than 26u,
-/// so that 6u are left in 2⁻⁴⁸ = 32u for whoever adds a mean.
+/// Box–Muller takes R = √(−2 ln u) and an angle. With u on the grid of multiples of 2⁻⁵², coupled with an exact uniform number in
+/// the cell below it, |R̃ − R| is at most the increase of R over the cell, and the expectation telescopes to 2⁻⁵²·R(2⁻⁵²) plus
+/// what the last, infinite cell holds: below 2⁻⁵²·8.7 = 17.4u. It moves a coordinate by |cos θ| or |sin θ| of that, the angle
+/// independent of it: by 2/π on average, 11.1u. The angle's grid of 2⁻⁵⁴ turns moves z by at most R·2π·2⁻⁵⁴, E R < 1.26: 4u.
+/// Rounding of ln, √, sin, cos and the product is at most 12u·E|z| < 10u. Together less than 26u, so that 6u are left in 2⁻⁴⁸ =
+/// 32u for whoever adds a mean.
 pub const NORMAL_ERROR: f64 = 1.0 / 281_474_976_710_656.0;
 
 /// The generators of one shard, one for each lane.

@@ -4,20 +4,21 @@
 //!
 //! `dP_θ ∝ e^{θt} dP`, that is `dP_θ/dP = e^{θt − θ²‖m̄‖²/2}/Z(θ)`, Z(θ) = Σ_x w_x e^{θ⟨Ĉx, m̄⟩},
 //!
-//! is a mixture of the same family: patterns weigh w_x e^{θ⟨Ĉx, m̄⟩} = w_x e^{θΣ x_i h_i} with h_i = ⟨ĉ_i, m̄⟩, which is a renewal law
-//! whose probability to join depends on the round, and then ŷ = d + Ĉx + z. Its density relative to P is known from the one number t,
-//! without another recursion and without knowing dP/dR: also where that is only enclosed. Likewise for R: N(θm̄, I).
+//! is a mixture of the same family: patterns weigh w_x e^{θ⟨Ĉx, m̄⟩} = w_x e^{θΣ x_i h_i} with h_i = ⟨ĉ_i, m̄⟩, which is a
+//! renewal law whose probability to join depends on the round, and then ŷ = d + Ĉx + z. Its density relative to P is known from
+//! the one number t, without another recursion and without knowing dP/dR: also where that is only enclosed. Likewise for R:
+//! N(θm̄, I).
 //!
-//! The privacy loss of a correlated mechanism is nearly a function of t, so a few values of θ cover all ε of a profile. A tilt alone bounds
-//! no weight; beside a proposal that does it serves tests too ([`super::defensive`]), for which the rest of this page is.
+//! The privacy loss of a correlated mechanism is nearly a function of t, so a few values of θ cover all ε of a profile. A tilt
+//! alone bounds no weight; beside a proposal that does it serves tests too ([`super::defensive`]), for which the rest of this
+//! page is.
 //!
-//! **The law that is drawn from.** m̄ is what the numbers in `mean` say, whatever they are the mean of. With T_i the computed logarithms
-//! of Z_i, J_i = ln W_i + T_{i+b} and S_i = ln(1 − p) + T_{i+1}, T_i is the logarithm of e^{J_i} + e^{S_i} up to rounding. A
-//! pattern that joins with probability e^{J_i − T_i} and stays away with e^{S_i − T_i} has by telescoping exactly the weight w_x
-//! e^{θΣx_i h_i}/e^{T_1}: the errors of the T_i cancel, whatever they are, and what is left are the roundings of the differences.
-//! The patterns drawn have weights that differ from these by a
-//! *relative* error of at most [`Tilted::relative`], which moves the density of the tilt by no more, beside a *total variation* of at most
-//! [`Tilted::variation`]:
+//! **The law that is drawn from.** m̄ is what the numbers in `mean` say, whatever they are the mean of. With T_i the computed
+//! logarithms of Z_i, J_i = ln W_i + T_{i+b} and S_i = ln(1 − p) + T_{i+1}, T_i is the logarithm of e^{J_i} + e^{S_i} up to
+//! rounding. A pattern that joins with probability e^{J_i − T_i} and stays away with e^{S_i − T_i} has by telescoping exactly the
+//! weight w_x e^{θΣx_i h_i}/e^{T_1}: the errors of the T_i cancel, whatever they are, and what is left are the roundings of the
+//! differences. The patterns drawn have weights that differ from these by a *relative* error of at most [`Tilted::relative`],
+//! which moves the density of the tilt by no more, beside a *total variation* of at most [`Tilted::variation`]:
 //!
 //! * relative: for each round a few u of the sizes of T, of ln(1 − p) and of ln W (a *step*), and u|s_n|, the rounding of the
 //!   running sum s of the ln(1 − q_i); for each participation three steps (the smaller of q and 1 − q is computed as it is, the
@@ -47,7 +48,7 @@ pub struct TiltBase {
     pub overlap: Vec<f64>,
     /// ‖m̄‖².
     pub square: f64,
-    /// E‖Ĉx‖²/2 where columns do not meet: ln dP/dR ≥ t less this (Jensen).
+    /// E‖Ĉx‖²/2 where columns do not overlap: ln dP/dR ≥ t less this (Jensen).
     pub offset: f64,
     /// How far an entry of `overlap` may be off.
     pub overlap_error: f64,
@@ -134,7 +135,8 @@ impl TiltBase {
             (0..bins).map(|t| gram[t * bins..(t + 1) * bins].iter().zip(&share).map(|(g, w)| g * w).sum()).collect();
         let square = overlap.iter().zip(&share).map(|(h, w)| h * w).sum();
         let offset = 0.5 * law.squares.iter().zip(&share).map(|(s, w)| s * w).sum::<f64>();
-        // Means of entries of the Gram matrix, sums of T products of its factor's that are in all at most the largest s_t (Cauchy and Schwarz).
+        // Means of entries of the Gram matrix, sums of T products of its factor's that are in all at most the largest s_t (Cauchy
+        // and Schwarz).
         let overlap_error = UNIT_ROUNDOFF * 2.0 * (cast(bins) + 2.0) * largest_of(&law.squares);
         Self { mean: Vec::new(), overlap, square, offset, overlap_error }
     }
@@ -206,8 +208,8 @@ struct Found {
 }
 
 impl TiltedRenewal {
-    /// The law with weights e^{θh_i} for each participation, and ln Z(θ): the recursion Z_i = (1 − p) Z_{i+1} + W_i Z_{i+b} in logarithms,
-    /// W_i = p Σ_j Pr[j] e^{jθh_i}; a chance is taken with probability q_i = W_i Z_{i+b}/Z_i.
+    /// The law with weights e^{θh_i} for each participation, and ln Z(θ): the recursion Z_i = (1 − p) Z_{i+1} + W_i Z_{i+b} in
+    /// logarithms, W_i = p Σ_j Pr[j] e^{jθh_i}; a chance is taken with probability q_i = W_i Z_{i+b}/Z_i.
     fn find(law: &Renewal, overlap: &[f64], theta: f64) -> Found {
         let (n, b) = (law.iterations(), law.min_separation);
         let (stay, join) = ((-law.sampling_probability).ln_1p(), law.sampling_probability.ln());
@@ -294,8 +296,8 @@ impl TiltedRenewal {
                     }
                     from
                 } else {
-                    // Pr[no chance taken up to round r] = e^{survival(r + 1) − survival(from)}. The difference is rounded by u of itself, which
-                    // that of a level and a survival of their own sizes would not be.
+                    // Pr[no chance taken up to round r] = e^{survival(r + 1) − survival(from)}. The difference is rounded by u of
+                    // itself, which that of a level and a survival of their own sizes would not be.
                     let (before, level) = (self.survival[from], drawn[lane]);
                     from + self.survival[from + 1..].partition_point(|&s| s - before >= level)
                 };

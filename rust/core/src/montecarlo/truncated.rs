@@ -1,19 +1,20 @@
-//! The kernel for b-min-sep sampling with truncated batches: the others' counts, then two recursions.
+//! The kernel for b-min-sep sampling with truncated batches: the batch sizes of the others, then two recursions.
 //!
-//! A batch with more than B records keeps B of them at random; what it drops stays out for b rounds all the same. The numbers r_i of
-//! other records that were drawn do not depend on the sensitive record, so they are released first. Given them, where r_i < B
-//! the sensitive record moves the sum by at most ĉ_i (x_i = 1 under P, 0 under Q). Where r_i ≥ B it survives with probability s_i =
-//! B/(r_i + 1), in another record's place: relative to the sum without it, it moves the sum by at most 2ĉ_i under P, and its empty
-//! stand-in by at most ĉ_i the other way under Q (Dong & Ganesh 2026, Appendix D; their Lemma D.1 makes ±1 the worst). With R
-//! = N(0, I), u_i = ⟨ĉ_i, ŷ⟩ and e_i(m) = exp(m u_i − m²‖ĉ_i‖²/2):
+//! A batch with more than B records keeps B of them at random; what it drops stays out for b rounds all the same. The numbers r_i
+//! of other records that were drawn do not depend on the sensitive record, so they are released first. Given them, where r_i < B
+//! the sensitive record moves the sum by at most ĉ_i (x_i = 1 under P, 0 under Q). Where r_i ≥ B it survives with probability
+//! s_i = B/(r_i + 1), in another record's place: relative to the sum without it, it moves the sum by at most 2ĉ_i under P, and
+//! its empty stand-in by at most ĉ_i the other way under Q (Dong & Ganesh 2026, Appendix D; their Lemma D.1 makes ±1 the worst).
+//! With R = N(0, I), u_i = ⟨ĉ_i, ŷ⟩ and e_i(m) = exp(m u_i − m²‖ĉ_i‖²/2):
 //!
-//! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i e_i(−1) + 1 − s_i;
+//! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i e_i(−1) + 1 −
+//! s_i;
 //!
-//! with a warm start each is averaged over the start by itself. *Remove* samples y ~ P, *add* samples y ~ Q; given the counts,
-//! V = (P − e^ε Q)_+/M for any M, and the mean over the counts is δ(ε) of the pair that releases them too.
+//! with a warm start each is averaged over the start by itself. *Remove* samples y ~ P, *add* samples y ~ Q; given the batch
+//! sizes, V = (P − e^ε Q)_+/M for any M, and the mean over the batch sizes is δ(ε) of the pair that releases them too.
 //!
-//! A **proposal** with stretch κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add), with
-//! the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or κ = 0 for add: P and Q themselves.
+//! A **proposal** with mean scale κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add),
+//! with the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or κ = 0 for add: P and Q themselves.
 //!
 //! Eight samples without a truncated round are the plain kernel's, and Q/R = 1. **Rounding**: as in [`super::renewal`], with
 //! multiples of up to max(2, 2|κ| + 1); s_i and 1 − s_i are each a quotient with one rounding, all terms are positive, and so a
@@ -22,13 +23,16 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::counts::{CountScratch, RoundCounts, Truncation};
+use crate::montecarlo::batch_sizes::{RoundSizes, SizeScratch, Truncation};
+use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::exp_in_range;
+use crate::montecarlo::logarithms::log_recursion;
+use crate::montecarlo::products::Streamed;
 use crate::montecarlo::proposal::Comparison;
-use crate::montecarlo::recursion::{growths, in_linear_domain, log_recursion, settle, step, SETTLED};
-use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, Scratch};
+use crate::montecarlo::recursion::{backwards, near, sampled, Growth, Recursive};
+use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
+use crate::montecarlo::ring::{growths, in_linear_domain, Track, SETTLED};
 use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -38,27 +42,27 @@ use crate::special::UNIT_ROUNDOFF;
 /// What the kernel needs to know; shared by all threads.
 #[derive(Debug, Clone)]
 pub struct TruncatedKernel {
-    renewal: RenewalKernel,
-    counts: Arc<RoundCounts>,
+    renewal: Arc<RenewalKernel>,
+    sizes: Arc<RoundSizes>,
 }
 
 /// Buffers of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct TruncatedScratch {
-    counts: CountScratch,
-    renewal: Scratch,
+    sizes: SizeScratch,
+    renewal: RenewalScratch,
 }
 
-/// The multiple of a column at a truncated round, of a proposal with this stretch.
+/// The multiple of a column at a truncated round, of a proposal with this mean scale.
 #[must_use]
-pub fn displaced(stretch: f64, add: bool) -> f64 {
-    2.0 * stretch - if add { 1.0 } else { 0.0 }
+pub fn displaced(mean_scale: f64, add: bool) -> f64 {
+    2.0 * mean_scale - if add { 1.0 } else { 0.0 }
 }
 
 /// The largest multiple of a column that P, Q or a proposal has.
 #[must_use]
-pub fn largest_multiple(stretch: f64) -> f64 {
-    2f64.max(2.0 * stretch.abs() + 1.0)
+pub fn largest_multiple(mean_scale: f64) -> f64 {
+    2f64.max(2.0 * mean_scale.abs() + 1.0)
 }
 
 /// One of the densities: a law of the patterns, and the multiples of a column where nothing is truncated and where something is.
@@ -122,6 +126,44 @@ impl Density<'_> {
     }
 }
 
+/// The growth of P, of Q and of a proposal.
+struct TruncatedGrowth<'a> {
+    pair: [Density<'a>; 2],
+    proposal: Option<Density<'a>>,
+    own: Track<'a>,
+    absent: Track<'a>,
+    drawn: Track<'a>,
+    truncations: &'a [Truncation],
+    /// How many of them no later round had.
+    left: usize,
+}
+
+impl Growth for TruncatedGrowth<'_> {
+    #[inline(always)]
+    fn advance<V: Vector>(&mut self, first: usize, count: usize, products: &[V; SETTLED]) -> bool {
+        let squares = near(&self.own.law.squares, first);
+        let [present, absent] = &self.pair;
+        let truncations = self.truncations;
+        let mut marks = [None; SETTLED];
+        while self.left > 0 && truncations[self.left - 1].place >= first {
+            self.left -= 1;
+            marks[truncations[self.left].place - first] = Some(&truncations[self.left]);
+        }
+        let (growth, mut inside) = present.growth(products, &squares, count, &marks);
+        inside &= self.own.advance(first, count, growth);
+        if self.left < truncations.len() {
+            // Behind the last truncated round Q is R: f = 1.
+            let (growth, exponents) = absent.growth(products, &squares, count, &marks);
+            inside &= exponents & self.absent.advance(first, count, growth);
+        }
+        if let Some(m) = &self.proposal {
+            let (growth, exponents) = m.growth(products, &squares, count, &marks);
+            inside &= exponents & self.drawn.advance(first, count, growth);
+        }
+        inside
+    }
+}
+
 /// Samples from a proposal, given the truncated rounds: participations in them survive or are dropped.
 struct Thinned<'a> {
     stream: &'a mut Stream,
@@ -169,16 +211,16 @@ impl TruncatedKernel {
     ///
     /// # Errors
     /// [`Error::Domain`] for users with several records and for random phases, which this analysis does not cover, and as
-    /// [`RoundCounts::new`].
-    pub fn new(renewal: RenewalKernel, dataset_size: u64, limit: u64) -> Result<Self> {
+    /// [`RoundSizes::new`].
+    pub fn new(renewal: Arc<RenewalKernel>, dataset_size: u64, limit: u64) -> Result<Self> {
         let law = renewal.law();
         if law.records() > 1 || law.phased {
             let value = f64::from(law.records());
             return Err(Error::Domain { name: "records", value, allowed: "1, available from round to round" });
         }
         let (n, b, p, warm) = (law.iterations(), law.min_separation, law.sampling_probability, law.warm);
-        let counts = Arc::new(RoundCounts::new(dataset_size, limit, n, b, p, warm)?);
-        Ok(Self { renewal, counts })
+        let sizes = Arc::new(RoundSizes::new(dataset_size, limit, n, b, p, warm)?);
+        Ok(Self { renewal, sizes })
     }
 
     /// The sampler without truncation.
@@ -187,10 +229,10 @@ impl TruncatedKernel {
         &self.renewal
     }
 
-    /// The law of the other records' counts.
+    /// The process of the other records' numbers.
     #[must_use]
-    pub fn counts(&self) -> &RoundCounts {
-        &self.counts
+    pub fn batch_sizes(&self) -> &RoundSizes {
+        &self.sizes
     }
 
     /// As [`RenewalKernel::lipschitz`]: participations count twice at most.
@@ -201,10 +243,10 @@ impl TruncatedKernel {
 
     /// A bound on the error of each log density from rounding; see the head of this file.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let most = self.renewal.law().most_participations() as f64;
-        let multiple = largest_multiple(stretch);
+        let multiple = largest_multiple(mean_scale);
         // The error of ‖ĉ_i‖², bands·u relative, counts multiple²/2 times.
         #[allow(clippy::cast_precision_loss)]
         let bands = self.renewal.coefficients.len() as f64;
@@ -212,12 +254,12 @@ impl TruncatedKernel {
         self.renewal.rounding(multiple) + UNIT_ROUNDOFF * most * (norms + 8.0) * (1.0 + 1e-6)
     }
 
-    /// The log densities for given outcomes and counts of the others, one of each for each lane.
+    /// The log densities for given outcomes and batch sizes without the record, one of each for each lane.
     #[must_use]
     #[inline(always)]
-    pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>], counts: &[Vec<u64>]) -> Ratios {
-        let truncations = self.counts.given(counts);
-        let mut scratch = Scratch::default();
+    pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
+        let truncations = self.sizes.given(sizes);
+        let mut scratch = RenewalScratch::default();
         self.linear::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch)
             .unwrap_or_else(|| self.logarithmic::<V, _>(None, &mut Given(outcomes), &truncations, &mut scratch))
     }
@@ -234,61 +276,25 @@ impl TruncatedKernel {
         proposal: Option<Density<'_>>,
         source: &mut S,
         truncations: &[Truncation],
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
-        let (law, correlator) = (self.renewal.law(), self.renewal.correlator());
-        let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
-        let [present, absent] = self.pair();
-        source.begin::<V>(&mut scratch.patterns);
-        let (block, tail) = (correlator.block(), correlator.tail());
-        scratch.rows.clear();
-        scratch.rows.resize(block + tail, splat(0.0));
-        scratch.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
-        for ring in [&mut scratch.own, &mut scratch.mirror, &mut scratch.proposal] {
-            ring.reset(b);
+        let law = self.renewal.law();
+        let mut products = Streamed::begin::<V>(&self.renewal, source, &mut scratch.blocks);
+        let mut growth = TruncatedGrowth {
+            pair: self.pair(),
+            proposal,
+            own: Track::new(law, &mut scratch.own),
+            absent: Track::new(law, &mut scratch.mirror),
+            drawn: Track::new(proposal.map_or(law, |m| m.law), &mut scratch.proposal),
+            truncations,
+            left: truncations.len(),
+        };
+        if !backwards::<V, _, _>(law.iterations(), &mut products, &mut growth) {
+            return None;
         }
-        let mut left = truncations.len();
-        for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
-            scratch.rows.copy_within(0..tail, block);
-            let length = block.min(n - start);
-            source.fill::<V>(&self.renewal, start, &mut scratch.rows[..length], &mut scratch.patterns);
-            correlator.correlate::<V>(&scratch.rows, length, &mut scratch.sums, &mut scratch.workspace);
-            for group in (0..length.div_ceil(SETTLED)).rev().map(|k| k * SETTLED) {
-                let (first, count) = (start + group, SETTLED.min(length - group));
-                let mut squares = [0.0; SETTLED];
-                let mut products = [V::splat(0.0); SETTLED];
-                for k in 0..SETTLED {
-                    squares[k] = law.squares[(first + k).min(n - 1)];
-                    products[k] = V::load(&scratch.sums[group + k]);
-                }
-                let mut marks = [None; SETTLED];
-                while left > 0 && truncations[left - 1].place >= first {
-                    left -= 1;
-                    marks[truncations[left].place - first] = Some(&truncations[left]);
-                }
-                let (growth, mut inside) = present.growth(&products, &squares, count, &marks);
-                inside &= step(&mut scratch.own, first, count, law, p, growth);
-                inside &= settle::<V>(&mut scratch.own, first, b);
-                if left < truncations.len() {
-                    // Behind the last truncated round Q is R: f = 1.
-                    let (growth, exponents) = absent.growth(&products, &squares, count, &marks);
-                    inside &= exponents & step(&mut scratch.mirror, first, count, law, p, growth);
-                    inside &= settle::<V>(&mut scratch.mirror, first, b);
-                }
-                if let Some(m) = proposal {
-                    let (growth, exponents) = m.growth(&products, &squares, count, &marks);
-                    let q = m.law.sampling_probability;
-                    inside &= exponents & step(&mut scratch.proposal, first, count, m.law, q, growth);
-                    inside &= settle::<V>(&mut scratch.proposal, first, b);
-                }
-                if !inside {
-                    return None;
-                }
-            }
-        }
-        let mixture = scratch.own.total::<V>(law);
-        let mirrored = if truncations.is_empty() { splat(0.0) } else { scratch.mirror.total::<V>(law) };
-        let proposal = proposal.map_or(mixture, |m| scratch.proposal.total::<V>(m.law));
+        let mixture = growth.own.total::<V>();
+        let mirrored = if truncations.is_empty() { splat(0.0) } else { growth.absent.total::<V>() };
+        let proposal = if proposal.is_some() { growth.drawn.total::<V>() } else { mixture };
         Some(Ratios { mixture, mirrored, proposal })
     }
 
@@ -298,26 +304,66 @@ impl TruncatedKernel {
         proposal: Option<Density<'_>>,
         source: &mut S,
         truncations: &[Truncation],
-        scratch: &mut Scratch,
+        scratch: &mut RenewalScratch,
     ) -> Ratios {
-        self.renewal.draw_rows::<V, S>(source, scratch);
         let squares = &self.renewal.law().squares;
         let [present, absent] = self.pair();
-        let mut out = Ratios { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
-        for lane in 0..LANES {
-            let products = self.renewal.products(&scratch.all_rows, lane);
-            let density = |one: Density<'_>| one.logarithmic(&products, squares, truncations, lane);
-            out.mixture[lane] = density(present);
-            out.mirrored[lane] = density(absent);
-            out.proposal[lane] = proposal.map_or(out.mixture[lane], density);
-        }
-        out
+        self.renewal.lane_by_lane::<V, S>(source, scratch, |lane, products| {
+            let density = |one: Density<'_>| one.logarithmic(products, squares, truncations, lane);
+            let mixture = density(present);
+            [mixture, density(absent), proposal.map_or(mixture, density)]
+        })
+    }
+}
+
+/// Samples of a proposal, given the truncated rounds.
+struct TruncatedSamples<'a> {
+    kernel: &'a TruncatedKernel,
+    proposal: Density<'a>,
+    truncations: &'a [Truncation],
+    add: bool,
+}
+
+impl<'a> Recursive for TruncatedSamples<'a> {
+    type Density = Density<'a>;
+    type Scratch = RenewalScratch;
+
+    #[inline(always)]
+    fn linear<V: Vector>(
+        &self,
+        asked: Option<Density<'a>>,
+        stream: &mut Stream,
+        scratch: &mut RenewalScratch,
+    ) -> Option<Ratios> {
+        let (proposal, truncations) = (self.proposal, self.truncations);
+        self.kernel.linear::<V, _>(asked, &mut Thinned { stream, proposal, truncations }, truncations, scratch)
+    }
+
+    fn logarithmic<V: Vector>(
+        &self,
+        asked: Option<Density<'a>>,
+        stream: &mut Stream,
+        scratch: &mut RenewalScratch,
+    ) -> Ratios {
+        let (proposal, truncations) = (self.proposal, self.truncations);
+        self.kernel.logarithmic::<V, _>(asked, &mut Thinned { stream, proposal, truncations }, truncations, scratch)
+    }
+
+    #[inline(always)]
+    fn unweighted(&self, purpose: Purpose, ratios: &Ratios) -> Option<Ratios> {
+        let proposal = if self.add { ratios.mirrored } else { ratios.mixture };
+        worthless(ratios, self.add, purpose.least).then_some(Ratios { proposal, ..*ratios })
     }
 }
 
 impl Kernel for TruncatedKernel {
     type Proposal = RenewalProposal;
     type Scratch = TruncatedScratch;
+
+    /// As of the sampler without truncation.
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        self.renewal.proposal(parameter, mean_scale)
+    }
 
     /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
     #[inline(always)]
@@ -329,35 +375,18 @@ impl Kernel for TruncatedKernel {
         scratch: &mut TruncatedScratch,
     ) -> Ratios {
         let add = purpose.comparison == Comparison::Add;
-        self.counts.draw::<V>(stream, &mut scratch.counts);
-        let truncations = &scratch.counts.truncations[..];
+        self.sizes.draw::<V>(stream, &mut scratch.sizes);
+        let truncations = &scratch.sizes.truncations[..];
         if truncations.is_empty() {
-            return draw::<V, _>(&self.renewal, proposal, purpose, stream, &mut scratch.renewal);
+            return draw::<V, _>(&*self.renewal, proposal, purpose, stream, &mut scratch.renewal);
         }
-        let (usual, displaced) = (proposal.stretch, displaced(proposal.stretch, add));
+        let (usual, displaced) = (proposal.mean_scale, displaced(proposal.mean_scale, add));
         let density = Density { law: &proposal.law, usual, displaced };
         let plain =
             usual.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && &proposal.law == self.renewal.law();
+        let samples = TruncatedSamples { kernel: self, proposal: density, truncations, add };
         let evaluated = (!plain).then_some(density);
-        // As without truncation: the proposal's density is left out first, and samples that are worth something are drawn again.
-        let mut asked = evaluated.filter(|_| purpose.least == f64::NEG_INFINITY);
-        let mut source = Thinned { stream, proposal: density, truncations };
-        let mut ratios = loop {
-            let before = source.stream.clone();
-            match self.linear::<V, _>(asked, &mut source, truncations, &mut scratch.renewal) {
-                Some(own) if asked.is_none() && evaluated.is_some() => {
-                    if worthless(&own, add, purpose.least) {
-                        return Ratios { proposal: if add { own.mirrored } else { own.mixture }, ..own };
-                    }
-                    (*source.stream, asked) = (before, evaluated);
-                }
-                Some(found) => break found,
-                None => {
-                    *source.stream = before;
-                    break self.logarithmic::<V, _>(evaluated, &mut source, truncations, &mut scratch.renewal);
-                }
-            }
-        };
+        let mut ratios = sampled::<V, _>(&samples, evaluated, purpose, stream, &mut scratch.renewal);
         if plain {
             ratios.proposal = if add { ratios.mirrored } else { ratios.mixture };
         }
@@ -372,9 +401,9 @@ fn worthless(ratios: &Ratios, add: bool, least: f64) -> bool {
 }
 
 /// Rows that were drawn before.
-struct Drawn<'a>(&'a [Lanes]);
+struct Rows<'a>(&'a [Lanes]);
 
-impl Source for Drawn<'_> {
+impl Source for Rows<'_> {
     #[inline(always)]
     fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
         patterns.clear();
@@ -386,15 +415,26 @@ impl Source for Drawn<'_> {
     }
 }
 
+/// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
 impl Balanced for TruncatedKernel {
-    type Proposal = RenewalProposal;
-    type Scratch = TruncatedScratch;
+    type Base = ();
+    type Tilt = Plain;
+    type Scaled = RenewalProposal;
 
-    /// Nothing is tilted: given the counts the law of a tilt would differ from sample to sample.
+    fn base(&self) {}
+
+    fn tilt(&self, (): &(), theta: f64, _: bool) -> Result<Plain> {
+        Plain::of(theta)
+    }
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
+        self.proposal(parameter, mean_scale)
+    }
+
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<RenewalProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
@@ -402,19 +442,19 @@ impl Balanced for TruncatedKernel {
         out: &mut Weighed,
     ) {
         let add = comparison == Comparison::Add;
-        self.counts.draw::<V>(stream, &mut scratch.counts);
-        let truncations = &scratch.counts.truncations[..];
-        let of = |law, stretch| Density { law, usual: stretch, displaced: displaced(stretch, add) };
+        self.sizes.draw::<V>(stream, &mut scratch.sizes);
+        let truncations = &scratch.sizes.truncations[..];
+        let of = |law, mean_scale| Density { law, usual: mean_scale, displaced: displaced(mean_scale, add) };
         let proposal = match &origins.each[drawn] {
-            Origin::Stretched(m) => of(&m.law, m.stretch),
-            Origin::Tilted(_) => of(self.renewal.law(), comparison.plain_stretch()),
+            Origin::Scaled(m) => of(&m.law, m.mean_scale),
+            Origin::Tilted(Plain) => of(self.renewal.law(), comparison.plain_mean_scale()),
         };
         self.renewal.draw_rows::<V, _>(&mut Thinned { stream, proposal, truncations }, &mut scratch.renewal);
         let rows = std::mem::take(&mut scratch.renewal.all_rows);
         let mut evaluate = |density: Option<Density<'_>>| {
-            let found = self.linear::<V, _>(density, &mut Drawn(&rows), truncations, &mut scratch.renewal);
+            let found = self.linear::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal);
             found.unwrap_or_else(|| {
-                self.logarithmic::<V, _>(density, &mut Drawn(&rows), truncations, &mut scratch.renewal)
+                self.logarithmic::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal)
             })
         };
         let pair = evaluate(None);
@@ -423,8 +463,8 @@ impl Balanced for TruncatedKernel {
         out.add_loss(loss);
         let weighed = if out.worthless() { &[][..] } else { &origins.each[..] };
         for (k, origin) in weighed.iter().enumerate() {
-            if let Origin::Stretched(m) = origin {
-                out.add(k, V::load(&evaluate(Some(of(&m.law, m.stretch))).proposal).sub(numerator));
+            if let Origin::Scaled(m) = origin {
+                out.add(k, V::load(&evaluate(Some(of(&m.law, m.mean_scale))).proposal).sub(numerator));
             }
         }
         scratch.renewal.all_rows = rows;

@@ -1,4 +1,4 @@
-//! The kernel for balls in bins with truncated batches: the others' counts, then sums over the bins.
+//! The kernel for balls in bins with truncated batches: the batch sizes of the others, then sums over the bins.
 //!
 //! A bin with more than B records keeps B of them, drawn once at random; the same records are used whenever its turn comes. The
 //! numbers r_t of other records in the bins do not depend on the sensitive record and are released first. Given them, a bin with
@@ -8,15 +8,15 @@
 //!
 //! `P/R = (1/T) Σ_t e_t(1)`, or `s_t e_t(2) + 1 − s_t` for the truncated; `Q/R = (1/T) Σ_t 1`, or `s_t e_t(−1) + 1 − s_t`.
 //!
-//! The published statement that truncation leaves the analysis unchanged (Choquette-Choo et al. 2025, Section 5.2.1) does not count
-//! the displaced record. Everything else is as in [`super::bins`].
+//! The published statement that truncation leaves the analysis unchanged (Choquette-Choo et al. 2025, Section 5.2.1) does not
+//! count the displaced record. Everything else is as in [`super::bins`].
 
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::montecarlo::batch_sizes::{BinSizes, SizeScratch, Truncation};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
-use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::counts::{BinCounts, CountScratch, Truncation};
+use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Comparison;
@@ -28,14 +28,14 @@ use crate::special::UNIT_ROUNDOFF;
 /// What the kernel needs to know; shared by all threads.
 #[derive(Debug, Clone)]
 pub struct TruncatedBinsKernel {
-    bins: BinsKernel,
-    counts: Arc<BinCounts>,
+    bins: Arc<BinsKernel>,
+    sizes: Arc<BinSizes>,
 }
 
 /// Buffers of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct TruncatedBinsScratch {
-    counts: CountScratch,
+    sizes: SizeScratch,
     bins: BinsScratch,
     exponents: Vec<Lanes>,
 }
@@ -44,10 +44,10 @@ impl TruncatedBinsKernel {
     /// Bins of `dataset_size` records in all, each truncated to `limit` of them.
     ///
     /// # Errors
-    /// As [`BinCounts::new`].
-    pub fn new(bins: BinsKernel, dataset_size: u64, limit: u64) -> Result<Self> {
-        let counts = Arc::new(BinCounts::new(dataset_size, limit, bins.law().squares.len())?);
-        Ok(Self { bins, counts })
+    /// As [`BinSizes::new`].
+    pub fn new(bins: Arc<BinsKernel>, dataset_size: u64, limit: u64) -> Result<Self> {
+        let sizes = Arc::new(BinSizes::new(dataset_size, limit, bins.law().squares.len())?);
+        Ok(Self { bins, sizes })
     }
 
     /// The sampler without truncation.
@@ -56,10 +56,10 @@ impl TruncatedBinsKernel {
         &self.bins
     }
 
-    /// The law of the other records' counts.
+    /// The process of the other records' numbers.
     #[must_use]
-    pub fn counts(&self) -> &BinCounts {
-        &self.counts
+    pub fn batch_sizes(&self) -> &BinSizes {
+        &self.sizes
     }
 
     /// As [`BinsKernel::lipschitz`]: a mode counts twice at most.
@@ -68,21 +68,21 @@ impl TruncatedBinsKernel {
         2.0 * self.bins.lipschitz()
     }
 
-    /// A bound on the error of each log density from rounding: that of the exponents with the largest multiple, and of the logarithms of
-    /// s_t and 1 − s_t, which are at most 40 in size.
+    /// A bound on the error of each log density from rounding: that of the exponents with the largest multiple, and of the
+    /// logarithms of s_t and 1 − s_t, which are at most 40 in size.
     #[must_use]
-    pub fn rounding(&self, stretch: f64) -> f64 {
-        self.bins.rounding(largest_multiple(stretch)) + 256.0 * UNIT_ROUNDOFF
+    pub fn rounding(&self, mean_scale: f64) -> f64 {
+        self.bins.rounding(largest_multiple(mean_scale)) + 256.0 * UNIT_ROUNDOFF
     }
 
-    /// The log densities for given v in units of σ and counts of the others, one of each for each lane.
+    /// The log densities for given v in units of σ and batch sizes without the record, one of each for each lane.
     #[must_use]
     #[inline(always)]
-    pub fn given<V: Vector>(&self, products: &[Vec<f64>], counts: &[Vec<u64>]) -> Ratios {
-        self.pair::<V>(&self.bins.given_products(products), &self.counts.given(counts), &mut Vec::new())
+    pub fn given<V: Vector>(&self, products: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
+        self.pair::<V>(&self.bins.given_products(products), &self.sizes.given(sizes), &mut Vec::new())
     }
 
-    /// v from a proposal, given the counts in `scratch`.
+    /// v from a proposal, given the batch sizes in `scratch`.
     #[inline(always)]
     fn draw<V: Vector>(
         &self,
@@ -97,12 +97,12 @@ impl TruncatedBinsKernel {
         let mut drawing = stream.take::<V>();
         drawing.uniform().store(&mut survival);
         stream.put_back(drawing);
-        let truncations = &scratch.counts.truncations[..];
+        let truncations = &scratch.sizes.truncations[..];
         for lane in 0..LANES {
             let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
             let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
-                None => proposal.stretch,
-                Some(one) if survival[lane] <= one.share[lane] => displaced(proposal.stretch, add),
+                None => proposal.mean_scale,
+                Some(one) if survival[lane] <= one.share[lane] => displaced(proposal.mean_scale, add),
                 Some(_) => 0.0,
             };
             self.bins.shift(&mut scratch.bins, lane, drawn[lane], multiple);
@@ -117,7 +117,8 @@ impl TruncatedBinsKernel {
         Ratios { mixture, mirrored, proposal: mixture }
     }
 
-    /// ln Σ_t w_t e_t, with the multiples of a mode where nothing is truncated and where something is; the largest exponent is taken out.
+    /// ln Σ_t w_t e_t, with the multiples of a mode where nothing is truncated and where something is; the largest exponent is
+    /// taken out.
     #[inline(always)]
     fn density<V: Vector>(
         &self,
@@ -166,6 +167,11 @@ impl Kernel for TruncatedBinsKernel {
     type Proposal = BinsProposal;
     type Scratch = TruncatedBinsScratch;
 
+    /// As of the sampler without truncation.
+    fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
+        self.bins.proposal(parameter, mean_scale)
+    }
+
     /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
     #[inline(always)]
     fn sample<V: Vector>(
@@ -176,25 +182,25 @@ impl Kernel for TruncatedBinsKernel {
         scratch: &mut TruncatedBinsScratch,
     ) -> Ratios {
         let add = purpose.comparison == Comparison::Add;
-        self.counts.draw::<V>(stream, &mut scratch.counts);
-        let stretch = proposal.stretch;
+        self.sizes.draw::<V>(stream, &mut scratch.sizes);
+        let mean_scale = proposal.mean_scale;
         let same = self.bins.law() == &proposal.law;
-        let truncations = &scratch.counts.truncations[..];
+        let truncations = &scratch.sizes.truncations[..];
         if truncations.is_empty() {
-            return draw::<V, _>(&self.bins, proposal, purpose, stream, &mut scratch.bins);
+            return draw::<V, _>(&*self.bins, proposal, purpose, stream, &mut scratch.bins);
         }
         self.draw::<V>(proposal, add, stream, scratch);
-        let TruncatedBinsScratch { counts, bins, exponents } = scratch;
-        let mut ratios = self.pair::<V>(bins, &counts.truncations, exponents);
-        let plain = stretch.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && same;
+        let TruncatedBinsScratch { sizes, bins, exponents } = scratch;
+        let mut ratios = self.pair::<V>(bins, &sizes.truncations, exponents);
+        let plain = mean_scale.to_bits() == (if add { 0.0f64 } else { 1.0 }).to_bits() && same;
         ratios.proposal = match (plain, add) {
             (true, true) => ratios.mirrored,
             (true, false) => ratios.mixture,
             (false, _) => self.density::<V>(
                 &proposal.law.log_weights,
-                (stretch, displaced(stretch, add)),
+                (mean_scale, displaced(mean_scale, add)),
                 bins,
-                &counts.truncations,
+                &sizes.truncations,
                 exponents,
             ),
         };
@@ -202,15 +208,26 @@ impl Kernel for TruncatedBinsKernel {
     }
 }
 
+/// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
 impl Balanced for TruncatedBinsKernel {
-    type Proposal = BinsProposal;
-    type Scratch = TruncatedBinsScratch;
+    type Base = ();
+    type Tilt = Plain;
+    type Scaled = BinsProposal;
 
-    /// Nothing is tilted: given the counts the law of a tilt would differ from sample to sample.
+    fn base(&self) {}
+
+    fn tilt(&self, (): &(), theta: f64, _: bool) -> Result<Plain> {
+        Plain::of(theta)
+    }
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
+        self.proposal(parameter, mean_scale)
+    }
+
     #[inline(always)]
     fn weigh<V: Vector>(
         &self,
-        origins: &Origins<BinsProposal>,
+        origins: &Origins<Self>,
         drawn: usize,
         comparison: Comparison,
         stream: &mut Stream,
@@ -218,20 +235,20 @@ impl Balanced for TruncatedBinsKernel {
         out: &mut Weighed,
     ) {
         let add = comparison == Comparison::Add;
-        self.counts.draw::<V>(stream, &mut scratch.counts);
-        let plain = BinsProposal::new(self.bins.law().clone(), comparison.plain_stretch());
-        let proposal = if let Origin::Stretched(proposal) = &origins.each[drawn] { proposal } else { &plain };
+        self.sizes.draw::<V>(stream, &mut scratch.sizes);
+        let plain = BinsProposal::new(self.bins.law().clone(), comparison.plain_mean_scale());
+        let proposal = if let Origin::Scaled(proposal) = &origins.each[drawn] { proposal } else { &plain };
         self.draw::<V>(proposal, add, stream, scratch);
-        let TruncatedBinsScratch { counts, bins, exponents } = scratch;
-        let pair = self.pair::<V>(bins, &counts.truncations, exponents);
+        let TruncatedBinsScratch { sizes, bins, exponents } = scratch;
+        let pair = self.pair::<V>(bins, &sizes.truncations, exponents);
         let (present, absent) = (V::load(&pair.mixture), V::load(&pair.mirrored));
         let (numerator, loss) = if add { (absent, absent.sub(present)) } else { (present, present.sub(absent)) };
         out.add_loss(loss);
         let weighed = if out.worthless() { &[][..] } else { &origins.each[..] };
         for (k, origin) in weighed.iter().enumerate() {
-            if let Origin::Stretched(m) = origin {
-                let multiples = (m.stretch, displaced(m.stretch, add));
-                let density = self.density::<V>(&m.law.log_weights, multiples, bins, &counts.truncations, exponents);
+            if let Origin::Scaled(m) = origin {
+                let multiples = (m.mean_scale, displaced(m.mean_scale, add));
+                let density = self.density::<V>(&m.law.log_weights, multiples, bins, &sizes.truncations, exponents);
                 out.add(k, V::load(&density).sub(numerator));
             }
         }

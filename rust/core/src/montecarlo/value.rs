@@ -1,28 +1,28 @@
 //! What a sample is worth when the sampled mechanism is composed with one whose curve is known.
 //!
 //! Let (P, Q) be the pair that is sampled, L = ln P/Q, and (P₀, Q₀) the product of the dominating pairs of everything else, with
-//! D(x) = H_{e^x}(P₀‖Q₀). Then H_{e^ε}(P×P₀‖Q×Q₀) = E_{y~P} D(ε − L(y)): given y, the others are compared at e^ε·Q(y)/P(y). Without
-//! others D(x) = (1 − e^x)₊. A sample's value is therefore read off a table of D, from above for whoever bets that δ is small, from
-//! below for whoever bets that it is large.
+//! D(x) = H_{e^x}(P₀‖Q₀). Then H_{e^ε}(P×P₀‖Q×Q₀) = E_{y~P} D(ε − L(y)): given y, the phases that compose are compared at
+//! e^ε·Q(y)/P(y). Without any D(x) = (1 − e^x)₊. A sample's value is therefore read off a table of D, from above for whoever bets
+//! that δ is small, from below for whoever bets that it is large.
 //!
 //! **The tables** are linear in α = e^x between nodes that lie evenly in x. D is convex and decreasing in α, with D = 1 at α = 0.
 //!
-//! *From above.* The lower convex hull of the point (0, 1) and of proven upper bounds at the nodes lies above D: D is convex and lies
-//! below these points, and the hull is the largest such function. To the right of the last node D is at most its value there, the
-//! *floor*, which is taken out of the table: D ≤ floor + D°, D° = 0 beyond the last node, and the mean of D° is what samples
-//! estimate. Convexity gives α|D°′| ≤ D(0) − D(α) ≤ 1: the value moves by at most as much as the loss.
+//! *From above.* The lower convex hull of the point (0, 1) and of proven upper bounds at the nodes lies above D: D is convex and
+//! lies below these points, and the hull is the largest such function. To the right of the last node D is at most its value
+//! there, the *floor*, which is taken out of the table: D ≤ floor + D°, D° = 0 beyond the last node, and the mean of D° is what
+//! samples estimate. Convexity gives α|D°′| ≤ D(0) − D(α) ≤ 1: the value moves by at most as much as the loss.
 //!
-//! *From below.* Let l ≤ D ≤ v at the nodes. Inside a cell D lies above the line through its left neighbours, continued from the left,
-//! and above the one through its right neighbours, continued from the right (convexity), and so above each line's value with l at the
-//! near node and v at the far one. The larger of two lines is convex with one kink; the chord of its ends, lowered by its
-//! distance at the kink, lies below it. A node takes the least of what its two cells leave, so that the table is continuous, then is
-//! lowered to decrease from node to node, by the floor, and to the upper table. The first node is lowered to 1 − α, which D is never
-//! below; left of it the line to (0, 1) lies below 1 − α.
+//! *From below.* Let l ≤ D ≤ v at the nodes. Inside a cell D lies above the line through its left neighbours, continued from the
+//! left, and above the one through its right neighbours, continued from the right (convexity), and so above each line's value
+//! with l at the near node and v at the far one. The larger of two lines is convex with one kink; the chord of its ends, lowered
+//! by its distance at the kink, lies below it. A node takes the least of what its two cells leave, so that the table is
+//! continuous, then is lowered to decrease from node to node, by the floor, and to the upper table. The first node is lowered to
+//! 1 − α, which D is never below; left of it the line to (0, 1) lies below 1 − α.
 //!
-//! **Rounding.** A value is `base − slope·e^{x − reference}` with slope·e^{x − reference} ≤ base up to rounding: 16u·base covers the
-//! exponential, product and difference, as does the choice of a neighbouring cell where x is within rounding of a node, since the lines
-//! meet there. `base` is moved to the safe side by [`SLACK`] times the largest base of the cell and its neighbours, which also
-//! covers the rounding of the hull and of the lines. What x itself may be wrong by is the caller's to add: see
+//! **Rounding.** A value is `base − slope·e^{x − reference}` with slope·e^{x − reference} ≤ base up to rounding: 16u·base covers
+//! the exponential, product and difference, as does the choice of a neighbouring cell where x is within rounding of a node, since
+//! the lines meet there. `base` is moved to the safe side by [`SLACK`] times the largest base of the cell and its neighbours,
+//! which also covers the rounding of the hull and of the lines. What x itself may be wrong by is the caller's to add: see
 //! [`Curve::argument_error`].
 
 use crate::error::{Error, Result};
@@ -72,8 +72,8 @@ impl Curve {
     /// * `lower`: for a pair whose D is nowhere larger (or the same pair), lower and upper bounds on its D.
     ///
     /// # Errors
-    /// [`Error::Domain`] for fewer than two nodes, lengths that differ, a spacing that is not positive, nodes beyond ±600 or bounds outside
-    /// [0, 1]; [`Error::Numerics`] for bounds that cross.
+    /// [`Error::Domain`] for fewer than two nodes, lengths that differ, a spacing that is not positive, nodes beyond ±600 or
+    /// bounds outside [0, 1]; [`Error::Numerics`] for bounds that cross.
     pub fn new(first: f64, spacing: f64, upper: &[f64], lower: &[(f64, f64)]) -> Result<Self> {
         let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
         #[allow(clippy::cast_precision_loss)] // a few thousand nodes
@@ -136,8 +136,9 @@ impl Curve {
 
     /// What rounding of x = ε − (ln of a ratio of densities), of its place in the table and of x − reference amounts to.
     ///
-    /// Inside the table |x| is at most its reach, so all numbers on the way are at most |ε| + reach, and each of four operations adds
-    /// a u of that. Left of it the table is 1 − (1 − D(x₀))e^{x − x₀}, and |x|e^{x − x₀} is less than at the first node, or 1.
+    /// Inside the table |x| is at most its reach, so all numbers on the way are at most |ε| + reach, and each of four operations
+    /// adds a u of that. Left of it the table is 1 − (1 − D(x₀))e^{x − x₀}, and |x|e^{x − x₀} is less than at the first node,
+    /// or 1.
     #[must_use]
     pub fn argument_error(&self, epsilon: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // a few thousand
@@ -186,11 +187,12 @@ impl Curve {
         (cell.base - cell.slope * libm::exp((x - cell.reference).min(700.0))).max(0.0)
     }
 
-    /// At least ln sup_x e^{cx} D°(x), c > 0: over each cell of t^c(base − slope·t), which rises up to t = c·base/((c + 1)·slope) and then
-    /// falls.
+    /// At least ln sup_x e^{cx} D°(x), c > 0: over each cell of t^c(base − slope·t), which rises up to t = c·base/((c + 1)·slope)
+    /// and then falls.
     ///
-    /// Rounding: at the top the slope is 0, and at a cell's right end, where the product still rises, it is at most c/t; so t's own error of
-    /// 4u counts c times. The difference may be off by 4u of both its terms, the logarithm by a few u of what it is the sum of.
+    /// Rounding: at the top the slope is 0, and at a cell's right end, where the product still rises, it is at most c/t; so t's
+    /// own error of 4u counts c times. The difference may be off by 4u of both its terms, the logarithm by a few u of what it is
+    /// the sum of.
     #[must_use]
     pub fn log_peak(&self, c: f64) -> f64 {
         let peak = |(k, cell): (usize, &Cell)| {
@@ -208,8 +210,8 @@ impl Curve {
         self.upper[..self.upper.len() - 1].iter().enumerate().map(peak).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// At least ln sup_x e^{cx}|dV/dx| for both tables: in a cell slope·t^{c+1}, largest at its right end, which may be off by 2u; and a few u
-    /// of what the logarithm is the sum of.
+    /// At least ln sup_x e^{cx}|dV/dx| for both tables: in a cell slope·t^{c+1}, largest at its right end, which may be off by
+    /// 2u; and a few u of what the logarithm is the sum of.
     #[must_use]
     pub fn log_steepness(&self, c: f64) -> f64 {
         let steepest = |table: &[Cell]| {
@@ -336,7 +338,8 @@ mod tests {
     use super::*;
     use crate::montecarlo::vector::{instruction_sets, with_instruction_set, Lanes, Vectored};
 
-    /// H_{e^x} of randomised response that tells the truth with probability e/(1 + e): it ends at x = 1, and is linear in between.
+    /// H_{e^x} of randomised response that tells the truth with probability e/(1 + e): it ends at x = 1, and is linear in
+    /// between.
     fn response(x: f64) -> f64 {
         let truth = 1.0 / (1.0 + libm::exp(-1.0));
         let alpha = libm::exp(x);

@@ -49,8 +49,8 @@ pub trait Vector: Copy {
     type Bits: Copy;
     /// Whether eight lanes fit one register, so that more vectors can be held at once.
     const WIDE: bool;
-    /// Do the work in a function of its own, compiled for this kind of vector: long work is compiled once, whoever calls it, and its
-    /// callers stay short. (The compiler's time grows faster than a function's length.)
+    /// Do the work in a function of its own, compiled for this kind of vector: long work is compiled once, whoever calls it, and
+    /// its callers stay short. (The compiler's time grows faster than a function's length.)
     fn apart<W: Vectored>(work: W) -> W::Output;
     fn splat(value: f64) -> Self;
     fn load(from: &Lanes) -> Self;

@@ -74,9 +74,9 @@ pub fn amplified(weights: &Weights, base: &Base, epsilon: f64) -> Result<Amplifi
     #[allow(clippy::cast_precision_loss)] // a count of terms
     let relative = 1.0 + 2.0 * weights.relative_error + UNIT_ROUNDOFF * (weights.count.len() as f64 + 8.0);
     let eta = (eta * relative).min(1.0);
-    // Exponentials and logarithms are off by 2u of their size, all else by u. Below 1: the argument of ln_1p by 3u, which moves it by no more,
-    // as x/(1 + x) ≤ ln(1 + x); so ε′ is off by 5u. From 1 on: the argument of ln is a sum of non-negative terms, off by 5u, and the
-    // logarithm lies between −ε and 0; so ε′ is off by u(5 + 2ε), and by another 2ε u for the sum.
+    // Exponentials and logarithms are off by 2u of their size, all else by u. Below 1: the argument of ln_1p by 3u, which moves
+    // it by no more, as x/(1 + x) ≤ ln(1 + x); so ε′ is off by 5u. From 1 on: the argument of ln is a sum of non-negative terms,
+    // off by 5u, and the logarithm lies between −ε and 0; so ε′ is off by u(5 + 2ε), and by another 2ε u for the sum.
     let amplified = if epsilon < 1.0 {
         (eta * epsilon.exp_m1()).ln_1p()
     } else {

@@ -1,36 +1,38 @@
 //! The lower convex hull of several bounds on one profile.
 //!
-//! Where several upper bounds on a profile hold, so does their minimum; and since the profile itself is convex in α = e^ε, so does
-//! every chord of the minimum. The hull is one of the bounds at a time, with chords over the stretches where the minimum is not
-//! convex or clearly changes from one to another. Where these begin and end is found by sampling: that decides how near to the least
-//! hull the result is, never whether it is an upper bound.
+//! Where several upper bounds on a profile hold, so does their minimum; and since the profile itself is convex in α = e^ε, so
+//! does every chord of the minimum. The hull is one of the bounds at a time, with chords over the stretches where the minimum is
+//! not convex or clearly changes from one to another. Where these begin and end is found by sampling: that decides how near to
+//! the least hull the result is, never whether it is an upper bound.
 //!
-//! **It is convex**, so that its slopes are those of supporting lines. Where a chord is next to a piece q, the last stretch of that piece,
-//! between two samples at α₁ < α₂, is a chord too: a *short* one. Every chord is steeper than the next by more than the errors of their
-//! ends leave open ([`steeper`]); two of which that cannot be told become one. What is left to see is the step between a piece and its
-//! short chord. Say the piece is on the left; the ends v_i are above q(α_i) by at most 2e_i, and w = α₂ − α₁.
+//! **It is convex**, so that its slopes are those of supporting lines. Where a chord is next to a piece q, the last stretch of
+//! that piece, between two samples at α₁ < α₂, is a chord too: a *short* one. Every chord is steeper than the next by more than
+//! the errors of their ends leave open ([`steeper`]); two of which that cannot be told become one. What is left to see is the
+//! step between a piece and its short chord. Say the piece is on the left; the ends v_i are above q(α_i) by at most 2e_i, and w =
+//! α₂ − α₁.
 //!
-//! * A line below q that misses q(α) by at most 2e, α < α₁, falls from there to q(α₂) or below. So it is as steep as q is from α to α₂, up
-//!   to 2e/(α₂ − α), and that is as steep as the short chord up to 2(e₁ + e₂)/w. The first is added to the error of the piece's slopes, the
-//!   second is less than what the chords behind α₂ are less steep by: the line stays below all of these.
+//! * A line below q that misses q(α) by at most 2e, α < α₁, falls from there to q(α₂) or below. So it is as steep as q is from α
+//!   to α₂, up to 2e/(α₂ − α), and that is as steep as the short chord up to 2(e₁ + e₂)/w. The first is added to the error of the
+//!   piece's slopes, the second is less than what the chords behind α₂ are less steep by: the line stays below all of these.
 //! * The short chord, lowered by 2(e₁ + e₂) and less steep by 2(e₁ + e₂)/w, is below q left of α₁, since q is convex there.
-//! * A line from beyond α₂ is at most v₂ there and less steep than the short chord by 2(e₁ + e₂)/w or more; so it is at most v₁ − 2(e₁ + e₂)
-//!   at α₁, and below q from there on.
+//! * A line from beyond α₂ is at most v₂ there and less steep than the short chord by 2(e₁ + e₂)/w or more; so it is at most v₁ −
+//!   2(e₁ + e₂) at α₁, and below q from there on.
 //!
-//! With the piece on the right it is the same, mirrored. Left of all samples stands the 1 that every profile is at α = 0, right of them what
-//! the last one is: a chord to there, or a level line, where there is no other neighbour.
+//! With the piece on the right it is the same, mirrored. Left of all samples stands the 1 that every profile is at α = 0, right
+//! of them what the last one is: a chord to there, or a level line, where there is no other neighbour.
 
 use std::sync::Arc;
 
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
-/// The first samples on each side of ε = 0: the smallest, and how many for each doubling. Then the ends of each chord are refined.
+/// The first samples on each side of ε = 0: the smallest, and how many for each doubling. Then the ends of each chord are
+/// refined.
 const SMALLEST: f64 = 1e-3;
 const PER_OCTAVE: f64 = 8.0;
 const REFINEMENTS: usize = 16;
-/// Another piece is changed to where it is better by so many times the errors. Before, nothing tells whether a chord between them bends
-/// the right way, and so it would have to reach far into what is left of either.
+/// Another piece is changed to where it is better by so many times the errors. Before, nothing tells whether a chord between them
+/// bends the right way, and so it would have to reach far into what is left of either.
 const CLEARLY: f64 = 1e4;
 /// Beyond the ε at which δ falls below this, on either side, nothing is looked at.
 const NOTHING: f64 = 1e-290;

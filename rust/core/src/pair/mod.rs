@@ -5,9 +5,9 @@
 //! (remove and add). It must not know about composition, targets or documents.
 //!
 //! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`substitution`] (batches of
-//! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`revealed`]
-//! (known draws), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw before any mechanism);
-//! [`batch`] has the laws of how many sensitive records a batch holds.
+//! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`public`]
+//! (participation that the attacker knows), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw
+//! before any mechanism); [`batch`] has the laws of how many sensitive records a batch holds.
 
 pub mod amplification;
 pub mod batch;
@@ -16,16 +16,16 @@ pub mod discrete;
 pub mod hull;
 pub mod laplace;
 pub mod mixture;
-pub mod revealed;
+pub mod public;
 pub mod substitution;
 pub mod truncated;
 
 /// One evaluation of a profile at ε, with the error of each number.
 ///
-/// `delta` is δ(ε) = P(L > ε) − e^ε Q(L > ε), known to lie within `delta_error` of the exact value. `slope` is −dδ/dε = e^ε Q(L > ε) at
-/// the outcome set used; together they are a supporting line: for every α′, with α = e^ε,
-/// `δ(ln α′) ≥ (delta − delta_error) − (slope ± slope_error)(α′/α − 1)`, the sign taken against us. Where the profile has a corner
-/// (or is so flat that the threshold is not determined) any slope with that property may be returned.
+/// `delta` is δ(ε) = P(L > ε) − e^ε Q(L > ε), known to lie within `delta_error` of the exact value. `slope` is −dδ/dε = e^ε Q(L >
+/// ε) at the outcome set used; together they are a supporting line: for every α′, with α = e^ε, `δ(ln α′) ≥ (delta − delta_error)
+/// − (slope ± slope_error)(α′/α − 1)`, the sign taken against us. Where the profile has a corner (or is so flat that the
+/// threshold is not determined) any slope with that property may be returned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfilePoint {
     /// δ(ε).

@@ -1,9 +1,9 @@
 //! Batches with a fixed number of draws: convex bounds that no single pair attains.
 //!
-//! The other records of such a batch depend on how often the sensitive one was drawn, so the pair `Σ p_j N(±j)` in
-//! circulation is not an upper bound (two concrete data sets beat it). Let ν be the law of the sum when the sensitive record is
-//! not drawn, μ its law when it is (in P) and μ′ when its replacement is (in Q); p_j the probability of j draws, η = 1 − p_0. For α′ ≥ 1,
-//! `α = 1 + (α′ − 1)/η`, `β = α′/α` (advanced joint convexity: Balle, Barthe & Gaboardi 2018, Theorem 2)
+//! The other records of such a batch depend on how often the sensitive one was drawn, so the pair `Σ p_j N(±j)` in circulation is
+//! not an upper bound (two concrete data sets beat it). Let ν be the law of the sum when the sensitive record is not drawn, μ its
+//! law when it is (in P) and μ′ when its replacement is (in Q); p_j the probability of j draws, η = 1 − p_0. For α′ ≥ 1, `α = 1 +
+//! (α′ − 1)/η`, `β = α′/α` (advanced joint convexity: Balle, Barthe & Gaboardi 2018, Theorem 2)
 //!
 //! `H_{α′}((1−η)ν + ημ ‖ (1−η)ν + ημ′) = η H_α(μ ‖ (1−β)ν + βμ′)`,
 //!
@@ -17,22 +17,22 @@
 //! | blend | (1−β)F_2(α′) + βΣ p_j G_{2j}(α) | (1−β)F_2(α′) + βΣ p_j G_j(α) | (1−β)F_1(α′) + βΣ p_j G_j(α) |
 //! | pair | Σ p_j N(2j) against Σ p_j N(−2j) | Σ p_j N(2j) against Σ p_j N(−j) | the same, other direction |
 //!
-//! The first row holds for every sampler of [`crate::pair::batch`]. The other two measure all sums from one without the
-//! sensitive records, for a fixed outcome of the other draws, of which j must be independent: so it is without and with
-//! replacement. For the two-stage samplers they are not proven, and not used; `Σ p_j N(2j)` against `N(0)` is even false there.
-//! From that one sum P is at most 2j away and Q at most 2j or j, in opposite directions at worst: for any set A with Gaussian
-//! measure Φ(u), the isoperimetric inequality gives Φ(u + ‖a‖) and Φ(u − ‖b‖) as the extremes, which half-lines attain, in any
-//! dimension. Without replacement and with fewer others than draws there is no batch without the sensitive records (η = 1); the sum of
-//! all others takes its place.
+//! The first row holds for every sampler of [`crate::pair::batch`]. The other two measure all sums from one without the sensitive
+//! records, for a fixed outcome of the other draws, of which j must be independent: so it is without and with replacement. For
+//! the two-stage samplers they are not proven, and not used; `Σ p_j N(2j)` against `N(0)` is even false there. From that one sum
+//! P is at most 2j away and Q at most 2j or j, in opposite directions at worst: for any set A with Gaussian measure Φ(u), the
+//! isoperimetric inequality gives Φ(u + ‖a‖) and Φ(u − ‖b‖) as the extremes, which half-lines attain, in any dimension. Without
+//! replacement and with fewer others than draws there is no batch without the sensitive records (η = 1); the sum of all others
+//! takes its place.
 //!
 //! **Couplings.** With replacement: keep the other draws and replace the sensitive ones by other records. Two stages,
-//! [`Sampler::MustOw`]: the slot of the subset that holds the record holds another one instead; if the record is not in the subset,
-//! one of the b members takes the part of that slot, its number of draws coupled to be at most j given j ≥ 1.
-//! [`Sampler::MustWw`]: the number of slots given j = 0 is stochastically smaller than given j ≥ 1, and the draws of the
-//! slots between them, Bin(m, (i′−i)/(b−i)), smaller than j given j ≥ 1. A record that is added to a data set of N − 1 is compared
-//! with the same draw from the larger set in which it is replaced by a random other record (without replacement: one that is not
-//! drawn already): batches again differ in exactly j slots, so the first row covers that case too, wherever the smaller set
-//! can be drawn from.
+//! [`Sampler::MustOw`]: the slot of the subset that holds the record holds another one instead; if the record is not in the
+//! subset, one of the b members takes the part of that slot, its number of draws coupled to be at most j given j ≥ 1.
+//! [`Sampler::MustWw`]: the number of slots given j = 0 is stochastically smaller than given j ≥ 1, and the draws of the slots
+//! between them, Bin(m, (i′−i)/(b−i)), smaller than j given j ≥ 1. A record that is added to a data set of N − 1 is compared with
+//! the same draw from the larger set in which it is replaced by a random other record (without replacement: one that is not drawn
+//! already): batches again differ in exactly j slots, so the first row covers that case too, wherever the smaller set can be
+//! drawn from.
 //!
 //! **Larger data sets.** If the true law is stochastically smaller than p (a larger data set, a smaller group), couple j′ ≤ j and
 //! call j slots sensitive of which j′ hold the record and the others any record: all distances above still hold, so every
@@ -268,9 +268,9 @@ impl Profile for Reflected {
 /// * Guarantee: upper bounds on H_{e^ε} of the mechanism for every ε; composing them is valid. Without replacement and for one
 ///   record they are the exact suprema at each α; no single pair attains them at all α, so the composition is not tight.
 ///   `dataset` may be a lower bound on the number of records (of the larger data set where records are added or removed).
-/// * Convexity: joint convexity is convex on both sides of α = 1, and there for h the left slope `h + |h′| − 1` is at most the right
-///   one `−|h′|` because `Σ(p_j/η)G_j′ ≤ ½`; for the zero-out pairs because `(1−q)(Φ(−1/2σ) + Φ(−3/2σ) − 1) ≤ 0`. The minimum of
-///   several is made convex by [`Hull`].
+/// * Convexity: joint convexity is convex on both sides of α = 1, and there for h the left slope `h + |h′| − 1` is at most the
+///   right one `−|h′|` because `Σ(p_j/η)G_j′ ≤ ½`; for the zero-out pairs because `(1−q)(Φ(−1/2σ) + Φ(−3/2σ) − 1) ≤ 0`. The
+///   minimum of several is made convex by [`Hull`].
 ///
 /// # Errors
 /// [`Error::Domain`].

@@ -1,21 +1,21 @@
 //! Poisson sampling with truncated batches, the number of other records in each round released.
 //!
-//! A batch of more than B records keeps B of them at random. Rounds are independent, and so is the number r ~ Bin(N − 1, p) of other
-//! records from the sensitive one, so a round that releases r and the noisy sum has the profile `Σ_r Pr[r] H(P_r‖Q_r)`, and n of
-//! them compose as any rounds do. Where r < B the pair is (1 − p)N(0) + pN(1) against N(0). Where r ≥ B the sensitive record
+//! A batch of more than B records keeps B of them at random. Rounds are independent, and so is the number r ~ Bin(N − 1, p) of
+//! other records from the sensitive one, so a round that releases r and the noisy sum has the profile `Σ_r Pr[r] H(P_r‖Q_r)`, and
+//! n of them compose as any rounds do. Where r < B the pair is (1 − p)N(0) + pN(1) against N(0). Where r ≥ B the sensitive record
 //! survives with probability s = B/(r + 1), in another's place: with q = ps the sum moves by at most 2 under P = (1 − q)N(0) +
 //! qN(2), and by at most 1 the other way for its empty stand-in under Q = (1 − q)N(0) + qN(−1) (zero-out; Ganesh 2025,
 //! arXiv:2508.15089; Dong & Ganesh 2026, Appendix D, with b = 1).
 //!
-//! **Blocks.** Neighbouring r ≥ B share the s of the least of them. That is an upper bound: for s′ < s the pair of s′ is the mixture of the
-//! pair of s and of (N(0), N(0)) with weights s′/s and 1 − s′/s, so by joint convexity H(s′) ≤ (s′/s)H(s) + (1 − s′/s)(1 − α)₊, and
-//! (1 − α)₊ ≤ H(s) always.
+//! **Blocks.** Neighbouring r ≥ B share the s of the least of them. That is an upper bound: for s′ < s the pair of s′ is the
+//! mixture of the pair of s and of (N(0), N(0)) with weights s′/s and 1 − s′/s, so by joint convexity H(s′) ≤ (s′/s)H(s) + (1 −
+//! s′/s)(1 − α)₊, and (1 − α)₊ ≤ H(s) always.
 
 use crate::error::{Error, Result};
 use crate::laws::binomial;
+use crate::laws::exact::{probabilities, Odds};
 use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
-use crate::participation::counts::{probabilities, Odds};
 use crate::special::UNIT_ROUNDOFF;
 
 /// r and r + r/256 are in one block.
@@ -36,8 +36,8 @@ impl TruncatedPoisson {
     /// A round with batches truncated to `limit` of `dataset_size` records.
     ///
     /// # Errors
-    /// [`Error::Domain`] for an empty data set, one of more than 2⁵² records, a limit of 0, a probability outside (0, 1], a noise multiplier that
-    /// is not positive and finite, and batches whose size varies too much.
+    /// [`Error::Domain`] for an empty data set, one of more than 2⁵² records, a limit of 0, a probability outside (0, 1], a noise
+    /// multiplier that is not positive and finite, and batches whose size varies too much.
     pub fn new(dataset_size: u64, limit: u64, probability: f64, noise_multiplier: f64, reverse: bool) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // reported only
         if dataset_size == 0 || dataset_size > 1 << 52 || limit == 0 {

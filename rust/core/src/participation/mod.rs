@@ -3,13 +3,12 @@
 //! This room takes the parameters of a sampler and gives the sums over all patterns that bounds need. It draws no
 //! samples and knows no matrix beyond the squared norm that a participation adds.
 //!
-//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`separated`] has the largest sums over
-//! rounds that are kept apart, [`counts`] how many of the other records join, for batches that are truncated.
+//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`separated`] has the largest sums
+//! over rounds that are kept apart.
 
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 
 pub mod bins;
-pub mod counts;
 pub mod renewal;
 pub mod separated;
 
@@ -18,8 +17,8 @@ pub mod separated;
 ///
 /// These are the sums that Hölder's inequality leaves of a bound on likelihood ratios; see [`crate::montecarlo::proposal`].
 pub trait PatternSum {
-    /// The sum for a proposal of the same family, and how far it may be off; the squared norms may be so by [`square_error`] of the
-    /// largest.
+    /// The sum for a proposal of the same family, and how far it may be off; the squared norms may be so by [`square_error`] of
+    /// the largest.
     fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> Approximation;
 }
 
@@ -33,8 +32,8 @@ pub fn square_error(rounds: usize) -> f64 {
 
 /// power·own + (1 − power)·other, the logarithm of a blended weight: −∞ for a pattern that the law itself cannot have.
 ///
-/// The error: each logarithm may be off by 4u of its size, the power by 4u, 1 − power by as much and a rounding more, and the sum adds
-/// three roundings.
+/// The error: each logarithm may be off by 4u of its size, the power by 4u, 1 − power by as much and a rounding more, and the sum
+/// adds three roundings.
 #[must_use]
 fn blend(power: f64, own: f64, other: f64) -> Approximation {
     if own == f64::NEG_INFINITY {
@@ -52,8 +51,8 @@ fn blend(power: f64, own: f64, other: f64) -> Approximation {
 
 /// How far the logarithm of a sum of so many exponentials may be off, given its terms.
 ///
-/// A term's distance d ≤ 0 to the largest is rounded by u|d|, which moves e^d by at most u/e; e^d, their sum and its logarithm add 2u,
-/// (terms − 1)u and 2u of their size, and the largest is added with a rounding: at most u(4·terms + 4 + |result|).
+/// A term's distance d ≤ 0 to the largest is rounded by u|d|, which moves e^d by at most u/e; e^d, their sum and its logarithm
+/// add 2u, (terms − 1)u and 2u of their size, and the largest is added with a rounding: at most u(4·terms + 4 + |result|).
 #[must_use]
 pub(crate) fn log_sum_error(terms: usize, result: f64) -> f64 {
     #[allow(clippy::cast_precision_loss)] // far below 2^53

@@ -16,8 +16,8 @@ pub struct Renewal {
     pub min_separation: usize,
     /// p: the probability to join a round in which the record is available.
     pub sampling_probability: f64,
-    /// ln of the probability to take part j = 1, 2, … times at once, given that it joins; one entry for a single record. For a user with
-    /// k records that are drawn independently, Bin(j; k, p₁) given j ≥ 1.
+    /// ln of the probability to take part j = 1, 2, … times at once, given that it joins; one entry for a single record. For a
+    /// user with k records that are drawn independently, Bin(j; k, p₁) given j ≥ 1.
     pub log_counts: Vec<f64>,
     /// The same probabilities.
     pub counts: Vec<f64>,
@@ -25,8 +25,8 @@ pub struct Renewal {
     pub counts_error: f64,
     /// Whether the start is stationary.
     pub warm: bool,
-    /// Whether a record that does not join waits b rounds too: its chances are the rounds φ, φ + b, φ + 2b, … of a random phase φ,
-    /// uniform on the first b rounds.
+    /// Whether a record that does not join waits b rounds too: its chances are the rounds φ, φ + b, φ + 2b, … of a random phase
+    /// φ, uniform on the first b rounds.
     pub phased: bool,
     /// s_i = ‖c_i‖²/σ² for each round: the squared norm that taking part in it adds.
     pub squares: Vec<f64>,
@@ -77,8 +77,8 @@ impl Renewal {
         Ok(Self { phased: true, ..law })
     }
 
-    /// The law of a user's participations: each of `records` records is drawn with the probability given while the user is available,
-    /// and the user then sits out b − 1 rounds with all of them.
+    /// The law of a user's participations: each of `records` records is drawn with the probability given while the user is
+    /// available, and the user then sits out b − 1 rounds with all of them.
     ///
     /// # Errors
     /// As [`Self::new`]; also for no records, or more than 1000.
@@ -167,8 +167,9 @@ impl Renewal {
     }
 }
 
-/// ln Bin(j; records, p) given j ≥ 1, for j = 1, …, records, and the relative error of the probabilities: that of the binomial law, twice
-/// (of a term and of their sum), and of the logarithms, their sum and the exponentials. (What underflows is below 10⁻³⁰⁰.)
+/// ln Bin(j; records, p) given j ≥ 1, for j = 1, …, records, and the relative error of the probabilities: that of the binomial
+/// law, twice (of a term and of their sum), and of the logarithms, their sum and the exponentials. (What underflows is below
+/// 10⁻³⁰⁰.)
 fn counts(records: u32, probability: f64) -> Result<(Vec<f64>, f64)> {
     let law = binomial(records, probability)?;
     let mut logs = vec![f64::NEG_INFINITY; records as usize];
@@ -191,13 +192,13 @@ impl PatternSum for Renewal {
 }
 
 impl Renewal {
-    /// [`PatternSum::log_sum`] where a squared norm may be off by so much, by the recursion of the law itself: f_i = w₀ f_{i+1} + φ_i
-    /// f_{i+b} (with phases w₀ f_{i+b}), f_i = 1 beyond the last round, in logarithms.
+    /// [`PatternSum::log_sum`] where a squared norm may be off by so much, by the recursion of the law itself: f_i = w₀ f_{i+1} +
+    /// φ_i f_{i+b} (with phases w₀ f_{i+b}), f_i = 1 beyond the last round, in logarithms.
     ///
-    /// **Error.** The logarithm of a sum is off by no more than the worst of its terms, and by [`log_sum_error`]. So a pattern that passes
-    /// n steps and at most m = ⌈n/b⌉ participations collects n times the errors of a step (of w₀, of the sum, and 4u of the terms, which
-    /// are at most |weight| + |exponent·j²s_i| + M, M the largest |ln f_i|) and m times those of a participation: of its weight (and
-    /// of how many of a user's records are drawn), and of its squared norm.
+    /// **Error.** The logarithm of a sum is off by no more than the worst of its terms, and by [`log_sum_error`]. So a pattern
+    /// that passes n steps and at most m = ⌈n/b⌉ participations collects n times the errors of a step (of w₀, of the sum, and 4u
+    /// of the terms, which are at most |weight| + |exponent·j²s_i| + M, M the largest |ln f_i|) and m times those of a
+    /// participation: of its weight (and of how many of a user's records are drawn), and of its squared norm.
     #[must_use]
     pub fn log_sum_within(&self, proposal: &Self, power: f64, exponent: f64, square_error: f64) -> Approximation {
         let (n, b) = (self.iterations(), self.min_separation);

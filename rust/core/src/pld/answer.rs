@@ -47,8 +47,8 @@ pub struct Budget {
     pub transform_rounding: f64,
     /// Rounding of the masses, of the tilting and of the scale.
     pub mass_rounding: f64,
-    /// The largest relative error of an evaluated profile value δ, over the nodes where it is above 1e-290. Part of the discretised
-    /// profiles already.
+    /// The largest relative error of an evaluated profile value δ, over the nodes where it is above 1e-290. Part of the
+    /// discretised profiles already.
     pub profile_relative_error: f64,
 }
 
@@ -250,7 +250,8 @@ impl<'a> Search<'a> {
         match query {
             Query::Epsilon(delta) => search.look(delta)?,
             Query::Delta(epsilon) => {
-                // How far out a round must be followed depends on the δ that comes out: try an ordinary one first, then what that gives.
+                // How far out a round must be followed depends on the δ that comes out: try an ordinary one first, then what that
+                // gives.
                 let mut near = ORDINARY_DELTA;
                 loop {
                     search.look(near)?;
@@ -428,8 +429,8 @@ impl<'a> Search<'a> {
 
     /// A grid for `goal` where the second-order estimate asks for a long transform, and the width in ε that it is for.
     ///
-    /// The estimate is for losses that are spread evenly over a fine lattice. Where they are not (most rounds lose nearly nothing, a
-    /// few lose thousands of nats) a coarser lattice serves as well as `finest`: the coarsest that does so is taken.
+    /// The estimate is for losses that are spread evenly over a fine lattice. Where they are not (most rounds lose nearly
+    /// nothing, a few lose thousands of nats) a coarser lattice serves as well as `finest`: the coarsest that does so is taken.
     fn coarser(&self, groups: &Groups, finest: Grid, saddle: f64, goal: &Goal, effort: f64) -> Result<(Grid, f64)> {
         let at = groups.at(saddle);
         let deviation = at.variance.sqrt();
@@ -458,8 +459,8 @@ impl<'a> Search<'a> {
         Ok((Grid { limited, ..finest }, width))
     }
 
-    /// Where the upper and the lower side of the rounds lie on a grid, in nats: by their cumulants, or by their means where the tilt
-    /// is small.
+    /// Where the upper and the lower side of the rounds lie on a grid, in nats: by their cumulants, or by their means where the
+    /// tilt is small.
     fn sides(&self, grid: &Grid, saddle: f64, width: f64) -> Result<[f64; 2]> {
         let meshes = self.meshes(grid, saddle, 0.25 * width * saddle.max(1.0))?;
         Ok([Side::Upper, Side::Lower].map(|side| {

@@ -2,8 +2,9 @@
 //!
 //! # What is computed
 //!
-//! Round i has masses a_i on the lattice, `M_i = Σ_j a_{i,j} e^{λ j h}`, and tilted probabilities `b_i = a_{i,j} e^{λ j h} / M_i`. If B is the
-//! n-fold convolution of the b, then the composed mass at s is `e^{K(λ)} e^{−λ s h} B_s` with `K = Σ n_i ln M_i`, and for every ε
+//! Round i has masses a_i on the lattice, `M_i = Σ_j a_{i,j} e^{λ j h}`, and tilted probabilities `b_i = a_{i,j} e^{λ j h} /
+//! M_i`. If B is the n-fold convolution of the b, then the composed mass at s is `e^{K(λ)} e^{−λ s h} B_s` with `K = Σ n_i ln
+//! M_i`, and for every ε
 //!
 //! `δ(ε) = e^{K(λ) − λε} Σ_{sh > ε} e^{−λ(sh − ε)} (1 − e^{−(sh − ε)}) B_s  +  [mass at ∞]`.
 //!
@@ -12,20 +13,20 @@
 //!
 //! # What can go wrong, and where it is counted
 //!
-//! * **Aliasing.** The cyclic convolution C of length N satisfies C_r = Σ_{s ≡ r} B_s ≥ B_s. For the upper result that is safe; from the
-//!   lower one what wrapped to points above ε is subtracted. From above: only mass beyond ε + Nh can, where it counts at most
-//!   `max_x e^{−λx}(1 − e^{−x}) ≤ 1/(λ+1)`. From below: at most `e^{−λmNh}` of the untilted mass for each turn m, since
-//!   `Σ_x e^{−λx} B(ε + x − mNh) = e^{λε − K − λmNh} Σ_z A(z)`; or, if the window starts below nearly all of the tilted law, the tilted mass below
-//!   its start times 1/(λ+1). The smaller of the two is used.
+//! * **Aliasing.** The cyclic convolution C of length N satisfies C_r = Σ_{s ≡ r} B_s ≥ B_s. For the upper result that is safe;
+//!   from the lower one what wrapped to points above ε is subtracted. From above: only mass beyond ε + Nh can, where it counts at
+//!   most `max_x e^{−λx}(1 − e^{−x}) ≤ 1/(λ+1)`. From below: at most `e^{−λmNh}` of the untilted mass for each turn m, since `Σ_x
+//!   e^{−λx} B(ε + x − mNh) = e^{λε − K − λmNh} Σ_z A(z)`; or, if the window starts below nearly all of the tilted law, the
+//!   tilted mass below its start times 1/(λ+1). The smaller of the two is used.
 //! * **Window top.** Untilted mass above the window is added to the upper result in full.
 //! * **Rounding of the transforms.** A power-of-two FFT applies to each input at most `log₂N` twiddle factors and additions; with
-//!   the real-transform wrapper each output is off by at most `32u(log₂N + 2)` times the sum of the absolute inputs (every butterfly
-//!   error is relative to the sum of absolute values it combines; Higham 2002, §24.1, with the ℓ₁ norm as majorant; about 13u a level for
-//!   a twiddle computed by sine and cosine, its product and the addition, twice that for the wrapper). So the
-//!   spectrum F̂ is off by `η = 32u(log₂N + 2)` since Σb = 1, its powers by `Π(|F̂_i| + η)^{n_i} · Σ n_i η/(|F̂_i| + η)` (mean value theorem), repeated squaring by
-//!   `8u Σn_i` relative, and the inverse transform by `32u(log₂N + 2)` times the mean modulus of what it is given. All three
-//!   are summed over the actual spectrum into one absolute error E for each entry. Against the weights of a δ they add up to at
-//!   most `E·min(N, 1 + 1/(hλ(λ+1)))`: `Σ_x e^{−λx}(1 − e^{−x})` over the lattice.
+//!   the real-transform wrapper each output is off by at most `32u(log₂N + 2)` times the sum of the absolute inputs (every
+//!   butterfly error is relative to the sum of absolute values it combines; Higham 2002, §24.1, with the ℓ₁ norm as majorant;
+//!   about 13u a level for a twiddle computed by sine and cosine, its product and the addition, twice that for the wrapper). So
+//!   the spectrum F̂ is off by `η = 32u(log₂N + 2)` since Σb = 1, its powers by `Π(|F̂_i| + η)^{n_i} · Σ n_i η/(|F̂_i| + η)`
+//!   (mean value theorem), repeated squaring by `8u Σn_i` relative, and the inverse transform by `32u(log₂N + 2)` times the mean
+//!   modulus of what it is given. All three are summed over the actual spectrum into one absolute error E for each entry. Against
+//!   the weights of a δ they add up to at most `E·min(N, 1 + 1/(hλ(λ+1)))`: `Σ_x e^{−λx}(1 − e^{−x})` over the lattice.
 //! * **Rounding of tilted masses and of M.** Relative; raised to the number of rounds ([`Composed::relative_error`]).
 
 use std::collections::BTreeMap;

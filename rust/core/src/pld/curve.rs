@@ -24,7 +24,8 @@ const SHARPER: f64 = 0.25;
 /// δ(ε) of the composition of `rounds` in one direction at each of `epsilons`, ascending and at least 0.
 ///
 /// * Guarantee: lower ≤ exact ≤ upper at each ε, and both ends decrease with ε.
-/// * Precision: width at most `tolerance` times the upper end, but where that is at most `ignored`, or after [`MOST_COMPOSITIONS`].
+/// * Precision: width at most `tolerance` times the upper end, but where that is at most `ignored`, or after
+///   [`MOST_COMPOSITIONS`].
 ///
 /// # Errors
 /// As [`super::answer`]; [`Error::Domain`] also for ε that do not ascend.

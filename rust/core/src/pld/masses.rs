@@ -1,19 +1,19 @@
 //! From a profile on a lattice to two discrete loss distributions, one above and one below it.
 //!
-//! Write a convex piecewise-linear function of α with kinks at `α_i = e^{ε_i}` as `g(α) = m_∞ + Σ p_i (1 − α/α_i)_+`. Its
-//! masses are second differences: with `D_i = g_i − g_{i+1}`,
-//! `p_i = D_{i−1}/(1 − e^{−(ε_i−ε_{i−1})}) − D_i/(e^{ε_{i+1}−ε_i} − 1)`, in which no e^ε appears, so large losses do not overflow.
+//! Write a convex piecewise-linear function of α with kinks at `α_i = e^{ε_i}` as `g(α) = m_∞ + Σ p_i (1 − α/α_i)_+`. Its masses
+//! are second differences: with `D_i = g_i − g_{i+1}`, `p_i = D_{i−1}/(1 − e^{−(ε_i−ε_{i−1})}) − D_i/(e^{ε_{i+1}−ε_i} − 1)`, in
+//! which no e^ε appears, so large losses do not overflow.
 //!
 //! * **Upper.** Let U_i ≥ δ(ε_i). The lower convex hull of the points (α_i, U_i) is convex, and still at least δ: δ is convex and
 //!   at most U at the nodes, and the hull is the largest such function. Right of the last node it stays constant (m_∞).
 //! * **Lower.** Between two nodes the profile lies above its two supporting lines there; let a and b be how far the left one
-//!   misses the right value and the right one the left value ([`Defects`]). The segment between the two values lowered by
-//!   s and s′ lies below the larger line, hence below the profile, exactly if it does so where the lines meet: `s/b + s′/a ≥ 1`.
-//!   Going left to right, each node is lowered as little as this allows. Lowering a value further never invalidates a
-//!   segment, so the hull of the result is still below, and so it is when the left value is lowered by all of b after the fact:
-//!   done where lowering the right one would drag a plateau down ([`dragged`]), left of which lies a kink or a wide cell. In the smooth case s alternates around `fh²/4`, and the law
-//!   loses a variance of `h²/3` where the upper one gains `h²/6`; at a sharp edge of the density nothing is lost on its empty
-//!   side.
+//!   misses the right value and the right one the left value ([`Defects`]). The segment between the two values lowered by s and
+//!   s′ lies below the larger line, hence below the profile, exactly if it does so where the lines meet: `s/b + s′/a ≥ 1`. Going
+//!   left to right, each node is lowered as little as this allows. Lowering a value further never invalidates a segment, so the
+//!   hull of the result is still below, and so it is when the left value is lowered by all of b after the fact: done where
+//!   lowering the right one would drag a plateau down ([`dragged`]), left of which lies a kink or a wide cell. In the smooth case
+//!   s alternates around `fh²/4`, and the law loses a variance of `h²/3` where the upper one gains `h²/6`; at a sharp edge of the
+//!   density nothing is lost on its empty side.
 //!
 //! Rounding: the differences D are exact to u, each mass adds 3u of the slope at its node, and the slopes re-summed from
 //! the masses therefore differ from the intended ones by at most 4u for each node. Both measures are understood up to the

@@ -1,9 +1,9 @@
 //! Reading δ(ε) and ε(δ) off a composed law.
 //!
-//! With weights `m_s = e^{−λ(sh − c)} C_s` relative to a centre c, two recursions from the top of the window give, at every lattice
-//! point, the finite part of δ and its slope in units of `e^{K − λc}`: `T_s = e^{−h}(T_{s+1} + m_{s+1})`, `D_s = D_{s+1} + T_s(e^h − 1)`.
-//! Both add non-negative terms only, so their relative error is at most a few u for each step. Inside a cell the profile is
-//! `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without cancellation.
+//! With weights `m_s = e^{−λ(sh − c)} C_s` relative to a centre c, two recursions from the top of the window give, at every
+//! lattice point, the finite part of δ and its slope in units of `e^{K − λc}`: `T_s = e^{−h}(T_{s+1} + m_{s+1})`, `D_s =
+//! D_{s+1} + T_s(e^h − 1)`. Both add non-negative terms only, so their relative error is at most a few u for each step. Inside a
+//! cell the profile is `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without cancellation.
 
 use crate::pld::answer::Budget;
 use crate::pld::compose::Composed;

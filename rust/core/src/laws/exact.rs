@@ -1,8 +1,8 @@
 //! How many of m records join: the binomial law in whole units of 2⁻⁶³, so that what is drawn from it is known exactly.
 //!
 //! Monte Carlo draws thousands of these numbers for one sample, and a difference in any of them may decide whether a batch is
-//! truncated. Probabilities of 53 bits would miss by more in all than a small δ. So the law is computed with twice the digits of a
-//! double and rounded to whole units of 2⁻⁶³, which the units' drawing then reproduces without any further error.
+//! truncated. Probabilities of 53 bits would miss by more in all than a small δ. So the law is computed with twice the digits of
+//! a double and rounded to whole units of 2⁻⁶³, which the units' drawing then reproduces without any further error.
 
 use crate::error::{Error, Result};
 
@@ -84,8 +84,8 @@ fn half_width(trials: u64, odds: &Odds) -> f64 {
     (10.0 * variance.sqrt() * (1.0 + 1e-9) + 66.0).ceil()
 }
 
-/// A bound on the total variation between Bin(trials, ·) and what [`units`] makes of it: a unit for each value of the window, whose loss
-/// the mode makes up for, one for the tails, and one for the arithmetic (2⁻⁹⁷ for each of a million steps).
+/// A bound on the total variation between Bin(trials, ·) and what [`units`] makes of it: a unit for each value of the window,
+/// whose loss the mode makes up for, one for the tails, and one for the arithmetic (2⁻⁹⁷ for each of a million steps).
 #[must_use]
 pub fn variation(trials: u64, odds: &Odds) -> f64 {
     if odds.certain() {
@@ -108,7 +108,8 @@ pub fn check_width(trials: u64, odds: &Odds) -> Result<()> {
     Err(Error::Domain { name: "records", value, allowed })
 }
 
-/// The law relative to its mode: the values from `low` to `high`, and where the mode is; it ends early where it falls below `least`.
+/// The law relative to its mode: the values from `low` to `high`, and where the mode is; it ends early where it falls below
+/// `least`.
 fn relative(trials: u64, odds: &Odds, (low, high): (f64, f64), least: f64) -> (f64, usize, Vec<Double>) {
     #[allow(clippy::cast_precision_loss)] // below 2^53
     let m = trials as f64;

@@ -1,16 +1,16 @@
-//! Drawing how many records join: binomial numbers by tables, eight samples side by side, and the counts of whole batches.
+//! Drawing how many records join: binomial numbers by tables, eight samples side by side, and the sizes of whole batches.
 //!
-//! m is written in digits of base 256, m = Σ_k d_k 256^k, and Bin(m, p) is a sum of independent Bin(d_k 256^k, p). Each has its table,
-//! built when it is first needed and drawn from by Walker's alias method in whole units of 2⁻⁶³ (Vose 1991): one random word, one
-//! look at memory, no search. Nothing is lost in drawing; what the tables themselves may miss is
-//! [`crate::participation::counts::variation`].
+//! m is written in digits of base 256, m = Σ_k d_k 256^k, and Bin(m, p) is a sum of independent Bin(d_k 256^k, p). Each has its
+//! table, built when it is first needed and drawn from by Walker's alias method in whole units of 2⁻⁶³ (Vose 1991): one random
+//! word, one look at memory, no search. Nothing is lost in drawing; what the tables themselves may miss is
+//! [`crate::laws::exact::variation`].
 
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
+use crate::laws::exact::{check_width, units, variation, Odds, UNITS};
 use crate::montecarlo::stream::{Drawing, Stream};
 use crate::montecarlo::vector::{splat, BitLanes, Lanes, Vector, LANES};
-use crate::participation::counts::{check_width, units, variation, Odds, UNITS};
 
 /// Bits of a digit, and digits of a base.
 const DIGIT: u32 = 8;
@@ -248,19 +248,19 @@ impl Truncation {
 
 /// Buffers of one worker.
 #[derive(Debug, Clone, Default)]
-pub struct CountScratch {
+pub struct SizeScratch {
     cells: Vec<[u64; LANES]>,
     /// The truncated batches of the last draw, by increasing place.
     pub truncations: Vec<Truncation>,
 }
 
-/// The other records' counts under b-min-sep sampling: r_i ~ Bin(A_i, p), A_{i+1} = A_i − r_i + r_{i−b+1}.
+/// The batch sizes of the other records under b-min-sep sampling: r_i ~ Bin(A_i, p), A_{i+1} = A_i − r_i + r_{i−b+1}.
 ///
 /// A record that was drawn waits b − 1 rounds whether or not it survived truncation, so truncation does not change the pool.
 /// With a warm start each record is available at first with probability 1/(1 + (b−1)p) and otherwise waits a number of rounds
 /// that is uniform on 1…b−1: their number is binomial, and they are spread over the rounds.
 #[derive(Debug)]
-pub struct RoundCounts {
+pub struct RoundSizes {
     others: u64,
     rounds: usize,
     separation: usize,
@@ -269,9 +269,9 @@ pub struct RoundCounts {
     start: Option<(Binomials, Spread)>,
 }
 
-/// The other records' counts of balls in bins.
+/// The batch sizes of the other records of balls in bins.
 #[derive(Debug)]
-pub struct BinCounts {
+pub struct BinSizes {
     others: u64,
     bins: usize,
     limit: u64,
@@ -291,7 +291,7 @@ fn check_size(dataset_size: u64, limit: u64) -> Result<()> {
     Ok(())
 }
 
-impl RoundCounts {
+impl RoundSizes {
     /// For a data set of this size, the sensitive record included.
     ///
     /// # Errors
@@ -332,7 +332,7 @@ impl RoundCounts {
         self.others >= self.limit
     }
 
-    /// A bound on the total variation between the law of all counts of a sample and what is drawn.
+    /// A bound on the total variation between the law of all batch sizes of a sample and what is drawn.
     #[must_use]
     pub fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // rounds, far below 2^53
@@ -341,7 +341,7 @@ impl RoundCounts {
         draws * self.joins.variation() + start
     }
 
-    /// Draw the counts of eight samples, round by round, and tell each to `see`.
+    /// Draw the batch sizes of eight samples, round by round, and tell each to `see`.
     #[inline(always)]
     fn each<V: Vector>(
         &self,
@@ -378,10 +378,10 @@ impl RoundCounts {
         stream.put_back(drawing);
     }
 
-    /// Draw the counts of eight samples and keep the truncated rounds.
+    /// Draw the batch sizes of eight samples and keep the truncated rounds.
     #[inline(always)]
-    pub fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut CountScratch) {
-        let CountScratch { cells, truncations } = scratch;
+    pub fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut SizeScratch) {
+        let SizeScratch { cells, truncations } = scratch;
         truncations.clear();
         if self.can_truncate() {
             self.each::<V>(stream, cells, |round, others| {
@@ -390,7 +390,7 @@ impl RoundCounts {
         }
     }
 
-    /// The counts themselves, lane by lane.
+    /// The sizes themselves, lane by lane.
     #[inline(always)]
     pub fn show<V: Vector>(&self, stream: &mut Stream) -> Vec<Vec<u64>> {
         let mut shown = vec![Vec::new(); LANES];
@@ -400,18 +400,18 @@ impl RoundCounts {
         shown
     }
 
-    /// The truncations that given counts mean, lane by lane.
+    /// The truncations that given sizes mean, lane by lane.
     #[must_use]
-    pub fn given(&self, counts: &[Vec<u64>]) -> Vec<Truncation> {
-        given(counts, self.rounds, self.limit)
+    pub fn given(&self, sizes: &[Vec<u64>]) -> Vec<Truncation> {
+        given(sizes, self.rounds, self.limit)
     }
 }
 
-impl BinCounts {
+impl BinSizes {
     /// For a data set of this size, the sensitive record included.
     ///
     /// # Errors
-    /// As [`RoundCounts::new`].
+    /// As [`RoundSizes::new`].
     pub fn new(dataset_size: u64, limit: u64, bins: usize) -> Result<Self> {
         check_size(dataset_size, limit)?;
         let others = dataset_size - 1;
@@ -424,15 +424,15 @@ impl BinCounts {
         self.others >= self.limit
     }
 
-    /// A bound on the total variation between the law of all counts of a sample and what is drawn.
+    /// A bound on the total variation between the law of all batch sizes of a sample and what is drawn.
     #[must_use]
     pub fn variation(&self) -> f64 {
         self.spread.variation()
     }
 
-    /// Draw the counts of eight samples and keep the truncated bins.
+    /// Draw the batch sizes of eight samples and keep the truncated bins.
     #[inline(always)]
-    pub fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut CountScratch) {
+    pub fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut SizeScratch) {
         scratch.truncations.clear();
         if !self.can_truncate() {
             return;
@@ -451,7 +451,7 @@ impl BinCounts {
         stream.put_back(drawing);
     }
 
-    /// The counts themselves, lane by lane.
+    /// The sizes themselves, lane by lane.
     #[inline(always)]
     pub fn show<V: Vector>(&self, stream: &mut Stream) -> Vec<Vec<u64>> {
         let mut cells = Vec::new();
@@ -459,14 +459,14 @@ impl BinCounts {
         (0..LANES).map(|lane| cells.iter().map(|cell| cell[lane]).collect()).collect()
     }
 
-    /// The truncations that given counts mean, lane by lane.
+    /// The truncations that given sizes mean, lane by lane.
     #[must_use]
-    pub fn given(&self, counts: &[Vec<u64>]) -> Vec<Truncation> {
-        given(counts, self.bins, self.limit)
+    pub fn given(&self, sizes: &[Vec<u64>]) -> Vec<Truncation> {
+        given(sizes, self.bins, self.limit)
     }
 }
 
-fn given(counts: &[Vec<u64>], places: usize, limit: u64) -> Vec<Truncation> {
-    let at = |place: usize| std::array::from_fn(|lane| counts.get(lane).map_or(0, |lane| lane[place]));
+fn given(sizes: &[Vec<u64>], places: usize, limit: u64) -> Vec<Truncation> {
+    let at = |place: usize| std::array::from_fn(|lane| sizes.get(lane).map_or(0, |lane| lane[place]));
     (0..places).filter_map(|place| Truncation::of(place, &at(place), limit)).collect()
 }

@@ -1,14 +1,14 @@
-//! Wagers: capital that grows when δ(ε) is smaller (or larger) than claimed.
+//! Bets: wealth that grows when δ(ε) is smaller (or larger) than claimed.
 //!
-//! A wager at ε against the claim "E V ≥ t" starts with capital 1 and multiplies it by 1 + λ(t − V) for each sample, 0
-//! < λ < 1/(cap − t) with V ≤ cap. If the claim is true the capital is a non-negative supermartingale, so it ever
+//! A bet at ε against the claim "E V ≥ t" starts with wealth 1 and multiplies it by 1 + λ(t − V) for each sample, 0
+//! < λ < 1/(c − t) with V ≤ c, the weight bound. If the claim is true the wealth is a non-negative supermartingale, so it ever
 //! reaches 1/q with probability at most q (Ville 1939; Waudby-Smith & Ramdas 2024): reaching it certifies E V < t at
 //! level q, at whatever moment one looks. With λ < 0, λ > −1/t, the same holds against "E V ≤ t" for any V ≥ 0. ε, t
-//! and λ are fixed before the samples are drawn. A mixture of wagers with different λ against one claim (the mean of
-//! their capitals) is a wager too.
+//! and λ are fixed before the samples are drawn. A mixture of bets with different λ against one claim (the mean of
+//! their wealths) is a bet too.
 //!
-//! V enters rounded against the wager: what the log densities may miss is added to the loss and to the weight (or taken from
-//! them for λ < 0), then V is held to its cap, which the exact V obeys. With others composed V is read off their curve, from above
+//! V enters rounded against the bet: what the log densities may miss is added to the loss and to the weight (or taken from
+//! them for λ < 0), then V is held to its bound, which the exact V obeys. With a composed profile V is read off it, from above
 //! for λ > 0 and from below for λ < 0 (see [`super::value`]), without the curve's floor; the claim is about what is left then.
 
 use crate::error::{Error, Result};
@@ -17,19 +17,20 @@ use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::value::{Bound, Curve};
 use crate::montecarlo::vector::{splat, Lanes, Vector};
 
-/// Wagers at one ε, which share V.
+/// Bets at one ε, which share V.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct BetTable {
     /// ε.
     pub epsilon: f64,
     /// V is at most this; see [`super::proposal`].
-    pub cap: f64,
-    /// (t, λ) of each wager.
-    pub wagers: Vec<(f64, f64)>,
+    pub weight_bound: f64,
+    /// (t, λ) of each bet.
+    pub bets: Vec<(f64, f64)>,
 }
 
-impl Table {
-    /// The loss up to which a sample is worth nothing at any ε of these tables, not even when it is rounded up; −∞ with others composed.
+impl BetTable {
+    /// The loss up to which a sample is worth nothing at any ε of these tables, not even when it is rounded up; −∞ with a
+    /// composed profile.
     #[must_use]
     pub fn least(tables: &[Self], error: f64, curve: Option<&Curve>) -> f64 {
         if curve.is_some() {
@@ -40,20 +41,24 @@ impl Table {
             - 8.0 * error
     }
 
-    /// Whether no sample could cost more than a wager's capital.
+    /// Whether no sample could cost more than a bet's wealth.
     ///
     /// # Errors
-    /// [`Error::Domain`] for an ε that is not finite, and for a wager that could lose more than its capital.
+    /// [`Error::Domain`] for an ε that is not finite, and for a bet that could lose more than its wealth.
     pub fn check(&self) -> Result<()> {
         if !self.epsilon.is_finite() {
             return Err(Error::Domain { name: "epsilon", value: self.epsilon, allowed: "finite" });
         }
-        for &(threshold, stake) in &self.wagers {
-            let safe = if stake >= 0.0 { stake * (self.cap - threshold) < 1.0 } else { -stake * threshold < 1.0 };
-            // λ(t − V) must stay above −1: for λ > 0 at V = cap, for λ < 0 at V = 0, where λ(t − V) = λt.
-            if !(safe && stake.is_finite() && threshold.is_finite() && threshold >= 0.0) {
-                let allowed = "less than 1/(cap − threshold), and greater than −1/threshold";
-                return Err(Error::Domain { name: "stake", value: stake, allowed });
+        for &(threshold, fraction) in &self.bets {
+            let safe = if fraction >= 0.0 {
+                fraction * (self.weight_bound - threshold) < 1.0
+            } else {
+                -fraction * threshold < 1.0
+            };
+            // λ(t − V) must stay above −1: for λ > 0 at V = c, for λ < 0 at V = 0, where λ(t − V) = λt.
+            if !(safe && fraction.is_finite() && threshold.is_finite() && threshold >= 0.0) {
+                let allowed = "less than 1/(weight bound − threshold), and greater than −1/threshold";
+                return Err(Error::Domain { name: "betting fraction", value: fraction, allowed });
             }
         }
         Ok(())
@@ -62,9 +67,9 @@ impl Table {
 
 /// Sums over the samples of a shard for one table.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Sums {
-    /// ln of the capital of each wager.
-    pub log_capital: Vec<f64>,
+pub struct ShardSums {
+    /// ln of the wealth of each bet.
+    pub log_wealth: Vec<f64>,
     /// Σ V, without rounding to a side: for estimates only.
     pub value: f64,
     /// Σ V².
@@ -74,7 +79,7 @@ pub struct Sums {
 /// Sums while a shard runs, by lane.
 #[derive(Debug, Clone)]
 pub struct Running {
-    capital: Vec<Lanes>,
+    wealth: Vec<Lanes>,
     value: Lanes,
     square: Lanes,
 }
@@ -82,47 +87,47 @@ pub struct Running {
 impl Running {
     /// Nothing yet.
     #[must_use]
-    pub fn new(table: &Table) -> Self {
-        Self { capital: vec![splat(0.0); table.wagers.len()], value: splat(0.0), square: splat(0.0) }
+    pub fn new(table: &BetTable) -> Self {
+        Self { wealth: vec![splat(0.0); table.bets.len()], value: splat(0.0), square: splat(0.0) }
     }
 
     /// Count eight samples with their weights dN/dM and losses; `error` bounds the error of each log density.
     #[inline(always)]
-    pub fn add<V: Vector>(&mut self, table: &Table, (weight, loss): (V, V), error: f64, curve: Option<&Curve>) {
+    pub fn add<V: Vector>(&mut self, table: &BetTable, (weight, loss): (V, V), error: f64, curve: Option<&Curve>) {
         // Both log densities of the loss and both of the weight may be off by `error`.
         let (up, down) = (1.0 + 4.0 * error, 1.0 - 4.0 * error);
-        let (zero, one, cap) = (V::splat(0.0), V::splat(1.0), V::splat(table.cap));
+        let (zero, one, most) = (V::splat(0.0), V::splat(1.0), V::splat(table.weight_bound));
         let (value, above, below);
         if let Some(curve) = curve {
             let argument = V::splat(table.epsilon).sub(loss);
             let shift = V::splat(4.0 * error + curve.argument_error(table.epsilon));
             value = weight.mul(curve.at(Bound::Above, argument));
-            above = weight.mul(V::splat(up)).mul(curve.at(Bound::Above, argument.sub(shift))).min(cap);
-            below = if table.wagers.iter().any(|&(_, stake)| stake < 0.0) {
-                weight.mul(V::splat(down)).mul(curve.at(Bound::Below, argument.add(shift))).min(cap)
+            above = weight.mul(V::splat(up)).mul(curve.at(Bound::Above, argument.sub(shift))).min(most);
+            below = if table.bets.iter().any(|&(_, fraction)| fraction < 0.0) {
+                weight.mul(V::splat(down)).mul(curve.at(Bound::Below, argument.add(shift))).min(most)
             } else {
                 zero
             };
         } else {
             let ratio = exp(V::splat(table.epsilon).sub(loss));
             value = weight.mul(one.sub(ratio).max(zero));
-            above = weight.mul(V::splat(up)).mul(ratio.mul_add(V::splat(-down), one).max(zero)).min(cap);
-            below = weight.mul(V::splat(down)).mul(ratio.mul_add(V::splat(-up), one).max(zero)).min(cap);
+            above = weight.mul(V::splat(up)).mul(ratio.mul_add(V::splat(-down), one).max(zero)).min(most);
+            below = weight.mul(V::splat(down)).mul(ratio.mul_add(V::splat(-up), one).max(zero)).min(most);
         }
         V::load(&self.value).add(value).store(&mut self.value);
         value.mul_add(value, V::load(&self.square)).store(&mut self.square);
-        for (&(threshold, stake), capital) in table.wagers.iter().zip(&mut self.capital) {
-            let side = if stake >= 0.0 { above } else { below };
-            let growth = ln(V::splat(stake).mul_add(V::splat(threshold).sub(side), one));
-            V::load(capital).add(growth).store(capital);
+        for (&(threshold, fraction), wealth) in table.bets.iter().zip(&mut self.wealth) {
+            let side = if fraction >= 0.0 { above } else { below };
+            let growth = ln(V::splat(fraction).mul_add(V::splat(threshold).sub(side), one));
+            V::load(wealth).add(growth).store(wealth);
         }
     }
 
     /// The sums over lanes, in the order of the lanes.
     #[must_use]
-    pub fn finish(&self) -> Sums {
-        Sums {
-            log_capital: self.capital.iter().map(|lanes| lanes.0.iter().sum()).collect(),
+    pub fn finish(&self) -> ShardSums {
+        ShardSums {
+            log_wealth: self.wealth.iter().map(|lanes| lanes.0.iter().sum()).collect(),
             value: self.value.0.iter().sum(),
             square: self.square.0.iter().sum(),
         }

@@ -1,22 +1,23 @@
 //! A run whose draws are known: a Gaussian mechanism with a random sensitivity.
 //!
 //! If everything but the contributions of the sensitive user is given, who was drawn and when included, the run is a Gaussian
-//! mechanism whose sensitivity depends on the draws x. By joint convexity of the hockey stick, and with draws of the same law in both
-//! data sets, `δ(ε) ≤ E_x G_{‖Cx‖}(e^ε)`, and G grows with its sensitivity.
+//! mechanism whose sensitivity depends on the draws x. By joint convexity of the hockey stick, and with draws of the same law in
+//! both data sets, `δ(ε) ≤ E_x G_{‖Cx‖}(e^ε)`, and G grows with its sensitivity.
 //!
-//! **Charges.** ‖Cx‖² = Σ_i x_i²‖c_i‖² + 2Σ_{i<j} x_i x_j ⟨c_i, c_j⟩ ≤ Σ_i x_i² q_i, q_i = ‖c_i‖² + Γ_i, Γ_i the most that column i
-//! shares with the others of a pattern ([`crate::participation::separated`]): 2x_i x_j ≤ x_i² + x_j² charges each cross term to both
-//! of its members. Columns that do not meet share nothing, and then this is an equality.
+//! **Charges.** ‖Cx‖² = Σ_i x_i²‖c_i‖² + 2Σ_{i<j} x_i x_j ⟨c_i, c_j⟩ ≤ Σ_i x_i² q_i, q_i = ‖c_i‖² + Γ_i, Γ_i the most that column
+//! i shares with the others of a pattern ([`crate::participation::separated`]): 2x_i x_j ≤ x_i² + x_j² charges each cross term to
+//! both of its members. Columns that do not overlap share nothing, and then this is an equality.
 //!
-//! **Shared records.** A record whose other users are waiting cannot be drawn, so a user that is available joins with a probability of
-//! at most p, whatever happened before, and given that it joins with a number of records that is stochastically at most that of
-//! all k. Couple it with the renewal process of a user alone that is available at once (a cold start): by induction the m-th
-//! participation of the latter comes no later, since its first chance comes no later and its hazard is no smaller, and takes no
-//! fewer records. With q̄_i = max_{j ≥ i} q_j, which never rises, an earlier participation is charged no less: Σ x_i² q_i is
-//! stochastically at most the S = Σ x_i² q̄_i of that process, from whatever state the shared one starts. (For a Toeplitz matrix with
-//! columns that do not meet q̄ = q: a later column is a shorter part of the same one.)
+//! **Shared records.** A record whose other users are waiting cannot be drawn, so a user that is available joins with a
+//! probability of at most p, whatever happened before, and given that it joins with a number of records that is stochastically at
+//! most that of all k. Couple it with the renewal process of a user alone that is available at once (a cold start): by induction
+//! the m-th participation of the latter comes no later, since its first chance comes no later and its hazard is no smaller, and
+//! takes no fewer records. With q̄_i = max_{j ≥ i} q_j, which never rises, an earlier participation is charged no less: Σ x_i²
+//! q_i is stochastically at most the S = Σ x_i² q̄_i of that process, from whatever state the shared one starts. (For a Toeplitz
+//! matrix with columns that do not overlap q̄ = q: a later column is a shorter part of the same one.)
 //!
-//! **Grid.** The law of S is computed on multiples of max q̄/G, each q̄_i rounded up; where all charges are the same G = 1 is exact.
+//! **Grid.** The law of S is computed on multiples of max q̄/G, each q̄_i rounded up; where all charges are the same G = 1 is
+//! exact.
 
 use crate::error::{Error, Result};
 use crate::pair::{Profile, ProfilePoint};
@@ -35,17 +36,18 @@ const MOST_VALUES: usize = 4096;
 /// `Σ_s Pr[S = s] G_{√s}`: the profile of both directions.
 ///
 /// * Guarantee: an upper bound on the hockey stick for every ε where participations come no earlier than in this law, and no more
-///   often. Exact if the draws are released and the charges are those of the mechanism itself and all the same; where they differ each
-///   is rounded up to the grid.
-/// * Precision: about (n + 20)·10⁻¹⁶ relative to Pr[L > ε], and ⌈n/b⌉ times that of the law of the counts, 10⁻¹² for hundreds of records.
+///   often. Exact if the draws are released and the charges are those of the mechanism itself and all the same; where they differ
+///   each is rounded up to the grid.
+/// * Precision: about (n + 20)·10⁻¹⁶ relative to Pr[L > ε], and ⌈n/b⌉ times that of the law of the counts, 10⁻¹² for hundreds of
+///   records.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Revealed {
+pub struct PublicParticipation {
     /// Pr[S = s] and √s, by increasing s.
     terms: Vec<(f64, f64)>,
     relative_error: f64,
 }
 
-impl Revealed {
+impl PublicParticipation {
     /// For a law of participations whose `squares` are the charges q_i, in units of σ².
     ///
     /// # Errors
@@ -171,7 +173,7 @@ fn sums(law: &Renewal, cells: &[usize]) -> Result<Vec<f64>> {
     Ok(done)
 }
 
-impl Profile for Revealed {
+impl Profile for PublicParticipation {
     fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
         let (mut above, mut below) = (Approximation::default(), Approximation::default());
         for &(weight, shift) in &self.terms {

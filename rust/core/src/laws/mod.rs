@@ -1,10 +1,16 @@
 //! How many sensitive records a batch holds: binomial and hypergeometric laws, kept in log space.
 //!
+//! This room takes trials, or a population and a draw, and gives the probabilities of every number with the error that they may
+//! have. It knows no sampler. [`exact`] has the binomial law once more, in whole units, for numbers that are drawn by the
+//! thousand.
+//!
 //! Weights are built from the mode outwards by their ratios, so each has a relative error of a few u for every step away
 //! from the mode, also where the weight itself underflows.
 
 use crate::error::{Error, Result};
 use crate::special::UNIT_ROUNDOFF;
+
+pub mod exact;
 
 /// Groups larger than this are refused: their laws have too many components to be of use.
 const MOST_TRIALS: u32 = 1_000_000;

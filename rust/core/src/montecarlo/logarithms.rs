@@ -1,0 +1,99 @@
+//! The recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} for any range, one sample after the other: slower than [`super::ring`], for
+//! samples that leave the linear domain.
+
+use crate::participation::renewal::Renewal;
+
+/// ln of the likelihood ratio by the recursion for any range; `exponent` is that of a single participation, and j at once have j
+/// times it less (j² − j)/2 times the squared norm, scaled.
+pub(super) fn log_ratio(law: &Renewal, squares: &[f64], scale: f64, exponent: impl Fn(usize) -> f64) -> f64 {
+    let join = law.sampling_probability.ln();
+    log_recursion(law, |i| {
+        let (single, square) = (exponent(i), scale * squares[i]);
+        (1u32..).zip(&law.log_counts).map(move |(j, log)| {
+            let j = f64::from(j);
+            join + log + j * single - 0.5 * (j * j - j) * square
+        })
+    })
+}
+
+/// ln of the start-weighted sum by a recursion for any range; `joining` are the logarithms of what f_{i+b} is multiplied with, to
+/// be summed.
+///
+/// Each f_i has a power of two of its own: with logarithms a step would be rounded by u|ln f_i|, which n steps add up. So a step
+/// adds 4u, as in the linear domain, and a participation what its exponent is rounded by, and 4u.
+pub(super) fn log_recursion<I>(law: &Renewal, joining: impl Fn(usize) -> I) -> f64
+where
+    I: Iterator<Item = f64>,
+{
+    let (n, b) = (law.iterations(), law.min_separation);
+    let stay = Scaled::new(1.0 - law.sampling_probability, 0.0);
+    let mut sums = vec![Scaled::new(1.0, 0.0); n + b + 1];
+    for i in (0..n).rev() {
+        let taken = joining(i).fold(Scaled::ZERO, |sum, log| sum.plus(Scaled::exp(log)));
+        sums[i] = stay.times(sums[i + law.waiting()]).plus(taken.times(sums[i + b]));
+    }
+    let starts = law.log_start().into_iter().zip(&sums);
+    starts.fold(Scaled::ZERO, |sum, (start, value)| sum.plus(Scaled::exp(start).times(*value))).ln()
+}
+
+/// A number that is not negative: `fraction`·2^`power`, the fraction in [1, 2) or 0.
+#[derive(Debug, Clone, Copy)]
+struct Scaled {
+    fraction: f64,
+    power: f64,
+}
+
+/// ln 2 in two parts: products of the first with whole numbers below 2²⁰ are exact.
+const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
+const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+
+/// 2^k for a whole number k ≤ 1023, 0 where that is no normal number.
+fn power_of_two(k: f64) -> f64 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a biased exponent
+    if k < -1022.0 {
+        0.0
+    } else {
+        f64::from_bits(((k + 1023.0) as u64) << 52)
+    }
+}
+
+impl Scaled {
+    const ZERO: Self = Self { fraction: 0.0, power: 0.0 };
+
+    /// `value`·2^`power`, for a value of ordinary size.
+    fn new(value: f64, power: f64) -> Self {
+        if value <= 0.0 {
+            return Self::ZERO;
+        }
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // an 11-bit exponent
+        let shift = ((value.to_bits() >> 52) & 0x7ff) as f64 - 1023.0;
+        Self { fraction: value * power_of_two(-shift), power: power + shift }
+    }
+
+    /// e^log, with an error of at most 3u beside that of `log`.
+    fn exp(log: f64) -> Self {
+        if log == f64::NEG_INFINITY {
+            return Self::ZERO;
+        }
+        let power = (log * std::f64::consts::LOG2_E).round();
+        let rest = (-power).mul_add(LN_2_LOW, (-power).mul_add(LN_2_HIGH, log));
+        Self::new(libm::exp(rest), power)
+    }
+
+    fn times(self, other: Self) -> Self {
+        Self::new(self.fraction * other.fraction, self.power + other.power)
+    }
+
+    fn plus(self, other: Self) -> Self {
+        if self.fraction == 0.0 || other.fraction == 0.0 {
+            return if self.fraction == 0.0 { other } else { self };
+        }
+        let (large, small) = if self.power >= other.power { (self, other) } else { (other, self) };
+        // What is too small to matter underflows to 0.
+        Self::new(small.fraction.mul_add(power_of_two(small.power - large.power), large.fraction), large.power)
+    }
+
+    fn ln(self) -> f64 {
+        self.power.mul_add(std::f64::consts::LN_2, self.fraction.ln())
+    }
+}

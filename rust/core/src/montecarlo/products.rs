@@ -1,0 +1,77 @@
+//! The products u_i = ⟨ĉ_i, ŷ⟩ of the rounds, in blocks from the last round to the first: drawn block by block, or all at hand.
+
+use crate::montecarlo::renewal::RenewalKernel;
+use crate::montecarlo::ring::SETTLED;
+use crate::montecarlo::source::Source;
+use crate::montecarlo::vector::{splat, Lanes, Vector};
+
+/// Where the products come from.
+pub(super) trait Products {
+    /// Rounds of a block.
+    fn block(&self) -> usize;
+    /// Those of the rounds `start`, …, `start + length − 1`, and up to [`SETTLED`] − 1 further numbers that mean nothing; blocks
+    /// are taken from the last to the first, each once. Must be `#[inline(always)]`.
+    fn take<V: Vector>(&mut self, start: usize, length: usize) -> &[Lanes];
+}
+
+/// Of all rounds, rounded up to [`SETTLED`].
+pub(super) struct AtHand<'a>(pub &'a [Lanes]);
+
+impl Products for AtHand<'_> {
+    #[inline(always)]
+    fn block(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn take<V: Vector>(&mut self, _: usize, _: usize) -> &[Lanes] {
+        self.0
+    }
+}
+
+/// Rows from a source, correlated with a kernel's coefficients: memory does not depend on the number of rounds.
+pub(super) struct Streamed<'a, S> {
+    kernel: &'a RenewalKernel,
+    source: &'a mut S,
+    blocks: &'a mut Blocks,
+}
+
+/// Buffers of one worker, reused from block to block.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Blocks {
+    pub rows: Vec<Lanes>,
+    pub sums: Vec<Lanes>,
+    pub workspace: Vec<[Lanes; 2]>,
+    pub patterns: Vec<Vec<(usize, f64)>>,
+}
+
+impl<'a, S: Source> Streamed<'a, S> {
+    /// Eight samples of the source, before their last round.
+    #[inline(always)]
+    pub(super) fn begin<V: Vector>(kernel: &'a RenewalKernel, source: &'a mut S, blocks: &'a mut Blocks) -> Self {
+        source.begin::<V>(&mut blocks.patterns);
+        let (block, tail) = (kernel.correlator().block(), kernel.correlator().tail());
+        blocks.rows.clear();
+        blocks.rows.resize(block + tail, splat(0.0));
+        blocks.sums.resize(block.next_multiple_of(SETTLED), splat(0.0));
+        Self { kernel, source, blocks }
+    }
+}
+
+impl<S: Source> Products for Streamed<'_, S> {
+    #[inline(always)]
+    fn block(&self) -> usize {
+        self.kernel.correlator().block()
+    }
+
+    #[inline(always)]
+    fn take<V: Vector>(&mut self, start: usize, length: usize) -> &[Lanes] {
+        let Blocks { rows, sums, workspace, patterns } = &mut *self.blocks;
+        let correlator = self.kernel.correlator();
+        // What was the head of the later block becomes the tail of this one.
+        rows.copy_within(0..correlator.tail(), correlator.block());
+        self.source.fill::<V>(self.kernel, start, &mut rows[..length], patterns);
+        correlator.correlate::<V>(rows, length, sums, workspace);
+        sums
+    }
+}

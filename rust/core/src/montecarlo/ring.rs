@@ -1,0 +1,207 @@
+//! The last values of a recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} in the linear domain, eight samples side by side, and its
+//! steps.
+//!
+//! f is kept with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰, 2³⁰⁰] (for p = 1 and with phases, where the
+//! f_i of different residues mod b are unrelated, nothing is adjusted). An exponent beyond what a step can carry is reported.
+
+use crate::montecarlo::lanes::{exp_in_range, ln};
+use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
+use crate::participation::renewal::Renewal;
+
+/// A step whose exponent is above this, or below −[`LOWEST`], leaves the linear domain.
+const HIGHEST: f64 = 100.0;
+const LOWEST: f64 = 600.0;
+/// f is looked at once in so many rounds: in between it grows by less than e^{4·100}.
+pub(super) const SETTLED: usize = 4;
+/// f is brought back to 1 when it leaves [1/LARGE, LARGE].
+const LARGE: f64 = 2.037_035_976_334_486e90; // 2³⁰⁰
+const TINY: f64 = 1.183_052_186_166_774_7e-271; // 2⁻⁹⁰⁰
+
+/// The last b values of a recursion, and a power of two for each lane.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ring {
+    values: Vec<Lanes>,
+    exponent: Lanes,
+    mask: usize,
+}
+
+impl Ring {
+    fn reset(&mut self, separation: usize) {
+        let length = (separation + 1).next_power_of_two();
+        self.values.clear();
+        self.values.resize(length, splat(1.0));
+        self.exponent = splat(0.0);
+        self.mask = length - 1;
+    }
+
+    /// Bring lanes that left the range back to it. False if the spread of a lane is too large for the linear domain.
+    #[cold]
+    fn rescale(&mut self, newest: usize, separation: usize) -> bool {
+        for lane in 0..LANES {
+            let live = (0..separation).map(|k| self.values[(newest + k) & self.mask][lane]);
+            let (least, most) = live.fold((f64::INFINITY, 0.0f64), |(l, m), v| (l.min(v), m.max(v)));
+            if !(most.is_finite() && most > 0.0) {
+                return false;
+            }
+            // The power of two of the largest value.
+            #[allow(clippy::cast_possible_wrap)] // an 11-bit exponent
+            let power = ((most.to_bits() >> 52) & 0x7ff) as i64 - 1023;
+            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // |power| ≤ 1074
+            let (factor, shift) = (2f64.powi(-(power as i32)), power as f64);
+            if least * factor < TINY {
+                return false;
+            }
+            for value in &mut self.values {
+                value[lane] *= factor;
+            }
+            self.exponent[lane] += shift;
+        }
+        true
+    }
+
+    /// ln of the start-weighted sum, with f_1 at index 0.
+    #[inline(always)]
+    fn total<V: Vector>(&self, law: &Renewal) -> Lanes {
+        let mut sum = V::load(&self.values[0]);
+        if law.phased {
+            for k in 1..law.min_separation {
+                sum = sum.add(V::load(&self.values[k & self.mask]));
+            }
+            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+            let share = 1.0 / law.min_separation as f64;
+            sum = sum.mul(V::splat(share));
+        }
+        if law.warm {
+            let mut rest = V::splat(0.0);
+            for k in 1..law.min_separation {
+                rest = rest.add(V::load(&self.values[k & self.mask]));
+            }
+            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+            let norm = 1.0 / (law.min_separation as f64 - 1.0).mul_add(law.sampling_probability, 1.0);
+            sum = V::splat(law.sampling_probability).mul_add(rest, sum).mul(V::splat(norm));
+        }
+        let mut out = splat(0.0);
+        V::load(&self.exponent).mul_add(V::splat(std::f64::consts::LN_2), ln(sum)).store(&mut out);
+        out
+    }
+}
+
+/// The recursion of one density: the law of its patterns, and the last values.
+#[derive(Debug)]
+pub(super) struct Track<'a> {
+    pub law: &'a Renewal,
+    ring: &'a mut Ring,
+}
+
+impl<'a> Track<'a> {
+    /// Before the last round.
+    #[inline(always)]
+    pub(super) fn new(law: &'a Renewal, ring: &'a mut Ring) -> Self {
+        ring.reset(law.min_separation);
+        Self { law, ring }
+    }
+
+    /// Steps at rounds `first + count − 1`, …, `first` with φ from the exponents of single participations, those of several
+    /// records at once with `scale` times their squared norms; false if the linear domain is left.
+    #[inline(always)]
+    pub(super) fn participate<V: Vector>(
+        &mut self,
+        first: usize,
+        count: usize,
+        exponents: [V; SETTLED],
+        (scale, squares): (f64, &[f64; SETTLED]),
+    ) -> bool {
+        let growth = growths(self.law, exponents, (scale, squares));
+        // Several records at once have several times the exponent.
+        #[allow(clippy::cast_precision_loss)] // at most 1000
+        let records = self.law.log_counts.len() as f64;
+        self.advance(first, count, growth) & in_linear_domain(&exponents[..count], records)
+    }
+
+    /// The same with φ as it is, without the p.
+    #[inline(always)]
+    pub(super) fn advance<V: Vector>(&mut self, first: usize, count: usize, growth: [V; SETTLED]) -> bool {
+        step(self.ring, first, count, self.law, growth) & settle::<V>(self.ring, first, self.law.min_separation)
+    }
+
+    /// ln of the start-weighted sum, when all rounds are through.
+    #[inline(always)]
+    pub(super) fn total<V: Vector>(&self) -> Lanes {
+        self.ring.total::<V>(self.law)
+    }
+}
+
+/// What a participation multiplies f_{i+b} with: e^{a_i}, and for several records at once the sum over their numbers.
+///
+/// The exponentials of all [`SETTLED`] rounds are taken side by side; those beyond the last round are of no consequence.
+#[inline(always)]
+pub(super) fn growths<V: Vector>(
+    law: &Renewal,
+    exponents: [V; SETTLED],
+    (scale, squares): (f64, &[f64; SETTLED]),
+) -> [V; SETTLED] {
+    let mut growth = exponents;
+    for k in 0..SETTLED {
+        growth[k] = exp_in_range(exponents[k]);
+    }
+    if law.log_counts.len() > 1 {
+        // Nearly all rounds have the same squared norm.
+        let usual = (-scale * squares[0]).exp();
+        for k in 0..SETTLED {
+            // T_1 = t, T_{j+1} = T_j·t·d^j.
+            let same = squares[k].to_bits() == squares[0].to_bits();
+            let decay = V::splat(if same { usual } else { (-scale * squares[k]).exp() });
+            let (mut term, mut factor) = (growth[k], growth[k]);
+            let mut sum = term.mul(V::splat(law.counts[0]));
+            for probability in &law.counts[1..] {
+                factor = factor.mul(decay);
+                term = term.mul(factor);
+                sum = term.mul_add(V::splat(*probability), sum);
+            }
+            growth[k] = sum;
+        }
+    }
+    growth
+}
+
+/// f_i = (1 − p) f_{i+1} + p·growth·f_{i+b} for the rounds `first + count − 1`, …, `first`; false if f leaves its range where
+/// [`settle`] would not see it.
+#[inline(always)]
+fn step<V: Vector>(ring: &mut Ring, first: usize, count: usize, law: &Renewal, mut growth: [V; SETTLED]) -> bool {
+    let (b, p) = (law.min_separation, law.sampling_probability);
+    for k in 0..SETTLED {
+        growth[k] = growth[k].mul(V::splat(p));
+    }
+    let (stay, mask) = (V::splat(1.0 - p), ring.mask);
+    let mut value = V::load(&ring.values[(first + count) & mask]);
+    let mut inside = true;
+    for k in (0..count).rev() {
+        let after = V::load(&ring.values[(first + k + b) & mask]);
+        value = if law.phased { stay.add(growth[k]).mul(after) } else { value.mul_add(stay, growth[k].mul(after)) };
+        value.store(&mut ring.values[(first + k) & mask]);
+        if p >= 1.0 || law.phased {
+            // Then f_i and f_{i+1} have nothing to do with each other, and `settle` would not see all of them.
+            inside &= value.within(V::splat(1.0 / LARGE), V::splat(LARGE));
+        }
+    }
+    inside
+}
+
+/// Whether exponents, each met `times` over, stay where a step can carry them.
+#[inline(always)]
+pub(super) fn in_linear_domain<V: Vector>(exponents: &[V], times: f64) -> bool {
+    let (mut least, mut most) = (exponents[0], exponents[0]);
+    for exponent in &exponents[1..] {
+        least = least.min(*exponent);
+        most = most.max(*exponent);
+    }
+    let (low, high) = (V::splat(-LOWEST), V::splat(HIGHEST / times));
+    least.within(low, high) & most.within(low, high)
+}
+
+/// Keep the newest value in range; false if that is not possible.
+#[inline(always)]
+fn settle<V: Vector>(ring: &mut Ring, newest: usize, separation: usize) -> bool {
+    let value = V::load(&ring.values[newest & ring.mask]);
+    value.within(V::splat(1.0 / LARGE), V::splat(LARGE)) || ring.rescale(newest, separation)
+}
