@@ -1,14 +1,19 @@
 # Two commands matter: `make demo` and `make test`. Both set up everything they need below .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# cargo would look for a job server in them.
+unexport MAKEFLAGS MFLAGS
 
-.PHONY: demo test build check rust-test python-test bench table schemas reference clean
+.PHONY: demo test build check rust-check python-test bench table schemas reference clean
 
 demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
 	$(BIN)/pyaccount certify examples/cifar10-dp-sgd.yaml
 
-test: check rust-test python-test
+# The release build keeps one core busy, so what else is compiled is checked beside it.
+test:
+	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=2 --output-sync=target build rust-check
+	$(MAKE) --no-print-directory PYTHON=$(PYTHON) check python-test
 
 # The compiled core, installed in place; cargo rebuilds only what changed.
 build: .venv/installed
@@ -19,15 +24,16 @@ build: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.lock
 	touch $@
 
-# Formatting, lints and types. Clippy and rustfmt are optional parts of a Rust toolchain.
+# Formatting, lints and types of Python.
 check: build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The same of Rust, and its tests. Clippy and rustfmt are optional parts of a toolchain.
+rust-check:
 	if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; fi
 	if cargo clippy --version >/dev/null 2>&1; then cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; fi
-
-rust-test:
 	cargo test --locked --quiet -p pyaccount-core
 
 python-test: build

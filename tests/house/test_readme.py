@@ -79,11 +79,13 @@ def test_the_first_screen_names_both_commands() -> None:
 
 #: Examples whose certificates take minutes or more run at a larger δ, where samples are cheap.
 QUICKER = {
-    "cifar10-bandmf": ("privacy.delta=1e-3",),
+    "cifar10-bandmf": ("privacy.delta=1e-3", "training.iterations=512"),
     "production-b-min-sep": (
         "privacy.delta=1e-2",
         "privacy.epsilon=4",
-        "training.iterations=512",
+        "training.iterations=128",
+        "sampler.min_separation=64",
+        "matrix.bands=64",
         "noise.multiplier=2",
     ),
     "production-truncated": (
