@@ -3,10 +3,12 @@
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from document_samples import edited, found, load_text, problems_of, written
 
+import pyaccount
 from pyaccount.document import (
     BallsInBins,
     Body,
@@ -20,6 +22,7 @@ from pyaccount.document import (
     separation,
 )
 from pyaccount.document.ranges import RATE_AGREEMENT
+from pyaccount.errors import DocumentError
 
 HEAD = """\
 pyaccount: 1
@@ -624,3 +627,27 @@ def test_the_formula_of_b_min_sep(tmp_path: Path) -> None:
     gap = b - 1 + math.fsum(k * p * (1 - p) ** (k - 1) for k in range(1, 400))
     body = body_of(tmp_path, f"b-min-sep, min_separation: {b}", f"sampling_probability: {p}")
     assert participation_rate(body) == pytest.approx(1 / gap, rel=1e-13)
+
+
+@pytest.mark.parametrize("matrix", [{"kind": "blt", "buffers": 2}, {"kind": "banded-inverse", "bands": 4}])
+@pytest.mark.parametrize(
+    "rate",
+    [{"participation_rate": 0.02}, {"sampling_probability": 0.02}, {"dataset_size": 1000, "expected_batch_size": 20}],
+    ids=["rate", "probability", "batch"],
+)
+def test_a_matrix_without_bands_does_not_say_how_far_apart_participations_are(
+    matrix: dict[str, Any], rate: dict[str, Any]
+) -> None:
+    document = {
+        "pyaccount": 1,
+        "name": "no separation",
+        "privacy": {"adjacency": "zero-out", "epsilon": 2.0, "delta": 1e-2},
+        "training": rate | {"iterations": 64},
+        "sampler": {"kind": "b-min-sep"},
+        "matrix": matrix,
+        "noise": {"multiplier": 2.0},
+    }
+    with pytest.raises(DocumentError) as caught:
+        pyaccount.load(document)
+    assert [(one.slug, one.path_text) for one in caught.value.problems] == [("missing-key", "sampler.min_separation")]
+    assert pyaccount.load(document | {"sampler": {"kind": "b-min-sep", "min_separation": 8}})

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.fields import Choice
 from pyaccount.document.samplers.spaced import MinSeparation, SpacedByRate
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 
 class BMinSep(SpacedByRate):
@@ -31,6 +37,13 @@ class BMinSep(SpacedByRate):
         description="Whether the process is in its stationary state in the first round (warm), or every record is "
         "available in it (cold).",
     )
+
+    def spacing_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """A matrix that is not banded does not say how far apart participations are."""
+        yield from super().spacing_problems(document, body)
+        if self.min_separation is None and not body.matrix.banded:
+            message = f"a {body.matrix.kind} matrix has no number of bands that could be the separation: give it"
+            yield document.problem("missing-key", body.at("sampler", "min_separation"), message)
 
     def rate_at(self, probability: float, separation: int) -> float:
         """Rounds sat out, and the mean wait for a draw."""
