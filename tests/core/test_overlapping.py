@@ -159,14 +159,14 @@ def simulate(
     mechanism: _core.Sampled,
     direction: str,
     proposal: tuple[float, float],
-    wagers: list[tuple[float, float]],
+    bets: list[tuple[float, float]],
     cap: float,
 ) -> tuple[float, float]:
     """The mean of V and its standard error."""
     shards, _ = mechanism.simulate(
         direction,
         *proposal,
-        [(0.5, cap, wagers)],
+        [(0.5, cap, bets)],
         edges=None,
         key=(11, 1, 1, 0),
         first=0,
@@ -224,7 +224,7 @@ def test_samples_mean_what_they_should(direction: str) -> None:
         cap, generator, _ = above.bounds(direction, *proposal, epsilon)
         assert math.isfinite(cap)
         assert generator < 1e-9
-        # With a wager V is bounded, and its mean is an upper bound.
+        # With a bet V is bounded, and its mean is an upper bound.
         mean, error = simulate(above, direction, proposal, [(0.1, 1e-3)], cap)
         assert mean + 5 * error > exact
         mean, error = simulate(below, direction, proposal, [(0.1, -1e-3)], math.inf)
