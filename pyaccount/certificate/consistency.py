@@ -43,7 +43,7 @@ def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
 
 
 def inconsistencies_of(certificate: Certificate | AmplificationCertificate) -> list[Inconsistency]:
-    """The flaws of a certificate of whichever kind."""
+    """The inconsistencies of a certificate of whichever kind."""
     data = getattr(certificate, "data", None)
     if data is not None:
         return inconsistencies(data)

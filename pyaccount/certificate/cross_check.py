@@ -158,10 +158,10 @@ def _above(unamplified: float | None, epsilon: float) -> bool:
 
 
 def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsistency]:
-    """In every direction an accepted test must imply the guarantee, with the capital and the probability stated."""
+    """In every direction an accepted test must imply the guarantee, with the wealth and the probability stated."""
     guarantee, q = data.guarantee, sampling.total_probability
     noises = {phase.noise_multiplier for phase in data.phases}
-    # ln(1/q) of one walk; where it is 0, no capital certifies.
+    # ln(1/q) of one sequence; where it is 0, no wealth certifies.
     log_target = -math.log(sampling.test_probability) if sampling.test_probability > 0.0 else math.inf
 
     def implies(test: TestRecord) -> bool:
@@ -173,7 +173,7 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
             and test.epsilon <= guarantee.epsilon
             and delta <= guarantee.delta * (1.0 + 1e-9)
             and test.log_target >= log_target * (1.0 - 1e-9)
-            # A test with a fixed number of samples has no stakes, and no capital.
+            # A test with a fixed number of samples has no betting fractions, and no wealth.
             and (not test.stakes or test.log_capital >= test.log_target)
         )
 

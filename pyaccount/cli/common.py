@@ -49,7 +49,7 @@ def printing() -> Iterator[None]:
 
 
 def show(certificate: Certificate | AmplificationCertificate, form: str, inconsistencies: Sequence[str] = ()) -> None:
-    """Print a certificate on stdout; a report shows the flaws that were found in it."""
+    """Print a certificate on stdout; a report shows the inconsistencies that were found in it."""
     from pyaccount.certificate.saving import print_text, written  # noqa: PLC0415
 
     if form == "text":

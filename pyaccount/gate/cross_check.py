@@ -29,7 +29,7 @@ STANDARD_ERRORS = 4.0
 UNSEEN = 0.5
 
 
-def _side(path: Path) -> Direction | None:
+def _direction(path: Path) -> Direction | None:
     """The direction that a field belongs to; `None` for the guarantee, which is the larger of both."""
     return path[1] if path[0] == "directions" else None  # type: ignore[return-value]
 
@@ -107,8 +107,8 @@ class ComposedCrossCheck:
     @staticmethod
     def _ends(answer: Answer, path: Path) -> tuple[float, float]:
         """What holds at least (or at most), and beyond what nothing is shown by this bound however finely it is computed."""
-        side = _side(path)
-        directions = [answer.directions[name] for name in answer.directions if side in (None, name)]
+        direction = _direction(path)
+        directions = [answer.directions[name] for name in answer.directions if direction in (None, name)]
         if str(path[-1]).endswith("_lower"):
             return max(one.lower for one in directions), max(one.lower_account.upper for one in directions)
         most = 1.0 if "delta" in path else math.inf
@@ -132,7 +132,7 @@ class SampledCrossCheck:
 
     def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
         """Whether a bound or an estimate of other samples goes with the new ones."""
-        leaf, side, guarantee = str(path[-1]), _side(path), self.stated["guarantee"]
+        leaf, direction, guarantee = str(path[-1]), _direction(path), self.stated["guarantee"]
         if "profile" not in path and leaf in ("epsilon", "delta"):
             return False, "not what was retested"
         epsilon = stated if leaf == "epsilon_lower" else guarantee["epsilon"]
@@ -144,10 +144,10 @@ class SampledCrossCheck:
         if leaf.endswith("_lower") and "profile" not in path:
             # No ε below such an end holds at this δ: there, δ exceeds it.
             least = guarantee["delta"] if leaf == "epsilon_lower" else stated
-            estimate, error = self.retest.estimate(epsilon, side, below=True)
+            estimate, error = self.retest.estimate(epsilon, direction, below=True)
             return least <= estimate - STANDARD_ERRORS * error, _told(epsilon, estimate, error)
-        found = self.retest.point(epsilon, side)
-        estimate, error = self.retest.estimate(epsilon, side, below=leaf == "delta_lower")
+        found = self.retest.point(epsilon, direction)
+        estimate, error = self.retest.estimate(epsilon, direction, below=leaf == "delta_lower")
         told = _told(epsilon, estimate, error)
         if leaf == "delta_lower":
             most = max(found.lower, estimate - STANDARD_ERRORS * error)

@@ -177,7 +177,7 @@ def test_what_samples_refute_is_said_with_its_probability() -> None:
     data, sampling = found.data, found.data.evidence.sampling
     assert sampling is not None
     assert (data.guarantee.kind, found.holds) == ("deterministic", False)
-    # Two walks down a ladder share 1 % of δ (docs/sampling.md): 1e-5 for both.
+    # Two fixed-sequence tests share 1 % of δ (docs/sampling.md): 1e-5 for both.
     assert sampling.pointwise_failure_probability == pytest.approx(0.5e-5, rel=1e-12)
     assert re.search(
         r"is not \(1, 0\.001\).*no ε below \S+ holds at δ = 0\.001 \(with probability at least 1 − 5e-6 over",

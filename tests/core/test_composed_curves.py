@@ -190,7 +190,7 @@ SMALL: dict[str, tuple[tuple[int, int, float, bool], Array]] = {
     "two rounds": ((2, 2, 0.3, True), np.array([0.9, 0.5])),
 }
 MU = 0.7
-#: Direction, stretch, and the factor on the sampler's probability.
+#: Direction, mean scale, and the factor on the sampler's probability.
 PROPOSALS = [
     ("remove", 1.0, 1.0),
     ("remove", 1.5, 1.6),
@@ -339,7 +339,7 @@ def _law(name: str, factor: float) -> Patterns:
 @pytest.mark.parametrize(
     ("direction", "stretch"), [("remove", 1.5), ("remove", 2.5), ("add", -0.5), ("add", -2.0), ("replace", 1.8)]
 )
-def test_caps_are_attained_by_a_single_pattern(direction: str, stretch: float) -> None:
+def test_weight_bounds_are_attained_by_a_single_pattern(direction: str, stretch: float) -> None:
     """With one pattern Hölder's inequality is an equality, and what is left is the table's width."""
     c, epsilon = 0.9, 0.7
     curve, mu = curves_for(direction)[direction], 2.0 * MU if direction == "replace" else MU

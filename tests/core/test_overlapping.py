@@ -1,4 +1,4 @@
-"""b-min-sep sampling with columns that meet: the enclosure of the likelihood ratio, by enumeration of all patterns."""
+"""b-min-sep sampling with columns that overlap: the enclosure of the likelihood ratio, by enumeration of all patterns."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_long_runs_agree_with_plain_sums(n: int, bands: int) -> None:
         for other in values[1:]:
             assert other == pytest.approx(values[0], abs=1e-10)
     if bands == 64:
-        # Wider apart than the bands: nothing meets, and the recursion is the exact one.
+        # Wider apart than the bands: nothing overlaps, and the recursion is the exact one.
         columns = _core.Columns.toeplitz(coefficients, 64)
         assert columns.gap == 0.0
         wide = _core.Sampled.overlapping(columns, 1.1, 0.02, 1, True, False)
@@ -300,7 +300,7 @@ def test_certificates_say_what_the_enclosure_gives_up(matrix: str, tmp_path: Pat
     assert data.unamplified.epsilon > 2.0
 
 
-def test_users_whose_columns_meet() -> None:
+def test_users_whose_columns_overlap() -> None:
     sampler = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single", "min_separation": 16}
     # Two records for each user: half the probability for each, so that a user takes part as often as one record would.
     training = {"sampling_probability": 0.01, "iterations": 64}

@@ -61,7 +61,7 @@ class Renewal:
         return np.asarray(logsumexp(log_weights + y @ means.T - 0.5 * (means**2).sum(axis=1), axis=1))
 
     def log_component(self, one: Component, y: Array, direction: str) -> Array:
-        """ln dM_k/dR, from the definitions of stretched laws and of tilts."""
+        """ln dM_k/dR, from the definitions of scaled laws and of tilts."""
         if one.parameters:
             law = renewal_law(N, B, one.parameters[0], warm=self.warm)
             weights = np.array([law.get(tuple(map(int, row)), 0.0) for row in self.rounds])
@@ -84,7 +84,7 @@ class Renewal:
 
 
 def components(direction: str, *, anchored: bool) -> list[Component]:
-    """Plain samples, a stretched law if that is to bound the others, and tilts."""
+    """Plain samples, a scaled law if that is to bound the others, and tilts."""
     sign, stretch = (-1.0, -1.5) if direction == "add" else (1.0, 2.0)
     tilts = [Component(20, (), 1.5 * sign), Component(28, (), 4.0 * sign)]
     if anchored:
@@ -308,7 +308,7 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
 
 
 @pytest.mark.parametrize("bins", [False, True], ids=["b-min-sep", "balls-in-bins"])
-def test_truncated_batches_have_mixtures_of_stretched_laws(*, bins: bool, tmp_path: Path) -> None:
+def test_truncated_batches_have_mixtures_of_scaled_laws(*, bins: bool, tmp_path: Path) -> None:
     """No other bound than that of plain samples is known: beside those, samples from anywhere are bounded."""
     document = {
         "pyaccount": 1,

@@ -101,7 +101,7 @@ def test_tilted_laws_sum_to_what_enumeration_gives(warm: bool, theta: float) -> 
     square, _, log_sum = _core.Sampled.renewal(column.tolist(), n, b, p, warm).tilt(theta) or (0.0, 0.0, 0.0)
     expected = tilted_sum(renewal_law(n, b, p, warm=warm), lower_toeplitz(column, n), theta)
     assert (square, log_sum) == pytest.approx(expected, rel=1e-12, abs=1e-12)
-    # The same mechanism with columns that may meet, and in bins.
+    # The same mechanism with columns that may overlap, and in bins.
     columns = _core.Columns.toeplitz([*column.tolist(), *([0.0] * (n - 3))], b)
     overlapping = _core.Sampled.overlapping(columns, 1.0, p, 1, warm, False).tilt(theta)
     assert overlapping is not None
@@ -143,7 +143,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("name", "direction"), PAIRS)
 def test_every_proposal_estimates_what_plain_samples_do(name: str, direction: Any) -> None:
-    """All kernels: each tilt and each stretched law, mixed with a share of plain samples, against plain samples alone."""
+    """All kernels: each tilt and each scaled law, mixed with a share of plain samples, against plain samples alone."""
     core = mechanisms()[name]
     first, *further = core.plain_parameters
     mechanism = SampledMechanism(core, (direction,), 1, 100.0, first, further=tuple(further))

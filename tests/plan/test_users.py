@@ -183,7 +183,7 @@ def test_columns_that_end_with_the_run_are_charged_what_is_left_of_them() -> Non
 
 
 @pytest.mark.parametrize("b", [1, 2, 3])
-def test_columns_that_meet_are_charged_for_it_from_any_start(b: int) -> None:
+def test_columns_that_overlap_cost_something_from_any_start(b: int) -> None:
     """Columns of any lengths and norms: rows that grow, so that whoever comes late is charged more."""
     rng = np.random.default_rng(b)
     n, p, k = 6, 0.4, 2
@@ -265,7 +265,7 @@ def test_shared_records_have_the_same_bound_from_any_start() -> None:
 
 
 @pytest.mark.parametrize("matrix", [{"kind": "blt", "buffers": 2}, {"kind": "banded-inverse", "bands": 3}])
-def test_shared_records_with_columns_that_meet(matrix: dict[str, Any]) -> None:
+def test_shared_records_with_columns_that_overlap(matrix: dict[str, Any]) -> None:
     """More than with a band's columns, less than the worst draws."""
     data = pyaccount.certify(document("shared", matrix=matrix)).data
     assert data.guarantee.kind == "deterministic"

@@ -87,7 +87,7 @@ class SampledEvidence:
     #: Of each lower end, and of each bound of each point of a curve; the guarantee's own, not a direction's.
     pointwise_probability: float
     solved: float | None
-    directions: dict[Literal["remove", "add"], DirectionNumbers]
+    directions: dict[Direction, DirectionNumbers]
     profile: tuple[SampledPoint, ...]
     tests: tuple[Test, ...]
     fixed_sample: FixedSample | None
@@ -159,7 +159,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         direction: DirectionNumbers(epsilon, lower[direction][0], delta, lower[direction][1], curves[direction])
         for direction in mechanism.directions
     }
-    directions: dict[Literal["remove", "add"], DirectionNumbers] = {
+    directions: dict[Direction, DirectionNumbers] = {
         "remove": numbers.get("remove", numbers.get("replace")),  # type: ignore[dict-item]
         "add": numbers.get("add", numbers.get("replace")),  # type: ignore[dict-item]
     }

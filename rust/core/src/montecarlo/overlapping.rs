@@ -6,8 +6,8 @@
 //!
 //! Γ_i the most that column i can share with the others of a pattern ([`crate::participation::separated`]), since x_i x_j ≤
 //! (x_i² + x_j²)/2. Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::recursion`]
-//! sums it: with s_i it gives f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; the charge of a
-//! cross term to both its members makes the lower end). The two are equal where columns do not overlap.
+//! sums it: with s_i it gives f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; a cross
+//! term counted with both its members makes the lower end). The two are equal where columns do not overlap.
 //!
 //! **From above** (for guarantees) the loss is replaced by what is never smaller: f↑ where the record is removed, f↓ where it is
 //! added, f↑(y) against f↓(−y) under replacement. **From below** (for lower ends) the other way round. Samples are drawn from the
