@@ -76,9 +76,8 @@ def test_a_plan_at_a_value_is_the_plan_of_the_document_with_that_value(path: Pat
             theirs.cost,
             theirs.plain_parameters,
         )
-        outcome = [[0.25] * ours.steps]
-        found, expected = (_core.Inspection.log_densities(one.core, outcome) for one in (ours, theirs))
-        assert found == expected
+        densities = [_core.Inspection.log_densities(one.core, [[0.25] * one.steps]) for one in (ours, theirs)]
+        assert densities[0] == densities[1]
 
 
 def test_nothing_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
