@@ -144,7 +144,7 @@ class Row:
 def pyaccount_bounds(setting: Setting, tolerance: float, threads: int) -> Bounds:
     """ε by pyaccount, both directions, profiles built anew."""
     directions = [
-        _core.Profile.poisson(
+        _core.RoundProfile.poisson(
             setting.group_size,
             setting.sampling_probability,
             setting.noise_multiplier,
@@ -219,7 +219,7 @@ def at_least_as_tight(ours: Bounds, peer: Bounds) -> bool:
 
 
 def fair_tolerance(setting: Setting, peer: Bounds, threads: int) -> tuple[float, Bounds, bool]:
-    """The loosest tolerance on a ladder of half decades that makes pyaccount at least as tight as the peer.
+    """The loosest tolerance on a grid of half decades that makes pyaccount at least as tight as the peer.
 
     Returns it with pyaccount's answer there and whether it is as tight; the tightest step when none is.
     """

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pyaccount
-from pyaccount.directions import SampledDirection
+from pyaccount.directions import Direction
 from pyaccount.document import Document, load_any
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import betting
 from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
-from pyaccount.execute.sampling.calibrate import noise_descent
+from pyaccount.execute.sampling.calibrate import noise_search
 from pyaccount.execute.sampling.session import Session, open_session
-from pyaccount.execute.sampling.shards import SHARD, Proposal, Table, Wager
+from pyaccount.execute.sampling.shards import SHARD, Bet, BetTable, Proposal
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 DOCUMENTS = [EXAMPLES / f"{name}.yaml" for name in ("cifar10-bandmf", "balls-in-bins", "truncated-batches")]
@@ -29,7 +29,7 @@ SHARDS = 16
 USUAL = betting.MIXED_FROM
 
 
-def chosen(session: Session, claim: Claim, direction: SampledDirection, estimate: Any, least: float) -> Betting | None:
+def chosen(session: Session, claim: Claim, direction: Direction, estimate: Any, least: float) -> Betting | None:
     """The test that is chosen if mixtures are looked for from so many samples on."""
     betting.MIXED_FROM = least
     try:
@@ -39,9 +39,9 @@ def chosen(session: Session, claim: Claim, direction: SampledDirection, estimate
     return found if found is not None and 0.0 < found.expected_samples < math.inf else None
 
 
-def pace(session: Session, claim: Claim, direction: SampledDirection, proposal: Proposal, cap: float) -> float:
+def pace(session: Session, claim: Claim, direction: Direction, proposal: Proposal, cap: float) -> float:
     """Samples a second."""
-    table = Table(claim.epsilon, cap, (Wager(claim.delta, 0.1 / cap),))
+    table = BetTable(claim.epsilon, cap, (Bet(claim.delta, 0.1 / cap),))
     began = time.monotonic()
     session.sampler.run(
         claim.mechanism, direction, proposal, [table], purpose="pilot", candidate=session.sampler.fresh(), count=SHARDS
@@ -63,9 +63,9 @@ def main() -> None:
         if document.blank is None or document.blank[-1] != "multiplier":
             continue
         session = open_session(plan, threads=0, time_limit=None, report=silent, seed=1)
-        descent = noise_descent(session)
+        search = noise_search(session)
         for distance in DISTANCES:
-            filled, epsilon, acceptance = descent.claim(descent.foot * (1.0 + distance))
+            filled, epsilon, acceptance = search.claim(search.pilot_value * (1.0 + distance))
             mechanism = session.mechanism(filled)
             claim = Claim(mechanism, session.noise(filled), epsilon, acceptance.delta, acceptance.log_target)
             for direction, estimate in session.estimate(mechanism, epsilon).items():
@@ -73,7 +73,7 @@ def main() -> None:
                 both = chosen(session, claim, direction, estimate, 0.0)
                 if alone is None or both is None:
                     continue
-                rates = [pace(session, claim, direction, one.proposal, one.cap) for one in (alone, both)]
+                rates = [pace(session, claim, direction, one.proposal, one.weight_bound) for one in (alone, both)]
                 ratio = alone.expected_samples / rates[0] / (both.expected_samples / rates[1])
                 numbers = [alone.expected_samples, rates[0], both.expected_samples, rates[1]]
                 print(

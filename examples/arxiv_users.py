@@ -8,7 +8,7 @@
 * DP-SGD with Poisson sampling, judged by the mixture for groups of two records;
 * a matrix of 128 bands without sampling, no author in more than 7 batches and these 128 apart;
 * b-min-sep sampling as if no paper had two authors, which is what the paper's analysis assumes;
-* b-min-sep sampling with papers that have several authors: the bound of known draws, which holds.
+* b-min-sep sampling with papers that have several authors: the bound of public participations, which holds.
 
 Who wrote which paper is not public, so the sampling probability is an assumption, stated in the table: for Poisson sampling
 1024/300000; for b-min-sep sampling the one at which an author of two papers that nobody shares has them drawn that often. With

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 __version__: str
 
-class Profile:
+class RoundProfile:
     """The privacy profile δ(ε) of one direction of one round; σ and shifts are in units of the clip norm."""
 
     @staticmethod
-    def gaussian(sensitivity: float, noise_multiplier: float) -> Profile:
+    def gaussian(sensitivity: float, noise_multiplier: float) -> RoundProfile:
         """N(sensitivity, σ²) against N(0, σ²)."""
 
     @staticmethod
     def poisson(
         group_size: int, sampling_probability: float, noise_multiplier: float, *, two_sided: bool, reverse: bool
-    ) -> Profile:
+    ) -> RoundProfile:
         """Σ_j Bin(j; k, p) N(j, σ²) against N(0, σ²), or `two_sided` against Σ_j Bin(j; k, p) N(−j, σ²)."""
 
     @staticmethod
@@ -28,7 +28,7 @@ class Profile:
         noise_multiplier: float,
         *,
         reverse: bool,
-    ) -> Profile:
+    ) -> RoundProfile:
         """Σ_j p_j N(shift·j, σ²) against N(0, σ²), p the law of how often a group of records is drawn; see `copies`."""
 
     @staticmethod
@@ -42,33 +42,33 @@ class Profile:
         noise_multiplier: float,
         *,
         reverse: bool,
-    ) -> Profile:
+    ) -> RoundProfile:
         """The tightest bound on a batch of a fixed number of draws whose sensitive records are `replaced` or `zeroed`."""
 
     @staticmethod
-    def revealed(
-        charges: Sequence[float], min_separation: int, record_probability: float, records: int, *, warm: bool
-    ) -> Profile:
-        """b-min-sep sampling of users whose draws are known: Σ_s Pr[S = s] G_{√s}.
+    def public_participation(
+        norm_bounds: Sequence[float], min_separation: int, record_probability: float, records: int, *, warm: bool
+    ) -> RoundProfile:
+        """b-min-sep sampling of users whose participations are public: Σ_s Pr[S = s] G_{√s}.
 
-        S = Σ_i x_i² max_{j ≥ i} charges_j, x_i the number of records drawn in round i; charges are in units of σ².
+        S = Σ_i x_i² max_{j ≥ i} norm_bounds_j, x_i the number of records drawn in round i; the bounds are in units of σ².
         """
 
     @staticmethod
     def truncated_poisson(
         dataset_size: int, limit: int, sampling_probability: float, noise_multiplier: float, *, reverse: bool
-    ) -> Profile:
+    ) -> RoundProfile:
         """Poisson sampling with batches truncated to `limit` records, the number of other records in the round released."""
 
     @staticmethod
-    def laplace(sensitivity: float, scale: float) -> Profile:
+    def laplace(sensitivity: float, scale: float) -> RoundProfile:
         """Lap(0, scale) against Lap(sensitivity, scale)."""
 
     @staticmethod
-    def discrete(outcomes: Sequence[tuple[float, float]]) -> Profile:
+    def discrete(outcomes: Sequence[tuple[float, float]]) -> RoundProfile:
         """A finite pair, given as (P, Q) probabilities of each outcome."""
 
-class Interval:
+class ProvenInterval:
     """A proven interval with its error budget (in units of δ at the upper end)."""
 
     lower: float
@@ -104,15 +104,15 @@ def amplify(
     """
 
 def answer_all(
-    questions: Sequence[tuple[Sequence[tuple[Profile, int]], float | None, float | None, float]],
+    questions: Sequence[tuple[Sequence[tuple[RoundProfile, int]], float | None, float | None, float]],
     *,
     threads: int = 0,
     time_limit: float | None = None,
-) -> list[Interval]:
+) -> list[ProvenInterval]:
     """Compose and answer: each question is (rounds with counts, epsilon, delta, relative tolerance), one of ε and δ None."""
 
 def curve_all(
-    questions: Sequence[tuple[Sequence[tuple[Profile, int]], Sequence[float], float, float]],
+    questions: Sequence[tuple[Sequence[tuple[RoundProfile, int]], Sequence[float], float, float]],
     *,
     threads: int = 0,
     time_limit: float | None = None,
@@ -126,7 +126,7 @@ def curve_all(
 class ComposedCurve:
     """D(x) = H_{e^x}(P₀‖Q₀) of what is composed with a sampled mechanism, as a table; see the core's `montecarlo::value`."""
 
-    floor: float
+    tail_mass: float
     """What D has beyond the last node: it is taken out of the table and to be added to what samples estimate."""
 
     gap: float
@@ -144,13 +144,13 @@ SHARD_UNITS: int
 """What the shares of proposals in a shard add up to."""
 
 MOST_WORK: float
-"""The most additions that the law of known draws may take: iterations × values of S × records."""
+"""The most additions that the law of public participations may take: iterations × values of S × records."""
 
 MOST_LIKELY: float
 """The largest probability with which a proposal joins a round, unless the sampler itself always does."""
 
 class Columns:
-    """A lower-triangular non-negative matrix with long columns, and how rounds at least `min_separation` apart meet in it."""
+    """A lower-triangular non-negative matrix with long columns, and its Gram off-diagonals `min_separation` or more apart."""
 
     @staticmethod
     def toeplitz(coefficients: Sequence[float], min_separation: int) -> Columns:
@@ -171,14 +171,14 @@ class Columns:
         """max over patterns of ½ Σ Γ_i: how far ln f↑ may be above ln f↓, times σ²."""
 
     @property
-    def charges(self) -> list[float]:
+    def norm_bounds(self) -> list[float]:
         """‖c_i‖² + Γ_i for each column, Γ_i the most it shares with others of a pattern."""
 
 class Sampled:
     """A mechanism whose privacy loss can be sampled: a mixture P = Σ_x w_x N(Cx, σ²I) against N(0, σ²I) or its mirror image.
 
     Everything is in units of σ. A proposal is given by a parameter (renewal: its sampling probability; bins: the exponent of the
-    weights' tilt) and the stretch κ of the means. `direction` is remove, add or replace.
+    weights' tilt) and the mean scale κ. `direction` is remove, add or replace.
     """
 
     @staticmethod
@@ -208,7 +208,7 @@ class Sampled:
     def overlapping(
         columns: Columns, noise_multiplier: float, record_probability: float, records: int, warm: bool, below: bool
     ) -> Sampled:
-        """b-min-sep sampling with columns that meet: the loss judged from above (f↑ or f↓, whichever makes it larger), or from
+        """b-min-sep sampling with columns that overlap: the loss judged from above (f↑ or f↓, whichever makes it larger), or from
         below.
         """
 
@@ -234,27 +234,27 @@ class Sampled:
     def plain_parameters(self) -> list[float]:
         """The parameters of plain sampling, one for each mechanism."""
 
-    def balanced_parameters(self, stretch: float) -> list[float]:
-        """The parameters that keep the cap smallest at this stretch, one for each mechanism."""
+    def balanced_parameters(self, mean_scale: float) -> list[float]:
+        """The parameters that keep the weight bound smallest at this mean scale, one for each mechanism."""
 
     def bounds(
         self,
         direction: str,
         parameter: float | Sequence[float],
-        stretch: float,
+        mean_scale: float,
         epsilon: float,
         curve: ComposedCurve | None = None,
     ) -> tuple[float, float, float]:
-        """The cap of V, a bound on |E V − δ| from the generator, and a bound on each log density's rounding.
+        """The weight bound of V, a bound on |E V − δ| from the generator, and a bound on each log density's rounding.
 
-        With a curve, V and δ are without its floor.
+        With a curve, V and δ are without its tail mass.
         """
 
     def simulate(
         self,
         direction: str,
         parameter: float | Sequence[float],
-        stretch: float,
+        mean_scale: float,
         tables: Sequence[tuple[float, float, Sequence[tuple[float, float]]]],
         *,
         edges: tuple[float, float] | None,
@@ -267,8 +267,8 @@ class Sampled:
     ) -> tuple[list[list[tuple[list[float], float, float]]], LossHistogram | None]:
         """Run `count` shards from `first` with the streams of `key` = (seed, purpose, candidate, direction).
 
-        A table is (ε, cap, [(threshold, stake), …]). Returns for each shard and table (log capitals, Σ V, Σ V²), and
-        the histogram with bins (lowest edge, width) if asked for.
+        A table is (ε, weight bound, [(threshold, betting fraction), …]). Returns for each shard and table (log wealths, Σ V,
+        Σ V²), and the histogram with bins (lowest edge, width) if asked for.
         """
 
     def balanced(
@@ -286,10 +286,10 @@ class Sampled:
     ) -> tuple[list[int], list[tuple[float, float]], list[list[tuple[float, float]]], list[list[tuple[float, float]]]]:
         """Estimates of δ at each ε from several proposals by the balance heuristic; see the core's `montecarlo::balanced`.
 
-        A component is (share, parameters, stretch), or (share, [], θ) for the mechanism tilted along its mean participation; the
-        first is plain sampling (θ = 0), and the shares add up to `SHARD_UNITS`. Gives for each component how many
-        samples were drawn
-        from it and their Σ L and Σ L², for each ε the Σ V and Σ V² of these, and over all samples Σ V·α dM_k/dM and Σ V²·dM/dM_k.
+        A component is (share, parameters, mean scale), or (share, [], θ) for the mechanism tilted along its mean participation;
+        the first is plain sampling (θ = 0), and the shares add up to `SHARD_UNITS`. Gives for each component how many samples
+        were drawn from it and their Σ L and Σ L², for each ε the Σ V and Σ V² of these, and over all samples Σ V·α dM_k/dM and
+        Σ V²·dM/dM_k.
         """
 
     def defensive_bounds(
@@ -314,7 +314,7 @@ class Sampled:
         time_limit: float | None,
         curve: ComposedCurve | None = None,
     ) -> list[list[tuple[list[float], float, float]]]:
-        """As `simulate`, with samples from a mixture; capitals mean something after whole shards only."""
+        """As `simulate`, with samples from a mixture; wealths mean something after whole shards only."""
 
     def tilt(self, theta: float) -> tuple[float, float, float] | None:
         """‖m̄‖², E‖Cx‖²/2 (both in units of σ²) and ln Z(θ); None where nothing can be tilted."""
@@ -337,12 +337,12 @@ class Inspection:
     """The instruction sets that sampling can use on this processor, the one that is used first."""
 
     @staticmethod
-    def profile(profile: Profile, epsilon: float) -> tuple[float, float, float, float]:
+    def profile(profile: RoundProfile, epsilon: float) -> tuple[float, float, float, float]:
         """δ(ε), a bound on its error, −dδ/dε, a bound on its error."""
 
     @staticmethod
     def curve(curve: ComposedCurve, x: float) -> tuple[float, float]:
-        """(at most max(D(x) − floor, 0), at least D(x) − floor)."""
+        """(at most max(D(x) − tail mass, 0), at least D(x) − tail mass)."""
 
     @staticmethod
     def bins(histogram: LossHistogram) -> tuple[list[int], list[float]]:
@@ -370,7 +370,7 @@ class Inspection:
         sampled: Sampled,
         direction: str,
         parameter: float | Sequence[float],
-        stretch: float,
+        mean_scale: float,
         *,
         key: tuple[int, int, int, int],
         shard: int,

@@ -90,8 +90,8 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
             for word, member in union.by_kind.items():
                 default = ", which need not be said" if word == union.default else ""
                 yield from ("", f"#### `kind: {word}`{default}", "", _paragraph(member))
-                others = {key: field for key, field in member.model_fields.items() if key != "kind"}
-                yield from _fields(others) if others else ("", "No further keys.")
+                rest = {key: field for key, field in member.model_fields.items() if key != "kind"}
+                yield from _fields(rest) if rest else ("", "No further keys.")
         elif key == "phases":
             yield from ("", f"### {title}: `phases`", "", str(field.description), "")
             yield "Each entry has the keys `training`, `sampler`, `matrix`, `noise` and `count` as above, and"

@@ -116,8 +116,8 @@ def amplify(document: Amplification) -> AmplificationCertificate:
     )
 
 
-def print_amplification(console: Console, data: AmplificationCertificate, flaws: Sequence[str] = ()) -> None:
-    """The certificate for a terminal; `flaws` are what in it contradicts the rest of it."""
+def print_amplification(console: Console, data: AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> None:
+    """The certificate for a terminal; `inconsistencies` are what in it contradicts the rest of it."""
     effect = "effect of sampling"
     table = Figures("", ("ε", "δ at most", "ε′ at most", "δ′ at most", effect), words=(effect,))
     for one in data.effects:
@@ -128,11 +128,22 @@ def print_amplification(console: Console, data: AmplificationCertificate, flaws:
     row(facts, "η", f"at most {up(data.eta)}: the probability that a record is drawn at all")
     if data.distinct_records is not None:
         row(facts, "batch", f"{data.distinct_records:.6g} distinct records expected")
-    head = Text.assemble(("Amplification by sampling", "bold"), "  ", (data.name, "bold cyan"), *contradicted(flaws))
-    parts: list[RenderableType] = [head, *told(flaws), Text(data.statement), Text(), facts, Text(), table, Text()]
+    head = Text.assemble(
+        ("Amplification by sampling", "bold"), "  ", (data.name, "bold cyan"), *contradicted(inconsistencies)
+    )
+    parts: list[RenderableType] = [
+        head,
+        *told(inconsistencies),
+        Text(data.statement),
+        Text(),
+        facts,
+        Text(),
+        table,
+        Text(),
+    ]
     theorem = Text(f"{data.theorem}; p_j = {data.law}, η = 1 − p_0. {data.source}.")
     parts += [Text("Assumptions", style="bold"), *items(data.assumptions), Text(), theorem]
-    console.print(Panel(Group(*parts), border_style="red" if flaws else "green", padding=(1, 2)))
+    console.print(Panel(Group(*parts), border_style="red" if inconsistencies else "green", padding=(1, 2)))
 
 
 def print_amplification_plan(console: Console, plan: AmplificationPlan) -> None:

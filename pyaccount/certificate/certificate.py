@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 class Profile:
     """The privacy profile δ(ε) of the certified run: the points of the certificate, and any other on request.
 
-    `delta` and `epsilon` compose the document's rounds anew, so they answer anywhere, in both directions, with proven
+    `delta` and `epsilon` recompose the document's rounds, so they answer anywhere, in both directions, with proven
     intervals; iterating gives the certificate's points. For a sampled mechanism they draw new samples with the
     certificate's seed, and each interval holds with probability at least 1 − 2q, q the certificate's
     `pointwise_failure_probability`; the tolerance then plays no part.

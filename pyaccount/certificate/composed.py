@@ -15,7 +15,7 @@ from pyaccount.certificate.model import (
     ProfilePoint,
     Solved,
 )
-from pyaccount.certificate.numbers import Numbers, budget_lines, considered, ordered
+from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text
 from pyaccount.rounding import plain
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.execute import Claim, Evidence
-    from pyaccount.execute.curve import Point
+    from pyaccount.execute import Evidence, PinnedClaim
+    from pyaccount.execute.curve import CurvePoint
     from pyaccount.execute.engine import Answer
     from pyaccount.plan.compiled import CompiledDocument
 
 
-def composed(plan: CompiledDocument, evidence: Evidence) -> Numbers:
+def composed(plan: CompiledDocument, evidence: Evidence) -> CertificateNumbers:
     """The numbers of a certificate; `plan` is the plan that was run."""
     claim = evidence.claim
-    return Numbers(
+    return CertificateNumbers(
         guarantee=Guarantee(
             kind="deterministic",
             epsilon=claim.epsilon,
@@ -62,7 +62,7 @@ def _solved(plan: CompiledDocument, evidence: Evidence) -> Solved | None:
     return Solved(path=path_text(blank), value=value, fails_at=below if below > 0.0 else None)
 
 
-def _point(answer: Answer, claim: Claim, direction: Direction | None = None) -> ProfilePoint:
+def _point(answer: Answer, claim: PinnedClaim, direction: Direction | None = None) -> ProfilePoint:
     source = answer if direction is None else answer.directions[direction]
     epsilon = answer.question.epsilon
     assert epsilon is not None
@@ -84,7 +84,7 @@ def _direction(evidence: Evidence, direction: Direction) -> DirectionResult:
     )
 
 
-def _curve(points: Sequence[Point]) -> CurveRecord | None:
+def _curve(points: Sequence[CurvePoint]) -> CurveRecord | None:
     if not points:
         return None
     return CurveRecord(epsilon=[point.epsilon for point in points], delta=[point.delta for point in points])
@@ -104,7 +104,7 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
     # Directions that are one and the same composition are listed once.
     shared = bounds["remove"] == bounds["add"]
     for direction in DIRECTIONS[:1] if shared else DIRECTIONS:
-        label: Literal["remove", "add", "both"] = "both" if shared else direction
+        label: Literal["remove", "add", "both"] = "both" if shared else "add" if direction == "add" else "remove"
         answer = anchor.directions[direction]
         accounts = [("mechanism" if attained else "upper", answer.upper_account)]
         if bounds[direction].lower != bounds[direction].upper and not attained:

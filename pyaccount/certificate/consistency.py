@@ -1,7 +1,7 @@
 """What a certificate says about itself: the hash, the sentence, the document and the bounds must fit one another.
 
 None of this recomputes a bound, so it cannot tell that a number is right; it tells that somebody changed one part and not
-the others, at no cost. Each flaw has the path of what does not fit.
+the others, at no cost. Each inconsistency has the path of what does not fit.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.certificate.figures import bounds, evidence
-from pyaccount.certificate.flaw import SOLVE, Flaw, at, is_number
-from pyaccount.certificate.matrix_flaws import matrix_flaws
+from pyaccount.certificate.cross_check import bounds, evidence
+from pyaccount.certificate.inconsistency import SOLVE, Inconsistency, at, is_number
+from pyaccount.certificate.matrix_inconsistencies import matrix_inconsistencies
 from pyaccount.certificate.statement import statement
 from pyaccount.document.written import sha256_of
 from pyaccount.errors import shown
@@ -20,35 +20,36 @@ from pyaccount.errors import shown
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.certificate import Certificate
-    from pyaccount.certificate.model import CertificateModel, Phase
+    from pyaccount.certificate.model import CertificateModel, PhaseRecord
 
 
 #: Samplers whose rates follow from whole numbers of draws or of bins.
 _NO_PROBABILITY = ("none", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
 
 
-def flaws(data: CertificateModel) -> list[Flaw]:
+def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
     """Everything in a certificate that contradicts the rest of it."""
     found = [
-        *hash_flaws(data.document, data.document_sha256),
+        *hash_inconsistencies(data.document, data.document_sha256),
         *_statement(data),
         *_document(data),
         *_solved(data),
-        *matrix_flaws(data, _bodies(data.document)),
+        *matrix_inconsistencies(data, _bodies(data.document)),
         *bounds(data),
         *evidence(data),
-        *created_flaws(data.created),
+        *created_inconsistencies(data.created),
     ]
-    return [Flaw(flaw.path, _printable(flaw.message)) for flaw in found]
+    return [Inconsistency(inconsistency.path, _printable(inconsistency.message)) for inconsistency in found]
 
 
-def flaws_of(certificate: Certificate | AmplificationCertificate) -> list[Flaw]:
-    """The flaws of a certificate of whichever kind."""
+def inconsistencies_of(certificate: Certificate | AmplificationCertificate) -> list[Inconsistency]:
+    """The inconsistencies of a certificate of whichever kind."""
     data = getattr(certificate, "data", None)
     if data is not None:
-        return flaws(data)
-    found = [*hash_flaws(certificate.document, certificate.document_sha256), *created_flaws(certificate.created)]  # type: ignore[union-attr]
-    return [Flaw(flaw.path, _printable(flaw.message)) for flaw in found]
+        return inconsistencies(data)
+    hashed = hash_inconsistencies(certificate.document, certificate.document_sha256)  # type: ignore[union-attr]
+    found = [*hashed, *created_inconsistencies(certificate.created)]  # type: ignore[union-attr]
+    return [Inconsistency(one.path, _printable(one.message)) for one in found]
 
 
 def _printable(text: str) -> str:
@@ -56,19 +57,19 @@ def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
-def hash_flaws(document: dict[str, Any], stated: str) -> Iterator[Flaw]:
+def hash_inconsistencies(document: dict[str, Any], stated: str) -> Iterator[Inconsistency]:
     """Whether the hash stated is that of the document inside."""
     found = sha256_of(document)
     if found != stated:
-        yield Flaw(
+        yield Inconsistency(
             "document_sha256", f"the document inside has the hash {found}, stated is {shown(stated)}: one was changed"
         )
 
 
-def created_flaws(created: str) -> Iterator[Flaw]:
+def created_inconsistencies(created: str) -> Iterator[Inconsistency]:
     """Whether the time of creation is one."""
     if created_at(created) is None:
-        yield Flaw("created", f"{shown(created)} is no time with a zone in ISO 8601")
+        yield Inconsistency("created", f"{shown(created)} is no time with a zone in ISO 8601")
 
 
 def created_at(created: str) -> datetime | None:
@@ -86,7 +87,7 @@ def claim_of(document: dict[str, Any]) -> tuple[float, float] | None:
     return (float(epsilon), float(delta)) if is_number(epsilon) and is_number(delta) else None
 
 
-def _statement(data: CertificateModel) -> Iterator[Flaw]:
+def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
     derived = statement(
         data.name,
         data.privacy,
@@ -96,10 +97,10 @@ def _statement(data: CertificateModel) -> Iterator[Flaw]:
         sampling=data.evidence.sampling,
     )
     if data.statement != derived:
-        yield Flaw("statement", f"the fields of the certificate say: {derived}")
+        yield Inconsistency("statement", f"the fields of the certificate say: {derived}")
 
 
-def _document(data: CertificateModel) -> Iterator[Flaw]:
+def _document(data: CertificateModel) -> Iterator[Inconsistency]:
     """The document's own words against the certificate's fields, and its claim against what is guaranteed."""
     document, privacy, guarantee = data.document, data.privacy, data.guarantee
     bodies = _bodies(document)
@@ -109,23 +110,27 @@ def _document(data: CertificateModel) -> Iterator[Flaw]:
     yield from _same("privacy.group_size", privacy.group_size, at(document, "privacy", "group_size", default=1))
     yield from _same("privacy.unit", privacy.unit, "user" if user else "record")
     if len(bodies) != len(data.phases):
-        yield Flaw("phases", f"{len(data.phases)} phases, where the document has {len(bodies)}")
+        yield Inconsistency("phases", f"{len(data.phases)} phases, where the document has {len(bodies)}")
     else:
         for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=True)):
             yield from _phase(f"phases[{index}]", phase, body)
     noises = {phase.noise_multiplier for phase in data.phases}
     shared = next(iter(noises)) if len(noises) == 1 else None
     if data.noise_multiplier != shared:
-        yield Flaw("noise_multiplier", f"{data.noise_multiplier!r}, where the phases have {shared!r} in common")
+        yield Inconsistency(
+            "noise_multiplier", f"{data.noise_multiplier!r}, where the phases have {shared!r} in common"
+        )
     for name, bound in (("epsilon", guarantee.epsilon), ("delta", guarantee.delta)):
         claimed = at(document, "privacy", name)
         if data.holds and is_number(claimed) and bound > claimed:
-            yield Flaw(f"guarantee.{name}", f"{bound!r} is above the claim, {claimed!r}, which is said to hold")
+            yield Inconsistency(
+                f"guarantee.{name}", f"{bound!r} is above the claim, {claimed!r}, which is said to hold"
+            )
     if not data.holds and claim_of(document) is None:
-        yield Flaw("holds", "false, where the document claims nothing that could fail")
+        yield Inconsistency("holds", "false, where the document claims nothing that could fail")
 
 
-def _phase(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
+def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
     multiplier = at(body, "noise", "multiplier")
     yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind"))
     yield from _length(path, phase, body)
@@ -135,14 +140,14 @@ def _phase(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
     yield from _rates(path, phase, body)
 
 
-def _length(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
+def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
     """The iterations, stated or as many as the epochs are that the document asks for."""
     stated, asked = at(body, "training", "iterations"), at(body, "training", "epochs")
     if stated is not None or not is_number(asked):
         yield from _same(f"{path}.iterations", phase.iterations, stated)
     if not is_number(asked):
         if phase.epochs is not None:
-            yield Flaw(f"{path}.epochs", f"{shown(phase.epochs)}, where the document counts in iterations")
+            yield Inconsistency(f"{path}.epochs", f"{shown(phase.epochs)}, where the document counts in iterations")
         return
     from pyaccount.document.epochs import epoch_of, epochs_of, iterations_of  # noqa: PLC0415 - few count in epochs
 
@@ -160,14 +165,16 @@ def _length(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
         separation=round(apart) if apart is not None and is_number(apart) else None,
     )
     if length is None or length <= 0:
-        yield Flaw(f"{path}.iterations", "the document counts in epochs, and does not say how many rounds one has")
+        yield Inconsistency(
+            f"{path}.iterations", "the document counts in epochs, and does not say how many rounds one has"
+        )
         return
     yield from _same(f"{path}.iterations", phase.iterations, iterations_of(asked, length))
     yield from _same(f"{path}.epochs", phase.epochs, epochs_of(phase.iterations, length))
 
 
-def _rates(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
-    """How often a record takes part, where that is stated or a quotient of what is: such figures are the same to the last bit.
+def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """How often a record takes part, where that is stated or a quotient of what is: such numbers are the same to the last bit.
 
     `document.rates` derives all of them, from models that take longer to load than everything else here to run.
     """
@@ -196,30 +203,30 @@ def _rates(path: str, phase: Phase, body: object) -> Iterator[Flaw]:
                 yield from _same(f"{path}.{field}", getattr(phase, field), rate)
 
 
-def _solved(data: CertificateModel) -> Iterator[Flaw]:
+def _solved(data: CertificateModel) -> Iterator[Inconsistency]:
     """The blank that is said to be filled, against the document's and against where its value went."""
     blanks = dict(_blanks(data))
     if data.solved is None:
         if blanks:
-            yield Flaw("solved", f"null, where the document leaves {next(iter(blanks))} open")
+            yield Inconsistency("solved", f"null, where the document leaves {next(iter(blanks))} open")
         return
     path, value = data.solved.path, data.solved.value
     if path not in blanks:
-        yield Flaw("solved.path", f"the document does not leave {shown(path)} open")
+        yield Inconsistency("solved.path", f"the document does not leave {shown(path)} open")
     elif blanks[path] != value:
-        yield Flaw("solved.value", f"{value!r}, where the certificate's own figure is {blanks[path]!r}")
+        yield Inconsistency("solved.value", f"{value!r}, where the certificate's own figure is {blanks[path]!r}")
 
 
 def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
-    """The document's blanks, with the figures that the certificate has for them."""
-    figures: dict[str, float] = {
+    """The document's blanks, with the numbers that the certificate has for them."""
+    numbers: dict[str, float] = {
         "epsilon": data.guarantee.epsilon,
         "delta": data.guarantee.delta,
         "group_size": float(data.privacy.group_size),
     }
-    for name, figure in figures.items():
+    for name, number in numbers.items():
         if at(data.document, "privacy", name) == SOLVE:
-            yield f"privacy.{name}", figure
+            yield f"privacy.{name}", number
     phased = isinstance(data.document.get("phases"), list)
     for index, (phase, body) in enumerate(zip(data.phases, _bodies(data.document), strict=False)):
         before = f"phases[{index}]." if phased else ""
@@ -233,11 +240,11 @@ def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
                 yield f"{before}{section}.{name}", part
 
 
-def _same(path: str, stated: object, written: object) -> Iterator[Flaw]:
+def _same(path: str, stated: object, written: object) -> Iterator[Inconsistency]:
     """The certificate's field against what the document says there; a blank says nothing."""
     if written not in (stated, SOLVE):
         said = "nothing" if written is None else shown(written)
-        yield Flaw(path, f"{shown(stated)}, where the document says {said}")
+        yield Inconsistency(path, f"{shown(stated)}, where the document says {said}")
 
 
 def _bodies(document: dict[str, Any]) -> list[object]:

@@ -46,7 +46,7 @@ LEAST, GREATEST = 1e-9, 1e6
 STEPS = 60
 
 
-class Terms(NamedTuple):
+class ProfileTerms(NamedTuple):
     """δ_μ(ε) = `tail` − `rest`, each term from below and from above."""
 
     tail_low: float
@@ -65,7 +65,7 @@ class Terms(NamedTuple):
         return self.tail_high - self.rest_low
 
 
-def gaussian_terms(mu: float, epsilon: float) -> Terms:
+def gaussian_terms(mu: float, epsilon: float) -> ProfileTerms:
     """The two terms of δ_μ(ε) = Φ(−t) − R, t = ε/μ − μ/2, with bounds on their rounding."""
     t = epsilon / mu - mu / 2.0
     # t is wrong by a quarter of this at most.
@@ -82,11 +82,11 @@ def gaussian_terms(mu: float, epsilon: float) -> Terms:
         tail = 0.5 * math.erfc(t / math.sqrt(2.0))
         # A tail above ½ moves by its density times what t does, and what t/√2 is rounded by; a density is at most 1.
         slack = UNITS + density * (moved + abs(t) * UNITS)
-        return Terms(tail * (1.0 - slack), tail * (1.0 + slack), low, high)
+        return ProfileTerms(tail * (1.0 - slack), tail * (1.0 + slack), low, high)
     if density < UNRESOLVED:
-        return Terms(0.0, UNRESOLVED, low, high)
+        return ProfileTerms(0.0, UNRESOLVED, low, high)
     tail = density * _mills(t)
-    return Terms(tail * (1.0 - guard), tail * (1.0 + guard), low, high)
+    return ProfileTerms(tail * (1.0 - guard), tail * (1.0 + guard), low, high)
 
 
 def needed_at_points(points: Sequence[Bound]) -> float | None:

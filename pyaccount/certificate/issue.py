@@ -12,7 +12,7 @@ from pyaccount.certificate.model import (
     CertificateModel,
     Contrast,
     MatrixRecord,
-    Phase,
+    PhaseRecord,
     PrivacyUnit,
     ReductionRecord,
     Utility,
@@ -164,9 +164,9 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
     return [text if len(named) == every else f"{', '.join(named)}: {text}" for text, named in holders.items()]
 
 
-def _phase(document: Document, body: Body) -> Phase:
+def _phase(document: Document, body: Body) -> PhaseRecord:
     plan = sampler_plan(body)
-    return Phase(
+    return PhaseRecord(
         name=body.name,
         sampler=body.sampler.kind,
         iterations=whole(body.training.iterations),

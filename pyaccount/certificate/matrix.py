@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.certificate.model import MatrixRecord, Phase
+    from pyaccount.certificate.model import MatrixRecord, PhaseRecord
 
 #: The most rows of a matrix that is built whole: 128 MB as doubles.
 LARGEST = 4096
@@ -33,7 +33,7 @@ class StrategyMatrix:
     iterations: int
 
     @classmethod
-    def of(cls, phase: Phase) -> StrategyMatrix:
+    def of(cls, phase: PhaseRecord) -> StrategyMatrix:
         """The matrix of a phase of a certificate."""
         return cls(phase.matrix, phase.iterations)
 

@@ -1,6 +1,6 @@
 """What the numbers of a certificate mean for an attacker: upper bounds on attacks, and the Gaussian mechanism to compare with.
 
-Pure functions of the certificate: no mechanism is analysed anew. What they rest on is the certificate's points, δ at most and
+Pure functions of the certificate: no mechanism is reanalysed. What they rest on is the certificate's points, δ at most and
 at least at some ε, in each direction; `tradeoff` and `gaussian` prove what follows from such points.
 """
 

@@ -149,7 +149,7 @@ class MatrixRecord(Record):
     sha256: str | None = Field(description="Of the entries, row by row as doubles, for a matrix from a file.")
 
 
-class Phase(Record):
+class PhaseRecord(Record):
     """One body of the document with its numbers filled in."""
 
     name: str | None = Field(description="The phase's name in the document; null for a document with one body.")
@@ -237,7 +237,7 @@ class BudgetLine(Record):
 
 
 class ComponentRecord(Record):
-    """A part of a mixture that samples were drawn from: another participation law with stretched means, or a tilt."""
+    """A part of a mixture that samples were drawn from: another participation law with scaled means, or a tilt."""
 
     share: Probability = Field(description="The share of the samples that were drawn from it.")
     tilt: Finite | None = Field(
@@ -247,7 +247,7 @@ class ComponentRecord(Record):
         default=[],
         description="The probabilities (or the exponents of the bins' weights) of its participation patterns.",
     )
-    stretch: Finite | None = Field(default=None, description="κ: the factor on the means.")
+    stretch: Finite | None = Field(default=None, description="The mean scale κ: the factor on the means.")
 
 
 class ProposalRecord(Record):
@@ -256,7 +256,7 @@ class ProposalRecord(Record):
     parameter: Finite = Field(
         description="The probability (or the exponent of the bins' weights) that participation patterns were drawn with."
     )
-    stretch: Finite = Field(description="κ: the factor on the means.")
+    stretch: Finite = Field(description="The mean scale κ: the factor on the means.")
     others: list[Finite] = Field(
         default=[], description="The parameters of further sampled phases, where several are sampled together."
     )
@@ -273,11 +273,13 @@ class TestRecord(Record):
     epsilon: NonNegative = Field(description="ε of the claim.")
     threshold: Probability = Field(description="δ of the claim.")
     proposal: ProposalRecord = Field(description="Where its samples were drawn from.")
-    cap: NonNegative = Field(description="What one sample can contribute at most.")
-    stakes: list[Finite] = Field(description="Of the wagers whose mean is the capital; empty for a fixed sample.")
+    cap: NonNegative = Field(description="The weight bound: what one sample can contribute at most.")
+    stakes: list[Finite] = Field(
+        description="Betting fractions λ of the bets whose mean wealth is the test's; empty for a fixed sample."
+    )
     samples: int = Field(description="How many it took.")
-    log_capital: Finite = Field(description="ln of the highest capital reached.")
-    log_target: Finite = Field(description="ln(1/q): the capital that certifies.")
+    log_capital: Finite = Field(description="ln of the highest wealth reached.")
+    log_target: Finite = Field(description="ln(1/q): the wealth that certifies.")
     mean: NonNegative = Field(description="Of the samples; an estimate, which a test that may stop early biases.")
     standard_error: NonNegative | None = Field(
         description="Of the mean; an estimate. Null where no sample counted, or too few to tell."
@@ -286,7 +288,7 @@ class TestRecord(Record):
 
 
 class ComposedCurveRecord(Record):
-    """The curve to which the phases that are not sampled compose, which weighs every sample."""
+    """The composed profile of the phases that are not sampled, as the curve that weighs every sample."""
 
     nodes: int = Field(description="Values of ε at which δ of the composed phases is bounded, for each direction.")
     spacing: NonNegative = Field(
@@ -294,7 +296,9 @@ class ComposedCurveRecord(Record):
     )
     reach: NonNegative = Field(description="The nodes lie between −reach and reach.")
     compositions: int = Field(description="Compositions behind the curve.")
-    floor: Probability = Field(description="At most this δ lies beyond the curve; it is added to every estimate.")
+    floor: Probability = Field(
+        description="The tail mass: at most this δ lies beyond the curve; it is added to every estimate."
+    )
     relative_gap: NonNegative = Field(
         description="The largest relative distance between the bounds at a node, where δ is above a thousandth."
     )
@@ -312,8 +316,8 @@ class SamplingRecord(Record):
     )
     samples: int = Field(description="All samples drawn, those of the pilot included.")
     shard_size: int = Field(description="Samples for each stream of random numbers.")
-    test_probability: Probability = Field(description="Of accepting a false claim in one walk down a ladder.")
-    total_probability: Probability = Field(description="q: of certifying something false, in all walks allowed.")
+    test_probability: Probability = Field(description="Of accepting a false claim in one fixed-sequence test.")
+    total_probability: Probability = Field(description="q: of certifying something false, in all sequences allowed.")
     pointwise_failure_probability: Probability = Field(
         description="With which each lower end and each bound of each profile point may be wrong."
     )
@@ -366,7 +370,7 @@ class CertificateModel(Record):
     privacy: PrivacyUnit = Field(description="Who is protected against which change.")
     noise_multiplier: Finite | None = Field(description="σ if all phases share it, else null: see phases.")
     noise_convention: str = Field(description="What σ is relative to.")
-    phases: list[Phase] = Field(description="The bodies of the document.")
+    phases: list[PhaseRecord] = Field(description="The bodies of the document.")
     directions: Directions = Field(description="Both directions; the larger counts.")
     profile: list[ProfilePoint] = Field(description="The privacy profile: δ at values of ε.")
     utility: Utility | None = Field(description="For a single phase that runs once.")

@@ -11,6 +11,7 @@ from pyaccount.errors import NumericsError
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import Directions, EvidenceRecord, Guarantee, ProfilePoint, Solved
+    from pyaccount.directions import Direction
     from pyaccount.execute.engine import DirectedAnswer
     from pyaccount.plan.compiled import CompiledDocument
 
@@ -29,7 +30,7 @@ SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class CertificateNumbers:
     """The numbers of a certificate."""
 
     guarantee: Guarantee
@@ -59,7 +60,7 @@ def considered(plan: CompiledDocument) -> list[ConsideredRecord]:
     ]
 
 
-def budget_lines(answer: DirectedAnswer, label: Literal["remove", "add", "both"]) -> list[BudgetLine]:
+def budget_lines(answer: DirectedAnswer, label: Direction | Literal["both"]) -> list[BudgetLine]:
     """The error budget of a composition in one direction. Each of the core's sources has its words."""
     budget = answer.upper_account.budget
     return [

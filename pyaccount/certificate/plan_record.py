@@ -179,7 +179,7 @@ def _forecast(price: Price) -> ForecastRecord:
         seconds_estimate=price.seconds,
         stages=price.stages,
         epsilon=None if found is None else found.epsilon,
-        blank_estimate=None if found is None else found.foot,
+        blank_estimate=None if found is None else found.pilot_value,
         directions=[]
         if found is None
         else [
@@ -192,7 +192,7 @@ def _forecast(price: Price) -> ForecastRecord:
             for direction, one in found.estimates.items()
         ],
         trade=[]
-        if found is None or found.foot is None
+        if found is None or found.pilot_value is None
         else [
             OfferRecord(
                 value=one.value, distance=one.distance, samples_estimate=one.samples, seconds_estimate=one.seconds

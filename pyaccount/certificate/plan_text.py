@@ -106,8 +106,8 @@ def _print_forecast(console: Console, plan: CompiledDocument, forecast: Forecast
 
     blank = plan.document.blank
     name = "" if blank is None else {"multiplier": "σ", "epsilon": "ε", "delta": "δ"}[str(blank[-1])]
-    if forecast.foot is not None:
-        console.print(_labelled("estimate", f"{name} near {forecast.foot:.5g}; not a guarantee"))
+    if forecast.pilot_value is not None:
+        console.print(_labelled("estimate", f"{name} near {forecast.pilot_value:.5g}; not a guarantee"))
     for direction, one in forecast.estimates.items():
         where = f"at ε = {forecast.epsilon:.6g}, from {one.samples} samples; not a guarantee"
         seen = (
@@ -116,7 +116,7 @@ def _print_forecast(console: Console, plan: CompiledDocument, forecast: Forecast
             else f"too few losses seen for an estimate of δ {where}"
         )
         console.print(_labelled("estimate", f"{direction}: {seen}"))
-    if forecast.foot is not None and forecast.trade:
+    if forecast.pilot_value is not None and forecast.trade:
         offers = "; ".join(f"{name} = {one.value:.4g} in {duration(one.seconds)}" for one in forecast.trade)
         console.print(_labelled("trade", f"{offers} (tests alone; accounting.tolerance says how far they go)"))
     if "tests" not in forecast.stages and forecast.ends_at is None:

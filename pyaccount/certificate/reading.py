@@ -39,7 +39,7 @@ _LONGEST_INTEGER = 400
 CERTIFICATE, AMPLIFICATION = "certificate", "amplification-certificate"
 
 #: What a file holds that is no certificate, and what to do about it.
-OTHERS = {
+OTHER_KINDS = {
     "comparison": "a comparison of certificates, which `pyaccount compare` made: each command is about a certificate by itself",
     "amplification": "a document; certify it first: `pyaccount certify DOC -o CERT`",
     "policy": "a policy: `pyaccount check CERT --policy FILE`",
@@ -110,9 +110,9 @@ def parse(data: bytes, file: str) -> Read:
         raise _refusal(file, found)
     version, kind = raw.get("pyaccount"), raw.get("kind")
     other = kind if kind is not None else "amplification" if "privacy" in raw and "guarantee" not in raw else None
-    if isinstance(other, str) and other in OTHERS:
+    if isinstance(other, str) and other in OTHER_KINDS:
         said = "" if kind is None else f"{shown(kind)}, "
-        raise _refused(file, f"{said}not a certificate but {OTHERS[other]}", ("kind",))
+        raise _refused(file, f"{said}not a certificate but {OTHER_KINDS[other]}", ("kind",))
     if type(version) is not int or version != 1:
         said = "says no format version" if version is None else f"says pyaccount: {shown(version)}"
         raise _refused(file, f"not a certificate of format version 1, which is read here: it {said}", ("pyaccount",))

@@ -19,27 +19,27 @@ from pyaccount.certificate.model import (
     Solved,
     TestRecord,
 )
-from pyaccount.certificate.numbers import Numbers, budget_lines, considered, ordered
+from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text
 
 if TYPE_CHECKING:
     from pyaccount.errors import Path
     from pyaccount.execute.sampling import SampledEvidence
+    from pyaccount.execute.sampling.composed_profile import ComposedProfile
     from pyaccount.execute.sampling.evidence import DirectionNumbers
-    from pyaccount.execute.sampling.others import Others
-    from pyaccount.execute.sampling.profile import Point
+    from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.shards import Component, Proposal
     from pyaccount.execute.sampling.verify import Test
     from pyaccount.plan.compiled import CompiledDocument
 
 
-def sampled(plan: CompiledDocument, evidence: SampledEvidence, blank: Path | None) -> Numbers:
+def sampled(plan: CompiledDocument, evidence: SampledEvidence, blank: Path | None) -> CertificateNumbers:
     """The numbers of a certificate; `blank` is where the document said `solve`."""
     solved = None
     if blank is not None and evidence.solved is not None:
         solved = Solved(path=path_text(blank), value=evidence.solved, fails_at=None)
-    return Numbers(
+    return CertificateNumbers(
         guarantee=Guarantee(
             kind=evidence.kind,
             epsilon=evidence.epsilon,
@@ -57,7 +57,7 @@ def sampled(plan: CompiledDocument, evidence: SampledEvidence, blank: Path | Non
     )
 
 
-def _point(point: Point) -> ProfilePoint:
+def _point(point: SampledPoint) -> ProfilePoint:
     return ProfilePoint(
         epsilon=point.epsilon,
         delta=point.upper,
@@ -84,13 +84,13 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
     engine = plan.engine
     if evidence.kind == "deterministic":
         last = {}
-        if evidence.others is None:
+        if evidence.composed_profile is None:
             # The unamplified Gaussian mechanism is what certifies; its directions are one.
             engine = f"closed form (one Gaussian mechanism, not amplified), which no test improved on; {engine}"
             budget += budget_lines(evidence.fallback.directions["remove"], "both")
         else:
             engine = (
-                "composition with the participations of the sampled phases revealed, as bad as they can be, which no test "
+                "composition with public participations in the sampled phases, as bad as they can be, which no test "
                 f"improved on; {engine}"
             )
             for side in DIRECTIONS:
@@ -103,10 +103,12 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
             ),
             "rounding of the recursion, as a shift of each log density in nats (inside the samples)": test.limits.rounding,
         }
-        if evidence.others is not None:
+        if evidence.composed_profile is not None:
             lines |= {
-                "loss of the composed phases beyond their curve, added to what samples estimate": test.limits.floor,
-                "largest relative distance of the composed curve's bounds (relative, inside the samples)": evidence.others.gap,
+                "loss of the composed phases beyond their curve, added to what samples estimate": test.limits.tail_mass,
+                "largest relative distance of the composed curve's bounds (relative, inside the samples)": (
+                    evidence.composed_profile.gap
+                ),
             }
         budget += [
             BudgetLine(source=source, direction=direction, contribution=contribution)
@@ -127,29 +129,29 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
             total_probability=evidence.total_probability,
             pointwise_failure_probability=evidence.pointwise_probability,
             tests=[_test(test) for test in evidence.tests],
-            composed_curve=None if evidence.others is None else _curve(evidence.others),
+            composed_curve=None if evidence.composed_profile is None else _curve(evidence.composed_profile),
         ),
         considered=considered(plan),
         error_budget=budget,
     )
 
 
-def _curve(others: Others) -> ComposedCurveRecord:
+def _curve(composed: ComposedProfile) -> ComposedCurveRecord:
     return ComposedCurveRecord(
-        nodes=others.nodes,
-        spacing=others.spacing,
-        reach=others.reach,
-        compositions=others.compositions,
-        floor=others.floor,
-        relative_gap=others.gap,
+        nodes=composed.nodes,
+        spacing=composed.spacing,
+        reach=composed.reach,
+        compositions=composed.compositions,
+        floor=composed.tail_mass,
+        relative_gap=composed.gap,
     )
 
 
 def _proposal(proposal: Proposal) -> ProposalRecord:
     return ProposalRecord(
         parameter=proposal.parameter,
-        stretch=proposal.stretch,
-        others=list(proposal.others),
+        stretch=proposal.mean_scale,
+        others=list(proposal.further),
         mixture=[_component(one) for one in proposal.components],
     )
 
@@ -168,10 +170,10 @@ def _test(test: Test) -> TestRecord:
         epsilon=test.epsilon,
         threshold=test.threshold,
         proposal=_proposal(test.proposal),
-        cap=test.limits.cap,
-        stakes=list(test.stakes),
+        cap=test.limits.weight_bound,
+        stakes=list(test.fractions),
         samples=test.samples,
-        log_capital=test.log_capital,
+        log_capital=test.log_wealth,
         log_target=test.log_target,
         mean=test.mean,
         standard_error=test.standard_error,

@@ -36,38 +36,42 @@ class ContradictoryCertificate(Record):
     certificate: dict[str, Any] = Field(description="What the certificate says, but for whether its claim holds.")
 
 
-def written(certificate: Certificate | AmplificationCertificate, form: str, flaws: Sequence[str] | None = None) -> str:
+def written(
+    certificate: Certificate | AmplificationCertificate, form: str, inconsistencies: Sequence[str] | None = None
+) -> str:
     """A certificate in one of `FORMS`, with what contradicts the rest of it; where nobody says what that is, it is looked for."""
-    flaws = contradictions(certificate) if flaws is None and form != "json" else flaws or ()
+    inconsistencies = (
+        contradictions(certificate) if inconsistencies is None and form != "json" else inconsistencies or ()
+    )
     if form == "html":
         from pyaccount.certificate.report import to_html  # noqa: PLC0415 - the template engine loads when a page is wanted
 
-        return to_html(certificate, flaws)
+        return to_html(certificate, inconsistencies)
     if form == "markdown":
         from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
 
-        return to_markdown(certificate, flaws)
+        return to_markdown(certificate, inconsistencies)
     if form == "json":
-        return _contradictory(certificate, flaws) if flaws else certificate.to_json()
+        return _contradictory(certificate, inconsistencies) if inconsistencies else certificate.to_json()
     import io  # noqa: PLC0415
 
     from rich.console import Console  # noqa: PLC0415
 
     stream = io.StringIO()
-    print_text(Console(file=stream, width=110), certificate, flaws)
+    print_text(Console(file=stream, width=110), certificate, inconsistencies)
     return stream.getvalue()
 
 
-def _contradictory(certificate: Certificate | AmplificationCertificate, flaws: Sequence[str]) -> str:
+def _contradictory(certificate: Certificate | AmplificationCertificate, inconsistencies: Sequence[str]) -> str:
     said = {name: value for name, value in json.loads(certificate.to_json()).items() if name != "holds"}
     report = ContradictoryCertificate(
-        pyaccount=1, kind="contradictory-certificate", contradictions=list(flaws), certificate=said
+        pyaccount=1, kind="contradictory-certificate", contradictions=list(inconsistencies), certificate=said
     )
     return report.model_dump_json(indent=2) + "\n"
 
 
 def print_text(
-    console: Console, certificate: Certificate | AmplificationCertificate, flaws: Sequence[str] = ()
+    console: Console, certificate: Certificate | AmplificationCertificate, inconsistencies: Sequence[str] = ()
 ) -> None:
     """A certificate of whichever kind for a terminal."""
     from pyaccount.certificate.certificate import Certificate  # noqa: PLC0415 - it imports this
@@ -75,18 +79,18 @@ def print_text(
     if isinstance(certificate, Certificate):
         from pyaccount.certificate.text import print_certificate  # noqa: PLC0415
 
-        print_certificate(console, certificate, flaws)
+        print_certificate(console, certificate, inconsistencies)
     else:
         from pyaccount.certificate.amplification import print_amplification  # noqa: PLC0415
 
-        print_amplification(console, certificate, flaws)
+        print_amplification(console, certificate, inconsistencies)
 
 
 def contradictions(certificate: Certificate | AmplificationCertificate) -> list[str]:
     """What in a certificate contradicts the rest of it, each with its place."""
-    from pyaccount.certificate.consistency import flaws_of  # noqa: PLC0415 - it imports this
+    from pyaccount.certificate.consistency import inconsistencies_of  # noqa: PLC0415 - it imports this
 
-    return [f"{flaw.path}: {flaw.message}" for flaw in flaws_of(certificate)]
+    return [f"{inconsistency.path}: {inconsistency.message}" for inconsistency in inconsistencies_of(certificate)]
 
 
 def save(

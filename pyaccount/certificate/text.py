@@ -30,23 +30,23 @@ from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
-    from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, Phase, ProfilePoint
+    from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, ProfilePoint
 
 
-def print_certificate(console: Console, certificate: Certificate, flaws: Sequence[str] = ()) -> None:
-    """Print the certificate; `flaws` are what in it contradicts the rest of it."""
-    console.print(render(certificate.data, flaws))
+def print_certificate(console: Console, certificate: Certificate, inconsistencies: Sequence[str] = ()) -> None:
+    """Print the certificate; `inconsistencies` are what in it contradicts the rest of it."""
+    console.print(render(certificate.data, inconsistencies))
 
 
-def render(data: CertificateModel, flaws: Sequence[str] = ()) -> RenderableType:
+def render(data: CertificateModel, inconsistencies: Sequence[str] = ()) -> RenderableType:
     """The certificate as a rich renderable. Upper bounds are rounded up, lower bounds down."""
     verdict = [("  ", ""), ("HOLDS", "bold green") if data.holds else ("DOES NOT HOLD", "bold red")]
     # Whether it holds is said by figures of which not all can be true.
-    verdict = contradicted(flaws) or verdict
+    verdict = contradicted(inconsistencies) or verdict
     head = Text.assemble(("Privacy certificate", "bold"), "  ", (data.name, "bold cyan"), *verdict)
     parts: list[RenderableType] = [
         head,
-        *told(flaws),
+        *told(inconsistencies),
         Text(data.statement),
         Text(),
         _numbers(data),
@@ -67,7 +67,7 @@ def render(data: CertificateModel, flaws: Sequence[str] = ()) -> RenderableType:
         Text(),
         *evidence(data),
     ]
-    return Panel(Group(*parts), border_style="green" if data.holds and not flaws else "red", padding=(1, 2))
+    return Panel(Group(*parts), border_style="green" if data.holds and not inconsistencies else "red", padding=(1, 2))
 
 
 def _numbers(data: CertificateModel) -> Facts:
@@ -114,7 +114,7 @@ def _solved(facts: Facts, data: CertificateModel) -> None:
     facts.add("solved", f"{solved.path} = {enough(solved.path, solved.value)}", beyond)
 
 
-def _phase(facts: Facts, phase: Phase) -> None:
+def _phase(facts: Facts, phase: PhaseRecord) -> None:
     """One body: its noise, its sampler and its matrix."""
     runs = f"{phase.count} × " if phase.count > 1 else ""
     # Rounded up, whether it was given or found: more noise is no worse.
@@ -161,7 +161,7 @@ def _kind(facts: Facts, data: CertificateModel) -> None:
         facts.add("lower ends", chance, "from samples, over the accountant's own randomness")
 
 
-def _rate(phase: Phase) -> str:
+def _rate(phase: PhaseRecord) -> str:
     """How often a record takes part, in the sampler's own terms and in the common one."""
     p, rate = phase.sampling_probability, phase.participation_rate
     if rate is None:

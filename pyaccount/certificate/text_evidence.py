@@ -32,14 +32,14 @@ def items(texts: Iterable[str]) -> list[RenderableType]:
     return [grid]
 
 
-def contradicted(flaws: Sequence[str]) -> list[tuple[str, str]]:
+def contradicted(inconsistencies: Sequence[str]) -> list[tuple[str, str]]:
     """The verdict on a certificate that contradicts itself, for its head: it stands for any other."""
-    return [("  ", ""), (CONTRADICTED.upper(), "bold red")] if flaws else []
+    return [("  ", ""), (CONTRADICTED.upper(), "bold red")] if inconsistencies else []
 
 
-def told(flaws: Sequence[str]) -> list[RenderableType]:
+def told(inconsistencies: Sequence[str]) -> list[RenderableType]:
     """What in a certificate contradicts the rest of it, before anything else that it says."""
-    return [Text(CONTRADICTS, style="bold red"), *items(flaws), Text()] if flaws else []
+    return [Text(CONTRADICTS, style="bold red"), *items(inconsistencies), Text()] if inconsistencies else []
 
 
 def _tests(data: CertificateModel) -> list[RenderableType]:
@@ -47,7 +47,7 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
     sampling = data.evidence.sampling
     if sampling is None:
         return []
-    headings = ("direction", "σ", "δ(ε) below", "at ε", "samples", "log capital", "of", "cap", "stretch", "")
+    headings = ("direction", "σ", "δ(ε) below", "at ε", "samples", "log wealth", "of", "weight bound", "mean scale", "")
     table = Figures("Tests", headings, padding=NARROW)
     for test in sampling.tests:
         # More noise, a larger ε and a larger threshold claim less: an accepted test stands for the numbers rounded up.
@@ -74,8 +74,9 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
         parts.insert(
             0,
             Text(
-                f"The other phases' curve: δ at {curve.nodes} values of ε out to ±{curve.reach:.4g}, from {curve.compositions} "
-                f"compositions; bounds within {up(curve.relative_gap, 2)} of each other, {up(curve.floor, 2)} beyond."
+                f"The composed profile of the other phases: δ at {curve.nodes} values of ε out to ±{curve.reach:.4g}, "
+                f"from {curve.compositions} compositions; bounds within {up(curve.relative_gap, 2)} of each other, "
+                f"{up(curve.floor, 2)} beyond."
             ),
         )
     if data.evidence.considered:

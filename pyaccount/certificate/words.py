@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, EvidenceRecord, MatrixRecord, Phase, SamplingRecord
+    from pyaccount.certificate.model import CertificateModel, EvidenceRecord, MatrixRecord, PhaseRecord, SamplingRecord
 
 #: What is said first of a certificate whose parts do not fit one another, and instead of whether it holds.
 CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."
@@ -48,7 +48,7 @@ def compared(adjacency: str) -> dict[str, str]:
     return {"remove": f"{first} against {second}", "add": f"{second} against {first}"}
 
 
-def symbol(phase: Phase) -> str:
+def symbol(phase: PhaseRecord) -> str:
     """What a phase's noise multiplier is called."""
     return "σ" if phase.noise == "gaussian" else "Laplace scale b"
 

@@ -10,7 +10,7 @@ import click
 
 from pyaccount.cli.common import FAILS, HOLDS, STDOUT, STOPPED, WRONG, check_output, printing, progress, say, show, tell
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
-from pyaccount.cli.outputs import Asked, hand_over, put_elsewhere
+from pyaccount.cli.outputs import RequestedOutput, hand_over, put_elsewhere
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import FORMS
 from pyaccount.wrapping import room
@@ -45,15 +45,15 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 
     output = None if output == STDOUT else output
     check_output(output, [certificate])
-    form = Asked.checked(output, form, FORMS, otherwise="html").written
+    form = RequestedOutput.checked(output, form, FORMS, otherwise="html").written
     found = read(certificate).any()
-    flaws = contradictions(found)
-    for flaw in flaws:
-        tell(f"{certificate}: contradicts itself: {flaw}")
+    inconsistencies = contradictions(found)
+    for inconsistency in inconsistencies:
+        tell(f"{certificate}: contradicts itself: {inconsistency}")
     if output is None:
-        show(found, form, flaws)
+        show(found, form, inconsistencies)
         return HOLDS
-    text = written(found, form, flaws)
+    text = written(found, form, inconsistencies)
     try:
         write_atomically(Path(output), text)
     except OSError as error:
@@ -209,7 +209,7 @@ def verify(
         else:
             say(verification.to_text(only_wrong=quiet))
 
-    asked = Asked(None, None if form == "text" else form, quiet=quiet and verification.agrees)
+    asked = RequestedOutput(None, None if form == "text" else form, quiet=quiet and verification.agrees)
     if not hand_over("verdict", lambda _: verification.to_json(), show_it, asked):
         return STOPPED
     return HOLDS if verification.agrees else FAILS

@@ -26,7 +26,7 @@ from pyaccount.cli.common import (
 )
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
 from pyaccount.cli.failures import tell_errors
-from pyaccount.cli.outputs import Asked, hand_over
+from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import called, files_of, source_of
 from pyaccount.forms import FORMS
 
@@ -112,12 +112,12 @@ def certify(
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
     loaded = load_any(source_of(document), overrides=changes)
     if not isinstance(loaded, Document):
-        return _amplify(loaded, Asked.checked(output, form, FORMS, quiet=quiet), plot)
+        return _amplify(loaded, RequestedOutput.checked(output, form, FORMS, quiet=quiet), plot)
     if plot is not None:
         raise click.UsageError("--plot is for documents of kind amplification")
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), matrix_files(loaded))
-    asked = Asked.checked(output, form, FORMS, quiet=quiet)
+    asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
     plan = compile_document(loaded)
     if not quiet:
         tell_notes(loaded)
@@ -128,7 +128,7 @@ def certify(
     return HOLDS if certificate.holds else FAILS
 
 
-def _amplify(document: Amplification, asked: Asked, plot: str | None) -> int:
+def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None) -> int:
     from pyaccount.certificate.amplification import amplify  # noqa: PLC0415
 
     certificate = amplify(document)
@@ -140,7 +140,7 @@ def _amplify(document: Amplification, asked: Asked, plot: str | None) -> int:
     return HOLDS if delivered else STOPPED
 
 
-def _hand_over(certificate: Certificate | AmplificationCertificate, asked: Asked) -> bool:
+def _hand_over(certificate: Certificate | AmplificationCertificate, asked: RequestedOutput) -> bool:
     """Write a certificate to where it was asked for, and print it; whether that could be done."""
     from pyaccount.certificate.saving import written  # noqa: PLC0415
 
@@ -178,7 +178,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     from pyaccount.running import compile_document  # noqa: PLC0415
 
     loaded = load_any(source_of(document), overrides=overrides)
-    asked = Asked(None, None if form == "text" else form)
+    asked = RequestedOutput(None, None if form == "text" else form)
     if not isinstance(loaded, Document):
         return _plan_amplification(loaded, asked)
     compiled = compile_document(loaded)
@@ -207,7 +207,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     return HOLDS if delivered else STOPPED
 
 
-def _plan_amplification(document: Amplification, asked: Asked) -> int:
+def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
     from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
 
     plan = compile_amplification(document)
@@ -286,7 +286,7 @@ def compare(
         if form == "json":
             tell_errors("compare", WRONG, *wrong)
         return WRONG
-    asked = Asked.checked(output, form, COMPARISONS)
+    asked = RequestedOutput.checked(output, form, COMPARISONS)
     with progress(quiet=False) as report:
         comparison = compute(plans, threads=threads, report=report)
 

@@ -48,14 +48,14 @@ def printing() -> Iterator[None]:
     sys.stdout.flush()
 
 
-def show(certificate: Certificate | AmplificationCertificate, form: str, flaws: Sequence[str] = ()) -> None:
-    """Print a certificate on stdout; a report shows the flaws that were found in it."""
+def show(certificate: Certificate | AmplificationCertificate, form: str, inconsistencies: Sequence[str] = ()) -> None:
+    """Print a certificate on stdout; a report shows the inconsistencies that were found in it."""
     from pyaccount.certificate.saving import print_text, written  # noqa: PLC0415
 
     if form == "text":
-        print_text(console(), certificate, flaws)
+        print_text(console(), certificate, inconsistencies)
     else:
-        click.echo(written(certificate, form, flaws), nl=False)
+        click.echo(written(certificate, form, inconsistencies), nl=False)
 
 
 def tell_notes(document: Document) -> None:

@@ -16,7 +16,7 @@ from pyaccount.wrapping import room
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.draft.questions import Answers, Question
+    from pyaccount.draft.questions import Answers, DraftQuestion
     from pyaccount.errors import DocumentError
 
 #: How far a choice is indented, behind its number.
@@ -158,14 +158,14 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
         try:
             return drafted(complete)
         except DocumentError as error:
-            again = _about(error, complete)
-            if not interactive or not again:
+            retry = _about(error, complete)
+            if not interactive or not retry:
                 raise click.UsageError(_as_options(error, complete)) from error
             tell(f"\nThis does not fit together:\n{_as_options(error, complete)}\n")
-            answers = {name: answer for name, answer in complete.items() if name not in again}
+            answers = {name: answer for name, answer in complete.items() if name not in retry}
 
 
-def _read(question: Question, text: str, answers: Answers) -> str:
+def _read(question: DraftQuestion, text: str, answers: Answers) -> str:
     """An answer, or a usage error that names its option."""
     try:
         return question.read(text, answers)
@@ -173,7 +173,7 @@ def _read(question: Question, text: str, answers: Answers) -> str:
         raise click.UsageError(f"{question.flag} {text}: {error}") from error
 
 
-def _default_or_missing(question: Question, answers: Answers) -> str:
+def _default_or_missing(question: DraftQuestion, answers: Answers) -> str:
     """The default; where there is none, all the options that are missing are named at once."""
     from pyaccount.draft.interview import default, needed  # noqa: PLC0415
     from pyaccount.draft.questions import QUESTIONS  # noqa: PLC0415
@@ -188,7 +188,7 @@ def _default_or_missing(question: Question, answers: Answers) -> str:
     raise click.UsageError("\n".join(["what has no default is missing:", *lines]))
 
 
-def _prompt(question: Question, answers: Answers) -> str:
+def _prompt(question: DraftQuestion, answers: Answers) -> str:
     """Ask on the terminal, with the words that may be chosen and a line about each."""
     from pyaccount.draft.interview import default, offered  # noqa: PLC0415
     from pyaccount.draft.questions import meanings  # noqa: PLC0415

@@ -22,7 +22,7 @@ from pyaccount.files import write_atomically
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedOutput:
     """Where a result was asked for, and in which form."""
 
     #: A file, `-` for stdout, or none.
@@ -43,7 +43,7 @@ class Asked:
         *,
         quiet: bool = False,
         otherwise: str = "json",
-    ) -> Asked:
+    ) -> RequestedOutput:
         """What was asked for; an ending of the file's name that says none of `forms` is found out here, before the work."""
         if output in (None, STDOUT):
             return cls(output, form, form or otherwise, quiet)
@@ -59,7 +59,7 @@ class Asked:
         return cls(output, form, written, quiet)
 
 
-def hand_over(what: str, text_of: Callable[[str], str], show: Callable[[str], None], asked: Asked) -> bool:
+def hand_over(what: str, text_of: Callable[[str], str], show: Callable[[str], None], asked: RequestedOutput) -> bool:
     """Write a result to where it was asked for, and print it; whether both could be done.
 
     `text_of` gives the result in a form, `json` among them, and `show` prints it in one.

@@ -28,9 +28,9 @@ def one_blank(document: Document) -> Iterator[Problem]:
     """A document has one blank, or none."""
     found = blanks(document)
     for extra in found[1:]:
-        others = " and ".join(path_text(path) for path in found if path != extra)
+        rest = " and ".join(path_text(path) for path in found if path != extra)
         verb = "is" if len(found) == 2 else "are"
-        message = f"a document has at most one blank, and {others} {verb} solve too"
+        message = f"a document has at most one blank, and {rest} {verb} solve too"
         yield document.problem("several-blanks", extra, message, allowed="a number")
 
 

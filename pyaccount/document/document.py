@@ -66,7 +66,7 @@ class Document(Written):
         return found
 
     def with_value(self, path: Path, value: object) -> Document:
-        """The document with a value at a path, validated anew: how a blank is filled. Raises `DocumentError`."""
+        """The document with a value at a path, validated once more: how a blank is filled. Raises `DocumentError`."""
         place = place_of(self.root, path)
         node, problems = from_value(value, place)
         root = set_at(self.root, path, node)
@@ -75,7 +75,7 @@ class Document(Written):
         return Document(root, self.file, problems)
 
     def filled(self, value: float) -> Document:
-        """The document with a value in its blank, not validated anew: for the candidates of a search, one after another.
+        """The document with a value in its blank, not validated once more: for the candidates of a search, one after another.
 
         The value is in the blank's range, and read as the document's own would be. What the document says together with the
         value is for `with_value` to refuse.

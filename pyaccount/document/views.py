@@ -15,7 +15,7 @@ from pyaccount.errors import Path
 Model = SingleDocument | PhasedDocument
 
 
-class Sampled(Protocol):
+class HasSampler(Protocol):
     """A model with a sampler."""
 
     @property
@@ -59,7 +59,7 @@ def _body_of(model: SingleDocument | Phase, path: Path, name: str | None) -> Bod
     return Body(path, name, model.training, sampler_of(model), matrix, model.noise, model.count)
 
 
-def sampler_of(model: Sampled) -> SamplerKind:
+def sampler_of(model: HasSampler) -> SamplerKind:
     """The sampler of a model, or what stands for it where it could not be read."""
     return model.sampler if _was_read(model.sampler) else UnreadSampler()
 

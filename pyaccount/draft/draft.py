@@ -8,13 +8,13 @@ from pyaccount.document import Document
 from pyaccount.document.nodes import Table
 from pyaccount.document.reader import read
 from pyaccount.draft.interview import needed
-from pyaccount.draft.questions import QUESTIONS, Answers, Question, told
+from pyaccount.draft.questions import QUESTIONS, Answers, DraftQuestion, told
 from pyaccount.draft.writing import text_of
 from pyaccount.errors import Problem
 from pyaccount.plan import compile_document
 
 #: Asks one question, given the answers so far.
-Ask = Callable[[Question, Answers], str]
+Ask = Callable[[DraftQuestion, Answers], str]
 
 
 def completed(answers: Answers, ask: Ask) -> dict[str, str]:
@@ -37,6 +37,6 @@ def drafted(answers: Answers) -> str:
     return text
 
 
-def question_of(problem: Problem, answers: Answers) -> Question | None:
+def question_of(problem: Problem, answers: Answers) -> DraftQuestion | None:
     """The question whose answer a problem is about, if it was answered."""
     return next((QUESTIONS[name] for name in answers if QUESTIONS[name].path == problem.path), None)

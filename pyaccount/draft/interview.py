@@ -20,7 +20,7 @@ from pyaccount.draft.questions import (
     QUESTIONS,
     SAMPLER_CHOICES,
     Answers,
-    Question,
+    DraftQuestion,
     blank_of,
     keys_of,
     kinds_of,
@@ -31,7 +31,7 @@ from pyaccount.errors import DocumentError
 from pyaccount.plan import compile_document
 
 
-def needed(answers: Answers) -> list[Question]:
+def needed(answers: Answers) -> list[DraftQuestion]:
     """The questions that the choices made raise, in the order of asking; what the document leaves blank is none of them."""
     sampler, blank = _sampler(answers), blank_of(answers)
     names = {"sampler", "adjacency", "solve", "epsilon", "delta", "noise_multiplier"}
@@ -84,7 +84,7 @@ def _compiles(choices: Answers) -> bool:
     return True
 
 
-def default(question: Question, answers: Answers) -> str | None:
+def default(question: DraftQuestion, answers: Answers) -> str | None:
     """What stands in a document where nothing is said; None where that would be an invention."""
     usual = _DEFAULTS.get(question.name)
     return usual(answers) if usual else None

@@ -39,7 +39,7 @@ def told(name: str, text: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DraftQuestion:
     """Something a document says; `name` is its option's, with underscores."""
 
     name: str
@@ -117,15 +117,15 @@ def asked_of(field: FieldInfo) -> Asked | None:
     return next((annotation for annotation in field.metadata if isinstance(annotation, Asked)), None)
 
 
-def _questions_of(section: str, *, first: bool = False) -> list[Question]:
+def _questions_of(section: str, *, first: bool = False) -> list[DraftQuestion]:
     """The questions of all kinds of a section. What several kinds are asked comes with the last of them."""
-    found: dict[str, Question] = {}
+    found: dict[str, DraftQuestion] = {}
     for member in kinds_of(section).members:
         for key, info in member.model_fields.items():
             asked = asked_of(info)
             if asked is not None and asked.first is first:
                 found.pop(key, None)
-                found[key] = Question(key, (section, key), asked.text, asked.trial, asked.words)
+                found[key] = DraftQuestion(key, (section, key), asked.text, asked.trial, asked.words)
     return list(found.values())
 
 
@@ -133,33 +133,35 @@ def _questions_of(section: str, *, first: bool = False) -> list[Question]:
 QUESTIONS = {
     question.name: question
     for question in (
-        Question("name", ("name",), "What the mechanism is called"),
-        Question("sampler", ("sampler", "kind"), "How the records of each round are drawn"),
+        DraftQuestion("name", ("name",), "What the mechanism is called"),
+        DraftQuestion("sampler", ("sampler", "kind"), "How the records of each round are drawn"),
         *_questions_of("sampler", first=True),
-        Question("adjacency", ("privacy", "adjacency"), "Which two data sets are neighbours", words=_ADJACENCIES),
-        Question("solve", (), "What is to be computed"),
-        Question("group_size", ("privacy", "group_size"), "How many records are protected together", "1"),
-        Question("dataset_size", ("training", "dataset_size"), "Records in the data set", "10_000"),
-        Question("batch_size", ("training", "expected_batch_size"), "Records in a batch, expected or drawn", "100"),
-        Question(
+        DraftQuestion("adjacency", ("privacy", "adjacency"), "Which two data sets are neighbours", words=_ADJACENCIES),
+        DraftQuestion("solve", (), "What is to be computed"),
+        DraftQuestion("group_size", ("privacy", "group_size"), "How many records are protected together", "1"),
+        DraftQuestion("dataset_size", ("training", "dataset_size"), "Records in the data set", "10_000"),
+        DraftQuestion(
+            "batch_size", ("training", "expected_batch_size"), "Records in a batch, expected or drawn", "100"
+        ),
+        DraftQuestion(
             "sampling_probability",
             ("training", "sampling_probability"),
             "Probability to be drawn, while available",
             "0.01",
         ),
-        Question(
+        DraftQuestion(
             "iterations",
             ("training", "iterations"),
             "Iterations, the noisy steps of training; or `10 epochs`",
             "1000",
         ),
-        Question("epochs", ("training", "epochs"), "Epochs of training, instead of iterations"),
+        DraftQuestion("epochs", ("training", "epochs"), "Epochs of training, instead of iterations"),
         *_questions_of("sampler"),
-        Question("matrix", ("matrix", "kind"), "How the noise of the rounds is correlated"),
+        DraftQuestion("matrix", ("matrix", "kind"), "How the noise of the rounds is correlated"),
         *_questions_of("matrix"),
-        Question("epsilon", ("privacy", "epsilon"), "ε of the guarantee", "4"),
-        Question("delta", ("privacy", "delta"), "δ of the guarantee", "1e-6"),
-        Question(
+        DraftQuestion("epsilon", ("privacy", "epsilon"), "ε of the guarantee", "4"),
+        DraftQuestion("delta", ("privacy", "delta"), "δ of the guarantee", "1e-6"),
+        DraftQuestion(
             "noise_multiplier", ("noise", "multiplier"), "σ, the noise multiplier, in units of the clip norm", "1"
         ),
     )
@@ -199,7 +201,7 @@ def draftable(kind: type[Section]) -> bool:
     return all(asked_of(field) is not None for field in needed)
 
 
-def meanings(question: Question) -> dict[str, str]:
+def meanings(question: DraftQuestion) -> dict[str, str]:
     """The words that answer a question of choice, each with a line about it; empty for other questions."""
     if question.name == "solve":
         return {name.replace("_", "-"): text for name, text in BLANKS.items()}

@@ -84,8 +84,8 @@ def _comment(path: Path, mapping: dict[str, Any], indent: str = "") -> list[str]
     assert field is not None
     lines = _wrapped(str(field.description), f"{indent}# ")
     if path == ("sampler", "kind"):
-        others = [word for word in meanings(QUESTIONS["sampler"]) if word != mapping["sampler"]["kind"]]
-        lines += _wrapped(f"Other kinds: {', '.join(others)}.", f"{indent}# ")
+        rest = [word for word in meanings(QUESTIONS["sampler"]) if word != mapping["sampler"]["kind"]]
+        lines += _wrapped(f"Other kinds: {', '.join(rest)}.", f"{indent}# ")
     return lines
 
 

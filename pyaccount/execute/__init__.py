@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
-from pyaccount.execute.curve import Point, curves
+from pyaccount.execute.curve import CurvePoint, curves
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
@@ -49,7 +49,7 @@ PROFILE_TOLERANCE = 1e-2
 CONTRAST_TOLERANCE = 1e-6
 
 
-class Interval(NamedTuple):
+class DirectionInterval(NamedTuple):
     """The true value is at least `lower` and at most `upper`."""
 
     lower: float
@@ -57,7 +57,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PinnedClaim:
     """A point of the privacy curve, pinned from both sides.
 
     `at_delta` is the interval for ε at the δ of the claim, `at_epsilon` the one for δ at its ε. One of the two was asked for
@@ -87,10 +87,10 @@ class Claim:
         """No ε below this holds at the δ certified."""
         return max(self.direction(direction).lower for direction in DIRECTIONS)
 
-    def direction(self, direction: Direction) -> Interval:
+    def direction(self, direction: Direction) -> DirectionInterval:
         """The interval for ε in one direction, at the δ certified."""
         found, asked = self.at_delta.directions[direction], given(self.at_delta.question.delta)
-        return Interval(
+        return DirectionInterval(
             lower=found.lower if asked >= self.delta else 0.0,
             # What holds for both directions holds for each.
             upper=min(found.upper, self.epsilon) if asked <= self.delta else self.epsilon,
@@ -103,13 +103,13 @@ class Evidence:
 
     instance: Instance
     holds: bool
-    claim: Claim
+    claim: PinnedClaim
     solution: Solution | None
     profile: tuple[Answer, ...]
     unamplified: Answer
     group_lemma: GroupLemma | None
     #: More points of each direction's profile, for pictures.
-    curves: dict[Direction, tuple[Point, ...]]
+    curves: dict[Direction, tuple[CurvePoint, ...]]
     #: What a time limit left out after the guarantee was known.
     not_computed: tuple[NotComputed, ...] = ()
 
@@ -202,7 +202,7 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
     report: Report,
     *,
     holds: bool,
-    claim: Claim,
+    claim: PinnedClaim,
     solution: Solution | None,
 ) -> Evidence:
     """The evidence, with what stands beside the claim: the profile and the contrasts."""
@@ -216,7 +216,7 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
     contrast = Engine().ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
     profile: tuple[Answer, ...] = ()
     lemma: GroupLemma | None = None
-    more: dict[Direction, tuple[Point, ...]] = dict.fromkeys(DIRECTIONS, ())
+    more: dict[Direction, tuple[CurvePoint, ...]] = dict.fromkeys(DIRECTIONS, ())
     missing: list[NotComputed] = []
     # The guarantee stands without what a time limit leaves out of this.
     try:
@@ -235,11 +235,15 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
     return Evidence(instance, holds, claim, solution, profile, contrast, lemma, more, tuple(missing))
 
 
-def _known(claim: Claim, profile: tuple[Answer, ...], direction: Direction) -> list[Point]:
+def _known(claim: PinnedClaim, profile: tuple[Answer, ...], direction: Direction) -> list[CurvePoint]:
     """What is known of one direction's profile: its points, and the guarantee, which holds in both."""
-    points = [Point(given(answer.question.epsilon), min(1.0, answer.directions[direction].upper)) for answer in profile]
+    points = [
+        CurvePoint(given(answer.question.epsilon), min(1.0, answer.directions[direction].upper)) for answer in profile
+    ]
     least = min(claim.delta, claim.at_epsilon.directions[direction].upper)
-    return sorted([*points, Point(claim.epsilon, least), Point(claim.direction(direction).upper, claim.delta)])
+    return sorted(
+        [*points, CurvePoint(claim.epsilon, least), CurvePoint(claim.direction(direction).upper, claim.delta)]
+    )
 
 
 def _said(answer: Answer | None) -> list[str]:
@@ -257,15 +261,17 @@ def _filled(solution: Solution | None) -> list[str]:
     return [] if solution is None else [bracket(solution.path, solution.value, solution.fails_at)]
 
 
-def _claim(document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None, tolerance: float) -> Claim:
+def _claim(
+    document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None, tolerance: float
+) -> PinnedClaim:
     """Pin the claim from both sides; `known` is an answer already found for its given coordinate."""
     privacy = document.privacy
     if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0):
         at_delta = finite(known or engine.ask(bounds, Question(None, privacy.delta, tolerance)))
         at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, PROFILE_TOLERANCE))
-        return Claim("delta", at_delta, at_epsilon)
+        return PinnedClaim("delta", at_delta, at_epsilon)
     assert privacy.epsilon != "solve"
     at_epsilon = known or engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
     least, largest = RESOLVED
     delta = min(max(at_epsilon.upper, least), largest)
-    return Claim("epsilon", engine.ask(bounds, Question(None, delta, tolerance)), at_epsilon)
+    return PinnedClaim("epsilon", engine.ask(bounds, Question(None, delta, tolerance)), at_epsilon)

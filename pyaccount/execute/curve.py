@@ -30,7 +30,7 @@ SLOPES, TURN = 3.0, 0.1
 MOST, EPSILON_DIGITS, DELTA_DIGITS = 300, 4, 6
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """δ at most, at this ε."""
 
     epsilon: float
@@ -38,25 +38,25 @@ class Point(NamedTuple):
 
 
 def curves(
-    engine: Engine, bounds: DirectedBounds, known: Mapping[Direction, Sequence[Point]], tolerance: float
-) -> dict[Direction, tuple[Point, ...]]:
+    engine: Engine, bounds: DirectedBounds, known: Mapping[Direction, Sequence[CurvePoint]], tolerance: float
+) -> dict[Direction, tuple[CurvePoint, ...]]:
     """For each direction the points between the `known` ones of its profile: proven, rounded up, falling."""
     # The picture goes as far down as the larger direction's last point: what lies below is not seen.
     floor = max(1e-300, max((min(point.delta for point in points) for points in known.values() if points), default=1.0))
     places = {side: between(known.get(side, ()), floor) for side in DIRECTIONS}
     asked = list(dict.fromkeys((bounds[side].upper, places[side]) for side in DIRECTIONS if places[side]))
     found = dict(zip(asked, engine.curves(asked, tolerance, floor), strict=True)) if asked else {}
-    drawn: dict[Direction, tuple[Point, ...]] = {}
+    drawn: dict[Direction, tuple[CurvePoint, ...]] = {}
     for side in DIRECTIONS:
         answers = found[bounds[side].upper, places[side]][0] if places[side] else []
-        points = [Point(place, upper) for place, (_, upper) in zip(places[side], answers, strict=True)]
+        points = [CurvePoint(place, upper) for place, (_, upper) in zip(places[side], answers, strict=True)]
         drawn[side] = tuple(_falling(points, known.get(side, ())))
     return drawn
 
 
-def between(points: Sequence[Point], floor: float) -> tuple[float, ...]:
+def between(points: Sequence[CurvePoint], floor: float) -> tuple[float, ...]:
     """Where to look between points of a profile, down to `floor`; see the head of this file."""
-    ordered = [Point(epsilon, delta) for epsilon, delta in sorted(dict(points).items())]
+    ordered = [CurvePoint(epsilon, delta) for epsilon, delta in sorted(dict(points).items())]
     places = list(_places(ordered, floor, 1.0))
     if len(places) > MOST:
         # Twice as far apart, four times as far above.
@@ -65,7 +65,7 @@ def between(points: Sequence[Point], floor: float) -> tuple[float, ...]:
     return tuple(sorted({float(f"{place:.{EPSILON_DIGITS}g}") for place in places} - taken))
 
 
-def _places(points: Sequence[Point], floor: float, wider: float) -> Iterator[float]:
+def _places(points: Sequence[CurvePoint], floor: float, wider: float) -> Iterator[float]:
     coarse = max(NEAR, SHARE * -math.log(floor))
     falls = [_fall(left, right, floor) for left, right in pairwise(points)]
     for (left, right), fall, following in zip(pairwise(points), falls, [*falls[1:], *falls[-1:]], strict=True):
@@ -84,19 +84,19 @@ def _places(points: Sequence[Point], floor: float, wider: float) -> Iterator[flo
             yield place
 
 
-def _fall(left: Point, right: Point, floor: float) -> float:
+def _fall(left: CurvePoint, right: CurvePoint, floor: float) -> float:
     """How fast ln δ falls between two points, in the picture."""
     above, below = max(left.delta, floor), max(right.delta, floor)
     return (math.log(above) - math.log(below)) / (right.epsilon - left.epsilon)
 
 
-def _falling(points: Sequence[Point], known: Sequence[Point]) -> Iterator[Point]:
+def _falling(points: Sequence[CurvePoint], known: Sequence[CurvePoint]) -> Iterator[CurvePoint]:
     """The points, each at most what is known at smaller ε: δ falls."""
     least, own = 1.0, set(points)
     for point in sorted([*points, *known]):
         if point in own:
             rounded = float(up(point.delta, DELTA_DIGITS))
-            yield Point(point.epsilon, min(least, rounded))
+            yield CurvePoint(point.epsilon, min(least, rounded))
             least = min(least, rounded)
         else:
             least = min(least, point.delta)

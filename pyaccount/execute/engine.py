@@ -40,8 +40,8 @@ class DirectedAnswer:
 
     lower: float
     upper: float
-    upper_account: _core.Interval
-    lower_account: _core.Interval
+    upper_account: _core.ProvenInterval
+    lower_account: _core.ProvenInterval
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Engine:
     def __init__(self, *, threads: int = 0, time_limit: float | None = None) -> None:
         self._threads = threads
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
-        self._profiles: dict[Part, _core.Profile] = {}
+        self._profiles: dict[Part, _core.RoundProfile] = {}
         #: How many compositions it has finished.
         self.compositions = 0
 
@@ -144,7 +144,7 @@ class Engine:
             error.compositions = self.compositions
             raise
 
-    def _profile(self, part: Part) -> _core.Profile:
+    def _profile(self, part: Part) -> _core.RoundProfile:
         if part not in self._profiles:
             self._profiles[part] = part.build()
         return self._profiles[part]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.choose import Pricing, choose
-from pyaccount.execute.curve import Point, curves
+from pyaccount.execute.curve import CurvePoint, curves
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.execute.group_lemma import group_lemma
 from pyaccount.execute.progress import Stage, left, limit_of, limited
@@ -107,7 +107,7 @@ def _profile(instance: Instance, engine: Engine, points: Sequence[float]) -> dic
     answers = engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in some])
     asked = time.monotonic()
     side = DIRECTIONS[0]
-    known = [Point(at, min(1.0, one.directions[side].upper)) for at, one in zip(some, answers, strict=True)]
+    known = [CurvePoint(at, min(1.0, one.directions[side].upper)) for at, one in zip(some, answers, strict=True)]
     curves(engine, bounds, {side: sorted(known)}, PROFILE_TOLERANCE)
     return {"profile": (asked - began) * len(points) / len(some), "curve": 2.0 * (time.monotonic() - asked)}
 

@@ -35,7 +35,7 @@ MOST_STEPS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CandidateVerdict:
     """What is known of one candidate."""
 
     holds: bool
@@ -61,7 +61,7 @@ class Solution:
     answer: Answer
 
 
-def judge(instance: Instance, engine: Engine, tolerance: float) -> Verdict:
+def judge(instance: Instance, engine: Engine, tolerance: float) -> CandidateVerdict:
     """Whether the document's claim holds, from an interval of relative width `tolerance`."""
     privacy = instance.document.privacy
     assert privacy.epsilon != "solve"
@@ -76,10 +76,10 @@ def judge(instance: Instance, engine: Engine, tolerance: float) -> Verdict:
     bound = max(direction.upper_account.lower for direction in answer.directions.values())
     middle = 0.5 * (bound + answer.upper)
     excess = math.log(middle / target) if 0.0 < middle < math.inf else math.copysign(math.inf, middle - target)
-    return Verdict(answer.upper <= target, bound > target, excess, answer)
+    return CandidateVerdict(answer.upper <= target, bound > target, excess, answer)
 
 
-def decide(instance: Instance, engine: Engine, tolerance: float, seen: list[Answer] | None = None) -> Verdict:
+def decide(instance: Instance, engine: Engine, tolerance: float, seen: list[Answer] | None = None) -> CandidateVerdict:
     """`judge`, narrowing the interval until there is a verdict, it stops narrowing, or `FINEST` is reached.
 
     `seen` gets every answer on the way, for whoever must say how far this came.
@@ -101,12 +101,12 @@ class Search:
         assert path is not None
         self.plan, self.document, self.path = plan, plan.document, path
         self.engine, self.tolerance, self.report = engine, tolerance, report
-        self.held: dict[float, Verdict] = {}
-        self.failed: dict[float, Verdict] = {}
-        self.undecided: dict[float, Verdict] = {}
+        self.held: dict[float, CandidateVerdict] = {}
+        self.failed: dict[float, CandidateVerdict] = {}
+        self.undecided: dict[float, CandidateVerdict] = {}
         self.steps = 0
 
-    def try_value(self, value: float, tolerance: float) -> Verdict:
+    def try_value(self, value: float, tolerance: float) -> CandidateVerdict:
         """Judge one candidate."""
         if self.steps >= MOST_STEPS:
             raise NumericsError(f"no value of {path_text(self.path)} could be told to meet or miss the target")
@@ -235,7 +235,7 @@ def _edge(search: Search, low: float, high: float, width: float) -> float:
     return known * math.exp(share * math.log(open_end / known))
 
 
-def _missed(search: Search, verdict: Verdict, *, upper: bool) -> float:
+def _missed(search: Search, verdict: CandidateVerdict, *, upper: bool) -> float:
     """The upper or the lower end of what was found, in units of the target."""
     privacy = search.document.privacy
     target = privacy.epsilon if privacy.epsilon != 0.0 else privacy.delta
@@ -244,7 +244,7 @@ def _missed(search: Search, verdict: Verdict, *, upper: bool) -> float:
     return max(found / target, sys.float_info.min)
 
 
-def _stride(verdict: Verdict) -> float:
+def _stride(verdict: CandidateVerdict) -> float:
     """How far to go for a bracket: ε falls about like 1/σ."""
     return min(8.0, max(1.3, math.exp(min(abs(verdict.excess), 3.0)) * 1.1))
 

@@ -9,7 +9,7 @@ Three ways of comparing, by how the numbers came about:
 
 Where bits are not compared, an end of an interval has a side on which it may err: an upper end may lie above the recomputed
 one by the engine's tolerance, a lower end below. On the other side it promises more than was recomputed; beyond rounding it
-is judged anew, whatever the tolerance, which a document chooses for itself.
+is cross-checked, whatever the tolerance, which a document chooses for itself.
 
 Every difference is told, also those that agree: nothing that was changed goes unnamed.
 """
@@ -32,7 +32,7 @@ Judge = Callable[[Path, float], tuple[bool, str]]
 
 #: Nobody can recompute these: when the certificate was made, and by what.
 UNCOMPARED = ("created", "versions")
-#: What rounding alone may do to figures that follow from the document.
+#: What rounding alone may do to numbers that follow from the document.
 ROUNDING = 1e-6
 #: The same for ends on the side on which they promise more: units in the last place, times what tails make of them. A profile may
 #: fall by any factor within 1e-6 of an ε; what is farther off is judged by itself.
@@ -96,14 +96,14 @@ class Terms:
 
 def differences(stated: dict[str, Any], fresh: dict[str, Any], terms: Terms) -> list[Difference]:
     """Every field of a certificate that differs from the recomputed one."""
-    return list(_walk((), _without(stated), _without(fresh), terms))
+    return list(_compared((), _without(stated), _without(fresh), terms))
 
 
 def _without(certificate: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in certificate.items() if key not in UNCOMPARED}
 
 
-def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
+def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
     if isinstance(stated, dict) and isinstance(fresh, dict):
         # A point's bounds are compared with those at another ε only where they are equal.
         moved = _in_profile(path) and stated.get("epsilon") != fresh.get("epsilon")
@@ -119,7 +119,7 @@ def _walk(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differe
             elif moved and _end(below) is not None and terms.mode != "bits":
                 yield Difference(path_text(below), stated[key], None, *_judged(below, stated[key], terms))
             else:
-                yield from _walk(below, stated[key], fresh[key], terms)
+                yield from _compared(below, stated[key], fresh[key], terms)
     elif isinstance(stated, list) and isinstance(fresh, list):
         yield from _lists(path, stated, fresh, terms)
     elif type(stated) is not type(fresh) and not (_is_number(stated) and _is_number(fresh)):
@@ -139,7 +139,7 @@ def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Ite
         yield from _column(path, stated, fresh, terms)
         return
     for index, (one, other) in enumerate(zip(stated, fresh, strict=False)):
-        yield from _walk((*path, index), one, other, terms)
+        yield from _compared((*path, index), one, other, terms)
     if len(stated) != len(fresh):
         agrees, reason = _word(path_text(path), terms)
         sizes = f"{len(stated)} entries", f"{len(fresh)} entries"
@@ -244,7 +244,7 @@ def _end(path: Path) -> End | None:
 
 
 def _one_sided(end: End, path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str]:
-    """An end on its safe side to the engine's tolerance; on the other, to the last digits or as it is judged anew."""
+    """An end on its safe side to the engine's tolerance; on the other, to the last digits or as it is cross-checked."""
     closed = path[0] in ("eta", "effects")
     sampled = terms.mode == "bounds"
     safe = stated > fresh if end == "upper" else stated < fresh
@@ -303,8 +303,8 @@ def _alike(stated: float, fresh: float) -> tuple[bool, str]:
 
 def _word(place: str, terms: Terms) -> tuple[bool, str]:
     if place == "statement" and terms.mode != "bits":
-        # That it fits the certificate's own figures is looked at elsewhere.
-        return True, "the figures in it differ"
+        # That it fits the certificate's own numbers is looked at elsewhere.
+        return True, "the numbers in it differ"
     if not terms.same_run and _CHOSEN.fullmatch(place):
         return True, "of the choice, not of the guarantee"
     if terms.mode == "bounds" and _DRAWN.fullmatch(place):

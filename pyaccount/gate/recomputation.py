@@ -1,4 +1,4 @@
-"""A certificate's document run again: as it stands, or at the certificate's own value of the blank and its own (ε, δ)."""
+"""A certificate's document run once more: as it stands, or at the certificate's own value of the blank and its own (ε, δ)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyaccount.certificate.issue import issue
 from pyaccount.execute import Engine
 from pyaccount.execute.progress import left
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms
-from pyaccount.gate.anew import Composed, Sampled
+from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
 from pyaccount.plan.profile import default_profile
 from pyaccount.running import compile_document
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
-    from pyaccount.execute.sampling.again import Again, Statement
-    from pyaccount.gate.seen import Seen
+    from pyaccount.execute.sampling.retest import Retest, Statement
+    from pyaccount.gate.examination import Examination
     from pyaccount.gate.verification import Verification
     from pyaccount.running import Plan
 
@@ -32,7 +32,7 @@ _BOUNDS = ("epsilon", "delta")
 class Recomputation:
     """A certificate and its document, and how long and by how much of the machine it may be recomputed."""
 
-    seen: Seen
+    examination: Examination
     data: CertificateModel
     document: Document
     threads: int
@@ -48,15 +48,15 @@ class Recomputation:
         deadline = None if limit is None else time.monotonic() + limit
         sampling = self.data.evidence.sampling
         other = self.seed is not None and (sampling is None or sampling.seed != self.seed)
-        again = other or not self.seen.same_version
+        retested = other or not self.examination.same_version
         # A run that was cut short ends elsewhere than one that is not: what it states is tested instead.
-        again = again or bool(self.data.not_computed)
-        mode: Mode = "digits" if not plan.sampled else "bounds" if again else "bits"
+        retested = retested or bool(self.data.not_computed)
+        mode: Mode = "digits" if not plan.sampled else "bounds" if retested else "bits"
         blank = None if self.document.blank is None else self.document.blank[-1]
         terms = Terms(
             mode,
             plan.tolerance,
-            self.seen.same_version,
+            self.examination.same_version,
             seed=self.seed if plan.sampled and other else None,
             given=self._given(),
             points=self._points(),
@@ -67,7 +67,7 @@ class Recomputation:
         if mode == "bounds":
             return self._sampled(terms, deadline)
         first = self._run(plan, deadline)
-        return self.seen.verdict(first, terms, _seed(self.seen.read.raw, first))
+        return self.examination.verdict(first, terms, _seed(self.examination.read.raw, first))
 
     def _run(self, plan: Plan, deadline: float | None) -> dict[str, Any]:
         sampling = self.data.evidence.sampling
@@ -101,31 +101,33 @@ class Recomputation:
                 # Of the claim at this value the verdict is above.
                 fresh["holds"] = searched["holds"]
                 terms = replace(terms, filled=True)
-        return self.seen.verdict(fresh, replace(terms, judge=judge), more)
+        return self.examination.verdict(fresh, replace(terms, judge=judge), more)
 
     def _sampled(self, terms: Terms, deadline: float | None) -> Verification:
         """Test the certificate's own statement with new samples, and compare what is no sample."""
-        from pyaccount.execute.sampling.again import again  # noqa: PLC0415 - seldom needed
+        from pyaccount.execute.sampling.retest import retest  # noqa: PLC0415 - seldom needed
 
         sampling, filled, statement = self.data.evidence.sampling, self._filled(), self._statement()
         if isinstance(statement, Difference) or sampling is None or filled is None:
             place, reason = "evidence.sampling", "the statement cannot be tested: the certificate contradicts itself"
             told = statement if isinstance(statement, Difference) else Difference(place, None, None, False, reason)
-            return self.seen.verdict(None, terms, [told])
+            return self.examination.verdict(None, terms, [told])
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
         plan, seed = compile_document(filled), recorded if self.seed is None else self.seed
-        found = again(plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed)
+        found = retest(plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed)
         more = []
         if not found.accepted:
             more.append(Difference(self._tested(), self.data.statement, None, False, _refused(found)))
         fresh = json.loads(issue(replace(plan, asked=self.document), found.evidence).to_json())
         # An input: what is compared is whether the certificate has its document's.
         fresh["evidence"]["sampling"]["seed"] = recorded
-        return self.seen.verdict(fresh, replace(terms, judge=Sampled(self.seen.read.raw, found)), more)
+        return self.examination.verdict(
+            fresh, replace(terms, judge=SampledCrossCheck(self.examination.read.raw, found)), more
+        )
 
     def _statement(self) -> Statement | Difference:
         """What the certificate states, to be tested; or what of it no document of this kind gives."""
-        from pyaccount.execute.sampling.again import PROBABILITY_SHARES, Statement  # noqa: PLC0415 - seldom needed
+        from pyaccount.execute.sampling.retest import PROBABILITY_SHARES, Statement  # noqa: PLC0415 - seldom needed
 
         data, sampling = self.data, self.data.evidence.sampling
         guarantee, blank = data.guarantee, None if self.document.blank is None else str(self.document.blank[-1])
@@ -172,12 +174,14 @@ class Recomputation:
         listed = self.document.accounting.profile
         return default_profile(self.data.guarantee.epsilon) if listed is None else tuple(listed)
 
-    def _judge(self, filled: Document | None, tolerance: float, deadline: float | None) -> Composed | None:
+    def _judge(self, filled: Document | None, tolerance: float, deadline: float | None) -> ComposedCrossCheck | None:
         if filled is None:
             return None
         engine = Engine(threads=self.threads, time_limit=left(deadline))
         bounds = compile_document(filled).at().bounds()
-        return Composed(self.seen.read.raw, compile_document(self._chosen()), bounds, engine, tolerance)
+        return ComposedCrossCheck(
+            self.examination.read.raw, compile_document(self._chosen()), bounds, engine, tolerance
+        )
 
     def _chosen(self) -> Document:
         """The document with the certificate's choices made; with the first ones if there is no such candidate."""
@@ -195,7 +199,9 @@ class Recomputation:
         blank, chosen = self.document.blank, self._chosen()
         if blank is None or blank[-1] in _BOUNDS:
             return chosen
-        whole = not any(flaw.path.startswith(("solved", "phases")) for flaw in self.seen.flaws)
+        whole = not any(
+            inconsistency.path.startswith(("solved", "phases")) for inconsistency in self.examination.inconsistencies
+        )
         return None if not whole or self.data.solved is None else chosen.with_value(blank, self.data.solved.value)
 
     def _moved(self, first: dict[str, Any], terms: Terms) -> float:
@@ -215,29 +221,29 @@ def _width(certificate: dict[str, Any]) -> float:
     return float((guarantee["epsilon"] - guarantee["epsilon_lower"]) / guarantee["epsilon"])
 
 
-def _refused(found: Again) -> str:
-    """Why a statement was not accepted when it was tested anew."""
+def _refused(found: Retest) -> str:
+    """Why a statement was not accepted when it was retested."""
     if not found.tests:
-        return "tested anew: it does not hold without samples"
+        return "retested: it does not hold without samples"
     last = found.tests[-1]
     estimate = (
         f"no sample saw a loss above ε = {last.epsilon:.6g}"
         if last.standard_error is None
         else f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}"
     )
-    return f"tested anew, and not accepted: {estimate}, claimed is {last.threshold:.6g}"
+    return f"retested, and not accepted: {estimate}, claimed is {last.threshold:.6g}"
 
 
 def _seed(stated: dict[str, Any], fresh: dict[str, Any]) -> list[Difference]:
     """A seed that gives none of the samples stated: it is an input, so that recomputing cannot give another one."""
 
-    def figures(certificate: dict[str, Any]) -> set[float]:
+    def estimates(certificate: dict[str, Any]) -> set[float]:
         tests = (certificate["evidence"]["sampling"] or {}).get("tests", [])
         found = [test["mean"] for test in tests] + [point["delta_estimate"] for point in certificate["profile"]]
         # An estimate of 0 comes from any seed.
-        return {figure for figure in found if figure}
+        return {estimate for estimate in found if estimate}
 
-    one, other = figures(stated), figures(fresh)
+    one, other = estimates(stated), estimates(fresh)
     if not one or one & other:
         return []
     reason = "no sample stated comes from this seed"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, get_args
 
-from pyaccount.certificate.consistency import created_at, flaws
+from pyaccount.certificate.consistency import created_at, inconsistencies
 from pyaccount.document.policy import Guarantee as Kind
 from pyaccount.errors import shown
 from pyaccount.gate.verdict import Judged, Rule, Used
@@ -47,8 +47,8 @@ def judge(
 ) -> Judged:
     """The verdict on one certificate; `asked` are sets of limits, each with who asks. Raises `CertificateError`."""
     data = read.certificate()
-    found = flaws(data)
-    remark = "\n".join(f"{flaw.path}: {flaw.message}" for flaw in found)
+    found = inconsistencies(data)
+    remark = "\n".join(f"{inconsistency.path}: {inconsistency.message}" for inconsistency in found)
     holds = None if data.holds else "the document's claim was not certified"
     rules = [
         Rule("intact", ALWAYS, True, not found, not found, remark or None),
@@ -59,7 +59,7 @@ def judge(
         point, more = _best(data, origin, limits)
         used += [point] if limits.max_epsilon is not None and limits.max_delta is not None else []
         rules += more
-        rules += _others(data, origin, limits, now or datetime.now(UTC))
+        rules += _other_rules(data, origin, limits, now or datetime.now(UTC))
     if about is not None:
         rules.append(_about(data, about))
     return Judged(
@@ -123,7 +123,7 @@ def _at_point(point: Used, origin: str, limits: Limits) -> Iterator[Rule]:
         yield Rule("failure_probability", origin, None, failure, True, "shown only: no limit on it is given")
 
 
-def _others(data: CertificateModel, origin: str, limits: Limits, now: datetime) -> Iterator[Rule]:
+def _other_rules(data: CertificateModel, origin: str, limits: Limits, now: datetime) -> Iterator[Rule]:
     privacy = data.privacy
     if limits.adjacency is not None:
         passes = privacy.adjacency in limits.adjacency

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from pyaccount.certificate.flaw import Flaw
+from pyaccount.certificate.inconsistency import Inconsistency
 from pyaccount.errors import shown
 from pyaccount.gate.agreement import Difference, Mode
 
@@ -16,7 +16,7 @@ MOST_SHOWN = 40
 _COMPARED: dict[Mode, str] = {
     "digits": "composed: ends of intervals may be looser by the engine's stated tolerance, and promise no more",
     "bits": "sampled with the recorded seed: every bit is compared",
-    "bounds": "sampled, and tested anew with other samples; bounds are held against those",
+    "bounds": "sampled, and retested with other samples; bounds are held against those",
 }
 
 
@@ -42,7 +42,7 @@ class Verification:
     made_by: dict[str, str]
     recomputed_by: dict[str, str]
     #: What contradicts the rest of the certificate, before anything is recomputed.
-    flaws: tuple[Flaw, ...]
+    flaws: tuple[Inconsistency, ...]
     #: All fields that differ; `agrees` says which may.
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
@@ -58,10 +58,13 @@ class Verification:
     def to_text(self, *, only_wrong: bool = False) -> str:
         """The verification for people; with `only_wrong` the differences that may be are left out."""
         word = "agrees" if self.agrees else "DOES NOT AGREE"
-        same = "; no figure differs" if self.identical else ""
+        same = "; no number differs" if self.identical else ""
         lines = [f"{self.file}: {word}{same}", f"  {_COMPARED[self.compared]}"]
         lines += [f"  {note}" for note in self.notes]
-        lines += [f"  {flaw.path}: contradicts the certificate: {flaw.message}" for flaw in self.flaws]
+        lines += [
+            f"  {inconsistency.path}: contradicts the certificate: {inconsistency.message}"
+            for inconsistency in self.flaws
+        ]
         # What does not agree comes first.
         told = [one for one in self.differences if not (only_wrong and one.agrees)]
         ordered = sorted(told, key=lambda one: one.agrees)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.arguments import seconds_of, threads_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
-from pyaccount.certificate.consistency import created_flaws, flaws, hash_flaws
+from pyaccount.certificate.consistency import created_inconsistencies, hash_inconsistencies, inconsistencies
 from pyaccount.certificate.reading import AMPLIFICATION, Read, parse, read
 from pyaccount.document import Amplification, Document
 from pyaccount.errors import DocumentError, DomainError, path_text
 from pyaccount.execute.progress import Stage, limit_of, limited
 from pyaccount.gate.agreement import Difference, Terms
+from pyaccount.gate.examination import Examination
 from pyaccount.gate.recomputation import Recomputation
-from pyaccount.gate.seen import Seen
 from pyaccount.gate.verification import Verification
 
 if TYPE_CHECKING:
@@ -57,18 +57,18 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     if found.kind == AMPLIFICATION:
         return _amplification(found, same_version=same_version)
     data = found.certificate()
-    seen = Seen(found, data.name, flaws(data), dict(data.versions))
+    examination = Examination(found, data.name, inconsistencies(data), dict(data.versions))
     if folder is not None:
-        seen.beside = str(Path(folder) / Path(found.file).name)
+        examination.beside = str(Path(folder) / Path(found.file).name)
     if not data.holds:
-        seen.notes.append("the certificate says that its document's claim does not hold")
-    if same_version and not seen.same_version:
-        return seen.another_version()
-    document = seen.document()
+        examination.notes.append("the certificate says that its document's claim does not hold")
+    if same_version and not examination.same_version:
+        return examination.another_version()
+    document = examination.document()
     if not isinstance(document, Document):
-        return seen.verdict(None, Terms("digits", 0.0, seen.same_version), [])
+        return examination.verdict(None, Terms("digits", 0.0, examination.same_version), [])
     stage = Stage(report)
-    recomputation = Recomputation(seen, data, document, threads, limit, stage, _drawn(seed))
+    recomputation = Recomputation(examination, data, document, threads, limit, stage, _drawn(seed))
     try:
         with limited(limit_of(document, limit, limited_by), stage):
             return recomputation.verdict()
@@ -78,7 +78,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
             raise DocumentError(
                 replace(one, message=one.message + hint) if one.slug == "matrix-file" else one for one in error.problems
             ) from error
-        return seen.verdict(None, Terms("digits", 0.0, seen.same_version), _problems(error))
+        return examination.verdict(None, Terms("digits", 0.0, examination.same_version), _problems(error))
 
 
 def _drawn(seed: int | Literal["new"] | None) -> int | None:
@@ -101,16 +101,16 @@ def _problems(error: DocumentError) -> list[Difference]:
 
 def _amplification(found: Read, *, same_version: bool) -> Verification:
     data = found.amplification()
-    noted = [*hash_flaws(data.document, data.document_sha256), *created_flaws(data.created)]
-    seen = Seen(found, data.name, noted, dict(data.versions))
-    if same_version and not seen.same_version:
-        return seen.another_version()
-    terms = Terms("digits", 0.0, seen.same_version)
-    document = seen.document()
+    noted = [*hash_inconsistencies(data.document, data.document_sha256), *created_inconsistencies(data.created)]
+    examination = Examination(found, data.name, noted, dict(data.versions))
+    if same_version and not examination.same_version:
+        return examination.another_version()
+    terms = Terms("digits", 0.0, examination.same_version)
+    document = examination.document()
     if not isinstance(document, Amplification):
-        return seen.verdict(None, terms, [])
+        return examination.verdict(None, terms, [])
     try:
         fresh = amplify(document)
     except DocumentError as error:
-        return seen.verdict(None, terms, _problems(error))
-    return seen.verdict(json.loads(fresh.to_json()), terms, [])
+        return examination.verdict(None, terms, _problems(error))
+    return examination.verdict(json.loads(fresh.to_json()), terms, [])

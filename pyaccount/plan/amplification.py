@@ -9,7 +9,7 @@ from pyaccount import _core
 from pyaccount.document import LaplaceBase, StatedBase, batch_size, sampling_probability
 from pyaccount.errors import DocumentError
 from pyaccount.plan.samplers import PLANS
-from pyaccount.plan.samplers.fixed_draws import FixedDraws
+from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 if TYPE_CHECKING:
     from pyaccount.document import Amplification
@@ -47,7 +47,7 @@ class AmplificationPlan:
         """η, and the effect at each ε: closed forms, rounded up."""
         base, body = self.document.base, self.document.body
         law = PLANS[body.sampler.kind]
-        drawn = law.draws(body) if isinstance(law, FixedDraws) else None
+        drawn = law.draws(body) if isinstance(law, FixedDrawsPlan) else None
         epsilons = (base.epsilon,) if isinstance(base, StatedBase) else base.epsilon
         rows = _core.amplify(
             list(epsilons),
@@ -86,7 +86,7 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         + ("; its answer is a number." if isinstance(document.base, LaplaceBase) else ".")
     )
     law = PLANS[body.sampler.kind]
-    if not isinstance(law, FixedDraws):
+    if not isinstance(law, FixedDrawsPlan):
         p = sampling_probability(body)
         return AmplificationPlan(
             document,

@@ -85,7 +85,7 @@ class Instance:
 class CompiledDocument:
     """A document with the theorem for each of its bodies; no ε, δ or blank has been computed.
 
-    It is data: it can be pickled, and `at` gives what it is at a value of the blank without compiling or validating again.
+    It is data: it can be pickled, and `at` gives what it is at a value of the blank without compiling or validating once more.
     """
 
     document: Document
@@ -142,10 +142,10 @@ class CompiledDocument:
         if self.mixed:
             return (
                 "Monte Carlo: samples of the sampled phases' privacy loss, bounded by their proposal, each weighed with the "
-                "curve to which the other phases compose, and wagers against the claim"
+                "composed profile of the other phases, and bets against the claim"
             )
         if self.sampled:
-            return "Monte Carlo: samples of the privacy loss, bounded by their proposal, and wagers against the claim"
+            return "Monte Carlo: samples of the privacy loss, bounded by their proposal, and bets against the claim"
         if self.closed_form:
             return "closed form (one Gaussian mechanism)"
         return "privacy loss distributions: connect-the-dots upper and lower bounds, tilted FFT, both directions"

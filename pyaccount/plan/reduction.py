@@ -30,9 +30,9 @@ class Part:
     arguments: tuple[float | str | tuple[float, ...], ...]
     options: tuple[tuple[str, bool], ...] = ()
 
-    def build(self) -> _core.Profile:
+    def build(self) -> _core.RoundProfile:
         """The profile itself."""
-        constructor: Callable[..., _core.Profile] = getattr(_core.Profile, self.constructor)
+        constructor: Callable[..., _core.RoundProfile] = getattr(_core.RoundProfile, self.constructor)
         return constructor(*self.arguments, **dict(self.options))
 
 
@@ -160,8 +160,8 @@ def _merged(rounds: tuple[Rounds, ...], *, rounding: float) -> tuple[Rounds, ...
     squares = math.fsum(item.count * _ratio(item.part) ** 2 for item in gaussians)
     # Quotient, square, product, sum and root: at most 3 units of rounding; 8 are moved to the safe side.
     ratio = math.sqrt(squares) * (1.0 + rounding * 4.0 * sys.float_info.epsilon)
-    others = tuple(item for item in rounds if item.part.constructor != "gaussian")
-    return (Rounds(gaussian(ratio, 1.0), 1), *others)
+    rest = tuple(item for item in rounds if item.part.constructor != "gaussian")
+    return (Rounds(gaussian(ratio, 1.0), 1), *rest)
 
 
 def _ratio(part: Part) -> float:

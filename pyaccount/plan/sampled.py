@@ -10,7 +10,7 @@ from pyaccount import _core
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class SampledMechanism:
     """A mechanism to be sampled: the core's handle, the hockey sticks that matter, and what a sample costs."""
 
     core: _core.Sampled
-    directions: tuple[SampledDirection, ...]
+    directions: tuple[Direction, ...]
     #: Rounds of the recursion, or bins.
     steps: int
     #: Rough nanoseconds for one sample on one core.
@@ -32,18 +32,18 @@ class SampledMechanism:
     #: How much δ of a mechanism that stands for lower ends may exceed the true one (remove; add: e^ε times that).
     overstated: float = 0.0
     #: Those of further mechanisms that are sampled together with the first.
-    others: tuple[float, ...] = ()
+    further: tuple[float, ...] = ()
     #: What is composed with the sampled mechanisms, as samples of each direction see it; empty if nothing is.
-    curves: Mapping[SampledDirection, _core.ComposedCurve] = field(default_factory=dict)
+    curves: Mapping[Direction, _core.ComposedCurve] = field(default_factory=dict)
 
     @property
     def plain_parameters(self) -> tuple[float, ...]:
         """The parameters of plain sampling, one for each mechanism."""
-        return (self.plain_parameter, *self.others)
+        return (self.plain_parameter, *self.further)
 
-    def floor(self, direction: SampledDirection) -> float:
+    def tail_mass(self, direction: Direction) -> float:
         """What the curve leaves to be added to the mean of samples, a constant."""
-        return self.curves[direction].floor if direction in self.curves else 0.0
+        return self.curves[direction].tail_mass if direction in self.curves else 0.0
 
 
 def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
@@ -51,7 +51,7 @@ def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
     core = _core.Sampled.together([(part.core, runs) for part, runs in parts])
-    first, *others = core.plain_parameters
+    first, *further = core.plain_parameters
     return SampledMechanism(
         core,
         # Adjacency is the document's, so all parts have the same directions.
@@ -64,5 +64,5 @@ def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
         else together([(part.lower or part, runs) for part, runs in parts]),
         enclosed=any(part.enclosed for part, _ in parts),
         overstated=sum(part.overstated * runs for part, runs in parts),
-        others=tuple(others),
+        further=tuple(further),
     )

@@ -194,7 +194,7 @@ def test_a_separation_that_follows_from_the_bands_stays_that_of_the_whole_run() 
 
 @pytest.mark.parametrize("steps", range(1, N + 1))
 def test_cyclic_rounds_that_always_draw_have_the_closed_form(steps: int) -> None:
-    """With probability 1 the first part takes part in every third round; three bands do not meet."""
+    """With probability 1 the first part takes part in every third round; three bands do not overlap."""
     section, column = whole("square-root", normalize=True)
     section |= {"bands": 3}
     column = SQUARE_ROOT[:3] / np.linalg.norm(SQUARE_ROOT[:3])

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 import pyaccount
 from pyaccount import cli, schemas
-from pyaccount._core import Inspection, Profile
+from pyaccount._core import Inspection, RoundProfile
 from pyaccount.certificate.amplification import amplify
 from pyaccount.certificate.comparison import print_comparison
 from pyaccount.certificate.picture import aligned_profile
@@ -162,7 +162,7 @@ def test_poisson_and_without_replacement_scale_delta() -> None:
 @pytest.mark.parametrize("sampler", [OW, WW])
 def test_it_is_the_profile_that_composes(sampler: dict[str, Any]) -> None:
     """With Gaussian noise (ε′, δ′) lies on the curve of one training round, where replacing a record moves the sum by 2."""
-    profile = Profile.displaced("replaced", sampler["kind"], 1, 1000, 400, 500, 2.0, reverse=False)
+    profile = RoundProfile.displaced("replaced", sampler["kind"], 1, 1000, 400, 500, 2.0, reverse=False)
     for effect in pyaccount.amplify(document(gaussian(1.0), sampler)).effects:
         assert effect.amplified_delta == pytest.approx(
             Inspection.profile(profile, effect.amplified_epsilon)[0], rel=1e-10

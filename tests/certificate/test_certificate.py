@@ -95,7 +95,7 @@ def test_guarantee_is_the_larger_direction() -> None:
 
 def test_every_error_source_has_a_line() -> None:
     evidence = pyaccount.certify(document(privacy__epsilon="solve")).data.evidence
-    (interval,) = _core.answer_all([([(_core.Profile.gaussian(1.0, 1.0), 10)], None, 1e-5, 1e-3)])
+    (interval,) = _core.answer_all([([(_core.RoundProfile.gaussian(1.0, 1.0), 10)], None, 1e-5, 1e-3)])
     assert set(SOURCES) == set(interval.budget)
     assert [line.source for line in evidence.error_budget if line.direction == "add"] == list(SOURCES.values())
     assert all(line.contribution < 1e-9 for line in evidence.error_budget if "relative" not in line.source)

@@ -11,7 +11,7 @@ import oracle
 import pytest
 
 import pyaccount
-from pyaccount.certificate.consistency import flaws
+from pyaccount.certificate.consistency import inconsistencies
 
 DELTA = 1e-5
 BASE: dict[str, Any] = {
@@ -68,7 +68,7 @@ def document(sampler: dict[str, Any], training: dict[str, Any], **sections: Any)
         ),
         (
             document({"kind": "cyclic-poisson", "partitions": 4}, {"sampling_probability": 0.1}, matrix=BANDED),
-            "participations revealed, as bad as they can be",
+            "public participations, as bad as they can be",
             moved([0, 4, 8]),
         ),
         (
@@ -135,7 +135,7 @@ def test_large_batches_of_fixed_size_may_tell_more_than_whole_ones(kind: str, ad
     data = pyaccount.certify(raw).data
     assert data.unamplified.epsilon is not None
     assert data.guarantee.epsilon_lower > data.unamplified.epsilon
-    assert flaws(data) == []
+    assert inconsistencies(data) == []
 
 
 def test_one_is_written_as_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,10 +20,10 @@ from rich.console import Console
 
 import pyaccount
 from pyaccount.certificate.comparison import print_comparison
-from pyaccount.certificate.consistency import flaws
+from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.model import CertificateModel
 from pyaccount.certificate.report import page_of
-from pyaccount.certificate.report.page import Facts, Number, Table
+from pyaccount.certificate.report.page import FactList, PageTable, Quantity
 from pyaccount.certificate.text import print_certificate
 
 #: The mechanism of examples/full-batch.yaml is exactly μ-GDP.
@@ -33,16 +33,16 @@ MU = mp.sqrt(20) / 6
 def fact(found: pyaccount.Certificate, label: str, section: str = "guarantee") -> Any:
     page = page_of(found)
     blocks = next(one.blocks for one in page.sections if one.name == section)
-    return next(row for block in blocks if isinstance(block, Facts) for row in block.rows if row.label == label)
+    return next(row for block in blocks if isinstance(block, FactList) for row in block.rows if row.label == label)
 
 
-def numbers(content: tuple[Any, ...]) -> list[Number]:
-    return [part for part in content if isinstance(part, Number)]
+def numbers(content: tuple[Any, ...]) -> list[Quantity]:
+    return [part for part in content if isinstance(part, Quantity)]
 
 
-def table(found: pyaccount.Certificate, section: str, first: str) -> Table:
+def table(found: pyaccount.Certificate, section: str, first: str) -> PageTable:
     blocks = next(one.blocks for one in page_of(found).sections if one.name == section)
-    return next(block for block in blocks if isinstance(block, Table) and block.headings[0].startswith(first))
+    return next(block for block in blocks if isinstance(block, PageTable) and block.headings[0].startswith(first))
 
 
 def exact_epsilon(delta: mp.mpf) -> mp.mpf:
@@ -177,7 +177,7 @@ def test_what_samples_refute_is_said_with_its_probability() -> None:
     data, sampling = found.data, found.data.evidence.sampling
     assert sampling is not None
     assert (data.guarantee.kind, found.holds) == ("deterministic", False)
-    # Two walks down a ladder share 1 % of δ (docs/sampling.md): 1e-5 for both.
+    # Two fixed-sequence tests share 1 % of δ (docs/sampling.md): 1e-5 for both.
     assert sampling.pointwise_failure_probability == pytest.approx(0.5e-5, rel=1e-12)
     assert re.search(
         r"is not \(1, 0\.001\).*no ε below \S+ holds at δ = 0\.001 \(with probability at least 1 − 5e-6 over",
@@ -185,7 +185,7 @@ def test_what_samples_refute_is_said_with_its_probability() -> None:
     )
     # What holds is proven, and needs no probability.
     assert found.statement.count("probability") == 1
-    assert flaws(data) == []
+    assert inconsistencies(data) == []
 
 
 @pytest.mark.parametrize("kind", ["doubted", "sampled", "confidence"])
@@ -195,7 +195,7 @@ def test_lower_ends_from_samples_have_an_origin_and_a_probability_of_their_own(k
     assert sampling is not None
     for label in ("ε", "δ"):
         below = numbers(fact(found, label).content)[1]
-        assert (below.direction, below.origin) == ("at least", "wager")
+        assert (below.direction, below.origin) == ("at least", "bets")
     stated = float(numbers(fact(found, "lower ends fail with").content)[0].text)
     assert sampling.pointwise_failure_probability <= stated <= 1.1 * sampling.pointwise_failure_probability
     match = re.search(r"lower ends +each with confidence 1 − (\S+)", text_of(found))

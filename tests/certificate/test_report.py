@@ -27,7 +27,7 @@ import pyaccount
 from pyaccount import cli
 from pyaccount.certificate.report import curves, page_of, to_html, to_markdown
 from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.page import DIRECTIONS, Figure, Number, Page, Table
+from pyaccount.certificate.report.page import SENSES, Figure, Page, PageTable, Quantity
 from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis, svg
 from pyaccount.certificate.report.written import yaml_text
 from pyaccount.forms import FORMS
@@ -45,7 +45,7 @@ def test_every_number_knows_its_unit_direction_and_origin(kind: str) -> None:
     numbers = list(page.numbers())
     assert len(numbers) > 20
     for number in numbers:
-        assert number.direction in DIRECTIONS
+        assert number.direction in SENSES
         assert number.origin in ORIGINS
         assert number.unit
         assert re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?|∞", number.text), number
@@ -85,8 +85,8 @@ def test_sampled_certificates_say_with_what_probability_the_attacks_bounds_fail(
     # So many of them are printed: the ends of the profile's points, and the lower ends of the guarantee.
     each, page = Fraction(1, 10_000), page_of(certificate("sampled"))
     sections = {section.name: section for section in page.sections}
-    rows = next(block.rows for block in sections["profile"].blocks if isinstance(block, Table))
-    printed = [number for row in rows for cell in row for number in cell if isinstance(number, Number)]
+    rows = next(block.rows for block in sections["profile"].blocks if isinstance(block, PageTable))
+    printed = [number for row in rows for cell in row for number in cell if isinstance(number, Quantity)]
     bounds = [number for number in printed if number.direction in ("at most", "at least")]
     bounds += [
         number
@@ -106,8 +106,8 @@ def test_sampled_certificates_say_with_what_probability_the_attacks_bounds_fail(
     assert certificate("composed").meaning.failure_probability == 0.0
 
 
-def numbers_of(block: Any) -> list[Number]:
-    return [part for row in block.rows for part in (*row.content, *row.note) if isinstance(part, Number)]
+def numbers_of(block: Any) -> list[Quantity]:
+    return [part for row in block.rows for part in (*row.content, *row.note) if isinstance(part, Quantity)]
 
 
 def test_a_coarse_profile_is_called_coarse() -> None:

@@ -11,7 +11,7 @@ import browser
 import pytest
 from report_samples import HOSTILE, KINDS, amplified, certificate, hostile
 
-from pyaccount.certificate.report.page import DIRECTIONS
+from pyaccount.certificate.report.page import SENSES
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_every_number_has_a_direction_a_unit_and_an_origin(tab: browser.Tab) -> 
     )
     assert len(numbers) > 20
     for number in numbers:
-        assert number["direction"] in DIRECTIONS, number
+        assert number["direction"] in SENSES, number
         assert number["unit"], number
         assert number["note"], number
         for words in (number["direction"], number["unit"], number["note"]):

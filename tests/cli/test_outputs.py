@@ -19,7 +19,7 @@ from places import EXAMPLES, ROOT
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.certificate.consistency import flaws
+from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.files import write_atomically
 from pyaccount.running import Plan
 
@@ -160,7 +160,7 @@ def named(told: str) -> Path:
 
 def is_certificate(text: str) -> bool:
     found = pyaccount.Certificate.from_json(text)
-    return found.holds and flaws(found.data) == []
+    return found.holds and inconsistencies(found.data) == []
 
 
 @FULL

@@ -16,7 +16,7 @@ import pytest
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
 import pyaccount
-from pyaccount._core import Inspection, Profile, copies
+from pyaccount._core import Inspection, RoundProfile, copies
 from pyaccount.execute import Engine, Question
 
 Array = np.ndarray
@@ -191,9 +191,9 @@ class Case:
         self.present = table(sampler, *sizes)
         self.absent = table(sampler, dataset - group, batch, subset) if change == "removed" else self.present
         profiles = [
-            Profile.copies(sampler, group, *sizes, 2.0, sigma, reverse=reverse)
+            RoundProfile.copies(sampler, group, *sizes, 2.0, sigma, reverse=reverse)
             if change == "removed" and not sampler.startswith("must")
-            else Profile.displaced(
+            else RoundProfile.displaced(
                 "zeroed" if change == "zeroed" else "replaced", sampler, group, *sizes, sigma, reverse=reverse
             )
             for reverse in (False, True)
@@ -276,8 +276,8 @@ def test_data_sets_that_attain_their_bounds() -> None:
 def test_the_published_pair_is_beaten(sampler: str, dataset: int, batch: int, sigma: float) -> None:
     """Σ p_j N(j) against Σ p_j N(−j) is not an upper bound under replacement: two data sets have more."""
     trials, p = (1, batch / dataset) if sampler == "fixed-size" else (batch, 1 / dataset)
-    published = Profile.poisson(trials, p, sigma, two_sided=True, reverse=False)
-    bound = Profile.displaced("replaced", sampler, 1, dataset, batch, 0, sigma, reverse=False)
+    published = RoundProfile.poisson(trials, p, sigma, two_sided=True, reverse=False)
+    bound = RoundProfile.displaced("replaced", sampler, 1, dataset, batch, 0, sigma, reverse=False)
     counts, logs, _ = copies(sampler, 1, dataset, batch, 0)
     weights = np.exp(logs)
     # The others' gradients are −1; the record's goes from 1 to −1.
@@ -336,7 +336,7 @@ def bounds(
 @pytest.mark.parametrize("remove", [True, False])
 def test_best_of_three_bounds(change: str, sizes: tuple[int, int, int], sigma: float, remove: bool) -> None:
     group, dataset, batch = sizes
-    profile = Profile.displaced(change, "with-replacement", group, dataset, batch, 0, sigma, reverse=not remove)
+    profile = RoundProfile.displaced(change, "with-replacement", group, dataset, batch, 0, sigma, reverse=not remove)
     with mp.workdps(24):
         weights = binomial(batch, group, dataset)
         for epsilon in (-1.5, -0.1, 0.0, 0.02, 0.4, 1.5, 4.0):
@@ -413,7 +413,7 @@ def hull_vertices(x: Array, y: Array) -> list[int]:
 @pytest.mark.parametrize("remove", [True, False])
 def test_nothing_below_the_hull(change: str, sizes: tuple[int, int, int], sigma: float, remove: bool) -> None:
     group, dataset, batch = sizes
-    profile = Profile.displaced(change, "with-replacement", group, dataset, batch, 0, sigma, reverse=not remove)
+    profile = RoundProfile.displaced(change, "with-replacement", group, dataset, batch, 0, sigma, reverse=not remove)
     p = group / dataset
     weights = np.array([math.comb(batch, j) * p**j * (1 - p) ** (batch - j) for j in range(batch + 1)])
     coarse = np.linspace(0.01, 6.0, 600)
@@ -444,7 +444,9 @@ def test_larger_data_sets_have_smaller_bounds(change: str, sampler: str) -> None
             for reverse in (False, True):
                 before: list[float] = []
                 for dataset in (6, 7, 8, 100):
-                    profile = Profile.displaced(change, sampler, group, dataset, batch, subset, sigma, reverse=reverse)
+                    profile = RoundProfile.displaced(
+                        change, sampler, group, dataset, batch, subset, sigma, reverse=reverse
+                    )
                     here = [Inspection.profile(profile, float(e)) for e in (*EPSILONS, 5.0)]
                     for old, (delta, error, *_) in zip(before, here, strict=bool(before)):
                         assert delta <= old * (1 + 1e-12) + error

@@ -23,7 +23,7 @@ from pyaccount.execute.engine import Engine
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import verify as verifying
 from pyaccount.execute.sampling.betting import Betting, Claim
-from pyaccount.execute.sampling.others import IGNORED_SHARE, NODES, Others, others
+from pyaccount.execute.sampling.composed_profile import IGNORED_SHARE, NODES, ComposedProfile, composed_profile
 from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain, proposed
 from pyaccount.execute.sampling.shards import Proposal, Sampler
@@ -43,8 +43,8 @@ def gaussian_bounds(mu: float) -> DirectedBounds:
     return tight(part, part, 1)
 
 
-def composed(bounds: DirectedBounds, directions: Any = ("remove", "add"), end: float = 1e-12) -> Others:
-    return others(Engine(), bounds, directions, end)
+def composed(bounds: DirectedBounds, directions: Any = ("remove", "add"), end: float = 1e-12) -> ComposedProfile:
+    return composed_profile(Engine(), bounds, directions, end)
 
 
 def exact(mu: float, x: float) -> float:
@@ -58,13 +58,13 @@ def exact(mu: float, x: float) -> float:
 def test_tables_enclose_the_curve_everywhere(mu: float) -> None:
     found = composed(gaussian_bounds(mu))
     curve = found.curves["remove"]
-    assert exact(mu, found.reach) <= curve.floor <= 1.2e-12
+    assert exact(mu, found.reach) <= curve.tail_mass <= 1.2e-12
     rng = np.random.default_rng(1)
     nodes = (np.arange(2 * NODES + 1) - NODES) * found.spacing
     points = [*rng.uniform(-1.3 * found.reach, 1.3 * found.reach, 600), *nodes[::37], *np.nextafter(nodes[::41], 99.0)]
     for x in (*points, -50.0, 60.0):
         below, above = _core.Inspection.curve(curve, x)
-        truth = exact(mu, x) - curve.floor
+        truth = exact(mu, x) - curve.tail_mass
         assert below <= max(truth, 0.0) * (1.0 + 1e-14)
         assert above >= truth * (1.0 - 1e-14)
         # And they say something. D falls by e^{-λh} from node to node, λ ≤ 7/μ + 1 and h ≤ (7μ + μ²/2)/1024, so that
@@ -89,7 +89,7 @@ def test_tables_enclose_the_curve_though_its_bounds_are_ragged(side: float) -> N
     curve = _core.ComposedCurve(-reach, spacing, upper.tolist(), lower)
     for one in rng.uniform(-1.5 * reach, 1.2 * reach, 1500):
         below, above = _core.Inspection.curve(curve, one)
-        expected = exact(mu, float(one)) - curve.floor
+        expected = exact(mu, float(one)) - curve.tail_mass
         assert below <= max(expected, 0.0) * (1 + 1e-14)
         assert above >= expected * (1 - 1e-14)
 
@@ -164,9 +164,9 @@ class HalfKnown(Part):
     def __init__(self, constructor: str, arguments: tuple[float, ...]) -> None:
         super().__init__("half-known", arguments)
 
-    def build(self) -> _core.Profile:
+    def build(self) -> _core.RoundProfile:
         mu, sigma = (float(one) for one in self.arguments)
-        return _core.Profile.gaussian(mu, sigma)
+        return _core.RoundProfile.gaussian(mu, sigma)
 
 
 def test_what_is_no_curve_is_refused() -> None:
@@ -190,7 +190,7 @@ SMALL: dict[str, tuple[tuple[int, int, float, bool], Array]] = {
     "two rounds": ((2, 2, 0.3, True), np.array([0.9, 0.5])),
 }
 MU = 0.7
-#: Direction, stretch, and the factor on the sampler's probability.
+#: Direction, mean scale, and the factor on the sampler's probability.
 PROPOSALS = [
     ("remove", 1.0, 1.0),
     ("remove", 1.5, 1.6),
@@ -256,7 +256,7 @@ def test_weighed_samples_have_the_mean_of_the_composition(
     mean, error = sampled_mean(mechanism.core, (direction, factor * mechanism.plain_parameter, stretch), epsilon, curve)
     truth = exact_delta(*beside(patterns, matrix, MU), direction, epsilon)
     # The table lies above D by at most its gap.
-    assert abs(mean + curve.floor - truth) <= 5.0 * error + curve.gap * truth
+    assert abs(mean + curve.tail_mass - truth) <= 5.0 * error + curve.gap * truth
     assert error < 0.05 * truth
 
 
@@ -278,7 +278,7 @@ def test_several_mechanisms_are_independent_streams(proposal: tuple[str, float, 
     for curve, space in ((None, joint), (curves_for(direction)[direction], beside(*joint, MU))):
         mean, error = sampled_mean(core, (direction, parameter, stretch), 0.3, curve)
         truth = exact_delta(*space, direction, 0.3)
-        floor, gap = (0.0, 0.0) if curve is None else (curve.floor, curve.gap)
+        floor, gap = (0.0, 0.0) if curve is None else (curve.tail_mass, curve.gap)
         assert abs(mean + floor - truth) <= 5.0 * error + gap * truth
         assert error < 0.1 * truth
 
@@ -322,7 +322,7 @@ def test_caps_hold_under_attack(names: tuple[str, ...], proposal: tuple[str, flo
     grid = np.stack([axis.ravel() for axis in np.meshgrid(*[side] * n)], axis=1)
     points = np.concatenate([grid, 4.0 * rng.normal(size=(20_000, n))])
     cap, _, _ = core.bounds(direction, parameters, stretch, epsilon, curve)
-    where = (epsilon, mu, curve.floor)
+    where = (epsilon, mu, curve.tail_mass)
     for step in (0.0, 0.3, 0.03):
         values = value_of(joint, law, (direction, stretch), where, points)
         assert values.max() <= cap * (1.0 + 1e-9)
@@ -339,7 +339,7 @@ def _law(name: str, factor: float) -> Patterns:
 @pytest.mark.parametrize(
     ("direction", "stretch"), [("remove", 1.5), ("remove", 2.5), ("add", -0.5), ("add", -2.0), ("replace", 1.8)]
 )
-def test_caps_are_attained_by_a_single_pattern(direction: str, stretch: float) -> None:
+def test_weight_bounds_are_attained_by_a_single_pattern(direction: str, stretch: float) -> None:
     """With one pattern Hölder's inequality is an equality, and what is left is the table's width."""
     c, epsilon = 0.9, 0.7
     curve, mu = curves_for(direction)[direction], 2.0 * MU if direction == "replace" else MU
@@ -347,7 +347,7 @@ def test_caps_are_attained_by_a_single_pattern(direction: str, stretch: float) -
     cap, _, _ = core.bounds(direction, 1.0, stretch, epsilon, curve)
     joint = ((np.ones((1, 1)), np.ones(1)), np.array([[c]]))
     y = np.linspace(-20.0, 20.0, 400_001)[:, None]
-    values = value_of(joint, joint[0], (direction, stretch), (epsilon, mu, curve.floor), y)
+    values = value_of(joint, joint[0], (direction, stretch), (epsilon, mu, curve.tail_mass), y)
     assert values.max() <= cap <= values.max() * (1.0 + 2e-3)
 
 
@@ -389,7 +389,7 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(proposal: Any, monk
     mechanism, truth = with_curves("one round", direction)
     q, runs, one = 0.1, 600, sampler(3)
     where = Proposal(factor * mechanism.plain_parameter, stretch)
-    cap = one.limits(mechanism, direction, where, 0.9).cap
+    cap = one.limits(mechanism, direction, where, 0.9).weight_bound
     stake = 0.25 / cap
     for share, most in ((0.99, binom.ppf(1 - 1e-6, runs, q)), (1.6, math.inf)):
         claim = Claim(mechanism, 1.0, 0.9, share * truth, math.log(1.0 / q))
@@ -452,16 +452,16 @@ def test_the_floor_is_added_whatever_is_drawn() -> None:
     mechanism, truth = with_curves("one round", "remove")
     end = 0.1 * truth
     cut = composed(gaussian_bounds(MU), ("remove",), end).curves["remove"]
-    assert 0.5 * end < cut.floor <= end * 1.3
+    assert 0.5 * end < cut.tail_mass <= end * 1.3
     mean, error = sampled_mean(mechanism.core, ("remove", mechanism.plain_parameter, 1.0), 0.9, cut)
-    assert truth - 5.0 * error <= mean + cut.floor
+    assert truth - 5.0 * error <= mean + cut.tail_mass
     limits = sampler(1).limits(
         SampledMechanism(mechanism.core, ("remove",), 1, 100.0, mechanism.plain_parameter, curves={"remove": cut}),
         "remove",
         proposed([mechanism.plain_parameter], 1.0),
         0.9,
     )
-    assert limits.floor == cut.floor
+    assert limits.tail_mass == cut.tail_mass
     assert together([(mechanism, 1)]) is mechanism
     assert plain(mechanism, "remove") == Proposal(mechanism.plain_parameter, 1.0)
     assert IGNORED_SHARE < 1e-3

@@ -9,20 +9,20 @@ import mpmath as mp
 import oracle
 import pytest
 
-from pyaccount._core import Interval, Profile, answer_all
+from pyaccount._core import ProvenInterval, RoundProfile, answer_all
 
 
 def ask(
-    *rounds: tuple[Profile, int], epsilon: float | None = None, delta: float | None = None, tolerance: float = 1e-4
-) -> Interval:
+    *rounds: tuple[RoundProfile, int], epsilon: float | None = None, delta: float | None = None, tolerance: float = 1e-4
+) -> ProvenInterval:
     return answer_all([(list(rounds), epsilon, delta, tolerance)])[0]
 
 
-def poisson(p: float, sigma: float, group: int = 1, *, reverse: bool = False) -> Profile:
-    return Profile.poisson(group, p, sigma, two_sided=False, reverse=reverse)
+def poisson(p: float, sigma: float, group: int = 1, *, reverse: bool = False) -> RoundProfile:
+    return RoundProfile.poisson(group, p, sigma, two_sided=False, reverse=reverse)
 
 
-def contains(interval: Interval, truth: float | mp.mpf, tolerance: float) -> None:
+def contains(interval: ProvenInterval, truth: float | mp.mpf, tolerance: float) -> None:
     assert interval.lower <= truth <= interval.upper, (interval.lower, truth, interval.upper)
     assert interval.upper - interval.lower <= tolerance * interval.upper
 
@@ -33,7 +33,7 @@ GAUSSIANS = [(1.0, 2000, 1e-6), (30.0, 2000, 1e-15), (20.0, 2000, 1e-30), (50.0,
 @pytest.mark.parametrize(("sigma", "count", "delta"), GAUSSIANS)
 def test_gaussian_rounds_match_the_closed_form(sigma: float, count: int, delta: float) -> None:
     truth = oracle.gaussian_epsilon(math.sqrt(count) / sigma, delta)
-    contains(ask((Profile.gaussian(1.0, sigma), count), delta=delta), truth, 1e-4)
+    contains(ask((RoundProfile.gaussian(1.0, sigma), count), delta=delta), truth, 1e-4)
 
 
 def test_random_gaussian_rounds() -> None:
@@ -43,7 +43,7 @@ def test_random_gaussian_rounds() -> None:
         delta = 10 ** rng.uniform(-60, -0.5)
         sigma = math.sqrt(count) / mu
         tolerance = 10 ** rng.uniform(-4, -1)
-        profile = Profile.gaussian(1.0, sigma)
+        profile = RoundProfile.gaussian(1.0, sigma)
         truth = oracle.gaussian_epsilon(math.sqrt(count) / sigma, delta)
         found = ask((profile, count), delta=delta, tolerance=tolerance)
         assert found.lower <= truth <= found.upper
@@ -56,7 +56,7 @@ def test_random_gaussian_rounds() -> None:
 
 
 def test_merged_and_separate_gaussians_agree() -> None:
-    mixed = ask((Profile.gaussian(1.0, 2.0), 30), (Profile.gaussian(2.0, 9.0), 200), delta=1e-9)
+    mixed = ask((RoundProfile.gaussian(1.0, 2.0), 30), (RoundProfile.gaussian(2.0, 9.0), 200), delta=1e-9)
     contains(mixed, oracle.gaussian_epsilon(math.sqrt(30 / 4 + 200 * 4 / 81), 1e-9), 1e-4)
 
 
@@ -66,7 +66,7 @@ def test_randomised_response(count: int, loss: float) -> None:
     with mp.workdps(oracle.DIGITS):
         p = mp.mpf(float(1 / (1 + math.exp(-loss))))
         outcomes = [(p, 1 - p), (1 - p, p)]
-        profile = Profile.discrete([(float(a), float(b)) for a, b in outcomes])
+        profile = RoundProfile.discrete([(float(a), float(b)) for a, b in outcomes])
         for epsilon in [0.0, 0.3 * loss, 2.5 * loss, 0.8 * count * loss]:
             truth = oracle.discrete_delta(outcomes, count, mp.mpf(epsilon))
             found = ask((profile, count), epsilon=epsilon, tolerance=1e-3)
@@ -76,7 +76,7 @@ def test_randomised_response(count: int, loss: float) -> None:
 
 def test_certain_disclosure_is_never_lost() -> None:
     """A pair that discloses everything with probability 1e-4: δ(ε) is at least 1 − (1 − 1e-4)^n for every ε."""
-    profile = Profile.discrete([(1e-4, 0.0), (0.9999, 1.0)])
+    profile = RoundProfile.discrete([(1e-4, 0.0), (0.9999, 1.0)])
     for count in [1, 10, 1000]:
         truth = -math.expm1(count * math.log1p(-1e-4))
         found = ask((profile, count), epsilon=5.0, tolerance=1e-3)
@@ -157,7 +157,9 @@ def test_many_rounds(count: int) -> None:
     assert found.upper == pytest.approx(float(limit), rel=0.02)
     sigma = math.sqrt(count) / 1.5
     contains(
-        ask((Profile.gaussian(1.0, sigma), count), delta=1e-6, tolerance=1e-3), oracle.gaussian_epsilon(1.5, 1e-6), 1e-3
+        ask((RoundProfile.gaussian(1.0, sigma), count), delta=1e-6, tolerance=1e-3),
+        oracle.gaussian_epsilon(1.5, 1e-6),
+        1e-3,
     )
 
 
@@ -167,7 +169,7 @@ def test_many_rounds(count: int) -> None:
 )
 def test_rare_sampling_is_resolved(p: float, sigma: float, count: int, delta: float) -> None:
     """Losses are about p in most rounds and some nats in a few: the lattice must be finer than p, the window hold the few."""
-    profile = Profile.poisson(1, p, sigma, two_sided=False, reverse=False)
+    profile = RoundProfile.poisson(1, p, sigma, two_sided=False, reverse=False)
     (found,) = answer_all([([(profile, count)], None, delta, 1e-3)])
     assert found.within_tolerance
     assert 1.0 < found.lower <= found.upper <= found.lower * (1 + 1e-3)
@@ -219,7 +221,10 @@ def test_losses_of_a_million_nats_have_a_lower_bound() -> None:
 def test_far_below_the_mean_a_coarse_lattice_serves(epsilon: float) -> None:
     """δ is 1 but for the rounding of its last digits: nothing is gained by resolving it like a tail."""
     found = ask(
-        (Profile.gaussian(1.0, 40.0), 10**6), (Profile.gaussian(1.0, 41.0), 10**6), epsilon=epsilon, tolerance=1e-2
+        (RoundProfile.gaussian(1.0, 40.0), 10**6),
+        (RoundProfile.gaussian(1.0, 41.0), 10**6),
+        epsilon=epsilon,
+        tolerance=1e-2,
     )
     mu = math.sqrt(10**6 / 40.0**2 + 10**6 / 41.0**2)
     with mp.workdps(oracle.DIGITS):
@@ -241,7 +246,7 @@ def test_count_is_repetition() -> None:
 def test_monotone_in_every_parameter() -> None:
     base = {"p": 0.02, "sigma": 1.0, "count": 500, "group": 2, "delta": 1e-6}
 
-    def epsilon(**changes: float) -> Interval:
+    def epsilon(**changes: float) -> ProvenInterval:
         v = {**base, **changes}
         profile = poisson(v["p"], v["sigma"], int(v["group"]))
         return ask((profile, int(v["count"])), delta=v["delta"], tolerance=1e-3)
@@ -257,7 +262,7 @@ def test_random_mixtures_are_enclosed_by_coarser_and_finer_answers() -> None:
     """Intervals at different tolerances are proven independently of one another: every pair must overlap."""
     rng = random.Random(3)
     for _ in range(25):
-        profile = Profile.poisson(
+        profile = RoundProfile.poisson(
             rng.choice([1, 2, 5]),
             10 ** rng.uniform(-4, 0) * 0.999,
             10 ** rng.uniform(-0.5, 1),
@@ -271,7 +276,7 @@ def test_random_mixtures_are_enclosed_by_coarser_and_finer_answers() -> None:
 
 def test_threads_do_not_change_answers() -> None:
     questions = [
-        ([(poisson(p, 1.0), 300), (Profile.gaussian(1.0, 40.0), 5)], None, 1e-6, 1e-3) for p in (0.01, 0.02, 0.05)
+        ([(poisson(p, 1.0), 300), (RoundProfile.gaussian(1.0, 40.0), 5)], None, 1e-6, 1e-3) for p in (0.01, 0.02, 0.05)
     ]
     answers = [answer_all(questions, threads=threads) for threads in (1, 2, 5)]
     for other in answers[1:]:

@@ -8,7 +8,7 @@ import oracle
 import pytest
 from places import GOLDEN
 
-from pyaccount._core import Profile, answer_all
+from pyaccount._core import RoundProfile, answer_all
 
 GAUSSIAN = json.loads((GOLDEN / "gaussian.json").read_text(encoding="utf-8"))
 PEERS = json.loads((GOLDEN / "peers.json").read_text(encoding="utf-8"))
@@ -30,10 +30,10 @@ def test_agreement_with_dp_accounting(case: dict[str, float]) -> None:
     """Our interval and the peer's must overlap: its pessimistic value is an upper bound up to its own rounding."""
     group = int(case.get("group_size", 1))
     if case["kind"] == "gaussian":
-        profiles = [Profile.gaussian(1.0, case["noise_multiplier"])]
+        profiles = [RoundProfile.gaussian(1.0, case["noise_multiplier"])]
     else:
         profiles = [
-            Profile.poisson(
+            RoundProfile.poisson(
                 group, case["sampling_probability"], case["noise_multiplier"], two_sided=False, reverse=reverse
             )
             for reverse in (False, True)

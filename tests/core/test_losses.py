@@ -330,7 +330,7 @@ MECHANISMS: dict[str, tuple[Callable[[], _core.Sampled], float, float]] = {
     "transform": (long_bands, 0.05, 0.08),
     "bins": (some_bins, 0.0, 0.1),
 }
-#: The stretch of plain sampling, and a proper one.
+#: The mean scale of plain sampling, and a proper one.
 STRETCHES = {"remove": (1.0, 1.3), "add": (0.0, -0.4), "replace": (1.0, 1.3)}
 
 
@@ -419,7 +419,7 @@ TINY: dict[str, tuple[Patterns, Array, tuple[int, int, float, bool] | None]] = {
     "two bins": (bin_patterns(2, 2), lower_toeplitz(np.array([1.0, 0.6]), 2), None),
     "two uneven bins": (bin_patterns(3, 2), lower_toeplitz(np.array([0.8, 0.3, 0.2]), 3), None),
 }
-#: Direction, stretch, and how the parameter departs from the sampler's own (p times it; the bins' exponent).
+#: Direction, mean scale, and how the parameter departs from the sampler's own (p times it; the bins' exponent).
 PROPOSALS = [
     ("remove", 1.0, 1.0, 0.0),
     ("remove", 1.4, 1.0, 0.0),
@@ -478,7 +478,7 @@ def test_values_have_the_mean_they_should(name: str, proposal: tuple[str, float,
 
 
 def values_of(name: str, law: Patterns, side: tuple[str, float], epsilon: float, outcomes: Array) -> Array:
-    """V from its definition; `side` is direction and stretch."""
+    """V from its definition; `side` is direction and mean scale."""
     direction, stretch = side
     patterns, matrix, _ = TINY[name]
     means = law[0] @ matrix.T
@@ -511,7 +511,7 @@ def test_caps_hold_everywhere(name: str, proposal: tuple[str, float, float, floa
 @pytest.mark.parametrize(
     ("direction", "stretch"), [("remove", 1.5), ("remove", 2.5), ("add", -0.5), ("add", -2.0), ("replace", 1.8)]
 )
-def test_caps_are_attained_by_a_single_pattern(direction: str, stretch: float) -> None:
+def test_weight_bounds_are_attained_by_a_single_pattern(direction: str, stretch: float) -> None:
     c, epsilon = 0.9, 0.7
     cap, _, _ = _core.Sampled.renewal([c], 1, 1, 1.0, False).bounds(direction, 1.0, stretch, epsilon)
     y = np.linspace(-20.0, 20.0, 400_001)

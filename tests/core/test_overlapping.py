@@ -1,4 +1,4 @@
-"""b-min-sep sampling with columns that meet: the enclosure of the likelihood ratio, by enumeration of all patterns."""
+"""b-min-sep sampling with columns that overlap: the enclosure of the likelihood ratio, by enumeration of all patterns."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_long_runs_agree_with_plain_sums(n: int, bands: int) -> None:
         for other in values[1:]:
             assert other == pytest.approx(values[0], abs=1e-10)
     if bands == 64:
-        # Wider apart than the bands: nothing meets, and the recursion is the exact one.
+        # Wider apart than the bands: nothing overlaps, and the recursion is the exact one.
         columns = _core.Columns.toeplitz(coefficients, 64)
         assert columns.gap == 0.0
         wide = _core.Sampled.overlapping(columns, 1.1, 0.02, 1, True, False)
@@ -159,14 +159,14 @@ def simulate(
     mechanism: _core.Sampled,
     direction: str,
     proposal: tuple[float, float],
-    wagers: list[tuple[float, float]],
+    bets: list[tuple[float, float]],
     cap: float,
 ) -> tuple[float, float]:
     """The mean of V and its standard error."""
     shards, _ = mechanism.simulate(
         direction,
         *proposal,
-        [(0.5, cap, wagers)],
+        [(0.5, cap, bets)],
         edges=None,
         key=(11, 1, 1, 0),
         first=0,
@@ -224,7 +224,7 @@ def test_samples_mean_what_they_should(direction: str) -> None:
         cap, generator, _ = above.bounds(direction, *proposal, epsilon)
         assert math.isfinite(cap)
         assert generator < 1e-9
-        # With a wager V is bounded, and its mean is an upper bound.
+        # With a bet V is bounded, and its mean is an upper bound.
         mean, error = simulate(above, direction, proposal, [(0.1, 1e-3)], cap)
         assert mean + 5 * error > exact
         mean, error = simulate(below, direction, proposal, [(0.1, -1e-3)], math.inf)
@@ -304,7 +304,7 @@ def test_certificates_say_what_the_enclosure_gives_up(matrix: str, tmp_path: Pat
     assert data.unamplified.epsilon > 2.0
 
 
-def test_users_whose_columns_meet() -> None:
+def test_users_whose_columns_overlap() -> None:
     sampler = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single", "min_separation": 16}
     # Two records for each user: half the probability for each, so that a user takes part as often as one record would.
     training = {"sampling_probability": 0.01, "iterations": 64}

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.special import logsumexp  # type: ignore[import-untyped]
 
-from pyaccount._core import Inspection, Profile
+from pyaccount._core import Inspection, RoundProfile
 
 RNG = random.Random(20261121)
 POISSON = [
@@ -25,7 +25,7 @@ FIXED_SIZE = [
 ]
 
 
-def check(profile: Profile, epsilon: float, exact: mp.mpf, scale: float = 1.0) -> None:
+def check(profile: RoundProfile, epsilon: float, exact: mp.mpf, scale: float = 1.0) -> None:
     delta, error, _, _ = Inspection.profile(profile, epsilon)
     assert abs(mp.mpf(delta) - exact) <= error, (epsilon, delta, exact, error)
     # The error is relative to P(L > ε), of which δ is a part; far below one per mille of δ wherever δ matters.
@@ -38,8 +38,8 @@ def test_poisson_mixtures(group: int, p: float, sigma: float, two_sided: bool) -
         weights = oracle.binomial(group, p)
         above = [(w, mp.mpf(j) / mp.mpf(sigma)) for j, w in enumerate(weights)]
         below = [(w, -c) for w, c in above] if two_sided else [(mp.mpf(1), mp.mpf(0))]
-        remove = Profile.poisson(group, p, sigma, two_sided=two_sided, reverse=False)
-        add = Profile.poisson(group, p, sigma, two_sided=two_sided, reverse=True)
+        remove = RoundProfile.poisson(group, p, sigma, two_sided=two_sided, reverse=False)
+        add = RoundProfile.poisson(group, p, sigma, two_sided=two_sided, reverse=True)
         for epsilon in [-2.0, -0.3, -1e-3, 0.0, 1e-4, 0.05, 0.7, 3.0, 9.0]:
             check(remove, epsilon, oracle.mixture_delta(above, below, mp.mpf(epsilon)), 1e3)
             check(add, epsilon, oracle.mixture_delta(below, above, mp.mpf(epsilon), increasing=False), 1e3)
@@ -57,9 +57,9 @@ def test_thousands_of_components(sampler: str, p: float, sigma: float) -> None:
         logs = np.array([float(mp.log(w)) for w in weights])
         shifts = np.arange(trials + 1) / sigma
         if sampler == "poisson":
-            profile = Profile.poisson(trials, p, sigma, two_sided=False, reverse=False)
+            profile = RoundProfile.poisson(trials, p, sigma, two_sided=False, reverse=False)
         else:
-            profile = Profile.copies(sampler, 1, 4, trials, 0, 1.0, sigma, reverse=False)
+            profile = RoundProfile.copies(sampler, 1, 4, trials, 0, 1.0, sigma, reverse=False)
         for epsilon in (0.0, 2.0):
             # Beside the best half-line δ changes by the square of the distance: a threshold in doubles will do.
             tau = brentq(lambda y, e=epsilon: logsumexp(logs + shifts * (y - shifts / 2)) - e, -40, 40, xtol=1e-13)
@@ -74,7 +74,7 @@ def test_fixed_size_mixtures(group: int, others: int, batch: int, sigma: float, 
         weights = oracle.hypergeometric(group, others, batch)
         above = [(w, shift * j / mp.mpf(sigma)) for j, w in enumerate(weights) if w > 0]
         below = [(mp.mpf(1), mp.mpf(0))]
-        profile = Profile.copies("fixed-size", group, group + others, batch, 0, shift, sigma, reverse=False)
+        profile = RoundProfile.copies("fixed-size", group, group + others, batch, 0, shift, sigma, reverse=False)
         for epsilon in [-0.5, 0.0, 0.01, 0.4, 2.0]:
             check(profile, epsilon, oracle.mixture_delta(above, below, mp.mpf(epsilon)), 1e3)
 
@@ -94,7 +94,9 @@ def joint_convexity(weights: list[mp.mpf], sigma: mp.mpf, alpha: mp.mpf) -> mp.m
 def test_replaced_records(group: int, others: int, batch: int, sigma: float) -> None:
     with mp.workdps(oracle.DIGITS):
         weights = oracle.hypergeometric(group, others, batch)
-        profile = Profile.displaced("replaced", "fixed-size", group, group + others, batch, 0, sigma, reverse=False)
+        profile = RoundProfile.displaced(
+            "replaced", "fixed-size", group, group + others, batch, 0, sigma, reverse=False
+        )
         for epsilon in [-3.0, -0.2, 0.0, 0.01, 0.4, 2.0, 8.0]:
             bound = joint_convexity(weights, mp.mpf(sigma), mp.exp(mp.mpf(epsilon)))
             if min(group, batch) == 1:
@@ -110,8 +112,8 @@ def test_zeroed_record(dataset: int, batch: int, sigma: float) -> None:
     with mp.workdps(oracle.DIGITS):
         q, s = mp.mpf(batch) / dataset, mp.mpf(sigma)
         none, one, two = ([(1 - q, mp.mpf(0)), (q, c / s)] for c in (0, 1, 2))
-        remove = Profile.displaced("zeroed", "fixed-size", 1, dataset, batch, 0, sigma, reverse=False)
-        add = Profile.displaced("zeroed", "fixed-size", 1, dataset, batch, 0, sigma, reverse=True)
+        remove = RoundProfile.displaced("zeroed", "fixed-size", 1, dataset, batch, 0, sigma, reverse=False)
+        add = RoundProfile.displaced("zeroed", "fixed-size", 1, dataset, batch, 0, sigma, reverse=True)
         for epsilon in [0.0, 0.003, 0.2, 1.5]:
             e = mp.mpf(epsilon)
             # Beyond 3/(2σ) the ratio of the opposed pair increases; ε ≥ 0 is only exceeded there.
@@ -143,7 +145,7 @@ def half_line(p: oracle.Mixture, q: oracle.Mixture, epsilon: mp.mpf, start: mp.m
 @pytest.mark.parametrize("sensitivity", [1e-3, 0.3, 1.0, 20.0, 64.0])
 def test_gaussian(sensitivity: float) -> None:
     with mp.workdps(oracle.DIGITS + 900):
-        profile = Profile.gaussian(sensitivity, 1.0)
+        profile = RoundProfile.gaussian(sensitivity, 1.0)
         for share in [-3.0, -1.0, 0.0, 0.5, 1.0, 4.0, 20.0]:
             epsilon = sensitivity * (sensitivity / 2 + share)
             exact = oracle.gaussian_delta(mp.mpf(sensitivity), mp.mpf(epsilon))
@@ -151,7 +153,7 @@ def test_gaussian(sensitivity: float) -> None:
 
 
 def test_slope_is_the_derivative() -> None:
-    profile = Profile.poisson(3, 0.1, 0.8, two_sided=False, reverse=False)
+    profile = RoundProfile.poisson(3, 0.1, 0.8, two_sided=False, reverse=False)
     for epsilon in [-0.2, 0.1, 0.9, 4.0]:
         step = 1e-5
         difference = (
@@ -162,8 +164,8 @@ def test_slope_is_the_derivative() -> None:
 
 def test_loss_range_ends() -> None:
     p = 0.25
-    remove = Profile.poisson(1, p, 1.0, two_sided=False, reverse=False)
-    add = Profile.poisson(1, p, 1.0, two_sided=False, reverse=True)
+    remove = RoundProfile.poisson(1, p, 1.0, two_sided=False, reverse=False)
+    add = RoundProfile.poisson(1, p, 1.0, two_sided=False, reverse=True)
     lowest = float(mp.log1p(-p))
     # Below the smallest loss every outcome counts; above the largest one none does.
     assert Inspection.profile(remove, lowest - 0.1)[0] == pytest.approx(1 - (1 - p) * mp.exp(-0.1), rel=1e-15)
@@ -180,8 +182,8 @@ def test_fixed_size_bounds_hold_for_random_gradients() -> None:
         others = [rng.choice([-1.0, 1.0, rng.uniform(-1, 1)]) for _ in range(size - 1)]
         x, y = rng.choice([(1.0, -1.0), (-1.0, 1.0), (rng.uniform(-1, 1), rng.uniform(-1, 1))])
         first, second = batch_sums([*others, x], batch, sigma), batch_sums([*others, y], batch, sigma)
-        bound = Profile.displaced("replaced", "fixed-size", 1, size, batch, 0, sigma, reverse=False)
-        published = Profile.poisson(1, batch / size, sigma, two_sided=True, reverse=False)
+        bound = RoundProfile.displaced("replaced", "fixed-size", 1, size, batch, 0, sigma, reverse=False)
+        published = RoundProfile.poisson(1, batch / size, sigma, two_sided=True, reverse=False)
         for epsilon in (0.0, 0.3, 1.0, 2.5):
             actual = hockey_stick(first, second, epsilon)
             assert actual <= Inspection.profile(bound, epsilon)[0] + 1e-12

@@ -22,7 +22,7 @@ from pyaccount import cli, schemas
 from pyaccount.document import Document
 from pyaccount.draft.draft import completed, drafted
 from pyaccount.draft.interview import default, offered
-from pyaccount.draft.questions import QUESTIONS, Question, meanings
+from pyaccount.draft.questions import QUESTIONS, DraftQuestion, meanings
 from pyaccount.draft.writing import OPTIONAL, text_of
 from pyaccount.files import write_atomically
 
@@ -118,7 +118,7 @@ def test_facts_are_said_as_they_were_given(
         "min_separation": str(apart), "bins": str(apart), "partitions": str(apart),
     }  # fmt: skip
 
-    def ask(question: Question, answers: Any) -> str:
+    def ask(question: DraftQuestion, answers: Any) -> str:
         usual = default(question, answers)
         return facts[question.name] if question.name in facts else str(usual)
 

@@ -76,7 +76,7 @@ def test_a_sampled_guarantee_stands_without_what_is_beside_it(
     assert "not computed" in capsys.readouterr().out
     assert "not computed" in certificate.to_markdown().lower()
     assert pyaccount.check(path, max_epsilon=2, max_delta=1e-2)
-    # What is missing states nothing; what is there is tested anew.
+    # What is missing states nothing; what is there is retested.
     assert pyaccount.verify(path).agrees, pyaccount.verify(path).to_text()
 
 

@@ -26,7 +26,7 @@ from pyaccount.execute.sampling import betting
 from pyaccount.execute.sampling.betting import Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimator
 from pyaccount.execute.sampling.proposals import mixed, plain, shared
-from pyaccount.execute.sampling.shards import SHARD, Component, Proposal, Sampler, Table, Wager
+from pyaccount.execute.sampling.shards import SHARD, Bet, BetTable, Component, Proposal, Sampler
 from pyaccount.execute.sampling.verify import verify
 from pyaccount.plan.sampled import SampledMechanism
 
@@ -61,7 +61,7 @@ class Renewal:
         return np.asarray(logsumexp(log_weights + y @ means.T - 0.5 * (means**2).sum(axis=1), axis=1))
 
     def log_component(self, one: Component, y: Array, direction: str) -> Array:
-        """ln dM_k/dR, from the definitions of stretched laws and of tilts."""
+        """ln dM_k/dR, from the definitions of scaled laws and of tilts."""
         if one.parameters:
             law = renewal_law(N, B, one.parameters[0], warm=self.warm)
             weights = np.array([law.get(tuple(map(int, row)), 0.0) for row in self.rounds])
@@ -84,7 +84,7 @@ class Renewal:
 
 
 def components(direction: str, *, anchored: bool) -> list[Component]:
-    """Plain samples, a stretched law if that is to bound the others, and tilts."""
+    """Plain samples, a scaled law if that is to bound the others, and tilts."""
     sign, stretch = (-1.0, -1.5) if direction == "add" else (1.0, 2.0)
     tilts = [Component(20, (), 1.5 * sign), Component(28, (), 4.0 * sign)]
     if anchored:
@@ -112,7 +112,7 @@ def test_no_sample_is_above_the_bound(direction: Any, epsilon: float, *, anchore
     assert largest > 0.2 * cap
     # The share of what bounds them is what it costs.
     alone = Proposal(0.5, parts[1].number) if anchored else plain(one.mechanism(), direction)
-    single = sampler().limits(one.mechanism(), direction, alone, epsilon).cap
+    single = sampler().limits(one.mechanism(), direction, alone, epsilon).weight_bound
     assert cap <= single * 128 / (72 if anchored else 80) * (1.0 + 1e-9)
 
 
@@ -126,7 +126,7 @@ def test_means_are_delta(direction: Any, epsilon: float, *, anchored: bool) -> N
     truth = hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon)
     proposal = Proposal(0.5, parts[1].number, (), tuple(parts))
     sums, _ = sampler().run(
-        one.mechanism(), direction, proposal, [Table(epsilon, 1e9)], purpose="verification", candidate=1, count=256
+        one.mechanism(), direction, proposal, [BetTable(epsilon, 1e9)], purpose="verification", candidate=1, count=256
     )
     values = np.array([shard[0].value for shard in sums]) / SHARD
     error = values.std(ddof=1) / math.sqrt(len(values))
@@ -144,7 +144,7 @@ def test_bins_are_as_unbiased_and_as_bounded() -> None:
     parts = (Component(8, (), 0.0), Component(56, (0.2,), 2.0), Component(64, (), 1.5))
     proposal, epsilon = Proposal(0.2, 2.0, (), parts), 2.0
     sums, _ = sampler().run(
-        mechanism, "remove", proposal, [Table(epsilon, 1e9)], purpose="verification", candidate=1, count=256
+        mechanism, "remove", proposal, [BetTable(epsilon, 1e9)], purpose="verification", candidate=1, count=256
     )
     values = np.array([shard[0].value for shard in sums]) / SHARD
     truth = hockey_stick(Mixture.of(law, matrix), nothing(3), epsilon)
@@ -166,26 +166,26 @@ def test_bins_are_as_unbiased_and_as_bounded() -> None:
 
 
 def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
-    """Capital against "δ(ε) ≥ δ(ε)" ever reaches 1/q in no more runs than q of them."""
+    """Wealth against "δ(ε) ≥ δ(ε)" ever reaches 1/q in no more runs than q of them."""
     one = Renewal(0.8, warm=True)
     epsilon = 2.0
     truth = hockey_stick(one.exact, nothing(N), epsilon)
     proposal = Proposal(0.5, 2.0, (), tuple(components("remove", anchored=True)))
     drawing = sampler(5)
-    cap = drawing.limits(one.mechanism(), "remove", proposal, epsilon).cap
+    cap = drawing.limits(one.mechanism(), "remove", proposal, epsilon).weight_bound
     runs, q, reached = 400, 0.1, 0
     for candidate in range(runs):
-        stakes = tuple(Wager(truth, share / (cap - truth)) for share in (0.02, 0.1, 0.5, 0.95))
+        stakes = tuple(Bet(truth, share / (cap - truth)) for share in (0.02, 0.1, 0.5, 0.95))
         sums, _ = drawing.run(
             one.mechanism(),
             "remove",
             proposal,
-            [Table(epsilon, cap, stakes)],
+            [BetTable(epsilon, cap, stakes)],
             purpose="verification",
             candidate=candidate + 1,
             count=12,
         )
-        capital = np.exp(np.cumsum([shard[0].log_capital for shard in sums], axis=0)).mean(axis=1)
+        capital = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
         reached += bool(capital.max() >= 1.0 / q)
     # 400 draws of probability 0.1: above 58 with probability 2e-3. Wagers do win sometimes.
     assert 0 < reached <= 58
@@ -294,10 +294,10 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
         components = mixed(mechanism, direction, usual, estimate.components, 64)
         assert components is not None
         assert not any(part.parameters for part in components)
-        proposal = Proposal(usual.parameter, usual.stretch, (), components)
-        assert one.limits(mechanism, direction, proposal, epsilon).cap == pytest.approx(2.0, rel=1e-8)
+        proposal = Proposal(usual.parameter, usual.mean_scale, (), components)
+        assert one.limits(mechanism, direction, proposal, epsilon).weight_bound == pytest.approx(2.0, rel=1e-8)
         sums, _ = one.run(
-            mechanism, direction, proposal, [Table(epsilon, 2.0)], purpose="verification", candidate=9, count=256
+            mechanism, direction, proposal, [BetTable(epsilon, 2.0)], purpose="verification", candidate=9, count=256
         )
         values = np.array([shard[0].value for shard in sums]) / SHARD
         enclosure = truth.enclosure(direction, epsilon)
@@ -308,7 +308,7 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
 
 
 @pytest.mark.parametrize("bins", [False, True], ids=["b-min-sep", "balls-in-bins"])
-def test_truncated_batches_have_mixtures_of_stretched_laws(*, bins: bool, tmp_path: Path) -> None:
+def test_truncated_batches_have_mixtures_of_scaled_laws(*, bins: bool, tmp_path: Path) -> None:
     """No other bound than that of plain samples is known: beside those, samples from anywhere are bounded."""
     document = {
         "pyaccount": 1,
@@ -330,11 +330,11 @@ def test_truncated_batches_have_mixtures_of_stretched_laws(*, bins: bool, tmp_pa
         estimate = Estimator(one).at(mechanism, direction, epsilon)
         components = mixed(mechanism, direction, plain(mechanism, direction), estimate.components, 64)
         assert components is not None
-        proposal = Proposal(*plain(mechanism, direction).parameters, plain(mechanism, direction).stretch)
-        proposal = Proposal(proposal.parameter, proposal.stretch, (), components)
-        assert one.limits(mechanism, direction, proposal, epsilon).cap == pytest.approx(2.0, rel=1e-8)
+        proposal = Proposal(*plain(mechanism, direction).parameters, plain(mechanism, direction).mean_scale)
+        proposal = Proposal(proposal.parameter, proposal.mean_scale, (), components)
+        assert one.limits(mechanism, direction, proposal, epsilon).weight_bound == pytest.approx(2.0, rel=1e-8)
         sums, _ = one.run(
-            mechanism, direction, proposal, [Table(epsilon, 2.0)], purpose="verification", candidate=9, count=256
+            mechanism, direction, proposal, [BetTable(epsilon, 2.0)], purpose="verification", candidate=9, count=256
         )
         values = np.array([shard[0].value for shard in sums]) / SHARD
         error = values.std(ddof=1) / math.sqrt(len(values))

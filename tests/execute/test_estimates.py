@@ -16,7 +16,7 @@ from pyaccount.errors import DomainError, LimitError
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import estimates as estimating
 from pyaccount.execute.sampling.estimates import Estimator, _estimate, _shared
-from pyaccount.execute.sampling.profile import Point, larger
+from pyaccount.execute.sampling.profile import SampledPoint, larger
 from pyaccount.execute.sampling.proposals import library, plain
 from pyaccount.execute.sampling.shards import SHARD, Component, Sampler
 from pyaccount.plan.sampled import SampledMechanism
@@ -101,7 +101,7 @@ def test_tilted_laws_sum_to_what_enumeration_gives(warm: bool, theta: float) -> 
     square, _, log_sum = _core.Sampled.renewal(column.tolist(), n, b, p, warm).tilt(theta) or (0.0, 0.0, 0.0)
     expected = tilted_sum(renewal_law(n, b, p, warm=warm), lower_toeplitz(column, n), theta)
     assert (square, log_sum) == pytest.approx(expected, rel=1e-12, abs=1e-12)
-    # The same mechanism with columns that may meet, and in bins.
+    # The same mechanism with columns that may overlap, and in bins.
     columns = _core.Columns.toeplitz([*column.tolist(), *([0.0] * (n - 3))], b)
     overlapping = _core.Sampled.overlapping(columns, 1.0, p, 1, warm, False).tilt(theta)
     assert overlapping is not None
@@ -143,15 +143,15 @@ PAIRS = [
 
 @pytest.mark.parametrize(("name", "direction"), PAIRS)
 def test_every_proposal_estimates_what_plain_samples_do(name: str, direction: Any) -> None:
-    """All kernels: each tilt and each stretched law, mixed with a share of plain samples, against plain samples alone."""
+    """All kernels: each tilt and each scaled law, mixed with a share of plain samples, against plain samples alone."""
     core = mechanisms()[name]
-    first, *others = core.plain_parameters
-    mechanism = SampledMechanism(core, (direction,), 1, 100.0, first, others=tuple(others))
+    first, *further = core.plain_parameters
+    mechanism = SampledMechanism(core, (direction,), 1, 100.0, first, further=tuple(further))
     one, epsilon = sampler(5), 0.3
     sign = -1.0 if direction == "add" else 1.0
     proposals = [] if name.startswith("truncated") else [Component(0, (), sign * theta) for theta in (0.5, 2.0)]
     if name != "overlapping":
-        proposals += [Component(0, law.parameters, law.stretch) for law in library(mechanism, direction)[1:5:3]]
+        proposals += [Component(0, law.parameters, law.mean_scale) for law in library(mechanism, direction)[1:5:3]]
     sums = one.balanced(mechanism, direction, _shared([PLAIN], [1.0]), (epsilon,), purpose="profile", count=256)
     usual = _estimate(sums, 0, plain(mechanism, direction), 0.0)
     assert usual.effective > 1000.0
@@ -173,7 +173,7 @@ def test_nothing_seen_is_no_estimate() -> None:
     """Where a record is added the loss is at most −ln(1 − p): beyond it there is nothing to see."""
     found = Estimator(sampler()).at(one_round(), "add", 1.0)
     assert (found.value, found.known) == (0.0, False)
-    assert Point(1.0, 0.1, 0.0).estimated(found).estimate is None
+    assert SampledPoint(1.0, 0.1, 0.0).estimated(found).estimate is None
 
 
 def test_what_is_negligible_gets_a_glance() -> None:
@@ -237,17 +237,17 @@ def test_a_time_limit_says_how_far_it_came() -> None:
 
 def test_an_estimate_lies_inside_of_the_proven_interval() -> None:
     found = replace(Estimator(sampler()).at(one_round(), "remove", 0.5), value=0.4)
-    assert Point(0.5, 0.3, 0.1).estimated(found).estimate == 0.3
-    assert Point(0.5, 0.6, 0.5).estimated(found).estimate == 0.5
-    assert Point(0.5, 0.6, 0.1).estimated(found).estimate == 0.4
+    assert SampledPoint(0.5, 0.3, 0.1).estimated(found).estimate == 0.3
+    assert SampledPoint(0.5, 0.6, 0.5).estimated(found).estimate == 0.5
+    assert SampledPoint(0.5, 0.6, 0.1).estimated(found).estimate == 0.4
 
 
 def test_the_larger_direction_is_told_only_where_it_is_known() -> None:
-    low, high = Point(1.0, 0.2, 0.1, 0.15, 0.01), Point(1.0, 0.4, 0.3, 0.35, 0.02)
+    low, high = SampledPoint(1.0, 0.2, 0.1, 0.15, 0.01), SampledPoint(1.0, 0.4, 0.3, 0.35, 0.02)
     assert larger([low, high]) == high
     # Of adding a record nothing was seen; of removing one nothing, so that nobody knows which is larger.
-    assert larger([high, Point(1.0, 0.2, 0.0)]) == high
-    assert larger([Point(1.0, 0.2, 0.0), high]) == Point(1.0, 0.4, 0.3)
+    assert larger([high, SampledPoint(1.0, 0.2, 0.0)]) == high
+    assert larger([SampledPoint(1.0, 0.2, 0.0), high]) == SampledPoint(1.0, 0.4, 0.3)
     # An estimate lies inside of the guarantee's own interval.
-    assert larger([high, Point(1.0, 0.5, 0.37)]).estimate == 0.37
-    assert larger([Point(1.0, 0.5, 0.0), Point(1.0, 0.4, 0.0)]).estimate is None
+    assert larger([high, SampledPoint(1.0, 0.5, 0.37)]).estimate == 0.37
+    assert larger([SampledPoint(1.0, 0.5, 0.0), SampledPoint(1.0, 0.4, 0.0)]).estimate is None

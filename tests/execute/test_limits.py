@@ -54,7 +54,7 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Questions]:
         core = Questions(calls)
 
         class Core:
-            Profile, answer_all, curve_all = _core.Profile, staticmethod(core), staticmethod(_core.curve_all)
+            Profile, answer_all, curve_all = _core.RoundProfile, staticmethod(core), staticmethod(_core.curve_all)
 
         monkeypatch.setattr(engine_module, "_core", Core)
         return core
@@ -69,7 +69,7 @@ def stopped(source: Any, **options: Any) -> pyaccount.LimitError:
 
 
 def test_the_core_says_that_time_is_up_in_these_words() -> None:
-    profile = _core.Profile.poisson(1, 0.01, 1.0, two_sided=False, reverse=False)
+    profile = _core.RoundProfile.poisson(1, 0.01, 1.0, two_sided=False, reverse=False)
     with pytest.raises(pyaccount.LimitError) as caught:
         _core.answer_all([([(profile, 1000)], None, 1e-6, 1e-9)], threads=1, time_limit=1e-9)
     assert caught.value.message == TIME_IS_UP
@@ -129,7 +129,7 @@ def test_samples_say_their_stage_their_number_and_the_pilots_estimate(monkeypatc
     error = stopped({**SAMPLED, "accounting": {"seed": 1, "time_limit": 1e-3}})
     assert error.stage == "bounds without samples"
     assert error.limit == TimeLimit(1e-3, "accounting.time_limit")
-    monkeypatch.setattr(calibrate, "walk", out_of_time)
+    monkeypatch.setattr(calibrate, "fixed_sequence_test", out_of_time)
     error = stopped(SAMPLED, time_limit="10 min")
     assert error.limit == TimeLimit(600.0, "time_limit=")
     (known,) = error.known

@@ -159,7 +159,7 @@ def test_without_randomness_the_fallback_keeps_the_amplification_of_the_others()
     certificate = pyaccount.certify(document(certain, rest, privacy=privacy))
     assert certificate.holds
     assert certificate.data.guarantee.kind == "deterministic"
-    assert "revealed" in certificate.data.evidence.engine
+    assert "public participations" in certificate.data.evidence.engine
     assert {line.direction for line in certificate.data.evidence.error_budget} == {"remove", "add"}
     assert certificate.data.solved is not None
     sigma = float(certificate.data.solved.value)

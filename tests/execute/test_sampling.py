@@ -19,13 +19,13 @@ from pyaccount.execute.sampling import verify as verifying
 from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimate, told
 from pyaccount.execute.sampling.evidence import curve_of
+from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.forecast import forecast
 from pyaccount.execute.sampling.profile import draw
-from pyaccount.execute.sampling.proposals import plain, stretched
+from pyaccount.execute.sampling.proposals import plain, scaled
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table
+from pyaccount.execute.sampling.shards import SHARD, BetTable, Proposal, Sampler
 from pyaccount.execute.sampling.verify import divergence, plan_fixed_sample
-from pyaccount.execute.sampling.walk import root
 from pyaccount.plan.matrices import Strategy, strategy
 from pyaccount.plan.sampled import SampledMechanism
 
@@ -85,13 +85,13 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
     mechanism, truth, q, runs = one_round(), exact(direction, epsilon), 0.1, 2000
     claim = Claim(mechanism, SIGMA, epsilon, 0.985 * truth, math.log(1.0 / q))
     one = sampler()
-    proposal = plain(mechanism, direction) if excess == 0.0 else stretched(mechanism, direction, excess, 1.0)
-    cap = one.limits(mechanism, direction, proposal, epsilon).cap
+    proposal = plain(mechanism, direction) if excess == 0.0 else scaled(mechanism, direction, excess, 1.0)
+    cap = one.limits(mechanism, direction, proposal, epsilon).weight_bound
     assert claim.delta < cap < 2.0
     # Stakes that make the capital of 6,000 samples wander far enough to see false acceptances.
     square = sum(
         s[0].square
-        for s in one.run(mechanism, direction, proposal, [Table(epsilon, cap)], purpose="pilot", candidate=0)[0]
+        for s in one.run(mechanism, direction, proposal, [BetTable(epsilon, cap)], purpose="pilot", candidate=0)[0]
     )
     stake = min(0.9 / cap, math.sqrt(2.0 * 32 * SHARD / (6 * SHARD) / square * math.log(1 / q)))
     betting = Betting(proposal, cap, (stake, 0.5 * stake), 1.0)
@@ -108,7 +108,7 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
 def test_curves_cover_the_truth(direction: Any, epsilon: float, excess: float) -> None:
     mechanism, truth, q, runs = one_round(), exact(direction, epsilon), 0.1, 400
     one = sampler(11)
-    proposal = plain(mechanism, direction) if excess == 0.0 else stretched(mechanism, direction, excess, 1.0)
+    proposal = plain(mechanism, direction) if excess == 0.0 else scaled(mechanism, direction, excess, 1.0)
     points = [draw(one, mechanism, direction, proposal, epsilon, 1).point(one, epsilon, q) for _ in range(runs)]
     assert sum(point.upper < truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
     assert sum(point.lower > truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
@@ -354,7 +354,7 @@ def test_a_cap_below_the_claim_needs_no_samples() -> None:
     test = verifying._bet(one, claim, "add", betting)
     assert test.accepted
     assert test.samples == 0
-    assert test.limits.cap + test.limits.generator <= 1e-4
+    assert test.limits.weight_bound + test.limits.generator <= 1e-4
 
 
 def test_a_cap_within_the_generators_error_of_the_claim_decides_nothing() -> None:
@@ -362,9 +362,9 @@ def test_a_cap_within_the_generators_error_of_the_claim_decides_nothing() -> Non
     proposal = Proposal(P, -2.0)
     limits = one.limits(mechanism, "add", proposal, 6.0)
     assert limits.generator > 0.0
-    for delta, accepted in ((limits.cap, False), (limits.cap + 2.0 * limits.generator, True)):
+    for delta, accepted in ((limits.weight_bound, False), (limits.weight_bound + 2.0 * limits.generator, True)):
         claim = Claim(mechanism, SIGMA, 6.0, delta, math.log(1e6))
-        test = verifying._bet(one, claim, "add", Betting(proposal, limits.cap, (), 0.0))
+        test = verifying._bet(one, claim, "add", Betting(proposal, limits.weight_bound, (), 0.0))
         assert test.accepted is accepted
         assert test.samples == 0
 
@@ -540,6 +540,6 @@ def test_an_epsilon_of_zero_has_a_price_too() -> None:
     }
     plan = pyaccount.compile(document)
     found = forecast(plan)
-    assert (found.foot, found.ends_at) == (0.0, 0.0)
+    assert (found.pilot_value, found.ends_at) == (0.0, 0.0)
     assert [one.value for one in found.trade] == [0.0]
     assert plan.run().epsilon == 0.0

@@ -12,7 +12,7 @@ import pytest
 from plain_documents import document
 
 import pyaccount
-from pyaccount._core import Profile, answer_all
+from pyaccount._core import RoundProfile, answer_all
 from pyaccount.execute.progress import silent
 
 solving = importlib.import_module("pyaccount.execute.solve")
@@ -54,7 +54,7 @@ class Untold:
         excess = math.log(value / math.sqrt(self.holds * self.fails)) * (1 if rising else -1)
         # The upper end meets the target at the value that holds, the lower one where it fails.
         ends = [privacy.epsilon * (value / known) ** (1 if rising else -1) for known in (self.holds, self.fails)]
-        return solving.Verdict(holds, fails, excess, Told(min(ends), max(ends)))  # type: ignore[arg-type]
+        return solving.CandidateVerdict(holds, fails, excess, Told(min(ends), max(ends)))  # type: ignore[arg-type]
 
 
 def test_noise_that_cannot_be_told_is_enclosed_from_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_rounds_that_cannot_be_told_are_enclosed_from_both_sides(monkeypatch: py
 
 def epsilon_of(p: float, sigma: float, count: int, delta: float, group: int = 1) -> tuple[float, float]:
     """The proven interval at a fine tolerance, straight from the core."""
-    profile = Profile.poisson(group, p, sigma, two_sided=False, reverse=False)
+    profile = RoundProfile.poisson(group, p, sigma, two_sided=False, reverse=False)
     found = answer_all([([(profile, count)], None, delta, 1e-6)])[0]
     return found.lower, found.upper
 

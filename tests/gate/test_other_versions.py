@@ -100,7 +100,7 @@ VERIFIED, CONFIDENCE = golden("verified"), golden("confidence")
         (at_most(VERIFIED, 1.9), "guarantee.epsilon"),
         (everywhere(VERIFIED, nearly_nothing), "profile[0].delta"),
         (everywhere(VERIFIED, lambda point: point.update(epsilon=point["epsilon"] * (1 - 1e-9))), "profile[0].epsilon"),
-        # Just above the lower end: refuted by nothing, and tested anew.
+        # Just above the lower end: refuted by nothing, and retested.
         (at_most(CONFIDENCE, CONFIDENCE["guarantee"]["epsilon_lower"] * 1.0001), "guarantee.epsilon"),
         (everywhere(CONFIDENCE, nearly_nothing), "profile[0].delta"),
         (everywhere(CONFIDENCE, less), "profile[0].delta"),

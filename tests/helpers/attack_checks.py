@@ -72,7 +72,7 @@ class Attack:
         self.limit = time_limit
         self.out = Outcome(documents=1)
         self.sigma: float | None = None
-        self.revealed = False
+        self.public = False
         self.known: dict[tuple[str, float, float | None], float] = {}
 
     def run(self) -> Outcome:
@@ -124,8 +124,8 @@ class Attack:
     def _certificate(self, data: Any) -> None:
         sampling, guarantee = data.evidence.sampling, data.guarantee
         sides = ("remove", "add")
-        # Where batches are truncated the pair of the samples is not attained, and known draws may be certified below it.
-        self.revealed = self.truth.truncated and guarantee.kind == "deterministic"
+        # Where batches are truncated the samples' pair is not attained, and public participations may be certified below it.
+        self.public = self.truth.truncated and guarantee.kind == "deterministic"
         q = max(sampling.pointwise_failure_probability, sampling.total_probability)
         self._ends("larger", guarantee, "guarantee", q)
         for side in sides:
@@ -164,7 +164,7 @@ class Attack:
 
     def _ends(self, direction: str, numbers: Any, where: str, q: float) -> None:
         """ε and δ of a guarantee, from above and from below."""
-        found = (self._attained if self.revealed else self.delta)(direction, numbers.epsilon)
+        found = (self._attained if self.public else self.delta)(direction, numbers.epsilon)
         self._bound(
             found <= numbers.delta * (1.0 + SLACK), where, f"δ({numbers.epsilon}) = {found} > {numbers.delta}", q
         )
@@ -253,7 +253,7 @@ class Attack:
             one, other = other, following
             if abs(other - one) < 1e-7:
                 break
-        if self.revealed and self.sigma is not None and abs(self.sigma / stated - 1.0) < 1e-3:
+        if self.public and self.sigma is not None and abs(self.sigma / stated - 1.0) < 1e-3:
             # What is certified without samples is less than what they would need.
             return
         missed = math.log(stated) - other

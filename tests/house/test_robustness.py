@@ -24,7 +24,7 @@ from places import CERTIFICATES, EXAMPLES
 
 import pyaccount
 from pyaccount import cli, schemas
-from pyaccount.certificate.consistency import flaws
+from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.document import Document, load, load_any, sha256_of
 from pyaccount.plan import compile_document
 from pyaccount.running import Plan
@@ -115,7 +115,7 @@ def test_random_documents_pass_through_their_certificates() -> None:
             continue
         written = json.loads(certificate.to_json())
         assert list(validator.iter_errors(written)) == []
-        assert flaws(pyaccount.Certificate.from_json(certificate.to_json()).data) == []
+        assert inconsistencies(pyaccount.Certificate.from_json(certificate.to_json()).data) == []
         asked, embedded = load(document), load(written["document"])
         assert embedded == asked
         assert embedded.sha256 == written["document_sha256"]

@@ -19,13 +19,13 @@ from rich.console import Console
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.certificate.consistency import flaws
+from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.text import print_certificate
 from pyaccount.document.notes import notes
 from pyaccount.draft.draft import completed
 from pyaccount.draft.draft import drafted as drafted_text
 from pyaccount.draft.interview import default
-from pyaccount.draft.questions import Answers, Question
+from pyaccount.draft.questions import Answers, DraftQuestion
 from pyaccount.errors import DocumentError
 from pyaccount.rounding import up
 
@@ -80,11 +80,11 @@ def test_the_plan_says_it_before_anything_runs(capsys: pytest.CaptureFixture[str
 
 def test_a_gate_holds_the_epochs_against_the_rounds(certificate: Any, tmp_path: Path) -> None:
     data = json.loads(certificate.to_json())
-    assert not flaws(certificate.data)
+    assert not inconsistencies(certificate.data)
     for change in ({"phases__0__iterations": 195}, {"phases__0__epochs": 1.0}, {"phases__0__epochs": None}):
         forged = pyaccount.certificate.CertificateModel.model_validate(changed(data, **change))
         (name,) = change
-        assert name.replace("phases__0__", "phases[0].") in {flaw.path for flaw in flaws(forged)}
+        assert name.replace("phases__0__", "phases[0].") in {flaw.path for flaw in inconsistencies(forged)}
     file = tmp_path / "certificate.json"
     file.write_text(certificate.to_json(), encoding="utf-8")
     assert cli.run(["check", str(file)]) == 0
@@ -109,7 +109,7 @@ def test_a_gate_knows_the_epochs_of_every_sampler(sampler: dict[str, Any], train
     found = pyaccount.certify(
         POISSON | sections | {"privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5}}
     )
-    assert not flaws(found.data)
+    assert not inconsistencies(found.data)
     assert found.data.phases[0].epochs is not None
 
 
@@ -304,7 +304,7 @@ def test_init_drafts_in_epochs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_whoever_is_asked_for_iterations_may_answer_in_epochs() -> None:
     asked: list[str] = []
 
-    def answer(question: Question, answers: Answers) -> str:
+    def answer(question: DraftQuestion, answers: Answers) -> str:
         asked.append(question.name)
         told = {"iterations": "2.5 epochs", "dataset_size": "1000", "batch_size": "300", "epsilon": "8"}
         return question.read(told.get(question.name) or default(question, answers) or "", answers)

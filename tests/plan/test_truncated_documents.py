@@ -80,14 +80,14 @@ def test_a_round_of_poisson_is_the_sum_over_the_counts(size: int, limit: int, p:
             expected += chance * np.array(mixtures(*pair, sigma, epsilon))
         for reverse, value in zip((False, True), expected, strict=True):
             delta, error, slope, _ = _core.Inspection.profile(
-                _core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse), epsilon
+                _core.RoundProfile.truncated_poisson(size, limit, p, sigma, reverse=reverse), epsilon
             )
             assert delta == pytest.approx(value, rel=1e-9, abs=1e-14)
             assert error < 1e-12
             step = 1e-5
             above, below = (
                 _core.Inspection.profile(
-                    _core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse), epsilon + d
+                    _core.RoundProfile.truncated_poisson(size, limit, p, sigma, reverse=reverse), epsilon + d
                 )[0]
                 for d in (-step, step)
             )
@@ -102,7 +102,7 @@ def test_blocks_of_counts_are_an_upper_bound_close_to_the_sum() -> None:
         expected += binom.pmf(r, size - 1, p) * np.array(mixtures(*pair, sigma, epsilon))
     for reverse, value in zip((False, True), expected, strict=True):
         delta, _, _, _ = _core.Inspection.profile(
-            _core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse), epsilon
+            _core.RoundProfile.truncated_poisson(size, limit, p, sigma, reverse=reverse), epsilon
         )
         assert value * (1.0 - 1e-12) <= delta <= value * 1.01
 
@@ -111,7 +111,9 @@ def test_blocks_of_counts_are_an_upper_bound_close_to_the_sum() -> None:
 def test_composed_rounds_agree_with_samples_of_the_whole_run(limit: int) -> None:
     """b-min-sep with b = 1 is Poisson sampling: the recursion's samples and the composition are of the same pair."""
     n, size, p, sigma, epsilon = 20, 50, 0.1, 1.2, 0.8
-    rounds = [(_core.Profile.truncated_poisson(size, limit, p, sigma, reverse=reverse), n) for reverse in (False, True)]
+    rounds = [
+        (_core.RoundProfile.truncated_poisson(size, limit, p, sigma, reverse=reverse), n) for reverse in (False, True)
+    ]
     found = _core.answer_all([([one], epsilon, None, 1e-4) for one in rounds])
     mechanism = _core.Sampled.renewal([1.0 / sigma], n, 1, p, False).truncated(size, limit)
     for interval, direction, stretch in zip(found, ("remove", "add"), (1.0, 0.0), strict=True):

@@ -102,7 +102,9 @@ def test_samples_come_from_the_law() -> None:
     """The mean of the plain losses' δ against quadrature, where one round decides: Bin(j; 3, p) N(j) against N(0)."""
     p, k, sigma, epsilon = 0.3, 3, 1.5, 0.4
     mechanism = _core.Sampled.users([1 / sigma], 1, 1, p, k, False)
-    exact = _core.Inspection.profile(_core.Profile.poisson(k, p, sigma, two_sided=False, reverse=False), epsilon)[0]
+    exact = _core.Inspection.profile(_core.RoundProfile.poisson(k, p, sigma, two_sided=False, reverse=False), epsilon)[
+        0
+    ]
     mean, error, _ = estimated(mechanism, "remove", mechanism.plain_parameter, 1.0, epsilon, 1.0, 64)
     assert abs(mean - exact) < 4.5 * error
 
@@ -156,7 +158,7 @@ def test_known_draws_by_enumeration(warm: bool) -> None:
     """Over every pattern, and no less than what the patterns kept secret would give."""
     n, b, p, k, sigma = 6, 2, 0.2, 2, 1.3
     rows, weights = patterns(n, b, p, k, warm=warm)
-    profile = _core.Profile.revealed([sigma**-2] * n, b, p, k, warm=warm)
+    profile = _core.RoundProfile.public_participation([sigma**-2] * n, b, p, k, warm=warm)
     for epsilon in (-1.0, 0.0, 0.5, 2.0):
         delta, error, *_ = _core.Inspection.profile(profile, epsilon)
         assert delta == pytest.approx(known_draws(rows, weights, np.eye(n) / sigma, epsilon), rel=1e-11, abs=1e-13)
@@ -169,7 +171,8 @@ def test_columns_that_end_with_the_run_are_charged_what_is_left_of_them() -> Non
     matrix = lower_toeplitz(coefficients, n) / sigma
     charges = (matrix**2).sum(axis=0)
     profile, longest = (
-        _core.Profile.revealed(list(each), b, p, k, warm=False) for each in (charges, [charges.max()] * n)
+        _core.RoundProfile.public_participation(list(each), b, p, k, warm=False)
+        for each in (charges, [charges.max()] * n)
     )
     rows, weights = patterns(n, b, p, k, warm=False)
     for epsilon in (0.0, 1.0, 3.0):
@@ -180,19 +183,19 @@ def test_columns_that_end_with_the_run_are_charged_what_is_left_of_them() -> Non
 
 
 @pytest.mark.parametrize("b", [1, 2, 3])
-def test_columns_that_meet_are_charged_for_it_from_any_start(b: int) -> None:
+def test_columns_that_overlap_cost_something_from_any_start(b: int) -> None:
     """Columns of any lengths and norms: rows that grow, so that whoever comes late is charged more."""
     rng = np.random.default_rng(b)
     n, p, k = 6, 0.4, 2
     matrix = np.tril(rng.random((n, n))) * np.linspace(0.1, 1.5, n)
     columns = _core.Columns.dense([entry for i in range(n) for entry in matrix[i:, i]], n, b)
     gram = matrix.T @ matrix
-    for i, charge in enumerate(columns.charges):
+    for i, charge in enumerate(columns.norm_bounds):
         # The best set of rounds beside i, by trying all of them.
         sets = [np.flatnonzero([bits >> j & 1 for j in range(n)]) for bits in range(2**n)]
         apart = [s for s in sets if i in s and (len(s) < 2 or np.diff(s).min() >= b)]
         assert charge == pytest.approx(max(gram[i, s].sum() for s in apart), rel=1e-12)
-    bound = _core.Profile.revealed(columns.charges, b, p, k, warm=False)
+    bound = _core.RoundProfile.public_participation(columns.norm_bounds, b, p, k, warm=False)
     for warm in (False, True):
         rows, weights = patterns(n, b, p, k, warm=warm)
         for epsilon in (0.0, 1.0, 4.0, 10.0):
@@ -201,7 +204,7 @@ def test_columns_that_meet_are_charged_for_it_from_any_start(b: int) -> None:
 
 def test_coming_late_may_be_charged_more() -> None:
     """A user that always joins takes round 1 at once; another user's draw may leave it to round 2, whose column is longer."""
-    bound = _core.Profile.revealed([0.01, 1.0], 2, 1.0, 1, warm=False)
+    bound = _core.RoundProfile.public_participation([0.01, 1.0], 2, 1.0, 1, warm=False)
     late = known_draws(np.array([[0.0, 1.0]]), np.array([1.0]), np.diag([0.1, 1.0]), 1.0)
     assert _core.Inspection.profile(bound, 1.0)[0] >= late
 
@@ -234,7 +237,9 @@ def test_with_shared_records_the_published_pair_is_beaten() -> None:
         weight = norm.pdf(x) * norm.pdf(y) * 0.02**2
         claimed = (weight * np.maximum(ratio - np.exp(epsilon), 0)).sum()
         assert claimed == pytest.approx(published, rel=0.2)
-        bound = _core.Inspection.profile(_core.Profile.revealed([1.0, 1.0], 2, p, 2, warm=False), epsilon)[0]
+        bound = _core.Inspection.profile(
+            _core.RoundProfile.public_participation([1.0, 1.0], 2, p, 2, warm=False), epsilon
+        )[0]
         assert truth > 100 * claimed
         assert truth < bound
 
@@ -260,7 +265,7 @@ def test_shared_records_have_the_same_bound_from_any_start() -> None:
 
 
 @pytest.mark.parametrize("matrix", [{"kind": "blt", "buffers": 2}, {"kind": "banded-inverse", "bands": 3}])
-def test_shared_records_with_columns_that_meet(matrix: dict[str, Any]) -> None:
+def test_shared_records_with_columns_that_overlap(matrix: dict[str, Any]) -> None:
     """More than with a band's columns, less than the worst draws."""
     data = pyaccount.certify(document("shared", matrix=matrix)).data
     assert data.guarantee.kind == "deterministic"
@@ -350,7 +355,9 @@ def test_what_is_wrong_is_located(changes: dict[str, Any], words: str) -> None:
 
 def test_hundreds_of_records_stay_within_the_stated_error() -> None:
     k, p, sigma = 700, 0.45, 40.0
-    delta, error, *_ = _core.Inspection.profile(_core.Profile.revealed([sigma**-2], 1, p, k, warm=False), 5.0)
+    delta, error, *_ = _core.Inspection.profile(
+        _core.RoundProfile.public_participation([sigma**-2], 1, p, k, warm=False), 5.0
+    )
     with mpmath.workdps(40):
         q = mpmath.mpf(p)
         exact = mpmath.mpf(0)

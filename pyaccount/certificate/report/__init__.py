@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from pyaccount.certificate.report.page import Page
 
 
-def to_html(certificate: Certificate | AmplificationCertificate, flaws: Sequence[str] = ()) -> str:
-    """The report as one self-contained HTML page; `flaws` are what in the certificate contradicts the rest of it."""
+def to_html(certificate: Certificate | AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> str:
+    """The report as one self-contained HTML page; `inconsistencies` are what in the certificate contradicts the rest of it."""
     from pyaccount.certificate.report.html import html  # noqa: PLC0415 - Jinja loads when a page is wanted
 
-    return html(replace(page_of(certificate), flaws=tuple(flaws)))
+    return html(replace(page_of(certificate), inconsistencies=tuple(inconsistencies)))
 
 
-def to_markdown(certificate: Certificate | AmplificationCertificate, flaws: Sequence[str] = ()) -> str:
-    """The report as Markdown; `flaws` as for `to_html`."""
+def to_markdown(certificate: Certificate | AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> str:
+    """The report as Markdown; `inconsistencies` as for `to_html`."""
     from pyaccount.certificate.report.markdown import markdown  # noqa: PLC0415
 
-    return markdown(replace(page_of(certificate), flaws=tuple(flaws)))
+    return markdown(replace(page_of(certificate), inconsistencies=tuple(inconsistencies)))
 
 
 def page_of(certificate: Certificate | AmplificationCertificate) -> Page:

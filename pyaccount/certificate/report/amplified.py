@@ -10,12 +10,12 @@ from pyaccount.certificate.report.page import (
     Checklist,
     Code,
     Fact,
-    Facts,
+    FactList,
     Figure,
     Page,
+    PageSection,
+    PageTable,
     Paragraph,
-    Section,
-    Table,
     at_most,
     chosen,
     exact,
@@ -65,16 +65,16 @@ def amplification_page(data: AmplificationCertificate) -> Page:
         statement=data.statement,
         headline=tuple(headline),
         sections=(
-            Section("effects", "What the draw does", effects),
-            Section("theorems", "How it is known", (Facts(tuple(facts)),)),
-            Section("assumptions", "What must be true", (Checklist(tuple(data.assumptions)),)),
-            Section("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
+            PageSection("effects", "What the draw does", effects),
+            PageSection("theorems", "How it is known", (FactList(tuple(facts)),)),
+            PageSection("assumptions", "What must be true", (Checklist(tuple(data.assumptions)),)),
+            PageSection("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
             provenance_section(data),
         ),
     )
 
 
-def _effects(data: AmplificationCertificate) -> Table:
+def _effects(data: AmplificationCertificate) -> PageTable:
     rows = tuple(
         (
             (chosen(row.epsilon, "nats"),),
@@ -86,7 +86,7 @@ def _effects(data: AmplificationCertificate) -> Table:
         for row in data.effects
     )
     headings = ("ε (nats)", "δ at most", "ε′ at most (nats)", "δ′ at most", "effect of sampling")
-    return Table(("Without sampling: ε and δ; with it: ε′ and δ′.",), headings, rows)
+    return PageTable(("Without sampling: ε and δ; with it: ε′ and δ′.",), headings, rows)
 
 
 def _picture(data: AmplificationCertificate) -> Figure:

@@ -10,11 +10,11 @@ from pyaccount.certificate.report.page import (
     Block,
     Content,
     Fact,
-    Facts,
-    Number,
+    FactList,
+    PageSection,
+    PageTable,
     Paragraph,
-    Section,
-    Table,
+    Quantity,
     at_least,
     at_most,
     chosen,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ENOUGH_POINTS = 6
 
 
-def attack_section(data: CertificateModel, meaning: Meaning) -> Section:
+def attack_section(data: CertificateModel, meaning: Meaning) -> PageSection:
     """Bounds on every attack, with their pictures."""
     presence, absence = HYPOTHESES[data.privacy.adjacency]
     opening = (
@@ -43,12 +43,12 @@ def attack_section(data: CertificateModel, meaning: Meaning) -> Section:
     blocks: list[Block] = [
         Paragraph(opening),
         *_notes(data, meaning),
-        Facts(_summary(data, meaning)),
+        FactList(_summary(data, meaning)),
         _rates(meaning, presence, absence),
         curves.attacks(meaning, presence, absence),
         curves.trade_off(meaning, presence, absence),
     ]
-    return Section("meaning", "What it means", tuple(blocks))
+    return PageSection("meaning", "What it means", tuple(blocks))
 
 
 def group_of(data: CertificateModel) -> Content:
@@ -91,7 +91,7 @@ def _range(first: float, last: float) -> Content:
     return ("for ε from ", every_digit(first, "nats", "grid"), " to ", every_digit(last, "nats", "grid"), " nats")
 
 
-def _rates(meaning: Meaning, presence: str, absence: str) -> Table:
+def _rates(meaning: Meaning, presence: str, absence: str) -> PageTable:
     unit, symmetric = "rate", meaning.trade_off.symmetric
     headings = ["false-positive rate", "true-positive rate at most" + ("" if symmetric else f", telling {presence}")]
     if not symmetric:
@@ -105,7 +105,7 @@ def _rates(meaning: Meaning, presence: str, absence: str) -> Table:
         if not symmetric:
             cells.append((at_most(rate.absence, unit, "attack", 4),))
         rows.append(tuple(cells))
-    return Table(("Attacks that are seldom wrong.",), tuple(headings), tuple(rows))
+    return PageTable(("Attacks that are seldom wrong.",), tuple(headings), tuple(rows))
 
 
 def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
@@ -123,15 +123,15 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
     return notes
 
 
-def profile_section(data: CertificateModel) -> Section:
+def profile_section(data: CertificateModel) -> PageSection:
     """δ over ε: picture and table."""
     if not data.profile:
         only = Paragraph(("The document asks for no profile beyond the guarantee itself.",))
-        return Section("profile", "Privacy profile", (only, curves.profile(data)))
-    return Section("profile", "Privacy profile", (curves.profile(data), _profile(data)))
+        return PageSection("profile", "Privacy profile", (only, curves.profile(data)))
+    return PageSection("profile", "Privacy profile", (curves.profile(data), _profile(data)))
 
 
-def _profile(data: CertificateModel) -> Table:
+def _profile(data: CertificateModel) -> PageTable:
     sampling = data.evidence.sampling
     remove = {point.epsilon: point for point in data.directions.remove.profile}
     add = {point.epsilon: point for point in data.directions.add.profile}
@@ -178,16 +178,16 @@ def _profile(data: CertificateModel) -> Table:
                 *(_cell(_guess(side)) for side in sides),
             ]
         rows.append(tuple(ends))
-    return Table(caption, headings, tuple(rows))
+    return PageTable(caption, headings, tuple(rows))
 
 
-def _guess(point: ProfilePoint | None) -> Number | None:
+def _guess(point: ProfilePoint | None) -> Quantity | None:
     if point is None or point.delta_estimate is None:
         return None
     return estimate(point.delta_estimate, "probability", "samples")
 
 
-def _cell(number: Number | None) -> Content:
+def _cell(number: Quantity | None) -> Content:
     return ("none",) if number is None else (number,)
 
 

@@ -8,11 +8,11 @@ from pyaccount.certificate.report.page import (
     Block,
     Content,
     Fact,
-    Facts,
+    FactList,
     Literally,
+    PageSection,
+    PageTable,
     Paragraph,
-    Section,
-    Table,
     at_least,
     at_most,
     chosen,
@@ -39,27 +39,27 @@ def origin_of(data: CertificateModel) -> str:
 
 def lower_origin_of(data: CertificateModel) -> str:
     """Where the guarantee's lower ends come from."""
-    return "composition" if data.evidence.sampling is None else "wager"
+    return "composition" if data.evidence.sampling is None else "bets"
 
 
-def evidence_section(data: CertificateModel) -> Section:
+def evidence_section(data: CertificateModel) -> PageSection:
     """How the numbers were reached."""
     evidence = data.evidence
     rows = [
         Fact("engine", (evidence.engine,)),
         Fact("relative tolerance", (chosen(evidence.tolerance, "relative width"),), (met(evidence),)),
     ]
-    blocks: list[Block] = [Facts(tuple(rows))]
+    blocks: list[Block] = [FactList(tuple(rows))]
     if evidence.compositions:
         blocks.append(_compositions(evidence.compositions))
     if evidence.sampling is not None:
         blocks += _sampling(evidence.sampling)
     if evidence.considered:
         blocks.append(_considered(data))
-    return Section("evidence", "Evidence", tuple(blocks))
+    return PageSection("evidence", "Evidence", tuple(blocks))
 
 
-def _compositions(compositions: list[Composition]) -> Table:
+def _compositions(compositions: list[Composition]) -> PageTable:
     headings = ("direction", "bound", "question", "at least", "at most", "lattice (nats)", "transform", "tilt")
     rows = []
     for one in compositions:
@@ -80,7 +80,7 @@ def _compositions(compositions: list[Composition]) -> Table:
                 (exact(one.tilt, "per nat", "record", 4),),
             )
         )
-    return Table(("Compositions: each answer in the unit of its question.",), headings, tuple(rows), words=3)
+    return PageTable(("Compositions: each answer in the unit of its question.",), headings, tuple(rows), words=3)
 
 
 def _sampling(sampling: SamplingRecord) -> list[Block]:
@@ -94,11 +94,22 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
             ("probability of certifying something false",),
         ),
     ]
-    return [Facts(tuple(facts)), *([_tests(sampling.tests)] if sampling.tests else [])]
+    return [FactList(tuple(facts)), *([_tests(sampling.tests)] if sampling.tests else [])]
 
 
-def _tests(tests: list[TestRecord]) -> Table:
-    headings = ("direction", "result", "σ", "δ below", "at ε", "samples", "log capital", "needed", "cap", "stretch")
+def _tests(tests: list[TestRecord]) -> PageTable:
+    headings = (
+        "direction",
+        "result",
+        "σ",
+        "δ below",
+        "at ε",
+        "samples",
+        "log wealth",
+        "needed",
+        "weight bound",
+        "mean scale",
+    )
     rows = tuple(
         (
             (test.direction,),
@@ -116,18 +127,18 @@ def _tests(tests: list[TestRecord]) -> Table:
         for test in tests
     )
     caption = (
-        "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, capital as a natural logarithm."
+        "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, wealth as a natural logarithm."
     )
-    return Table((caption,), headings, rows, words=2)
+    return PageTable((caption,), headings, rows, words=2)
 
 
 def _proposal(test: TestRecord) -> Content:
-    """The stretch, and with how many other proposals samples were mixed."""
-    stretch, others = exact(test.proposal.stretch, "factor", "record", 3), len(test.proposal.mixture) - 1
-    return (stretch, " in a mixture with ", exact(others, "proposals", "record")) if others > 0 else (stretch,)
+    """The mean scale, and with how many other proposals samples were mixed."""
+    mean_scale, further = exact(test.proposal.stretch, "factor", "record", 3), len(test.proposal.mixture) - 1
+    return (mean_scale, " in a mixture with ", exact(further, "proposals", "record")) if further > 0 else (mean_scale,)
 
 
-def _considered(data: CertificateModel) -> Table:
+def _considered(data: CertificateModel) -> PageTable:
     rows = tuple(
         (
             (one.matrix,),
@@ -138,10 +149,10 @@ def _considered(data: CertificateModel) -> Table:
         for one in data.evidence.considered
     )
     headings = ("matrix", "bands", "σ estimate", "prefix-sum MSE estimate")
-    return Table(("Considered before the choice, by estimates.",), headings, rows, words=1)
+    return PageTable(("Considered before the choice, by estimates.",), headings, rows, words=1)
 
 
-def budget_section(data: CertificateModel) -> Section:
+def budget_section(data: CertificateModel) -> PageSection:
     """The error budget, line by line."""
     budget = data.evidence.error_budget
     labels = list(dict.fromkeys(line.direction for line in budget))
@@ -158,10 +169,10 @@ def budget_section(data: CertificateModel) -> Section:
     )
     headings = ("source", *(f"{label}: at most" for label in labels))
     opening = Paragraph(("Every source of error is already inside the bounds above, on the safe side.",))
-    return Section("budget", "Error budget", (opening, Table((caption,), headings, tuple(rows), words=1)))
+    return PageSection("budget", "Error budget", (opening, PageTable((caption,), headings, tuple(rows), words=1)))
 
 
-def provenance_section(data: CertificateModel | AmplificationCertificate, seed: int | None = None) -> Section:
+def provenance_section(data: CertificateModel | AmplificationCertificate, seed: int | None = None) -> PageSection:
     """What made the certificate, and from what."""
     rows = [
         Fact("document", (Literally(data.document_sha256),), ("SHA-256 of its canonical JSON",)),
@@ -171,4 +182,4 @@ def provenance_section(data: CertificateModel | AmplificationCertificate, seed: 
         rows.append(Fact("seed", (Literally(str(seed)),), ("of all samples",)))
     rows.append(Fact("created", (Literally(data.created),), ("UTC",)))
     rows.append(Fact("format", (Literally(f"{data.kind}, version {data.pyaccount}"),)))
-    return Section("provenance", "Provenance", (Facts(tuple(rows)),))
+    return PageSection("provenance", "Provenance", (FactList(tuple(rows)),))

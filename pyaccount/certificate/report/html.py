@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.page import AS_STATED, DIRECTIONS, Number, origins_of
+from pyaccount.certificate.report.page import AS_STATED, SENSES, origins_of
 from pyaccount.certificate.report.plot import svg
 from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS
 
@@ -38,7 +38,7 @@ def html(page: Page) -> str:
             notes=[(name, ORIGINS[name]) for name in used],
             number_of={name: place for place, name in enumerate(used, 1)},
             origins=ORIGINS,
-            directions={number.direction: DIRECTIONS[number.direction] for number in page.numbers()},
+            directions={number.direction: SENSES[number.direction] for number in page.numbers()},
         )
     )
 
@@ -62,7 +62,7 @@ def _kind(part: Block | Inline) -> str:
     """Which kind of block or text a part is."""
     if isinstance(part, str):
         return "text"
-    return "number" if isinstance(part, Number) else type(part).__name__.lower()
+    return type(part).__name__.lower()
 
 
 def _picture(figure: Figure) -> Markup:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.certificate.report.page import (
     AS_STATED,
-    DIRECTIONS,
+    SENSES,
     Checklist,
     Code,
     Entry,
-    Facts,
+    FactList,
     Figure,
     Literally,
-    Number,
+    PageTable,
     Paragraph,
-    Table,
+    Quantity,
     origins_of,
 )
 from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS
@@ -35,16 +35,19 @@ def markdown(page: Page) -> str:
     """The page. Pictures are left out: their tables say the same."""
     verdict = {None: "", True: " — holds", False: " — **does not hold**"}[page.holds]
     # Whether it holds is said by figures of which not all can be true.
-    verdict = f" — **{CONTRADICTED}**" if page.flaws else verdict
+    verdict = f" — **{CONTRADICTED}**" if page.inconsistencies else verdict
     parts = [f"# {page.title}: {text(page.name)}{verdict}"]
-    if page.flaws:
-        parts += [f"> **{CONTRADICTS}**\n>\n" + "\n".join(f"> - {text(flaw)}" for flaw in page.flaws)]
+    if page.inconsistencies:
+        parts += [
+            f"> **{CONTRADICTS}**\n>\n"
+            + "\n".join(f"> - {text(inconsistency)}" for inconsistency in page.inconsistencies)
+        ]
     parts += [f"> {text(page.statement)}", AS_STATED, _facts(page.headline)]
     for section in page.sections:
         blocks = [written for block in section.blocks if (written := _block(block))]
         parts += [f"## {section.title}", *blocks]
     used = dict.fromkeys(number.direction for number in page.numbers())
-    meanings = "; ".join(f"*{name}*: {DIRECTIONS[name]}" for name in used)
+    meanings = "; ".join(f"*{name}*: {SENSES[name]}" for name in used)
     parts += ["## Notes", f"How numbers are meant: {meanings}."]
     parts.append("\n".join(f"[^{name}]: {text(ORIGINS[name])}" for name in page.origins()))
     return "\n\n".join(parts) + "\n"
@@ -61,11 +64,11 @@ def text(written: str) -> str:
 
 def _block(block: Block) -> str:  # noqa: PLR0911 - one for each kind of block
     match block:
-        case Facts():
+        case FactList():
             return _facts(block.rows)
         case Paragraph():
             return _content(block.content) + _marks(block)
-        case Table():
+        case PageTable():
             cells = [[_content(cell) for cell in row] for row in block.rows]
             aligned = ["---" if k < block.words else "---:" for k in range(len(block.headings))]
             rows = [[text(heading) for heading in block.headings], aligned, *cells]
@@ -97,9 +100,9 @@ def _content(content: Content) -> str:
     return "".join(_inline(part) for part in content)
 
 
-def _inline(part: str | Number | Literally) -> str:
+def _inline(part: str | Quantity | Literally) -> str:
     match part:
-        case Number():
+        case Quantity():
             return part.text
         case Literally():
             return f"`{part.text}`" if re.fullmatch(r"[\w .,:+()=-]+", part.text) else text(part.text)

@@ -11,7 +11,7 @@ ORIGINS: dict[str, str] = {
     "composition": "Composition of the rounds' dominating pairs (or convex bounds), bounded from above and from below; the "
     "evidence lists each composition, the error budget each source of error.",
     "test": "A randomised test on samples of the privacy loss; the evidence lists each test.",
-    "wager": "Wagers on samples of the privacy loss that smaller values would lose; a lower end from them is wrong with at "
+    "bets": "Bets on samples of the privacy loss that smaller values would lose; a lower end from them is wrong with at "
     "most the probability stated beside the guarantee.",
     "histogram": "Bounds read off histograms of sampled privacy losses, each with the pointwise failure probability of the "
     "evidence.",

@@ -12,10 +12,10 @@ from typing import Literal
 from pyaccount.certificate.report.plot import Plot
 from pyaccount.rounding import down, nearest, plain, up
 
-Direction = Literal["at most", "at least", "estimate", "exact", "chosen"]
+Sense = Literal["at most", "at least", "estimate", "exact", "chosen"]
 
 #: What a direction claims, for the legend.
-DIRECTIONS: dict[Direction, str] = {
+SENSES: dict[Sense, str] = {
     "at most": "an upper bound, rounded up",
     "at least": "a lower bound, rounded down",
     "estimate": "not a bound, rounded to the nearest",
@@ -30,12 +30,12 @@ AS_STATED = "The figures are as stated in the certificate and were not recompute
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Quantity:
     """A number as people read it. `text` is rounded in its direction; `origin` is a key of `origins.ORIGINS`."""
 
     text: str
     unit: str
-    direction: Direction
+    direction: Sense
     origin: str
 
 
@@ -46,7 +46,7 @@ class Literally:
     text: str
 
 
-Inline = str | Number | Literally
+Inline = str | Quantity | Literally
 Content = tuple[Inline, ...]
 
 
@@ -60,7 +60,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FactList:
     """Labelled statements, one below the other."""
 
     rows: tuple[Fact, ...]
@@ -74,7 +74,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """A table. `words` says how many columns, from the left, hold words."""
 
     caption: Content
@@ -117,11 +117,11 @@ class Code:
     language: str
 
 
-Block = Facts | Paragraph | Table | Checklist | Entry | Figure | Code
+Block = FactList | Paragraph | PageTable | Checklist | Entry | Figure | Code
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A section. `name` is what links to it say."""
 
     name: str
@@ -139,11 +139,11 @@ class Page:
     holds: bool | None
     statement: str
     headline: tuple[Fact, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[PageSection, ...]
     #: What in the certificate contradicts the rest of it.
-    flaws: tuple[str, ...] = ()
+    inconsistencies: tuple[str, ...] = ()
 
-    def numbers(self) -> Iterator[Number]:
+    def numbers(self) -> Iterator[Quantity]:
         """Every number of the page, in the order of reading."""
         for fact in self.headline:
             yield from _of(fact)
@@ -168,14 +168,14 @@ def origins_of(part: Fact | Block) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *(number.origin for number in _of(part)))))
 
 
-def _of(part: Fact | Block) -> Iterator[Number]:
+def _of(part: Fact | Block) -> Iterator[Quantity]:
     contents: list[Content] = []
     match part:
         case Fact():
             contents += [part.content, part.note]
-        case Facts() | Entry():
+        case FactList() | Entry():
             contents += [content for row in part.rows for content in (row.content, row.note)]
-        case Table():
+        case PageTable():
             contents += [part.caption, *(cell for row in part.rows for cell in row)]
         case Paragraph():
             contents.append(part.content)
@@ -183,45 +183,45 @@ def _of(part: Fact | Block) -> Iterator[Number]:
             contents.append(part.caption)
         case Checklist() | Code():
             pass
-    yield from (inline for content in contents for inline in content if isinstance(inline, Number))
+    yield from (inline for content in contents for inline in content if isinstance(inline, Quantity))
 
 
-def at_most(value: float, unit: str, origin: str, digits: int = 6) -> Number:
+def at_most(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
     """An upper bound."""
-    return Number(up(value, digits), unit, "at most", origin)
+    return Quantity(up(value, digits), unit, "at most", origin)
 
 
-def at_least(value: float, unit: str, origin: str, digits: int = 6) -> Number:
+def at_least(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
     """A lower bound."""
-    return Number(down(value, digits), unit, "at least", origin)
+    return Quantity(down(value, digits), unit, "at least", origin)
 
 
-def estimate(value: float, unit: str, origin: str, digits: int = 4) -> Number:
+def estimate(value: float, unit: str, origin: str, digits: int = 4) -> Quantity:
     """No bound."""
-    return Number(nearest(value, digits), unit, "estimate", origin)
+    return Quantity(nearest(value, digits), unit, "estimate", origin)
 
 
-def exact(value: float, unit: str, origin: str, digits: int = 6) -> Number:
+def exact(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
     """A number that is what it says."""
-    return Number(nearest(value, digits), unit, "exact", origin)
+    return Quantity(nearest(value, digits), unit, "exact", origin)
 
 
-def every_digit(value: float, unit: str, origin: str) -> Number:
+def every_digit(value: float, unit: str, origin: str) -> Quantity:
     """A number at which others hold, and might not at one that is rounded."""
-    return Number(plain(value), unit, "exact", origin)
+    return Quantity(plain(value), unit, "exact", origin)
 
 
-def safe(text: str, unit: str, origin: str) -> Number:
+def safe(text: str, unit: str, origin: str) -> Quantity:
     """A number already written, rounded if at all to the side on which what is said of it stays true."""
-    return Number(text, unit, "exact", origin)
+    return Quantity(text, unit, "exact", origin)
 
 
-def chosen(value: float, unit: str, origin: str = "document") -> Number:
+def chosen(value: float, unit: str, origin: str = "document") -> Quantity:
     """A number that somebody chose, as short as it can be said."""
-    return Number(plain(value) if isinstance(value, float) else str(value), unit, "chosen", origin)
+    return Quantity(plain(value) if isinstance(value, float) else str(value), unit, "chosen", origin)
 
 
-def said(number: Number) -> Content:
+def said(number: Quantity) -> Content:
     """A number with its direction in words before it."""
     words = {"at most": "at most ", "at least": "at least ", "estimate": "about "}
     return (words.get(number.direction, ""), number)

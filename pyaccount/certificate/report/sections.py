@@ -21,12 +21,12 @@ from pyaccount.certificate.report.page import (
     Content,
     Entry,
     Fact,
-    Facts,
+    FactList,
     Literally,
-    Number,
     Page,
+    PageSection,
     Paragraph,
-    Section,
+    Quantity,
     at_least,
     at_most,
     chosen,
@@ -51,7 +51,7 @@ from pyaccount.certificate.words import (
 )
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, Phase, Solved
+    from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, Solved
 
 #: The counts in the words of a contrast; digits in names of phases are none.
 _COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|or more apart|records of a user))", re.ASCII)
@@ -73,16 +73,16 @@ def certificate_page(data: CertificateModel) -> Page:
         statement=data.statement,
         headline=_headline(data),
         sections=(
-            Section("guarantee", "The guarantee", (Facts(_guarantee(data)),)),
+            PageSection("guarantee", "The guarantee", (FactList(_guarantee(data)),)),
             attack_section(data, found),
             profile_section(data),
-            Section("mechanism", "The mechanism", _mechanism(data)),
-            Section("assumptions", "What must be true of the training run", _assumptions(data)),
-            Section("contrast", "The same run without sampling", (Facts(_contrasts(data)),)),
-            Section("theorems", "Theorems used", _theorems(data)),
+            PageSection("mechanism", "The mechanism", _mechanism(data)),
+            PageSection("assumptions", "What must be true of the training run", _assumptions(data)),
+            PageSection("contrast", "The same run without sampling", (FactList(_contrasts(data)),)),
+            PageSection("theorems", "Theorems used", _theorems(data)),
             evidence_section(data),
             budget_section(data),
-            Section("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
+            PageSection("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
             provenance_section(data, None if data.evidence.sampling is None else data.evidence.sampling.seed),
         ),
     )
@@ -124,7 +124,7 @@ def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
         inside = at_most(sampling.total_probability, "probability", "test", 2)
         rows.append(Fact("test fails with", said(inside), ("probability, part of δ",)))
     if sampling is not None:
-        pointwise = at_most(sampling.pointwise_failure_probability, "probability", "wager", 2)
+        pointwise = at_most(sampling.pointwise_failure_probability, "probability", "bets", 2)
         note = "probability that one of them is wrong, for each of ε and δ: they come from samples, whatever the kind"
         rows.append(Fact("lower ends fail with", said(pointwise), (note,)))
     else:
@@ -164,7 +164,7 @@ def _unit(path: str) -> str:
     return units.get(path.rpartition(".")[2], "records in a batch")
 
 
-def _noise(data: CertificateModel, value: float) -> Number:
+def _noise(data: CertificateModel, value: float) -> Quantity:
     """σ: chosen, unless it was the blank."""
     if data.solved is not None and is_noise(data.solved.path) and data.solved.value == value:
         return safe(enough(data.solved.path, value), "clip norms", "solved")
@@ -176,7 +176,7 @@ def _mechanism(data: CertificateModel) -> tuple[Block, ...]:
     return (Paragraph((data.noise_convention,)), *entries, *_utility(data))
 
 
-def _phase(data: CertificateModel, phase: Phase, index: int) -> Entry:
+def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
     rows = [Fact(symbol(phase), (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
     rows.append(Fact("iterations", (_whole(data, phase.iterations, "iterations"),), ("of one run",)))
     if phase.epochs is not None:
@@ -223,7 +223,7 @@ def _width(matrix: MatrixRecord) -> Content:
     return ", ", exact(matrix.bands, "bands", "document" if matrix.sha256 is None else "matrix"), " bands"
 
 
-def _whole(data: CertificateModel, value: int, unit: str) -> Number:
+def _whole(data: CertificateModel, value: int, unit: str) -> Quantity:
     solved = data.solved is not None and data.solved.path.endswith(unit) and data.solved.value == value
     return exact(value, unit, "solved") if solved else chosen(value, unit)
 

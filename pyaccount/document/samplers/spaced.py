@@ -49,7 +49,7 @@ class Spaced(Truncatable):
         yield from super().problems(document, body)
 
     def spacing_problems(self, document: Document, body: Body) -> Iterator[Problem]:
-        """Participations of a record must not meet in the matrix: at least `bands` rounds lie between them."""
+        """Participations of a record must not overlap in the matrix: at least `bands` rounds lie between them."""
         b, width = self.separation(body), body.matrix.diagonals()
         if b is not None and width is not None and width > b:
             message = (

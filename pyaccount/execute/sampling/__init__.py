@@ -1,11 +1,12 @@
 """Judging a mechanism by samples of its privacy loss: from a plan with a sampled reduction to evidence.
 
-`shards` runs the core's sampler with a seed and a deadline; `pilot` estimates and chooses where to sample; `verify`
-tests claims by betting or with a fixed number of samples; `others` composes the phases that are not sampled into the curve that
-samples are weighed with; `session` holds these for one execution. `walk` goes down ladders of claims: `calibrate` those of noise
-multipliers, `confidence` those of ε or δ of a given mechanism. `profile` reads curves off loss histograms, `evidence` gathers
-what a certificate states, `execute` chooses by the document's blank. `forecast` estimates what it will cost; `again` tests the
-statement of a finished certificate. Estimates steer, only tests certify: no number of the pilot's enters a guarantee.
+`shards` runs the core's sampler with a seed and a deadline; `pilot` estimates and chooses where to sample; `verify` tests
+claims by betting or with a fixed number of samples; `composed_profile` composes the phases that are not sampled into the curve
+that samples are weighed with; `session` holds these for one execution. `fixed_sequence` tests the claims on a grid in sequence:
+`calibrate` those of noise multipliers, `confidence` those of ε or δ of a given mechanism. `profile` reads curves off loss
+histograms, `evidence` gathers what a certificate states, `execute` chooses by the document's blank. `forecast` estimates what
+it will cost; `retest` tests the statement of a finished certificate. Estimates steer, only tests certify: no number of the
+pilot's enters a guarantee.
 """
 
 from pyaccount.execute.sampling.evidence import SampledEvidence

@@ -2,7 +2,7 @@
 
 A mechanism that is run only when an ε and δ₀ were accepted, where a false claim is with probability q at most, is
 (ε, δ₀ + q(1 − δ₀))-differentially private (Wang et al. 2023, Theorem 9): q can be folded into δ, or stated beside the guarantee.
-Where a search may start again after a first rejection each start has its share of q.
+Where a search may start once more after a first rejection each start has its share of q.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where to sample for a test, and with which stakes: the choice with the least expected cost.
+"""Where to sample for a test, and with which betting fractions: the choice with the least expected cost.
 
-Plain sampling, stretched proposals, and mixtures of the best of these with what the estimate's samples came from: a
+Plain sampling, proposals with scaled means, and mixtures of the best of these with what the estimate's samples came from: a
 proposal alone may bound its samples well and vary much, which is what tests close to the truth pay for.
 
 Nothing here enters a guarantee: a test is as valid with a poor choice. It rests on estimates, and on a few samples of its own.
@@ -12,29 +12,29 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.proposals import between, mixed, plain, proposed, stretched
-from pyaccount.execute.sampling.shards import SHARD, Proposal, Sampler, Table, Wager
+from pyaccount.execute.sampling.proposals import between, mixed, plain, proposed, scaled
+from pyaccount.execute.sampling.shards import SHARD, Bet, BetTable, Proposal, Sampler
 
 if TYPE_CHECKING:
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.plan.sampled import SampledMechanism
 
-#: How far means are stretched for a test.
+#: How far means are scaled for a test.
 EXCESSES = tuple(0.1 * 1.25**k for k in range(19))
 #: Where between the sampler's own parameter and the one that balances the components' weights a test may sample.
 BALANCES = (0.0, 0.35, 0.6, 0.8, 1.0)
 #: The same where the record is added: there fewer participations bound small likelihood ratios better.
 BALANCES_ADDED = (-2.0, -1.4, -1.0, -0.6, -0.3, 0.0, 0.35)
-#: Stakes that are tried, as shares of the largest allowed one.
+#: Betting fractions that are tried, as shares of the largest allowed one.
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
-#: Proposals that are measured, of those with the least caps, and shards of each.
+#: Proposals that are measured, of those with the least weight bounds, and shards of each.
 MEASURED, TRIAL = 6, 8
 #: Tests that are expected to take more samples than this look for a mixture; one must take so much less, for its samples
 #: take somewhat longer. Shares of its samples, in units, that come from the proposal which bounds them.
 MIXED_FROM, MIXED_WORTH = 1e6, 0.75
 ANCHORS = (112, 96, 64, 32)
-#: What a further stretched law adds to the time of a sample, as a share of it.
+#: What a further scaled law adds to the time of a sample, as a share of it.
 FURTHER = 0.3
 #: The core takes no bets on samples whose log densities may be off by more.
 MOST_ROUNDING = 1e-6
@@ -47,7 +47,7 @@ LEAST_EFFECTIVE = 12.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim to be tested: δ(`epsilon`) < `delta` for this mechanism, at capital e^`log_target`."""
+    """A claim to be tested: δ(`epsilon`) < `delta` for this mechanism, at wealth e^`log_target`."""
 
     mechanism: SampledMechanism
     noise_multiplier: float
@@ -58,23 +58,23 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Betting:
-    """How a claim δ(ε) < threshold will be tested: where to sample, the stakes, and how many samples that is expected to take."""
+    """How a claim δ(ε) < threshold will be tested: where to sample, the betting fractions, and the samples expected."""
 
     proposal: Proposal
-    cap: float
-    stakes: tuple[float, ...]
+    weight_bound: float
+    fractions: tuple[float, ...]
     expected_samples: float
 
 
-def choose_betting(sampler: Sampler, claim: Claim, direction: SampledDirection, estimate: Estimate) -> Betting | None:
-    """The proposal and stakes with the least expected cost to reach capital e^`log_target`; None if the claim looks false.
+def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+    """The proposal and fractions with the least expected cost to reach wealth e^`log_target`; None if the claim looks false.
 
-    Plain sampling and stretched proposals are compared: farther out the samples vary less, but what one of them may
-    contribute is bounded less well, which limits the stakes.
+    Plain sampling and proposals with scaled means are compared: farther out the samples vary less, but what one of them may
+    contribute is bounded less well, which limits the betting fractions.
     """
-    # What the others' curve adds whatever is drawn is no matter of betting.
-    claim = replace(claim, delta=claim.delta - claim.mechanism.floor(direction))
-    estimate = replace(estimate, value=estimate.sampled, floor=0.0)
+    # What the composed profile adds whatever is drawn is no matter of betting.
+    claim = replace(claim, delta=claim.delta - claim.mechanism.tail_mass(direction))
+    estimate = replace(estimate, value=estimate.sampled, tail_mass=0.0)
     mechanism, threshold, log_target = claim.mechanism, claim.delta, claim.log_target
     gap = threshold - estimate.value
     if gap <= CLOSEST * threshold:
@@ -82,38 +82,38 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: SampledDirection, 
     found = [_plain_betting(claim, direction, estimate.value)]
     options = []
     for excess in EXCESSES:
-        likely = stretched(mechanism, direction, excess, 1.0)
-        balanced = mechanism.core.balanced_parameters(likely.stretch)
-        # Between the sampler's own parameter and the one that balances the components' weights lies the least cap.
+        likely = scaled(mechanism, direction, excess, 1.0)
+        balanced = mechanism.core.balanced_parameters(likely.mean_scale)
+        # Between the sampler's own parameter and the one that balances the components' weights lies the least weight bound.
         for share in BALANCES_ADDED if direction == "add" else BALANCES:
             pairs = zip(likely.parameters, balanced, strict=True)
-            proposal = proposed([between(own, other, share) for own, other in pairs], likely.stretch)
+            proposal = proposed([between(own, other, share) for own, other in pairs], likely.mean_scale)
             limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
-            if math.isfinite(limits.cap) and (limits.cap, proposal) not in options:
-                if limits.cap + limits.generator < threshold:
+            if math.isfinite(limits.weight_bound) and (limits.weight_bound, proposal) not in options:
+                if limits.weight_bound + limits.generator < threshold:
                     # Whatever is drawn, δ(ε) is at most that: there is nothing to sample.
-                    return Betting(proposal, limits.cap, (), 0.0)
-                options.append((limits.cap, proposal))
+                    return Betting(proposal, limits.weight_bound, (), 0.0)
+                options.append((limits.weight_bound, proposal))
     options.sort(key=lambda option: option[0])
-    for cap, proposal in [option for option in options if option[0] > threshold][:MEASURED]:
-        # No stake can do better than the largest one with samples that do not vary.
-        fastest = math.log1p(gap / max(cap - threshold, 1e-300))
+    for weight_bound, proposal in [option for option in options if option[0] > threshold][:MEASURED]:
+        # No betting fraction can do better than the largest one with samples that do not vary.
+        fastest = math.log1p(gap / max(weight_bound - threshold, 1e-300))
         if fastest <= 0.0 or log_target / fastest >= min(b.expected_samples for b in found):
             break
-        found.append(_measured_betting(sampler, claim, direction, estimate, cap, proposal))
+        found.append(_measured_betting(sampler, claim, direction, estimate, weight_bound, proposal))
     single = min(found, key=lambda betting: betting.expected_samples)
     mixed = _mixed_betting(sampler, claim, direction, estimate, single)
     return single if mixed is None else mixed
 
 
 def _mixed_betting(
-    sampler: Sampler, claim: Claim, direction: SampledDirection, estimate: Estimate, single: Betting
+    sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, single: Betting
 ) -> Betting | None:
-    """The best mixture of a proposal with others; None where none takes clearly fewer samples than the proposal alone."""
+    """The best mixture of a proposal with further laws; None where none takes clearly fewer samples than the proposal alone."""
     best, most = None, MIXED_WORTH * single.expected_samples
     if single.expected_samples < MIXED_FROM:
         return None
-    # Where the likelihood ratio is only enclosed, so are the densities of stretched laws: plain sampling's is known.
+    # Where the likelihood ratio is only enclosed, so are the densities of scaled laws: plain sampling's is known.
     anchor = plain(claim.mechanism, direction) if claim.mechanism.enclosed else single.proposal
     for share in ANCHORS:
         components = mixed(claim.mechanism, direction, anchor, estimate.components, share)
@@ -123,7 +123,7 @@ def _mixed_betting(
         limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
         # What is bet against is the claim less the generator's share, which counts where the two are close.
         stated = replace(claim, delta=claim.delta - limits.generator)
-        gap, room = stated.delta - estimate.value, limits.cap - stated.delta
+        gap, room = stated.delta - estimate.value, limits.weight_bound - stated.delta
         # A further law takes a recursion of its own.
         dear = 1.0 + FURTHER * max(0, sum(bool(one.parameters) for one in components) - 1)
         if not limits.rounding < MOST_ROUNDING or gap <= 0.0 or room <= 0.0:
@@ -131,61 +131,61 @@ def _mixed_betting(
         if dear * claim.log_target / math.log1p(gap / room) >= most:
             # Not even samples that do not vary would do; with smaller shares of the anchor the bound is weaker still.
             break
-        betting = _measured_betting(sampler, stated, direction, estimate, limits.cap, proposal)
+        betting = _measured_betting(sampler, stated, direction, estimate, limits.weight_bound, proposal)
         if dear * betting.expected_samples < most:
             best, most = betting, dear * betting.expected_samples
     return best
 
 
-def _plain_betting(claim: Claim, direction: SampledDirection, mean: float) -> Betting:
+def _plain_betting(claim: Claim, direction: Direction, mean: float) -> Betting:
     """Plain samples, without looking at any."""
     return _blind_betting(claim, plain(claim.mechanism, direction), 1.0, mean)
 
 
-def _blind_betting(claim: Claim, proposal: Proposal, cap: float, mean: float) -> Betting:
-    """A bet on samples in [0, cap] of which only the mean is known, as if each were 0 or the cap.
+def _blind_betting(claim: Claim, proposal: Proposal, weight_bound: float, mean: float) -> Betting:
+    """A bet on samples in [0, w] of which only the mean is known, as if each were 0 or the weight bound w.
 
-    No law on [0, cap] with this mean gives less growth: ln is concave.
+    No law on [0, w] with this mean gives less growth: ln is concave.
     """
-    largest, share_of_cap = 1.0 / (cap - claim.delta), mean / cap
+    largest, share_of_bound = 1.0 / (weight_bound - claim.delta), mean / weight_bound
     growth = {
-        share: (1.0 - share_of_cap) * math.log1p(share * largest * claim.delta)
-        + share_of_cap * math.log1p(share * largest * (claim.delta - cap))
+        share: (1.0 - share_of_bound) * math.log1p(share * largest * claim.delta)
+        + share_of_bound * math.log1p(share * largest * (claim.delta - weight_bound))
         for share in SHARES
     }
     best = max(growth, key=lambda share: growth[share])
     expected = claim.log_target / growth[best] if growth[best] > 0.0 else math.inf
-    return Betting(proposal, cap, (best * largest, 0.5 * best * largest), expected)
+    return Betting(proposal, weight_bound, (best * largest, 0.5 * best * largest), expected)
 
 
 def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
-    sampler: Sampler, claim: Claim, direction: SampledDirection, estimate: Estimate, cap: float, proposal: Proposal
+    sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, weight_bound: float, proposal: Proposal
 ) -> Betting:
     threshold = claim.delta
-    largest = 1.0 / (cap - threshold)
-    table = Table(claim.epsilon, cap, tuple(Wager(threshold, share * largest) for share in SHARES))
+    largest = 1.0 / (weight_bound - threshold)
+    table = BetTable(claim.epsilon, weight_bound, tuple(Bet(threshold, share * largest) for share in SHARES))
     sums, _ = sampler.run(
         claim.mechanism, direction, proposal, [table], purpose="pilot", candidate=sampler.fresh(), count=TRIAL
     )
     count = TRIAL * SHARD
-    seen, second = sum(s[0].value for s in sums) / count, sum(s[0].square for s in sums) / count
-    effective = 0.0 if second <= 0.0 else count * seen * seen / second
-    error = math.sqrt(max(second - seen * seen, 0.0) / count)
+    measured_mean, second = sum(s[0].value for s in sums) / count, sum(s[0].square for s in sums) / count
+    effective = 0.0 if second <= 0.0 else count * measured_mean * measured_mean / second
+    error = math.sqrt(max(second - measured_mean * measured_mean, 0.0) / count)
     # Where the likelihood ratio is only enclosed, bounded samples mean more than the estimate: only what is seen of them counts.
     enclosed = claim.mechanism.lower is not None
-    if enclosed and (effective < 4.0 * LEAST_EFFECTIVE or seen + 4.0 * error > threshold):
-        return Betting(proposal, cap, (), math.inf)
-    mean = seen if enclosed else estimate.value
-    blind = _blind_betting(claim, proposal, cap, mean)
+    if enclosed and (effective < 4.0 * LEAST_EFFECTIVE or measured_mean + 4.0 * error > threshold):
+        return Betting(proposal, weight_bound, (), math.inf)
+    mean = measured_mean if enclosed else estimate.value
+    blind = _blind_betting(claim, proposal, weight_bound, mean)
     if effective < LEAST_EFFECTIVE:
         return blind
     growth = {}
     for k, share in enumerate(SHARES):
-        rate = sum(s[0].log_capital[k] for s in sums) / count
+        rate = sum(s[0].log_wealth[k] for s in sums) / count
         # The mean is known better than this sample knows it.
-        growth[share] = rate + share * largest * (seen - mean)
+        growth[share] = rate + share * largest * (measured_mean - mean)
     best = max(growth, key=lambda share: growth[share])
     if growth[best] <= 0.0:
         return blind
-    measured = Betting(proposal, cap, (best * largest, 0.5 * best * largest), claim.log_target / growth[best])
+    measured = Betting(proposal, weight_bound, (best * largest, 0.5 * best * largest), claim.log_target / growth[best])
     return min(measured, blind, key=lambda betting: betting.expected_samples)

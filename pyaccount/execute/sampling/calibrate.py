@@ -1,4 +1,4 @@
-"""The noise that a target needs: the pilot's root, then a ladder of σ that is tested from the top down."""
+"""The noise that a target needs: the pilot's root, then a grid of σ that is tested in sequence from the largest down."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.acceptance import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import Result, evidence_of
+from pyaccount.execute.sampling.fixed_sequence import ROOT, GridSearch, fixed_sequence_test, grids, root
 from pyaccount.execute.sampling.session import FINENESS
-from pyaccount.execute.sampling.walk import ROOT, Descent, ladders, root, walk
 from pyaccount.plan.compiling import compile_document
 
 if TYPE_CHECKING:
@@ -26,40 +26,40 @@ COARSENESS = 5e-3
 
 
 def calibrate(session: Session) -> SampledEvidence:
-    """Algorithm 5 of Dong & Ganesh (2026): a ladder of σ from just above the pilot's root, the unamplified Gaussian on top."""
+    """Algorithm 5 of Dong & Ganesh (2026): a grid of σ from just above the pilot's root, the unamplified Gaussian on top."""
     privacy = session.plan.document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
-    descent = noise_descent(session)
-    walked = walk(descent, lambda sigma, budget: session.test(*descent.claim(sigma), budget))
-    sigma = descent.fallback if walked.value is None else walked.value
+    search = noise_search(session)
+    sequence = fixed_sequence_test(search, lambda sigma, budget: session.test(*search.claim(sigma), budget))
+    sigma = search.fallback if sequence.value is None else sequence.value
     if not math.isfinite(sigma):
         raise NumericsError(
-            "no σ on the ladder was accepted, and none is certified without samples; try a larger tolerance"
+            "no σ of the grid was accepted, and none is certified without samples; try a larger tolerance"
         )
-    kind: Kind = "deterministic" if walked.value is None else "verified"
-    within = walked.value is not None and descent.within(sigma, session.plan.tolerance)
-    filled, acceptance = session.plan.at(sigma), descent.claim(sigma)[2]
+    kind: Kind = "deterministic" if sequence.value is None else "verified"
+    within = sequence.value is not None and search.within(sigma, session.plan.tolerance)
+    filled, acceptance = session.plan.at(sigma), search.claim(sigma)[2]
     return evidence_of(
         session,
-        Result(filled, acceptance, walked, kind, privacy.epsilon, privacy.delta, solved=sigma, within=within),
+        Result(filled, acceptance, sequence, kind, privacy.epsilon, privacy.delta, solved=sigma, within=within),
     )
 
 
-def noise_descent(session: Session, *, shards: int = ESTIMATE) -> Descent:
-    """The ladder of σ above the pilot's root."""
+def noise_search(session: Session, *, shards: int = ESTIMATE) -> GridSearch:
+    """The grid of σ above the pilot's root."""
     plan, epsilon = session.plan, session.plan.document.privacy.epsilon
     assert epsilon != "solve"
     # Of a fixed sample the bar is half of δ, so that is what the pilot looks for.
     acceptance = of_claim(plan.document, STARTS)
-    foot, fallback = pilot_noise(session, acceptance.delta, shards=shards)
-    session.known[:] = [f"σ is near {foot:.4g}, by the pilot's estimate"]
-    return Descent(
-        foot,
+    pilot_value, fallback = pilot_noise(session, acceptance.delta, shards=shards)
+    session.known[:] = [f"σ is near {pilot_value:.4g}, by the pilot's estimate"]
+    return GridSearch(
+        pilot_value,
         fallback,
-        ladders(plan.tolerance, starts=acceptance.starts),
+        grids(plan.tolerance, starts=acceptance.starts),
         lambda sigma: (plan.at(sigma), epsilon, acceptance),
-        session.mechanism(plan.at(foot)).cost,
+        session.mechanism(plan.at(pilot_value)).cost,
     )
 
 
@@ -68,7 +68,7 @@ def pilot_noise(
 ) -> tuple[float, float]:
     """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling.
 
-    The latter is infinite where another phase that is sampled, with its participations revealed, misses the target whatever σ is.
+    The latter is infinite where another phase that is sampled, with public participations, misses the target whatever σ is.
     """
     plan, document = session.plan, session.plan.document
     path, privacy = document.blank, document.privacy
@@ -105,10 +105,10 @@ def pilot_noise(
     if covered:
         start = min(high, cyclic_noise(session) or 0.6 * high)
         return root(excess, start, NOISE_RANGE[0], high, precision=precision), high
-    foot = root(excess, 1.0, NOISE_RANGE[0], high, precision=precision)
-    if foot >= high:
+    pilot_value = root(excess, 1.0, NOISE_RANGE[0], high, precision=precision)
+    if pilot_value >= high:
         raise DocumentError([infeasible])
-    return foot, math.inf
+    return pilot_value, math.inf
 
 
 def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:

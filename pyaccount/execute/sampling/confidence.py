@@ -1,4 +1,4 @@
-"""ε or δ of a given mechanism: the lowest on a ladder that is certified, stated with the probability that the tests err."""
+"""ε or δ of a given mechanism: the lowest value of a grid that is certified, stated with the probability that the tests err."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.acceptance import FAILURE_SHARE, beside
 from pyaccount.execute.sampling.evidence import Result, evidence_of
-from pyaccount.execute.sampling.walk import Descent, Ladder, Walked, ladders, root, walk
+from pyaccount.execute.sampling.fixed_sequence import (
+    Grid,
+    GridSearch,
+    SequenceResult,
+    fixed_sequence_test,
+    grids,
+    root,
+)
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.sampling.evidence import Kind, SampledEvidence
     from pyaccount.execute.sampling.session import Session
 
-#: The ladder for δ: relative distances above the pilot's estimate.
+#: The grid for δ: relative distances above the pilot's estimate.
 DELTA_DISTANCES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03)
 #: And for the second one.
 FAR_DELTA_DISTANCES = (9.0, 3.0)
@@ -24,31 +31,33 @@ FAR_DELTA_DISTANCES = (9.0, 3.0)
 DELTA_TOLERANCE = 0.12
 
 
-def solve_epsilon(session: Session, refused: Walked | None = None) -> SampledEvidence:
-    """A confidence statement: the lowest ε on a ladder that is certified at δ; after a claim that was `refused`, or without."""
+def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> SampledEvidence:
+    """A confidence statement: the lowest ε of a grid that is certified at δ; after a claim that was `refused`, or without."""
     delta = session.plan.document.privacy.delta
     assert delta != "solve"
-    descent = epsilon_descent(session)
-    if descent.foot == 0.0:
-        tests = session.test(*descent.claim(0.0))
-        walked = Walked(0.0 if all(t.accepted for t in tests) else None, tests)
+    search = epsilon_search(session)
+    if search.pilot_value == 0.0:
+        tests = session.test(*search.claim(0.0))
+        sequence = SequenceResult(0.0 if all(t.accepted for t in tests) else None, tests)
     else:
-        walked = walk(descent, lambda epsilon, budget: session.test(*descent.claim(epsilon), budget))
-    epsilon = descent.fallback if walked.value is None else walked.value
-    kind: Kind = "deterministic" if walked.value is None else "confidence"
-    within = walked.value is not None and descent.within(epsilon, session.plan.tolerance)
+        sequence = fixed_sequence_test(search, lambda epsilon, budget: session.test(*search.claim(epsilon), budget))
+    epsilon = search.fallback if sequence.value is None else sequence.value
+    kind: Kind = "deterministic" if sequence.value is None else "confidence"
+    within = sequence.value is not None and search.within(epsilon, session.plan.tolerance)
     if refused is not None:
-        walked = replace(walked, tests=refused.tests + walked.tests)
-    instance, _, acceptance = descent.claim(epsilon)
+        sequence = replace(sequence, tests=refused.tests + sequence.tests)
+    instance, _, acceptance = search.claim(epsilon)
     solved = None if refused is not None else epsilon
     return evidence_of(
         session,
-        Result(instance, acceptance, walked, kind, epsilon, delta, holds=refused is None, solved=solved, within=within),
+        Result(
+            instance, acceptance, sequence, kind, epsilon, delta, holds=refused is None, solved=solved, within=within
+        ),
     )
 
 
-def epsilon_descent(session: Session) -> Descent:
-    """The ladder of ε above the pilot's root; the foot is 0 where δ(0) is below δ."""
+def epsilon_search(session: Session) -> GridSearch:
+    """The grid of ε above the pilot's root, which is 0 where δ(0) is below δ."""
     instance, delta = session.plan.at(), session.plan.document.privacy.delta
     assert delta != "solve"
     acceptance, mechanism = beside(delta, FAILURE_SHARE * delta), session.mechanism(instance)
@@ -56,26 +65,28 @@ def epsilon_descent(session: Session) -> Descent:
     if not math.isfinite(worst):
         raise NumericsError("the unamplified mechanism has no finite ε at this δ to start from")
     session.sampler.stage("pilot")
-    foot = 0.0
+    pilot_value = 0.0
     if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
-        foot = root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
-    session.known.append(f"ε is near {foot:.4g}, by the pilot's estimate")
-    steps = ladders(session.plan.tolerance, starts=acceptance.starts) if foot > 0.0 else [Ladder((0.0,))]
-    return Descent(foot, worst, steps, lambda epsilon: (instance, epsilon, acceptance), mechanism.cost)
+        pilot_value = root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
+    session.known.append(f"ε is near {pilot_value:.4g}, by the pilot's estimate")
+    steps = grids(session.plan.tolerance, starts=acceptance.starts) if pilot_value > 0.0 else [Grid((0.0,))]
+    return GridSearch(pilot_value, worst, steps, lambda epsilon: (instance, epsilon, acceptance), mechanism.cost)
 
 
 def solve_delta(session: Session) -> SampledEvidence:
-    """A confidence statement: the lowest δ on a ladder that is certified at ε."""
+    """A confidence statement: the lowest δ of a grid that is certified at ε."""
     document = session.plan.document
     epsilon = document.privacy.epsilon
     assert epsilon != "solve"
-    descent = delta_descent(session)
-    walked = walk(descent, lambda delta, budget: session.test(*descent.claim(delta), budget))
-    delta = descent.fallback if walked.value is None else walked.value
-    kind: Kind = "deterministic" if walked.value is None else "confidence"
-    within = walked.value is not None and descent.within(delta, _delta_tolerance(document))
-    instance, _, acceptance = descent.claim(delta)
-    return evidence_of(session, Result(instance, acceptance, walked, kind, epsilon, delta, solved=delta, within=within))
+    search = delta_search(session)
+    sequence = fixed_sequence_test(search, lambda delta, budget: session.test(*search.claim(delta), budget))
+    delta = search.fallback if sequence.value is None else sequence.value
+    kind: Kind = "deterministic" if sequence.value is None else "confidence"
+    within = sequence.value is not None and search.within(delta, _delta_tolerance(document))
+    instance, _, acceptance = search.claim(delta)
+    return evidence_of(
+        session, Result(instance, acceptance, sequence, kind, epsilon, delta, solved=delta, within=within)
+    )
 
 
 def _delta_tolerance(document: Document) -> float:
@@ -83,26 +94,26 @@ def _delta_tolerance(document: Document) -> float:
     return DELTA_TOLERANCE if stated is None else stated
 
 
-def delta_descent(session: Session) -> Descent:
-    """The ladder of δ above the pilot's estimate, from which the probability to err follows."""
+def delta_search(session: Session) -> GridSearch:
+    """The grid of δ above the pilot's estimate, from which the probability to err follows."""
     instance, document = session.plan.at(), session.plan.document
     epsilon = document.privacy.epsilon
     assert epsilon != "solve"
     mechanism = session.mechanism(instance)
     session.sampler.stage("pilot")
     estimates = session.estimate(mechanism, epsilon, shards=64)
-    foot = max(estimate.value for estimate in estimates.values())
-    session.known.append(f"δ is near {foot:.3g}, by the pilot's estimate")
+    pilot_value = max(estimate.value for estimate in estimates.values())
+    session.known.append(f"δ is near {pilot_value:.3g}, by the pilot's estimate")
     worst = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
-    if foot <= 0.0:
+    if pilot_value <= 0.0:
         raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; ask at a smaller ε")
     tolerance = _delta_tolerance(document)
     first = next((d for d in DELTA_DISTANCES if d <= tolerance), DELTA_DISTANCES[-1])
     asked = (*(d for d in DELTA_DISTANCES if d > first), first)
-    return Descent(
-        foot,
+    return GridSearch(
+        pilot_value,
         worst,
-        [Ladder(asked), Ladder(FAR_DELTA_DISTANCES)],
-        lambda delta: (instance, epsilon, beside(delta, FAILURE_SHARE * foot)),
+        [Grid(asked), Grid(FAR_DELTA_DISTANCES)],
+        lambda delta: (instance, epsilon, beside(delta, FAILURE_SHARE * pilot_value)),
         mechanism.cost,
     )

@@ -1,14 +1,14 @@
 """Estimates of δ(ε) at any ε, by the balance heuristic over proposals that cover it; never bounds.
 
 Samples come from a mixture of proposals: the mechanism itself, the mechanism tilted along its mean participation, and laws with
-stretched means (see the core's `tilt`, `balanced` and `proposal`). Which of them, and in which shares, is found in two steps:
+scaled means (see the core's `tilt`, `balanced` and `proposal`). Which of them, and in which shares, is found in two steps:
 
-* a *ladder* of tilts tells the mean loss of each, and so the tilts whose losses lie around every ε that is asked about;
-* a *scouting* run of these and of a library of stretched laws gives each proposal's share of the answer, which is the
+* a *grid* of tilts tells the mean loss of each, and so the tilts whose losses lie around every ε that is asked about;
+* a *scouting* run of these and of a library of scaled laws gives each proposal's share of the answer, which is the
 share of samples
   it gets (one step of the EM iteration of Cappé et al. 2008). Proposals that contribute next to nothing are dropped.
 
-The estimate itself is drawn anew from the mixture found, so it is unbiased whatever the scouting saw. An eighth of its
+The estimate itself is drawn afresh from the mixture found, so it is unbiased whatever the scouting saw. An eighth of its
 samples are plain
 ones: none weighs more than eight times what it does in plain sampling, and so a region that the other proposals miss
 shows in the standard
@@ -30,14 +30,14 @@ from pyaccount.execute.sampling.shards import SHARD, Balanced, Component, Propos
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.execute.sampling.shards import Purpose
     from pyaccount.plan.sampled import SampledMechanism
 
-#: Shards of a ladder, of a scouting run, and of an estimate.
-LADDER, SCOUT, ESTIMATE = 1, 4, 16
-#: Tilts of a ladder, and the range of θ they span below the largest.
-RUNGS, SPAN = 20, 300.0
+#: Shards of a grid of tilts, of a scouting run, and of an estimate.
+TILT_GRID, SCOUT, ESTIMATE = 1, 4, 16
+#: Tilts of a grid, and the range of θ they span below the largest.
+TILTS, SPAN = 20, 300.0
 #: Tilts are no stronger than this many standard deviations of t: losses would be dominated by rounding before long.
 MOST_DEVIATIONS = 40.0
 #: Tilts for each ε: where their mean loss lies, in standard deviations of the loss beyond ε. With composed phases, whose
@@ -46,9 +46,9 @@ BEYOND = (-0.5, 0.4, 1.3)
 MIXED_SHARES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
 #: Plain samples' share of a mixture, in units of a shard.
 PLAIN_UNITS = _core.SHARD_UNITS // 8
-#: Proposals with a smaller share of the answer are dropped, and no more stretched ones than this are kept: each costs a
+#: Proposals with a smaller share of the answer are dropped, and no more scaled ones than this are kept: each costs a
 #: recursion.
-LEAST_SHARE, MOST_STRETCHED = 0.01, 2
+LEAST_SHARE, MOST_SCALED = 0.01, 2
 #: Effective samples below which there is no estimate, and which are wanted of one that is told.
 ENOUGH_EFFECTIVE, WANTED_EFFECTIVE = 30.0, 400.0
 #: A mixture serves a similar mechanism at a similar ε: values of ε and ‖m̄‖² that are so near, relatively, and samples
@@ -68,15 +68,15 @@ class Estimate:
     samples: int
     #: Where samples of a single proposal would vary least, of those that were looked at.
     proposal: Proposal
-    #: The part of `value` that the others' curve adds whatever is drawn.
-    floor: float = 0.0
+    #: The part of `value` that the composed profile adds whatever is drawn.
+    tail_mass: float = 0.0
     #: The mixture that its samples came from.
     components: tuple[Component, ...] = ()
 
     @property
     def sampled(self) -> float:
         """The mean of the samples."""
-        return self.value - self.floor
+        return self.value - self.tail_mass
 
     @property
     def known(self) -> bool:
@@ -108,12 +108,12 @@ class Estimator:
 
     def __init__(self, sampler: Sampler) -> None:
         self.sampler = sampler
-        self._found: dict[tuple[SampledDirection, bool, int], Mixture] = {}
+        self._found: dict[tuple[Direction, bool, int], Mixture] = {}
 
     def at(  # noqa: PLR0913 - what is estimated, and how well
         self,
         mechanism: SampledMechanism,
-        direction: SampledDirection,
+        direction: Direction,
         epsilon: float,
         *,
         shards: int = ESTIMATE,
@@ -132,7 +132,7 @@ class Estimator:
     def curve(  # noqa: PLR0913 - what is estimated, and how well
         self,
         mechanism: SampledMechanism,
-        direction: SampledDirection,
+        direction: Direction,
         epsilons: Sequence[float],
         *,
         shards: int = ESTIMATE,
@@ -161,14 +161,14 @@ class Estimator:
     def _enough(  # noqa: PLR0913, PLR0917 - an estimate and what may be added to it
         self,
         mechanism: SampledMechanism,
-        direction: SampledDirection,
+        direction: Direction,
         epsilons: Sequence[float],
         mixture: Mixture,
         found: list[Estimate],
         most: int | None,
         purpose: Purpose,
     ) -> list[Estimate]:
-        """Draw anew, four times as many, while some ε is seen too little of."""
+        """Draw afresh, four times as many, while some ε is seen too little of."""
         while most is not None and 4 * found[0].samples <= most * SHARD:
             if all(one.effective >= WANTED_EFFECTIVE for one in found if one.sampled > 0.0):
                 break
@@ -186,7 +186,7 @@ class Estimator:
     def _draw(  # noqa: PLR0913, PLR0917 - the coordinates of a run
         self,
         mechanism: SampledMechanism,
-        direction: SampledDirection,
+        direction: Direction,
         epsilons: Sequence[float],
         mixture: Mixture,
         shards: int,
@@ -196,37 +196,35 @@ class Estimator:
         sums = self.sampler.balanced(
             mechanism, direction, mixture.components, epsilons, purpose=purpose, candidate=stream, count=shards
         )
-        floor = mechanism.floor(direction)
-        found = [_estimate(sums, k, single, floor) for k, single in enumerate(mixture.singles)]
+        tail_mass = mechanism.tail_mass(direction)
+        found = [_estimate(sums, k, single, tail_mass) for k, single in enumerate(mixture.singles)]
         return [replace(one, components=mixture.components) for one in found]
 
-    def _scout(self, mechanism: SampledMechanism, direction: SampledDirection, epsilons: Sequence[float]) -> Mixture:
+    def _scout(self, mechanism: SampledMechanism, direction: Direction, epsilons: Sequence[float]) -> Mixture:
         """The proposals that matter, and in which shares."""
         tilts = self._tilts(mechanism, direction, epsilons)
-        stretches = [] if mechanism.enclosed else library(mechanism, direction)
+        scaled_laws = [] if mechanism.enclosed else library(mechanism, direction)
         components = [PLAIN]
         components += [Component(0, (), theta) for theta in tilts]
-        components += [Component(0, one.parameters, one.stretch) for one in stretches]
+        components += [Component(0, one.parameters, one.mean_scale) for one in scaled_laws]
         usual = plain(mechanism, direction)
         singles = tuple(usual for _ in epsilons)
         weights = [1.0] * len(components)
         # Too few samples of each tell nothing: the first round says what to look at more closely.
-        for again in range(2):
+        for repeated in range(2):
             shared = _shared(components, weights)
             sums = self.sampler.balanced(mechanism, direction, shared, epsilons, purpose="pilot", count=SCOUT)
             weights = _weights(sums)
             if not any(weights):
                 # Nothing was seen: all are as good as any.
                 return Mixture(tuple(shared), singles, tuple(epsilons), _square(mechanism))
-            if not again:
+            if not repeated:
                 singles = tuple(_single(sums, k, shared, usual) for k in range(len(epsilons)))
             kept = _kept(shared, weights)
             components, weights = [shared[k] for k in kept], [weights[k] for k in kept]
         return Mixture(tuple(_shared(components, weights)), singles, tuple(epsilons), _square(mechanism))
 
-    def _tilts(
-        self, mechanism: SampledMechanism, direction: SampledDirection, epsilons: Sequence[float]
-    ) -> list[float]:
+    def _tilts(self, mechanism: SampledMechanism, direction: Direction, epsilons: Sequence[float]) -> list[float]:
         """θ around whose mean losses the values of ε lie; none where nothing can be tilted."""
         facts = mechanism.core.tilt(0.0)
         if facts is None or facts[0] <= 0.0:
@@ -243,9 +241,9 @@ class Estimator:
                 middle = 0.5 * (low + high)
                 low, high = (low, middle) if _mean_statistic(mechanism, middle) >= top + offset else (middle, high)
             largest = high
-        thetas = [largest * SPAN ** (-k / (RUNGS - 1.0)) for k in range(RUNGS)][::-1]
-        components = _shared([PLAIN] + [Component(0, (), sign * theta) for theta in thetas], [1.0] * (RUNGS + 1))
-        sums = self.sampler.balanced(mechanism, direction, components, (), purpose="pilot", count=LADDER)
+        thetas = [largest * SPAN ** (-k / (TILTS - 1.0)) for k in range(TILTS)][::-1]
+        components = _shared([PLAIN] + [Component(0, (), sign * theta) for theta in thetas], [1.0] * (TILTS + 1))
+        sums = self.sampler.balanced(mechanism, direction, components, (), purpose="pilot", count=TILT_GRID)
         counts = np.maximum(np.array(sums.drawn, dtype=float), 1.0)
         means = np.array([total for total, _ in sums.losses]) / counts
         spreads = np.sqrt(np.maximum(np.array([square for _, square in sums.losses]) / counts - means**2, 0.0))
@@ -272,7 +270,7 @@ class Estimator:
 def told(  # noqa: PLR0913 - what is estimated, and how well
     estimator: Estimator,
     mechanism: SampledMechanism,
-    direction: SampledDirection,
+    direction: Direction,
     epsilons: Sequence[float],
     *,
     shards: int,
@@ -281,7 +279,7 @@ def told(  # noqa: PLR0913 - what is estimated, and how well
     """Estimates of δ itself at each ε, to be told to people, from samples that serve nothing else.
 
     Where a loss is enclosed the estimate lies in the middle of what the two enclosing losses give, and half of their
-    distance counts as standard error: the truth is between them. So does what the others' curve may be above theirs.
+    distance counts as standard error: the truth is between them. So does what the composed profile may be above theirs.
     """
     above = estimator.curve(mechanism, direction, epsilons, shards=shards, most=most, purpose="estimate")
     if mechanism.enclosed and mechanism.lower is not None:
@@ -290,9 +288,10 @@ def told(  # noqa: PLR0913 - what is estimated, and how well
     curve = mechanism.curves.get(direction)
     if curve is None:
         return above
-    # The curve is read from above: its width is that of the tables, and beyond its end it is at most its floor, and may be 0.
+    # The curve is read from above: its width is that of the tables, and beyond its end it is at most its tail mass, and may be 0.
     return [
-        replace(one, standard_error=math.hypot(one.standard_error, curve.gap * one.sampled, one.floor)) for one in above
+        replace(one, standard_error=math.hypot(one.standard_error, curve.gap * one.sampled, one.tail_mass))
+        for one in above
     ]
 
 
@@ -342,9 +341,9 @@ def _weights(sums: Balanced) -> list[float]:
 
 def _kept(components: Sequence[Component], weights: Sequence[float]) -> list[int]:
     """The components that matter, the first among them whether it does or not."""
-    floor = LEAST_SHARE / max(1.0, 0.02 * len(components))
+    least = LEAST_SHARE / max(1.0, 0.02 * len(components))
     laws = sorted((k for k in range(len(components)) if components[k].parameters), key=lambda k: -weights[k])
-    dropped = {*laws[MOST_STRETCHED:], *(k for k in range(len(components)) if weights[k] < floor)}
+    dropped = {*laws[MOST_SCALED:], *(k for k in range(len(components)) if weights[k] < least)}
     return [k for k in range(len(components)) if k == 0 or k not in dropped]
 
 
@@ -358,7 +357,7 @@ def _single(sums: Balanced, place: int, components: Sequence[Component], usual: 
     return usual if not best.parameters else Proposal(best.parameters[0], best.number, best.parameters[1:])
 
 
-def _estimate(sums: Balanced, place: int, single: Proposal, floor: float) -> Estimate:
+def _estimate(sums: Balanced, place: int, single: Proposal, tail_mass: float) -> Estimate:
     """Stratified: the variance of the mean is that within the components."""
     count = sum(sums.drawn)
     variance, total, square = 0.0, 0.0, 0.0
@@ -367,4 +366,4 @@ def _estimate(sums: Balanced, place: int, single: Proposal, floor: float) -> Est
         if drawn > 1:
             variance += max(second - first * first / drawn, 0.0) * drawn / (drawn - 1)
     effective = 0.0 if square <= 0.0 else total * total / square
-    return Estimate(total / count + floor, math.sqrt(variance) / count, effective, count, single, floor)
+    return Estimate(total / count + tail_mass, math.sqrt(variance) / count, effective, count, single, tail_mass)

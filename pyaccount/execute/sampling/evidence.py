@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.progress import NotComputed, silent
+from pyaccount.execute.sampling.composed_profile import ComposedProfile
 from pyaccount.execute.sampling.estimates import told
-from pyaccount.execute.sampling.others import Others
-from pyaccount.execute.sampling.profile import Curve, Histogram, Point, curve, draw, larger
+from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.session import FINENESS, open_session
-from pyaccount.execute.sampling.shards import SHARD, Proposal, Table, Wager
-from pyaccount.execute.sampling.verify import Capital, FixedSample, Test, lower_wagers
+from pyaccount.execute.sampling.shards import SHARD, Bet, BetTable, Proposal
+from pyaccount.execute.sampling.verify import FixedSample, Test, Wealth, lower_bets
 from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.document import Document
     from pyaccount.execute.sampling.acceptance import Acceptance
     from pyaccount.execute.sampling.estimates import Estimate
+    from pyaccount.execute.sampling.fixed_sequence import SequenceResult
     from pyaccount.execute.sampling.session import Session
-    from pyaccount.execute.sampling.walk import Walked
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -48,7 +48,7 @@ class DirectionNumbers:
     epsilon_lower: float
     delta: float
     delta_lower: float
-    profile: tuple[Point, ...]
+    profile: tuple[SampledPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Result:
 
     instance: Instance
     acceptance: Acceptance
-    walked: Walked
+    sequence: SequenceResult
     kind: Kind
     epsilon: float
     delta: float
@@ -87,22 +87,22 @@ class SampledEvidence:
     #: Of each lower end, and of each bound of each point of a curve; the guarantee's own, not a direction's.
     pointwise_probability: float
     solved: float | None
-    directions: dict[Literal["remove", "add"], DirectionNumbers]
-    profile: tuple[Point, ...]
+    directions: dict[Direction, DirectionNumbers]
+    profile: tuple[SampledPoint, ...]
     tests: tuple[Test, ...]
     fixed_sample: FixedSample | None
     seed: int
     samples: int
     within_tolerance: bool
     unamplified: Answer
-    #: What certifies where no test does: the sampled phases' participations revealed, the others as they are analysed.
+    #: What certifies where no test does: public participations in the sampled phases, the rest as they are analysed.
     fallback: Answer
     #: The curve of the phases that are composed with the sampled ones.
-    others: Others | None
+    composed_profile: ComposedProfile | None
     #: What a time limit left out after the guarantee was known.
     not_computed: tuple[NotComputed, ...] = ()
     #: What the profile was read off: the curve's other points are in it too.
-    histograms: dict[SampledDirection, list[Histogram]] = field(default_factory=dict)
+    histograms: dict[Direction, list[Histogram]] = field(default_factory=dict)
 
     @property
     def document(self) -> Document:
@@ -116,22 +116,22 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     What a time limit leaves out is said to be missing: the guarantee stands without it. A retest, which asks for shards,
     needs all.
     """
-    instance, acceptance, walked = result.instance, result.acceptance, result.walked
+    instance, acceptance, sequence = result.instance, result.acceptance, result.sequence
     kind, epsilon, delta = result.kind, result.epsilon, result.delta
     document, sampler, mechanism = instance.document, session.sampler, session.mechanism(instance)
     q = acceptance.probability
-    drawn = profile_shards(sum(test.samples for test in walked.tests if test.accepted)) if shards is None else shards
+    drawn = profile_shards(sum(test.samples for test in sequence.tests if test.accepted)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
-    # The last accepted test's proposal has a small cap, and with it a small error of the generator; another varies less.
-    tested = {test.direction: test.proposal.single for test in walked.tests if test.stakes}
+    # The last accepted test's proposal has a small weight bound, and with it a small error of the generator; another varies less.
+    tested = {test.direction: test.proposal.single for test in sequence.tests if test.fractions}
     epsilons = document.accounting.profile
     if epsilons is None:
         epsilons = default_profile(epsilon)
-    lower: dict[SampledDirection, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
-    curves: dict[SampledDirection, tuple[Point, ...]] = dict.fromkeys(mechanism.directions, ())
-    histograms: dict[SampledDirection, list[Histogram]] = {}
-    missing: list[NotComputed] = ["search"] if walked.limited else []
+    lower: dict[Direction, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
+    curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
+    histograms: dict[Direction, list[Histogram]] = {}
+    missing: list[NotComputed] = ["search"] if sequence.limited else []
     part: NotComputed = "lower ends"
     try:
         # At the very σ and ε of the result.
@@ -152,14 +152,14 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
                 for side in mechanism.directions
             }
     except LimitError:
-        if shards is not None or (walked.value is None and kind != "deterministic"):
+        if shards is not None or (sequence.value is None and kind != "deterministic"):
             raise
         missing += ["lower ends", "profile"] if part == "lower ends" else ["profile"]
     numbers = {
         direction: DirectionNumbers(epsilon, lower[direction][0], delta, lower[direction][1], curves[direction])
         for direction in mechanism.directions
     }
-    directions: dict[Literal["remove", "add"], DirectionNumbers] = {
+    directions: dict[Direction, DirectionNumbers] = {
         "remove": numbers.get("remove", numbers.get("replace")),  # type: ignore[dict-item]
         "add": numbers.get("add", numbers.get("replace")),  # type: ignore[dict-item]
     }
@@ -170,7 +170,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     contrast = Engine().ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
     fallback = contrast
     if session.plan.mixed and kind == "deterministic":
-        # What certifies was composed before any limit fell; asking again for its budget must not lose it.
+        # What certifies was composed before any limit fell; asking once more for its budget must not lose it.
         bounds = unsampled_bounds(instance)
         fallback = Engine().ask(bounds, Question(None, contrast_delta, session.fineness))
     return SampledEvidence(
@@ -188,14 +188,14 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         solved=result.solved,
         directions=directions,
         profile=profile,
-        tests=walked.tests,
+        tests=sequence.tests,
         fixed_sample=acceptance.fixed,
         seed=sampler.seed,
         samples=sampler.samples,
         within_tolerance=result.within,
         unamplified=contrast,
         fallback=fallback,
-        others=session.others(instance),
+        composed_profile=session.composed_profile(instance),
         not_computed=tuple(missing),
         histograms=histograms,
     )
@@ -204,11 +204,11 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
 def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
     session: Session,
     mechanism: SampledMechanism,
-    direction: SampledDirection,
+    direction: Direction,
     histograms: list[Histogram],
     epsilons: tuple[float, ...],
     failure_probability: float,
-) -> tuple[Point, ...]:
+) -> tuple[SampledPoint, ...]:
     """The curve of one direction: bounds from its histograms, estimates from samples that cover every ε."""
     bounds = curve(session.sampler, histograms, epsilons, failure_probability)
     least, most = ESTIMATE_SHARDS
@@ -224,18 +224,18 @@ def profile_shards(accepted: int) -> int:
 def _histograms(  # noqa: PLR0913, PLR0917 - a mechanism, and where it is drawn from
     session: Session,
     mechanism: SampledMechanism,
-    estimates: dict[SampledDirection, Estimate],
+    estimates: dict[Direction, Estimate],
     epsilon: float,
-    tested: dict[SampledDirection, Proposal],
+    tested: dict[Direction, Proposal],
     shards: int,
-) -> dict[SampledDirection, list[Histogram]]:
+) -> dict[Direction, list[Histogram]]:
     """Loss histograms of every direction: from plain samples, from the pilot's proposal at ε, and from the last test's."""
-    found: dict[SampledDirection, list[Histogram]] = {}
+    found: dict[Direction, list[Histogram]] = {}
     for direction in mechanism.directions:
         proposals = {plain(mechanism, direction), estimates[direction].proposal}
         if direction in tested:
             proposals.add(tested[direction])
-        ordered = sorted(proposals, key=lambda proposal: (proposal.stretch, proposal.parameter))
+        ordered = sorted(proposals, key=lambda proposal: (proposal.mean_scale, proposal.parameter))
         found[direction] = [
             draw(session.sampler, mechanism, direction, proposal, epsilon, shards) for proposal in ordered
         ]
@@ -255,14 +255,14 @@ def curve_of(document: Document, epsilon: float, seed: int, failure_probability:
 def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     session: Session,
     mechanism: SampledMechanism,
-    direction: SampledDirection,
+    direction: Direction,
     epsilon: float,
     delta: float,
     proposal: Proposal,
     q: float,
     shards: int,
 ) -> tuple[float, float]:
-    """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q, by wagers against smaller values."""
+    """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q, by bets against smaller values."""
     sampler = session.sampler
     epsilons = [epsilon * (1.0 - distance) for distance in LOWER_DISTANCES]
     points = [epsilon, *epsilons]
@@ -270,7 +270,7 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
         mechanism,
         direction,
         proposal,
-        [Table(point, math.inf) for point in points],
+        [BetTable(point, math.inf) for point in points],
         purpose="pilot",
         candidate=sampler.fresh(),
         count=8,
@@ -280,31 +280,29 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
         mean = sum(shard[k].value for shard in first) / (8 * SHARD)
         square = sum(shard[k].square for shard in first) / (8 * SHARD)
         generator = sampler.limits(mechanism, direction, proposal, point).generator
-        wagers = lower_wagers(mean, square, delta)
+        bets = lower_bets(mean, square, delta)
         if k > 0:
             target = delta + generator
-            wagers = (
-                (Wager(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
-            )
-        tables.append(Table(point, math.inf, wagers))
-    capitals = [[Capital(1) for _ in table.wagers] for table in tables]
+            bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
+        tables.append(BetTable(point, math.inf, bets))
+    wealths = [[Wealth(1) for _ in table.bets] for table in tables]
     candidate = sampler.fresh()
     sums, _ = sampler.run(
         mechanism, direction, proposal, tables, purpose="confidence", candidate=candidate, count=shards
     )
     for shard in sums:
-        for table, group in zip(shard, capitals, strict=True):
-            for growth, capital in zip(table.log_capital, group, strict=True):
-                capital.add((growth,))
+        for table, group in zip(shard, wealths, strict=True):
+            for growth, wealth in zip(table.log_wealth, group, strict=True):
+                wealth.add((growth,))
     log_target = math.log(1.0 / q)
     delta_lower = 0.0
     generator = sampler.limits(mechanism, direction, proposal, epsilon).generator
-    for wager, capital in zip(tables[0].wagers, capitals[0], strict=True):
-        if not capital.reached(log_target):
+    for bet, wealth in zip(tables[0].bets, wealths[0], strict=True):
+        if not wealth.reached(log_target):
             break
-        delta_lower = max(0.0, wager.threshold - generator)
+        delta_lower = max(0.0, bet.threshold - generator)
     epsilon_lower = 0.0
-    for point, group in zip(epsilons, capitals[1:], strict=True):
+    for point, group in zip(epsilons, wealths[1:], strict=True):
         if not group or not group[0].reached(log_target):
             break
         epsilon_lower = point

@@ -9,8 +9,8 @@ from pyaccount.execute.sampling.acceptance import folded, of_claim
 from pyaccount.execute.sampling.calibrate import calibrate
 from pyaccount.execute.sampling.confidence import solve_delta, solve_epsilon
 from pyaccount.execute.sampling.evidence import Result, evidence_of
+from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.execute.sampling.walk import Walked
 
 if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
@@ -46,11 +46,11 @@ def _check(session: Session) -> SampledEvidence:
     bound = session.unsampled(instance, epsilon=epsilon)
     if bound.upper <= delta:
         # Holds without sampling being looked at.
-        walked = Walked(None, ())
-        return evidence_of(session, Result(instance, folded(delta, 1), walked, "deterministic", epsilon, delta))
+        sequence = SequenceResult(None, ())
+        return evidence_of(session, Result(instance, folded(delta, 1), sequence, "deterministic", epsilon, delta))
     acceptance = of_claim(instance.document, 1)
     tests = session.test(instance, epsilon, acceptance)
     if all(test.accepted for test in tests):
-        walked = Walked(epsilon, tests)
-        return evidence_of(session, Result(instance, acceptance, walked, "verified", epsilon, delta))
-    return solve_epsilon(session, Walked(None, tests))
+        sequence = SequenceResult(epsilon, tests)
+        return evidence_of(session, Result(instance, acceptance, sequence, "verified", epsilon, delta))
+    return solve_epsilon(session, SequenceResult(None, tests))

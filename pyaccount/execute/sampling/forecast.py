@@ -1,6 +1,6 @@
 """What the pilot says before anything is certified: estimates of δ and of the blank, and what it will all cost here.
 
-Never a guarantee. The pilot runs as it would for the certificate, and is timed; every test that the ladder would come to
+Never a guarantee. The pilot runs as it would for the certificate, and is timed; every test that the fixed sequence would come to
 is planned, but
 not run, and priced by the samples it is expected to take and the pace at which this machine has just drawn some.
 """
@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.acceptance import STARTS, Acceptance, of_claim
 from pyaccount.execute.sampling.betting import Claim, choose_betting
-from pyaccount.execute.sampling.calibrate import cyclic_noise, noise_descent
-from pyaccount.execute.sampling.confidence import delta_descent, epsilon_descent
+from pyaccount.execute.sampling.calibrate import cyclic_noise, noise_search
+from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
 from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.evidence import profile_shards
+from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.execute.sampling.shards import SHARD, WAVE, Table
-from pyaccount.execute.sampling.walk import Descent, Ladder
+from pyaccount.execute.sampling.shards import SHARD, WAVE, BetTable
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
 
-#: Distances above the foot at which the trade of width for time is told.
+#: Distances above the pilot's value at which the trade of width for time is told.
 OFFERED = (0.2, 0.1, 0.05, 0.02, 0.01)
 #: Shards of an estimate, the most where too little is seen, and shards by which the pace is taken.
 SHARDS, MOST_SHARDS, PACE_SHARDS = 64, 256, 32
@@ -45,7 +45,7 @@ AFRESH = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """Tests of one value of the blank: how far it is above the foot, and what certifying it is expected to take."""
+    """Tests of one value of the blank: how far it is above the pilot's, and what certifying it is expected to take."""
 
     distance: float
     value: float
@@ -64,13 +64,13 @@ class Forecast:
     instance: Instance
     #: What is blank, and the pilot's value of it, before any distance is added; none for a claim.
     blank: str | None
-    foot: float | None
-    estimates: dict[SampledDirection, Estimate]
+    pilot_value: float | None
+    estimates: dict[Direction, Estimate]
     #: In seconds on this machine, by stage, in the order in which they come.
     stages: dict[str, float]
     #: Values of the blank and what their tests take, from the cheapest on.
     trade: tuple[Priced, ...] = ()
-    #: The distance at which the walk down the ladder is expected to end; none for a claim, and where no test would accept.
+    #: The distance at which the fixed-sequence test is expected to end; none for a claim, and where no test would accept.
     ends_at: float | None = None
     #: The σ that cyclic Poisson sampling with the same separation would need: it composes, in seconds.
     cyclic_noise: float | None = None
@@ -84,7 +84,7 @@ class Forecast:
     @property
     def noise_multiplier(self) -> float | None:
         """The pilot's σ, if that is the blank."""
-        return self.foot if self.blank == "multiplier" else None
+        return self.pilot_value if self.blank == "multiplier" else None
 
 
 @dataclass(slots=True)
@@ -92,35 +92,35 @@ class _Pricing:
     """Tests priced in one session, each value once."""
 
     session: Session
-    descent: Descent
+    search: GridSearch
     pace: float
     known: dict[float, Priced] = field(default_factory=dict)
-    #: Seconds that planning a test took, on average what it will take again.
+    #: Seconds that planning a test took, on average what it will take once more.
     planning: list[float] = field(default_factory=list)
 
     def at(self, distance: float) -> Priced:
-        """What tests at this distance above the foot are expected to take."""
+        """What tests at this distance above the pilot's value are expected to take."""
         if distance not in self.known:
             began = time.monotonic()
-            value = self.descent.foot * (1.0 + distance)
-            samples, _ = _samples(self.session, *self.descent.claim(value))
+            value = self.search.pilot_value * (1.0 + distance)
+            samples, _ = _samples(self.session, *self.search.claim(value))
             self.planning.append(time.monotonic() - began)
             self.known[distance] = Priced(distance, value, samples, samples * self.pace)
         return self.known[distance]
 
-    def walk(self) -> tuple[list[Priced], float | None]:
-        """The rungs that would be tested, and where the walk ends."""
-        for ladder in self.descent.reachable:
-            tested, reached = self._down(ladder)
+    def sequence(self) -> tuple[list[Priced], float | None]:
+        """The values that would be tested, and where the sequence ends."""
+        for grid in self.search.reachable:
+            tested, reached = self._priced(grid)
             if reached is not None:
                 return tested, reached
         return [], None
 
-    def _down(self, ladder: Ladder) -> tuple[list[Priced], float | None]:
+    def _priced(self, grid: Grid) -> tuple[list[Priced], float | None]:
         tested: list[Priced] = []
-        for distance in (*ladder.asked, *ladder.optional):
+        for distance in (*grid.asked, *grid.optional):
             one = self.at(distance)
-            budget = self.descent.budget(ladder, distance, round(sum(each.samples for each in tested)))
+            budget = self.search.budget(grid, distance, round(sum(each.samples for each in tested)))
             if not math.isfinite(one.samples) or (budget is not None and one.samples > budget):
                 break
             tested.append(one)
@@ -129,7 +129,7 @@ class _Pricing:
 
 def _samples(
     session: Session, instance: Instance, epsilon: float, acceptance: Acceptance
-) -> tuple[float, dict[SampledDirection, Estimate]]:
+) -> tuple[float, dict[Direction, Estimate]]:
     """The samples that the tests of a claim are expected to take, and the estimates that say so.
 
     Whole waves of shards; infinite where no test would accept.
@@ -149,9 +149,7 @@ def _samples(
     return total, estimates
 
 
-def _pace(
-    session: Session, mechanism: SampledMechanism, epsilon: float, estimates: dict[SampledDirection, Estimate]
-) -> float:
+def _pace(session: Session, mechanism: SampledMechanism, epsilon: float, estimates: dict[Direction, Estimate]) -> float:
     """Seconds for a sample of a test, on this machine and now."""
     direction = mechanism.directions[0]
     began = time.monotonic()
@@ -159,7 +157,7 @@ def _pace(
         mechanism,
         direction,
         estimates[direction].proposal,
-        [Table(epsilon, math.inf)],
+        [BetTable(epsilon, math.inf)],
         purpose="pilot",
         candidate=session.sampler.fresh(),
         count=PACE_SHARDS,
@@ -184,22 +182,24 @@ def forecast(
         seed=secrets.randbits(64) if stated is None else stated,
     )
     began = time.monotonic()
-    descent = _descent(session)
-    at, epsilon, acceptance = descent.claim(descent.foot)
+    search = _search(session)
+    at, epsilon, acceptance = search.claim(search.pilot_value)
     mechanism = session.mechanism(at)
     session.sampler.stage("pilot")
     first = session.estimate(mechanism, epsilon)
     stages = {"pilot": time.monotonic() - began}
     pace = _pace(session, mechanism, epsilon, first)
-    pricing = _Pricing(session, descent, pace)
+    pricing = _Pricing(session, search, pace)
     claim = document.blank is None
-    covered = claim and descent.fallback <= acceptance.delta
-    tested, ends = ([], None) if covered else pricing.walk()
+    covered = claim and search.fallback <= acceptance.delta
+    tested, ends = ([], None) if covered else pricing.sequence()
     planning = sum(pricing.planning) / max(len(pricing.planning), 1)
     if tested:
         stages["tests"] = sum(one.seconds for one in tested) + planning * len(tested)
     offered = (
-        () if claim or descent.foot <= 0.0 else tuple(d for d in OFFERED if descent.foot * (1.0 + d) < descent.fallback)
+        ()
+        if claim or search.pilot_value <= 0.0
+        else tuple(d for d in OFFERED if search.pilot_value * (1.0 + d) < search.fallback)
     )
     trade = [pricing.at(distance) for distance in sorted({*offered, *(one.distance for one in tested)}, reverse=True)]
     # What stands beside the guarantee: lower ends, histograms from up to three proposals, estimates of every point.
@@ -209,7 +209,7 @@ def forecast(
         epsilon=epsilon,
         instance=at,
         blank=None if document.blank is None else str(document.blank[-1]),
-        foot=None if claim else descent.foot,
+        pilot_value=None if claim else search.pilot_value,
         estimates=_told(session, mechanism, epsilon),
         stages=stages,
         trade=tuple(one for one in trade if math.isfinite(one.samples)),
@@ -229,24 +229,24 @@ def tests_price(session: Session, sigma: float) -> float:
     return samples * _pace(session, session.mechanism(filled), epsilon, estimates)
 
 
-def _descent(session: Session) -> Descent:
-    """The search that the document's blank asks for; a claim is a ladder of itself alone."""
+def _search(session: Session) -> GridSearch:
+    """The search that the document's blank asks for; a claim is a grid of itself alone."""
     blank, privacy = session.plan.document.blank, session.plan.document.privacy
     if blank is not None:
-        descents = {"multiplier": noise_descent, "epsilon": epsilon_descent, "delta": delta_descent}
-        return descents[str(blank[-1])](session)
+        searches = {"multiplier": noise_search, "epsilon": epsilon_search, "delta": delta_search}
+        return searches[str(blank[-1])](session)
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
     epsilon, delta, instance = privacy.epsilon, privacy.delta, session.plan.at()
     acceptance, bound = of_claim(instance.document, 1), session.unsampled(instance, epsilon=epsilon).upper
     cost = session.mechanism(instance).cost
-    # A foot of 1: the claim itself is the value, at no distance. Where it holds without samples the fallback is below δ.
-    return Descent(
-        1.0, bound if bound <= delta else math.inf, [Ladder((0.0,))], lambda _: (instance, epsilon, acceptance), cost
+    # A pilot's value of 1: the claim itself is the value, at no distance. Where it holds without samples the fallback is below δ.
+    return GridSearch(
+        1.0, bound if bound <= delta else math.inf, [Grid((0.0,))], lambda _: (instance, epsilon, acceptance), cost
     )
 
 
-def _told(session: Session, mechanism: SampledMechanism, epsilon: float) -> dict[SampledDirection, Estimate]:
+def _told(session: Session, mechanism: SampledMechanism, epsilon: float) -> dict[Direction, Estimate]:
     return {
         direction: told(session.estimator, mechanism, direction, (epsilon,), shards=SHARDS, most=MOST_SHARDS)[0]
         for direction in mechanism.directions
@@ -257,7 +257,7 @@ def _beside(  # noqa: PLR0913, PLR0917 - what is drawn beside a guarantee
     session: Session,
     mechanism: SampledMechanism,
     epsilon: float,
-    estimates: dict[SampledDirection, Estimate],
+    estimates: dict[Direction, Estimate],
     accepted: float,
     pace: float,
 ) -> dict[str, float]:
@@ -265,7 +265,7 @@ def _beside(  # noqa: PLR0913, PLR0917 - what is drawn beside a guarantee
     drawn = profile_shards(round(min(accepted, 1e15)))
     ways = 1 if mechanism.lower is None else 2
     lower = len(estimates) * (8 + drawn)
-    histograms = sum(ways * (2 if one.proposal.stretch in (0.0, 1.0) else 3) for one in estimates.values()) * drawn
+    histograms = sum(ways * (2 if one.proposal.mean_scale in (0.0, 1.0) else 3) for one in estimates.values()) * drawn
     epsilons = session.plan.document.accounting.profile
     epsilons = default_profile(epsilon) if epsilons is None else epsilons
     stages = {"lower ends": lower * SHARD * pace}

@@ -24,7 +24,7 @@ from pyaccount.execute.sampling.verify import divergence
 
 if TYPE_CHECKING:
     from pyaccount import _core
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -38,7 +38,7 @@ BIN_WIDTH = 1.0 / 32.0
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SampledPoint:
     """δ at one ε: bounds that hold with probability at least 1 − q each, and an estimate where enough was seen for one."""
 
     epsilon: float
@@ -47,7 +47,7 @@ class Point:
     estimate: float | None = None
     standard_error: float | None = None
 
-    def estimated(self, found: Estimate) -> Point:
+    def estimated(self, found: Estimate) -> SampledPoint:
         """The same with an estimate, inside of the bounds; none if too little was seen."""
         if not found.known:
             return self
@@ -61,7 +61,7 @@ class Histogram:
     """A loss histogram with what is proven about its samples."""
 
     mechanism: SampledMechanism
-    direction: SampledDirection
+    direction: Direction
     proposal: Proposal
     losses: _core.LossHistogram
     #: Losses of other samples, for lower ends, where the pair is not attained.
@@ -74,42 +74,42 @@ class Histogram:
         under = None if self.under is None or other.under is None else self.under.merged(other.under)
         return Histogram(self.mechanism, self.direction, self.proposal, self.losses.merged(other.losses), under)
 
-    def point(self, sampler: Sampler, epsilon: float, failure_probability: float) -> Point:
+    def point(self, sampler: Sampler, epsilon: float, failure_probability: float) -> SampledPoint:
         """δ at ε."""
         limits = sampler.limits(self.mechanism, self.direction, self.proposal, epsilon)
         # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
         shift, factor = 2.0 * limits.rounding, 1.0 + 4.0 * limits.rounding
-        # Without the floor of the others' curve, which is added where it belongs: to the upper end and to the estimate.
-        others = self.mechanism.curves.get(self.direction)
+        # Without the tail mass of the composed profile, which is added where it belongs: to the upper end and to the estimate.
+        curve = self.mechanism.curves.get(self.direction)
 
         def means(losses: _core.LossHistogram) -> tuple[float, float, float]:
-            _, above, square = losses.moments(epsilon - shift, others)
-            below, _, _ = losses.moments(epsilon + shift, others)
+            _, above, square = losses.moments(epsilon - shift, curve)
+            below, _, _ = losses.moments(epsilon + shift, curve)
             return above * factor, below / factor, square * factor * factor
 
         above, least, square = means(self.losses)
         _, below, under = (above, least, square) if self.under is None else means(self.under)
-        samples, cap = self.losses.samples, limits.cap
+        samples, weight_bound = self.losses.samples, limits.weight_bound
         log = math.log(FORMULAS / failure_probability)
-        if not math.isfinite(cap):
-            return Point(epsilon, 1.0, 0.0)
+        if not math.isfinite(weight_bound):
+            return SampledPoint(epsilon, 1.0, 0.0)
 
         def margin(square: float, mean: float) -> float:
             # Each side of the empirical Bernstein bound has its own share of q: ln 2 more.
             variance = max(square - mean * mean, 0.0) * samples / (samples - 1)
             width = math.sqrt(2.0 * variance * (log + math.log(2.0)) / samples)
-            return width + 7.0 * cap * (log + math.log(2.0)) / (3.0 * (samples - 1))
+            return width + 7.0 * weight_bound * (log + math.log(2.0)) / (3.0 * (samples - 1))
 
         upper = above + margin(square, least)
-        upper = min(upper, cap * _chernoff(above / cap, log / samples, upwards=True))
-        upper += limits.generator + limits.floor
+        upper = min(upper, weight_bound * _chernoff(above / weight_bound, log / samples, upwards=True))
+        upper += limits.generator + limits.tail_mass
         lower = below - margin(under, below)
-        lower = max(lower, cap * _chernoff(below / cap, log / samples, upwards=False))
+        lower = max(lower, weight_bound * _chernoff(below / weight_bound, log / samples, upwards=False))
         judged = self.mechanism.lower
         lower -= (
             limits if judged is None else sampler.limits(judged, self.direction, self.proposal, epsilon)
         ).generator
-        return Point(epsilon, min(1.0, upper), max(0.0, lower))
+        return SampledPoint(epsilon, min(1.0, upper), max(0.0, lower))
 
 
 def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:
@@ -131,7 +131,7 @@ def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:
 def draw(  # noqa: PLR0913, PLR0917 - what is drawn, and how much
     sampler: Sampler,
     mechanism: SampledMechanism,
-    direction: SampledDirection,
+    direction: Direction,
     proposal: Proposal,
     epsilon: float,
     shards: int,
@@ -172,12 +172,12 @@ class Curve:
     """The profile of a mechanism: the larger of its directions, each from its histograms."""
 
     sampler: Sampler
-    histograms: dict[SampledDirection, list[Histogram]]
+    histograms: dict[Direction, list[Histogram]]
     #: The ε around which samples were drawn.
     centre: float
     failure_probability: float
 
-    def point(self, epsilon: float) -> Point:
+    def point(self, epsilon: float) -> SampledPoint:
         """δ at ε."""
         points = [
             curve(self.sampler, histograms, (epsilon,), self.failure_probability)[0]
@@ -189,7 +189,7 @@ class Curve:
         """ε at δ, from below and from above, each wrong with probability at most q; (0, ∞) where nothing is known.
 
         The values of ε that may be given are fixed before the samples are looked at. From the largest down, "δ(ε) ≤ δ" is true
-        until some first false one; the walk passes it only if the bound at that one ε fails. Likewise upwards from 0.
+        until some first false one; the sequence passes it only if the bound at that one ε fails. Likewise upwards from 0.
         """
         step = max(self.centre, LEAST_CENTRE) / STEPS
         grid = [k * step for k in range(2 * STEPS + 1)]
@@ -205,7 +205,7 @@ class Curve:
         return lower, upper
 
 
-def larger(points: Sequence[Point]) -> Point:
+def larger(points: Sequence[SampledPoint]) -> SampledPoint:
     """The guarantee's point from those of its directions, (remove, add) or one: each bound and the estimate the larger one.
 
     Where too little of adding a record was seen for an estimate, that of removing one is told: adding is seldom the
@@ -213,15 +213,15 @@ def larger(points: Sequence[Point]) -> Point:
     """
     upper, lower = max(point.upper for point in points), max(point.lower for point in points)
     if points[0].estimate is None:
-        return Point(points[0].epsilon, upper, lower)
+        return SampledPoint(points[0].epsilon, upper, lower)
     known = [(point.estimate, point.standard_error) for point in points if point.estimate is not None]
     estimate, error = max(known, key=lambda pair: pair[0])
-    return Point(points[0].epsilon, upper, lower, max(estimate, lower), error)
+    return SampledPoint(points[0].epsilon, upper, lower, max(estimate, lower), error)
 
 
 def curve(
     sampler: Sampler, histograms: Sequence[Histogram], epsilons: Sequence[float], failure_probability: float
-) -> list[Point]:
+) -> list[SampledPoint]:
     """The points of one direction: for each ε the best bounds of several histograms, q divided among them.
 
     Each point holds with its own probability; a neighbour's bound would bring its own, so none is carried over.
@@ -229,5 +229,5 @@ def curve(
     points = []
     for epsilon in epsilons:
         found = [histogram.point(sampler, epsilon, failure_probability / len(histograms)) for histogram in histograms]
-        points.append(Point(epsilon, min(point.upper for point in found), max(point.lower for point in found)))
+        points.append(SampledPoint(epsilon, min(point.upper for point in found), max(point.lower for point in found)))
     return points

@@ -1,4 +1,4 @@
-"""Where samples may be drawn from: stretched means with likelier participations, and the names for plain sampling."""
+"""Where samples may be drawn from: scaled means with likelier participations, and the names for plain sampling."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pyaccount.execute.sampling.shards import Component, Proposal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.plan.sampled import SampledMechanism
 
-#: How far means are stretched in a first look, and what the odds of taking part are multiplied by. Small likelihood
+#: How far means are scaled in a first look, and what the odds of taking part are multiplied by. Small likelihood
 #: ratios come from many rounds that each say a little: where the record is added, joining often is worth a try.
 EXCESSES = (0.4, 0.8, 1.4, 2.4, 4.0)
 ODDS = (1.0, 3.0, 9.0)
@@ -24,42 +24,42 @@ ODDS_ADDED = (1.0, 3.0, 9.0, 60.0)
 PLAIN = Component(1, (), 0.0)
 
 
-def stretched(mechanism: SampledMechanism, direction: SampledDirection, excess: float, odds: float) -> Proposal:
-    """The proposal whose means are stretched by so much beyond plain sampling, and with the odds of taking part multiplied."""
-    stretch = -excess if direction == "add" else 1.0 + excess
-    return proposed([_likelier(p, odds) for p in mechanism.plain_parameters], stretch)
+def scaled(mechanism: SampledMechanism, direction: Direction, excess: float, odds: float) -> Proposal:
+    """The proposal whose means are scaled by so much beyond plain sampling, and with the odds of taking part multiplied."""
+    mean_scale = -excess if direction == "add" else 1.0 + excess
+    return proposed([_likelier(p, odds) for p in mechanism.plain_parameters], mean_scale)
 
 
-def proposed(parameters: Sequence[float], stretch: float) -> Proposal:
+def proposed(parameters: Sequence[float], mean_scale: float) -> Proposal:
     """The proposal with one parameter for each mechanism."""
-    first, *others = parameters
-    return Proposal(first, stretch, tuple(others))
+    first, *further = parameters
+    return Proposal(first, mean_scale, tuple(further))
 
 
-def plain(mechanism: SampledMechanism, direction: SampledDirection) -> Proposal:
+def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:
     """Plain sampling."""
     return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
 
 
 def mixed(
     mechanism: SampledMechanism,
-    direction: SampledDirection,
+    direction: Direction,
     anchor: Proposal,
-    others: Sequence[Component],
+    further: Sequence[Component],
     share: int,
 ) -> tuple[Component, ...] | None:
-    """A mixture with `share` units of a proposal and the rest of what else `others` has; None where that is nothing.
+    """A mixture with `share` units of a proposal and the rest of what else `further` has; None where that is nothing.
 
     Plain sampling comes first, with a unit where it is not the proposal itself.
     """
     usual = plain(mechanism, direction)
-    own = Component(share, anchor.parameters, anchor.stretch)
+    own = Component(share, anchor.parameters, anchor.mean_scale)
     bounded_by_plain = anchor.single == usual
     rest = [
         one
-        for one in others
+        for one in further
         if one.parameters != own.parameters or one.number != own.number
-        if one.parameters != usual.parameters or one.number != usual.stretch
+        if one.parameters != usual.parameters or one.number != usual.mean_scale
         if one.parameters or one.number != 0.0
     ]
     spare = _core.SHARD_UNITS - share - (0 if bounded_by_plain else 1)
@@ -83,10 +83,10 @@ def shared(weights: Sequence[float], units: int) -> list[int]:
     return [1 + one for one in found]
 
 
-def library(mechanism: SampledMechanism, direction: SampledDirection) -> list[Proposal]:
+def library(mechanism: SampledMechanism, direction: Direction) -> list[Proposal]:
     """Proposals for a first look."""
     odds = (ODDS_ADDED if direction == "add" else ODDS) if _has_odds(mechanism) else (1.0,)
-    found = [stretched(mechanism, direction, excess, one) for excess in EXCESSES for one in odds]
+    found = [scaled(mechanism, direction, excess, one) for excess in EXCESSES for one in odds]
     return list(dict.fromkeys(found))
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from pyaccount.directions import DIRECTIONS, sampled_directions
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.sampling.betting import Claim
+from pyaccount.execute.sampling.composed_profile import ComposedProfile, composed_profile, ignored
 from pyaccount.execute.sampling.estimates import ESTIMATE, Estimate, Estimator
-from pyaccount.execute.sampling.others import Others, ignored, others
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.verify import Test, verify, verify_fixed
 from pyaccount.execute.unamplified import unsampled_bounds
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.acceptance import Acceptance
     from pyaccount.plan.compiled import CompiledDocument, Instance
@@ -41,19 +41,19 @@ class Session:
     stream: int | None = None
     #: Where the composed phases' curve ends, and the last curve with the rounds that it is of.
     end: float | None = None
-    composed: dict[object, Others] = field(default_factory=dict)
+    composed: dict[object, ComposedProfile] = field(default_factory=dict)
     #: What was found so far, in words: for the message if a limit stops the work.
     known: list[str] = field(default_factory=list)
 
     def mechanism(self, instance: Instance) -> SampledMechanism:
-        """The mechanism at a value of the blank: its sampled phases, and the curve of the others."""
-        mechanism, found = instance.mechanism(), self.others(instance)
+        """The mechanism at a value of the blank: its sampled phases, and the composed profile of the rest."""
+        mechanism, found = instance.mechanism(), self.composed_profile(instance)
         if found is None:
             return mechanism
         lower = None if mechanism.lower is None else replace(mechanism.lower, curves=found.curves)
         return replace(mechanism, curves=found.curves, lower=lower)
 
-    def others(self, instance: Instance) -> Others | None:
+    def composed_profile(self, instance: Instance) -> ComposedProfile | None:
         """The curve of the phases that compose; None if there are none. Kept while only sampled phases change."""
         bounds = instance.composed_bounds()
         if bounds is None:
@@ -67,7 +67,7 @@ class Session:
                 epsilon = None if privacy.epsilon == "solve" else privacy.epsilon
                 delta = None if privacy.delta == "solve" else privacy.delta
                 self.end = ignored(self.engine, bounds, epsilon=epsilon, delta=delta)
-            self.composed = {key: others(self.engine, bounds, directions, self.end)}
+            self.composed = {key: composed_profile(self.engine, bounds, directions, self.end)}
         return self.composed[key]
 
     def unsampled(self, instance: Instance, *, epsilon: float | None = None, delta: float | None = None) -> Answer:
@@ -90,9 +90,9 @@ class Session:
 
     def estimate(
         self, mechanism: SampledMechanism, epsilon: float, *, shards: int = ESTIMATE, stream: int | None = None
-    ) -> dict[SampledDirection, Estimate]:
+    ) -> dict[Direction, Estimate]:
         """Estimates in every direction, with less effort in one whose δ is far below another's."""
-        estimates: dict[SampledDirection, Estimate] = {}
+        estimates: dict[Direction, Estimate] = {}
         largest = 0.0
         for direction in mechanism.directions:
             found = self.estimator.at(

@@ -14,7 +14,7 @@ from pyaccount.errors import TIME_IS_UP, LimitError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -23,13 +23,13 @@ PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "pro
 Purpose = Literal["pilot", "verification", "confidence", "profile", "estimate"]
 
 SHARD: int = _core.SHARD_SIZE
-#: Shards run between two looks at the capital. Fixed, so that results do not depend on the machine.
+#: Shards run between two looks at the wealth. Fixed, so that results do not depend on the machine.
 WAVE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A proposal's share of a mixture: a law and its stretch, or without parameters a tilt."""
+    """A proposal's share of a mixture: a law and its mean scale, or without parameters a tilt."""
 
     share: int
     parameters: tuple[float, ...]
@@ -41,45 +41,45 @@ class Proposal:
     """Where samples are drawn from; see the core's `proposal`."""
 
     parameter: float
-    stretch: float
+    mean_scale: float
     #: The parameters of further mechanisms that are sampled together with the first.
-    others: tuple[float, ...] = ()
-    #: A mixture of this law and stretch, which bounds its samples, with others; see the core's `defensive`. Empty without.
+    further: tuple[float, ...] = ()
+    #: A mixture of this law, which bounds its samples, with further ones; see the core's `defensive`. Empty without.
     components: tuple[Component, ...] = ()
 
     @property
     def parameters(self) -> tuple[float, ...]:
         """One for each mechanism."""
-        return (self.parameter, *self.others)
+        return (self.parameter, *self.further)
 
     @property
     def single(self) -> Proposal:
-        """The law and stretch alone."""
+        """The law and mean scale alone."""
         return replace(self, components=()) if self.components else self
 
 
 @dataclass(frozen=True, slots=True)
-class Wager:
-    """A bet against "δ(ε) ≥ threshold" (stake > 0) or "δ(ε) ≤ threshold" (stake < 0)."""
+class Bet:
+    """A bet against "δ(ε) ≥ threshold" (fraction > 0) or "δ(ε) ≤ threshold" (fraction < 0)."""
 
     threshold: float
-    stake: float
+    fraction: float
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Wagers at one ε; `cap` bounds what a sample contributes there."""
+class BetTable:
+    """Bets at one ε; `weight_bound` is the most that a sample contributes there."""
 
     epsilon: float
-    cap: float
-    wagers: tuple[Wager, ...] = ()
+    weight_bound: float
+    bets: tuple[Bet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What a shard leaves of one table: ln of each wager's capital, and Σ V, Σ V² for estimates."""
+    """What a shard leaves of one table: ln of each bet's wealth, and Σ V, Σ V² for estimates."""
 
-    log_capital: tuple[float, ...]
+    log_wealth: tuple[float, ...]
     value: float
     square: float
 
@@ -96,17 +96,17 @@ class Balanced(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The cap of V at one ε, the generator's share of the error of its mean, and the rounding of a log density.
+class SampleLimits:
+    """The weight bound of V at one ε, the generator's share of the error of its mean, and the rounding of a log density.
 
-    With phases that compose, V is without the floor of their curve.
+    With phases that compose, V is without the tail mass of their curve.
     """
 
-    cap: float
+    weight_bound: float
     generator: float
     rounding: float
-    #: What the others' curve adds to the mean of V, a constant.
-    floor: float = 0.0
+    #: What the composed profile adds to the mean of V, a constant.
+    tail_mass: float = 0.0
 
 
 class Sampler:
@@ -143,25 +143,25 @@ class Sampler:
         self.report(words, int(1000 * min(done, 1.0)), 1000)
 
     def limits(
-        self, mechanism: SampledMechanism, direction: SampledDirection, proposal: Proposal, epsilon: float
-    ) -> Limits:
+        self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
+    ) -> SampleLimits:
         """What is proven about samples from a proposal."""
         curve = mechanism.curves.get(direction)
         if proposal.components:
             found = mechanism.core.defensive_bounds(direction, for_core(proposal.components), epsilon, curve)
         else:
-            found = mechanism.core.bounds(direction, proposal.parameters, proposal.stretch, epsilon, curve)
-        cap, generator, rounding = found
+            found = mechanism.core.bounds(direction, proposal.parameters, proposal.mean_scale, epsilon, curve)
+        weight_bound, generator, rounding = found
         if mechanism.overstated > 0.0:
             generator += mechanism.overstated * (math.exp(min(epsilon, 700.0)) if direction == "add" else 1.0)
-        return Limits(cap, generator, rounding, mechanism.floor(direction))
+        return SampleLimits(weight_bound, generator, rounding, mechanism.tail_mass(direction))
 
     def run(  # noqa: PLR0913 - the coordinates of a stream
         self,
         mechanism: SampledMechanism,
-        direction: SampledDirection,
+        direction: Direction,
         proposal: Proposal,
-        tables: Sequence[Table],
+        tables: Sequence[BetTable],
         *,
         purpose: Purpose,
         candidate: int,
@@ -170,7 +170,7 @@ class Sampler:
         edges: tuple[float, float] | None = None,
     ) -> tuple[list[list[Sums]], _core.LossHistogram | None]:
         """Run shards `first`, …: the sums of each for each table, and the histogram of all. Raises `LimitError`."""
-        bets = [(t.epsilon, t.cap, [(w.threshold, w.stake) for w in t.wagers]) for t in tables]
+        bets = [(t.epsilon, t.weight_bound, [(bet.threshold, bet.fraction) for bet in t.bets]) for t in tables]
         key, curve = self._key(purpose, candidate, direction), mechanism.curves.get(direction)
         assert edges is None or not proposal.components, "a histogram has samples of one proposal"
         histogram: _core.LossHistogram | None = None
@@ -191,7 +191,7 @@ class Sampler:
                 shards, histogram = mechanism.core.simulate(
                     direction,
                     proposal.parameters,
-                    proposal.stretch,
+                    proposal.mean_scale,
                     bets,
                     edges=edges,
                     key=key,
@@ -207,7 +207,7 @@ class Sampler:
     def balanced(  # noqa: PLR0913 - the coordinates of a stream
         self,
         mechanism: SampledMechanism,
-        direction: SampledDirection,
+        direction: Direction,
         components: Sequence[Component],
         epsilons: Sequence[float],
         *,
@@ -234,7 +234,7 @@ class Sampler:
         self.samples += count * SHARD
         return Balanced(*found)
 
-    def _key(self, purpose: Purpose, candidate: int, direction: SampledDirection) -> tuple[int, int, int, int]:
+    def _key(self, purpose: Purpose, candidate: int, direction: Direction) -> tuple[int, int, int, int]:
         return (self.seed, PURPOSES[purpose], candidate, 1 if direction == "add" else 0)
 
     @contextmanager

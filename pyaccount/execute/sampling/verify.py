@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.proposals import plain
-from pyaccount.execute.sampling.shards import SHARD, WAVE, Limits, Proposal, Sampler, Table, Wager
+from pyaccount.execute.sampling.shards import SHARD, WAVE, Bet, BetTable, Proposal, SampleLimits, Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PATIENCE = 5.0
 #: How far, relatively, estimates must be below a claim that nobody asked for.
 COMFORTABLE = 0.03
-#: What summing logarithms of capitals may be wrong by: at the start, and for each sample (a unit of rounding each).
+#: What summing logarithms of wealth may be wrong by: at the start, and for each sample (a unit of rounding each).
 LOG_SLACK, SAMPLE_SLACK = 1e-6, 2.3e-16
 #: A test has at least so many shards, so that a poor forecast does not end it early.
 LEAST_SHARDS = 64
@@ -40,15 +40,15 @@ LOWER_SHARES = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.94, 0.97)
 class Test:
     """One test in one direction, as run."""
 
-    direction: SampledDirection
+    direction: Direction
     noise_multiplier: float
     epsilon: float
     threshold: float
     proposal: Proposal
-    limits: Limits
-    stakes: tuple[float, ...]
+    limits: SampleLimits
+    fractions: tuple[float, ...]
     samples: int
-    log_capital: float
+    log_wealth: float
     log_target: float
     mean: float
     #: None where no sample was seen to count.
@@ -56,11 +56,11 @@ class Test:
     accepted: bool
 
 
-class Capital:
-    """The capital of several wagers on one claim, each with an equal share at the start: watched after each shard."""
+class Wealth:
+    """The wealth of several bets against one claim, each with an equal share at the start: watched after each shard."""
 
-    def __init__(self, wagers: int) -> None:
-        self.logs = [0.0] * wagers
+    def __init__(self, bets: int) -> None:
+        self.logs = [0.0] * bets
         self.highest = -math.inf
         self._slack = LOG_SLACK
 
@@ -72,7 +72,7 @@ class Capital:
 
     @property
     def now(self) -> float:
-        """ln of the capital."""
+        """ln of the wealth."""
         top = max(self.logs)
         return top + math.log(math.fsum(math.exp(log - top) for log in self.logs) / len(self.logs))
 
@@ -82,12 +82,12 @@ class Capital:
 
 
 def verify(
-    sampler: Sampler, claim: Claim, estimates: dict[SampledDirection, Estimate], budget: float | None = None
+    sampler: Sampler, claim: Claim, estimates: dict[Direction, Estimate], budget: float | None = None
 ) -> tuple[Test, ...]:
     """Test a claim in every direction, the likeliest to fail first; stops at the first rejection.
 
     With a budget nothing is tested where the tests are expected to take more samples than that, or where the claim is so
-    close to the estimate that who tests it again may be out of luck.
+    close to the estimate that a retest may be out of luck.
     """
     order = sorted(claim.mechanism.directions, key=lambda direction: -estimates[direction].value)
     bettings = {side: choose_betting(sampler, claim, side, estimates[side]) for side in order}
@@ -112,9 +112,9 @@ def verify(
 
 def _without_samples(  # noqa: PLR0913 - the parts of a test
     claim: Claim,
-    direction: SampledDirection,
+    direction: Direction,
     proposal: Proposal,
-    limits: Limits,
+    limits: SampleLimits,
     estimate: Estimate | None,
     *,
     accepted: bool,
@@ -127,9 +127,9 @@ def _without_samples(  # noqa: PLR0913 - the parts of a test
         threshold=claim.delta,
         proposal=proposal,
         limits=limits,
-        stakes=(),
+        fractions=(),
         samples=0,
-        log_capital=claim.log_target if accepted else 0.0,
+        log_wealth=claim.log_target if accepted else 0.0,
         log_target=claim.log_target,
         mean=0.0 if estimate is None else estimate.value,
         standard_error=None if estimate is None or not estimate.known else estimate.standard_error,
@@ -137,25 +137,25 @@ def _without_samples(  # noqa: PLR0913 - the parts of a test
     )
 
 
-def _bet(sampler: Sampler, claim: Claim, direction: SampledDirection, betting: Betting) -> Test:
-    """Wager until the capital reaches its target, or the patience ends."""
+def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
+    """Bet until the wealth reaches its target, or the patience ends."""
     candidate, proposal = sampler.fresh(), betting.proposal
     limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
-    # The claim about the generator's mean that implies the one about δ, less what the others' curve adds whatever is drawn.
-    threshold = max(claim.delta - limits.generator - limits.floor, 0.0)
-    room = limits.cap - threshold
+    # The claim about the generator's mean that implies the one about δ, less what the composed profile adds whatever is drawn.
+    threshold = max(claim.delta - limits.generator - limits.tail_mass, 0.0)
+    room = limits.weight_bound - threshold
     if room <= 0.0:
-        # V, and so its mean, is at most the cap.
+        # V, and so its mean, is at most the weight bound.
         return _without_samples(claim, direction, proposal, limits, None, accepted=True)
-    if not betting.stakes:
-        # The cap was just below the threshold before the generator's share was taken off: there is nothing to bet with.
+    if not betting.fractions:
+        # The weight bound was just below the threshold before the generator's share was taken off: there is nothing to bet with.
         return _without_samples(claim, direction, proposal, limits, None, accepted=False)
-    stakes = tuple(min(stake, 0.999 / room) for stake in betting.stakes)
-    table = Table(claim.epsilon, limits.cap, tuple(Wager(threshold, stake) for stake in stakes))
-    capital = Capital(len(stakes))
+    fractions = tuple(min(fraction, 0.999 / room) for fraction in betting.fractions)
+    table = BetTable(claim.epsilon, limits.weight_bound, tuple(Bet(threshold, fraction) for fraction in fractions))
+    wealth = Wealth(len(fractions))
     most = max(LEAST_SHARDS, math.ceil(min(PATIENCE * betting.expected_samples, 1e15) / SHARD))
     shards, value, square = 0, 0.0, 0.0
-    while shards < most and not capital.reached(claim.log_target):
+    while shards < most and not wealth.reached(claim.log_target):
         sums, _ = sampler.run(
             claim.mechanism,
             direction,
@@ -169,10 +169,10 @@ def _bet(sampler: Sampler, claim: Claim, direction: SampledDirection, betting: B
         for (shard,) in sums:
             shards += 1
             value, square = value + shard.value, square + shard.square
-            capital.add(shard.log_capital)
-            if capital.reached(claim.log_target):
+            wealth.add(shard.log_wealth)
+            if wealth.reached(claim.log_target):
                 break
-        sampler.progress(max(capital.now, 0.0) / claim.log_target)
+        sampler.progress(max(wealth.now, 0.0) / claim.log_target)
     samples = shards * SHARD
     mean = value / samples
     return Test(
@@ -182,13 +182,13 @@ def _bet(sampler: Sampler, claim: Claim, direction: SampledDirection, betting: B
         threshold=claim.delta,
         proposal=proposal,
         limits=limits,
-        stakes=stakes,
+        fractions=fractions,
         samples=samples,
-        log_capital=capital.highest,
+        log_wealth=wealth.highest,
         log_target=claim.log_target,
         mean=mean,
         standard_error=_error(mean, square, samples),
-        accepted=capital.reached(claim.log_target),
+        accepted=wealth.reached(claim.log_target),
     )
 
 
@@ -255,7 +255,7 @@ def verify_fixed(
                 mechanism,
                 direction,
                 proposal,
-                [Table(epsilon, 1.0)],
+                [BetTable(epsilon, 1.0)],
                 purpose="verification",
                 candidate=candidate,
                 first=shards,
@@ -267,7 +267,9 @@ def verify_fixed(
         mean = value / plan.samples
         # Rounding moves the loss and so V, which is at most 1 and changes by at most as much as the loss. A sum of non-negative
         # numbers is off by less than a unit of rounding for each, relatively.
-        error = limits.generator + limits.floor + 8.0 * limits.rounding + mean * plan.samples * sys.float_info.epsilon
+        error = (
+            limits.generator + limits.tail_mass + 8.0 * limits.rounding + mean * plan.samples * sys.float_info.epsilon
+        )
         accepted = mean + error <= plan.bar
         tests.append(
             Test(
@@ -277,9 +279,9 @@ def verify_fixed(
                 threshold=plan.bar,
                 proposal=proposal,
                 limits=limits,
-                stakes=(),
+                fractions=(),
                 samples=plan.samples,
-                log_capital=0.0,
+                log_wealth=0.0,
                 log_target=-math.log(plan.failure_probability),
                 mean=mean,
                 standard_error=_error(mean, square, plan.samples),
@@ -291,12 +293,12 @@ def verify_fixed(
     return tuple(tests)
 
 
-def lower_wagers(estimate: float, square: float, target: float) -> tuple[Wager, ...]:
-    """Wagers against "δ(ε) ≤ t" for shares t of the target below the estimate, from the easiest on."""
-    wagers = []
+def lower_bets(estimate: float, square: float, target: float) -> tuple[Bet, ...]:
+    """Bets against "δ(ε) ≤ t" for shares t of the target below the estimate, from the easiest on."""
+    bets = []
     for share in LOWER_SHARES:
         threshold = share * target
         if threshold < estimate:
-            stake = min(0.5 / threshold, (estimate - threshold) / max(square, 1e-300))
-            wagers.append(Wager(threshold, -stake))
-    return tuple(wagers)
+            fraction = min(0.5 / threshold, (estimate - threshold) / max(square, 1e-300))
+            bets.append(Bet(threshold, -fraction))
+    return tuple(bets)

@@ -51,7 +51,7 @@ def matrix_text(body: Body) -> str:
 
 
 def product_cost(body: Body) -> float:
-    """Nanoseconds that a sample and a step take longer where columns meet."""
+    """Nanoseconds that a sample and a step take longer where columns overlap."""
     return matrix_plan(body).product_cost(body)
 
 

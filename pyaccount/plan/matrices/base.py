@@ -34,8 +34,8 @@ class MatrixPlan:
         raise NotImplementedError
 
     def product_cost(self, body: Body) -> float:
-        """Nanoseconds that a sample and a step take longer where columns meet."""
-        raise AssertionError("the columns of a banded matrix do not meet")
+        """Nanoseconds that a sample and a step take longer where columns overlap."""
+        raise AssertionError("the columns of a banded matrix do not overlap")
 
     def inverse_bands(self, body: Body) -> int | None:
         """The number of diagonals of the inverse, if that is banded."""

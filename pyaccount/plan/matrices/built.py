@@ -69,7 +69,7 @@ class Strategy:
         The lower end is that of the earliest evenly spaced rounds, and the two are equal where these are the worst: for
         Toeplitz matrices that do not increase down the first column (Kalinin & Lampert 2024, Theorem 2), for Toeplitz
         bands within the separation (columns are orthogonal, the first ones the longest) and for every round at once.
-        Otherwise the upper end charges each cross product of two columns to both of them. Both are rounded (see
+        Otherwise the upper end counts each cross product of two columns with both of them. Both are rounded (see
         `slack`).
         """
         most = min(participations, -(-self.iterations // min_separation))

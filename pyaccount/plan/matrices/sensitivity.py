@@ -42,8 +42,8 @@ def dense_sensitivity(matrix: NDArray[np.float64], b: int, most: int) -> tuple[f
         return spaced, spaced
     gram = matrix.T @ matrix
     # For each column the largest sum of products with columns that a pattern through it may hold, on either side.
-    crossing = _best_separated(np.tril(gram, -b), b) + _best_separated(np.triu(gram, b), b)
-    worth = gram.diagonal() + crossing
+    off_diagonals = _best_separated(np.tril(gram, -b), b) + _best_separated(np.triu(gram, b), b)
+    worth = gram.diagonal() + off_diagonals
     # best[j + b]: the largest worth of at most so many columns up to j, at least b apart.
     best = np.zeros(n + b)
     for _ in range(most):

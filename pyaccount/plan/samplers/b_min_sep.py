@@ -33,11 +33,11 @@ class BMinSepPlan(Renewal):
         return super().analysis(document, body)
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """The recursion is for columns that do not meet."""
+        """The recursion is for columns that do not overlap."""
         if body.matrix.banded:
             return []
         message = (
-            "with truncated batches the recursion needs a banded Toeplitz matrix, whose columns do not meet; balls in bins "
+            "with truncated batches the recursion needs a banded Toeplitz matrix, whose columns do not overlap; balls in bins "
             "is analysed with any matrix"
         )
         allowed = "a banded matrix, or the sampler balls-in-bins"

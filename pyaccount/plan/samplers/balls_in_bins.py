@@ -16,7 +16,7 @@ from pyaccount.plan.samplers.truncated import upper_tail
 from pyaccount.plan.samplers.whole_run import WholeRun
 
 if TYPE_CHECKING:
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
 
 #: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.
@@ -58,7 +58,7 @@ class BallsInBinsPlan(WholeRun):
         return truncated.sized(usual, cut)
 
     def untruncated(
-        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+        self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """The modes' Gram matrix, in units of σ²."""
         built, count = strategy(document, body), bins(body)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: What a record can do at worst, in words that several samplers share.
 EVERY_ROUND = "every record in every round"
-REVEALED = "participations revealed, as bad as they can be"
+PUBLIC = "public participations, as bad as they can be"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ def moved(document: Document, body: Body, apart: int, most: int, records: int = 
     return records * built.sensitivity(apart, most)[0] * (1.0 + built.slack)
 
 
-def revealed(document: Document, body: Body, records: int = 1) -> Worst:
+def public_participation(document: Document, body: Body, records: int = 1) -> Worst:
     """All records of a user at once, whenever any may be drawn."""
-    words = REVEALED if records == 1 else f"{REVEALED}: all {records} records of a user at once"
+    words = PUBLIC if records == 1 else f"{PUBLIC}: all {records} records of a user at once"
     apart = body.sampler.separation(body) or 1
     return Worst(words, lambda: moved(document, body, apart, whole(body.training.iterations), records), body.count)

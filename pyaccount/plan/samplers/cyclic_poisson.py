@@ -1,7 +1,7 @@
 """Cyclic Poisson sampling from a fixed partition: rounds of one part have orthogonal columns, so they compose.
 
 A record of part φ takes part in rounds φ, φ + b, φ + 2b, …, in each with probability p = b·p₀. With at most b bands the
-columns of these rounds do not meet: the run is a composition of Poisson-subsampled Gaussian mechanisms with shifts
+columns of these rounds do not overlap: the run is a composition of Poisson-subsampled Gaussian mechanisms with shifts
 ‖c_i‖. For a Toeplitz matrix the first part has the most rounds and the longest columns, so it dominates the others.
 """
 
@@ -29,12 +29,12 @@ from pyaccount.plan.common import (
 from pyaccount.plan.matrices import matrix_text, strategy
 from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
 from pyaccount.plan.sampled import SampledMechanism
-from pyaccount.plan.samplers.base import Worst, revealed
+from pyaccount.plan.samplers.base import Worst, public_participation
 from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
 from pyaccount.plan.samplers.whole_run import WholeRun
 
 if TYPE_CHECKING:
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
 
@@ -52,7 +52,7 @@ def words(document: Document, body: Body) -> Reduction:
     return Reduction(
         path=body.path,
         subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_text(body)}",
-        theorem="composition over the rounds of the first part, whose columns do not meet",
+        theorem="composition over the rounds of the first part, whose columns do not overlap",
         source="Choquette-Choo et al. 2023 (arXiv:2306.08153), Theorem 4; attained by gradients of the same sign",
         pair=f"(1−{p})N(0) + {p}·N(‖c_i‖) against {other}, σ = {sigma}, ‖c_i‖ the norm of the column of round i",
         rounds=f"{runs}{turns}",
@@ -167,7 +167,7 @@ class CyclicPoissonPlan(WholeRun):
         )
 
     def own_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """A matrix whose columns may meet, and parts that never have a turn."""
+        """A matrix whose columns may overlap, and parts that never have a turn."""
         problems = []
         if not body.matrix.banded:
             message = (
@@ -185,7 +185,7 @@ class CyclicPoissonPlan(WholeRun):
         return problems
 
     def untruncated(
-        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+        self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """The recursion, averaged over the phases."""
         n, b, p = whole(body.training.iterations), separation(body) or 1, sampling_probability(body)
@@ -203,7 +203,7 @@ class CyclicPoissonPlan(WholeRun):
 
     def worst(self, document: Document, body: Body) -> Worst:
         """Whenever its part has its turn."""
-        return revealed(document, body)
+        return public_participation(document, body)
 
     def shortest_run(self, body: Body, rounds: int) -> int:
         """Every random part has had its turn."""

@@ -41,7 +41,7 @@ LEAST_SIZE = (
 
 
 @dataclass(frozen=True)
-class FixedDraws(SamplerPlan):
+class FixedDrawsPlan(SamplerPlan):
     """A sampler by the law of how often a record is drawn: here, of draws with replacement."""
 
     round_by_round: ClassVar[bool] = True
@@ -219,14 +219,14 @@ class FixedDraws(SamplerPlan):
             path: Path = ("privacy", "group_size")
             problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {dataset}"))
         elif document.privacy.adjacency == "add-remove":
-            others = dataset - group
+            rest = dataset - group
             distinct, path = self.distinct_drawn(body)
-            if distinct > others:
+            if distinct > rest:
                 message = (
-                    f"under add-remove the smaller of two neighbouring data sets has {others} records, fewer than the {distinct} "
+                    f"under add-remove the smaller of two neighbouring data sets has {rest} records, fewer than the {distinct} "
                     "distinct ones that are drawn: such a draw does not exist there; under zero-out or replace-one, where the "
                     "dataset size is public, the question does not arise"
                 )
-                problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {max(others, 0)}"))
+                problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {max(rest, 0)}"))
         if problems:
             raise DocumentError(problems)

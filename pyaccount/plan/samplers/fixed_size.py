@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pyaccount.document import batch_size
 from pyaccount.plan.common import rounds
 from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
-from pyaccount.plan.samplers.fixed_draws import FixedDraws
+from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FixedSizePlan(FixedDraws):
+class FixedSizePlan(FixedDrawsPlan):
     """A uniform subset of the data set."""
 
     core: ClassVar[str] = "fixed-size"
@@ -41,7 +41,7 @@ class FixedSizePlan(FixedDraws):
 
     def largest_batch(self, document: Document, body: Body) -> int:
         """The data set; under add-remove the smaller of two."""
-        records, privacy = super(FixedDraws, self).largest_batch(document, body), document.privacy
+        records, privacy = super(FixedDrawsPlan, self).largest_batch(document, body), document.privacy
         if privacy.adjacency != "add-remove":
             return records
         assert privacy.group_size != "solve"  # one thing is solved for

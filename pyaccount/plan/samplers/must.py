@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.document import MustOW, MustWO, MustWW
-from pyaccount.plan.samplers.fixed_draws import FixedDraws
+from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TwoStages(FixedDraws):
+class TwoStagesPlan(FixedDrawsPlan):
     """A fresh subset for each round."""
 
     states_probability: ClassVar[bool] = False
@@ -41,7 +41,7 @@ class TwoStages(FixedDraws):
 
 
 @dataclass(frozen=True)
-class MustWOPlan(TwoStages):
+class MustWOPlan(TwoStagesPlan):
     """The same as sampling with replacement, whatever the subset's size."""
 
     exchangeable: ClassVar[bool] = True
@@ -58,7 +58,7 @@ class MustWOPlan(TwoStages):
 
 
 @dataclass(frozen=True)
-class MustOWPlan(TwoStages):
+class MustOWPlan(TwoStagesPlan):
     """Distinct records, then some of them several times."""
 
     core: ClassVar[str] = "must-ow"
@@ -75,7 +75,7 @@ class MustOWPlan(TwoStages):
 
 
 @dataclass(frozen=True)
-class MustWWPlan(TwoStages):
+class MustWWPlan(TwoStagesPlan):
     """With replacement both times."""
 
     core: ClassVar[str] = "must-ww"

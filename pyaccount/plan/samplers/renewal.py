@@ -14,13 +14,13 @@ from pyaccount.document import sampling_probability, separation
 from pyaccount.plan.common import whole
 from pyaccount.plan.matrices import columns, product_cost, strategy
 from pyaccount.plan.sampled import SampledMechanism
-from pyaccount.plan.samplers.base import Worst, revealed
+from pyaccount.plan.samplers.base import Worst, public_participation
 from pyaccount.plan.samplers.truncated import upper_tail
 from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
 
 #: Nanoseconds for a sample and a step on one core, what the kernel takes on a machine of 2024; and for each further record.
@@ -71,7 +71,7 @@ class Renewal(WholeRun):
         )
 
     def enclosure(self, document: Document, body: Body) -> str | None:
-        """What is given up where columns meet; None where they do not."""
+        """What is given up where columns overlap; None where they do not."""
         b = separation(body) or 1
         if body.matrix.banded or body.training.iterations == "solve" or body.training.iterations <= b:
             return None
@@ -87,7 +87,7 @@ class Renewal(WholeRun):
         )
 
     def untruncated(
-        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+        self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """The recursion over the rounds."""
         if not body.matrix.banded:
@@ -98,37 +98,37 @@ class Renewal(WholeRun):
         return SampledMechanism(core, directions, built.iterations, cost, core.plain_parameter)
 
     def recursion(self, body: Body, coefficients: list[float], iterations: int) -> _core.Sampled:
-        """The core's mechanism for columns that do not meet."""
+        """The core's mechanism for columns that do not overlap."""
         b, p, warm = separation(body) or 1, sampling_probability(body), self.start(body) == "warm"
         return _core.Sampled.renewal(coefficients, iterations, b, p, warm)
 
     def _overlapping(
-        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+        self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """Columns that may be longer than the separation."""
         matrix_columns, steps = columns(document, body, separation(body) or 1), whole(body.training.iterations)
         records, warm = self.records(body), self.start(body) == "warm"
         above, below = (
-            _core.Sampled.overlapping(matrix_columns, sigma, sampling_probability(body), records, warm, side)
-            for side in (False, True)
+            _core.Sampled.overlapping(matrix_columns, sigma, sampling_probability(body), records, warm, below)
+            for below in (False, True)
         )
         cost = (STEP_COST + USER_COST * (records - 1) + product_cost(body)) * steps
         lower = SampledMechanism(below, directions, steps, cost, below.plain_parameter, enclosed=True)
         return SampledMechanism(above, directions, steps, cost, above.plain_parameter, lower, enclosed=True)
 
     def displaced(self, body: Body, limit: int) -> float:
-        """The others' counts do not depend on the record's own draws: their expected number times the largest probability of one.
+        """The counts do not depend on the record's own draws: their expected number times the largest probability of one.
 
         Whoever else contributes nothing, the run differs from one without truncation by no more in total variation.
         """
         assert body.training.dataset_size is not None
-        rate, others = self.largest_rate(body), body.training.dataset_size - 1
+        rate, rest = self.largest_rate(body), body.training.dataset_size - 1
         n, b = whole(body.training.iterations), separation(body) or 1
-        return min(1.0, min(n * rate, math.ceil(n / b)) * upper_tail(others, rate, limit) * (1.0 + 1e-12))
+        return min(1.0, min(n * rate, math.ceil(n / b)) * upper_tail(rest, rate, limit) * (1.0 + 1e-12))
 
     def worst(self, document: Document, body: Body) -> Worst:
         """Whenever it may be drawn."""
-        return revealed(document, body, self.records(body))
+        return public_participation(document, body, self.records(body))
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
         """The separation, which may be the bands of the whole run's matrix."""

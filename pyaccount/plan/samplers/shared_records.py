@@ -1,9 +1,9 @@
-"""b-min-sep sampling of users who may share records: a bound with known draws.
+"""b-min-sep sampling of users who may share records: a bound with public participations.
 
 With shared records the published pair is not an upper bound: a draw of the sensitive user's record keeps its other users'
 records out of later batches, so that the rest of the sum reveals the draw. What holds is the bound that gives the secrecy of the
-draws up and keeps their randomness: δ(ε) ≤ E_x G_{‖Cx‖}(e^ε), x the user's participations. Each of them is charged its column's
-squared norm and what the column shares with others; where the charges differ they are rounded up to a grid.
+draws up and keeps their randomness: δ(ε) ≤ E_x G_{‖Cx‖}(e^ε), x the user's participations. Each of them counts for its column's
+squared norm and what the column shares with others; where these norm bounds differ they are rounded up to a grid.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def words(document: Document, body: Body) -> Reduction:
     return Reduction(
         path=body.path,
         subject=f"b-min-sep sampling of users that share records, {matrix_text(body)}",
-        theorem="the Gaussian mechanism with a random sensitivity: known draws",
+        theorem="the Gaussian mechanism with a random sensitivity: public participations",
         source=(
             "joint convexity over the draws, whose law does not depend on the user's contributions; a user takes part at most as "
             "often as alone and available at once (Dong & Ganesh 2026, arXiv:2602.09338, Algorithm 3)"
@@ -117,8 +117,8 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     sigma = number(body.noise.multiplier)
     # With others' records in the way a user waits less often than alone, so the stationary law of a user alone says nothing
     # about the start; being available at once is the worst there is.
-    charges = tuple(charge * (1.0 + built.slack) / (sigma * sigma) for charge in _charges(document, body))
-    upper = Part("revealed", (charges, b, p, k), (("warm", False),))
+    norm_bounds = tuple(bound * (1.0 + built.slack) / (sigma * sigma) for bound in _norm_bounds(document, body))
+    upper = Part("public_participation", (norm_bounds, b, p, k), (("warm", False),))
     # What the first round alone tells: any of the records drawn, counted once.
     joins = user_probability(body)
     drawn = joins / (1.0 + (b - 1.0) * joins) if body.sampler.start == "warm" else joins
@@ -136,10 +136,10 @@ def _corner(built: Strategy) -> float:
     return float(built.dense[0, 0])
 
 
-def _charges(document: Document, body: Body) -> list[float]:
-    """What taking part in each round is charged, at σ = 1: ‖c_i‖² of the part within the run, and Γ_i where columns meet."""
+def _norm_bounds(document: Document, body: Body) -> list[float]:
+    """What each round adds to ‖Cx‖² at most, at σ = 1: ‖c_i‖² of the part within the run, and Γ_i where columns overlap."""
     if not body.matrix.banded:
-        return columns(document, body, separation(body) or 1).charges
+        return columns(document, body, separation(body) or 1).norm_bounds
     built = strategy(document, body)
     assert built.coefficients is not None
     # Summed from the smallest part: the column of the last round has one entry.

@@ -1,6 +1,6 @@
 """Truncated batches: of a batch with more than B records, B are kept at random.
 
-Where a batch is truncated the sensitive record takes another one's place, so the others' sum moves with it. The numbers r of
+Where a batch is truncated the sensitive record takes another one's place, so the sum of the rest moves with it. The numbers r of
 other records that were drawn do not depend on it; they are released, and given them the pair is (1 | 0) in a round with r < B,
 and (2 | −1), with the probability B/(r + 1) to survive, in one with r ≥ B. Rounds of Poisson sampling compose then; for
 b-min-sep sampling and balls in bins the pair on the whole run is sampled.
@@ -64,9 +64,9 @@ def assumptions(body: Body, usual: tuple[str, ...], kept: str) -> tuple[str, ...
 
 def sized(usual: tuple[str, ...], cut: str) -> tuple[str, ...]:
     """Assumptions with how batches are cut, and what may then be known of their sizes."""
-    *others, secret, _ = usual
+    *rest, secret, _ = usual
     assert secret == SECRET
-    return (*others, cut, secret, COUNTS, NORMALISATION)
+    return (*rest, cut, secret, COUNTS, NORMALISATION)
 
 
 def remark(body: Body, largest_rate: Callable[[Body], float]) -> str:

@@ -1,4 +1,4 @@
-"""b-min-sep sampling of users: on the whole run where no records are shared, and a bound with known draws where some are."""
+"""b-min-sep sampling of users: on the whole run where no records are shared, and public participations where some are."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from pyaccount.plan.samplers import truncated
 from pyaccount.plan.samplers.base import SamplerPlan
 
 if TYPE_CHECKING:
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
     from pyaccount.plan.sampled import SampledMechanism
@@ -77,7 +77,7 @@ class WholeRun(SamplerPlan):
         return []
 
     def untruncated(
-        self, document: Document, body: Body, sigma: float, directions: tuple[SampledDirection, ...]
+        self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """One run in which no batch is truncated."""
         raise NotImplementedError

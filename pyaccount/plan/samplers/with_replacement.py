@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pyaccount.plan.samplers.fixed_draws import FixedDraws
+from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 
 @dataclass(frozen=True)
-class WithReplacementPlan(FixedDraws):
+class WithReplacementPlan(FixedDrawsPlan):
     """Independent uniform draws."""
 
     states_probability: ClassVar[bool] = False

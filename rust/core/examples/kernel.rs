@@ -8,7 +8,7 @@ use std::time::Instant;
 use pyaccount_core::montecarlo::betting::BetTable;
 use pyaccount_core::montecarlo::correlate::Correlator;
 use pyaccount_core::montecarlo::mechanism::Mechanism;
-use pyaccount_core::montecarlo::proposal::Comparison;
+use pyaccount_core::montecarlo::proposal::Direction;
 use pyaccount_core::montecarlo::proposed::Part;
 use pyaccount_core::montecarlo::renewal::{RenewalKernel, RenewalScratch};
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
@@ -128,11 +128,11 @@ fn main() {
 /// Nanoseconds of whole samples on one thread and on two.
 fn timed_shards(mechanism: &Mechanism, parameter: f64, mean_scale: f64, n: usize) -> String {
     let proposed = mechanism.proposed(parameter, mean_scale).unwrap();
-    let comparison = if mean_scale == 0.0 { Comparison::Add } else { Comparison::Remove };
+    let direction = if mean_scale == 0.0 { Direction::Add } else { Direction::Remove };
     let tables = vec![BetTable { epsilon: 8.0, weight_bound: 1.0, bets: vec![(1e-5, 0.5)] }];
     let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
     let parts = vec![Part { proposed, runs: 1 }];
-    let job = Job { parts, comparison, curve: None, tables, edges: None, key };
+    let job = Job { parts, direction, curve: None, tables, edges: None, key };
     let mut line = String::new();
     for threads in [1, 2] {
         let mut best: Vec<f64> = (0..5)

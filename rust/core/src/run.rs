@@ -1,7 +1,7 @@
-//! The one door for long work: cancellation, a deadline, and a pool of the requested size.
+//! Interruptible calls, which all long work runs in: cancellation, a deadline, and a pool of the requested size.
 //!
 //! Work receives a [`Run`] and calls [`Run::check`] between its stages (at least every few hundred milliseconds).
-//! The door does not know what the work is; the work does not know who is waiting for it.
+//! The call does not know what the work is; the work does not know who is waiting for it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,7 +4,7 @@ use pyaccount_core::montecarlo::betting::BetTable;
 use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::histogram::Edges;
 use pyaccount_core::montecarlo::mechanism::Mechanism;
-use pyaccount_core::montecarlo::proposal::Comparison;
+use pyaccount_core::montecarlo::proposal::Direction;
 use pyaccount_core::montecarlo::proposed::{weight_bounds_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{probe, simulate, Job};
@@ -64,7 +64,7 @@ fn log_densities_are_those_of_the_enumeration() {
         let outcomes: Vec<Vec<f64>> =
             (0..11u32).map(|k| (0..7u32).map(|i| f64::from((k * 7 + i) * 37 % 41) / 5.0 - 4.0).collect()).collect();
         for (outcome, (mixture, mirrored)) in
-            outcomes.iter().zip(mechanism.log_densities(Comparison::Replace, &outcomes, &[]))
+            outcomes.iter().zip(mechanism.log_densities(Direction::Replace, &outcomes, &[]))
         {
             assert!((mixture - enumerated(warm, outcome, 1.0)).abs() < 1e-12);
             assert!((mirrored - enumerated(warm, outcome, -1.0)).abs() < 1e-12);
@@ -72,20 +72,20 @@ fn log_densities_are_those_of_the_enumeration() {
     }
 }
 
-fn job(comparison: Comparison, mean_scale: f64) -> Job {
+fn job(direction: Direction, mean_scale: f64) -> Job {
     let mechanism = Mechanism::from(RenewalKernel::new(C.to_vec(), N, B, P, true).unwrap());
     let proposed = mechanism.proposed(mechanism.balanced_parameter(mean_scale), mean_scale).unwrap();
     let parts = vec![Part { proposed, runs: 1 }];
-    let weight_bound = weight_bounds_of(&parts, comparison, 0.5, None).value;
+    let weight_bound = weight_bounds_of(&parts, direction, 0.5, None).value;
     let tables = vec![BetTable { epsilon: 0.5, weight_bound, bets: vec![(0.1, 0.5), (0.1, -0.5)] }];
     let key = StreamKey { seed: 9, purpose: 1, candidate: 2, direction: 0 };
-    Job { parts, comparison, curve: None, tables, edges: Some(Edges { lowest: -16.0, width: 1.0 / 128.0 }), key }
+    Job { parts, direction, curve: None, tables, edges: Some(Edges { lowest: -16.0, width: 1.0 / 128.0 }), key }
 }
 
 #[test]
 fn threads_change_nothing() {
-    for (comparison, mean_scale) in [(Comparison::Remove, 1.5), (Comparison::Add, -0.7), (Comparison::Replace, 1.0)] {
-        let job = job(comparison, mean_scale);
+    for (direction, mean_scale) in [(Direction::Remove, 1.5), (Direction::Add, -0.7), (Direction::Replace, 1.0)] {
+        let job = job(direction, mean_scale);
         let one = pool(1).unwrap().install(|| simulate(&job, 0, 6, &Run::default()).unwrap());
         let two = pool(2).unwrap().install(|| simulate(&job, 0, 6, &Run::default()).unwrap());
         assert_eq!(one, two);
@@ -96,27 +96,27 @@ fn threads_change_nothing() {
 
 #[test]
 fn instruction_sets_agree_bit_for_bit() {
-    for (comparison, mean_scale) in [(Comparison::Remove, 1.5), (Comparison::Add, -0.7), (Comparison::Replace, 1.0)] {
-        let job = job(comparison, mean_scale);
+    for (direction, mean_scale) in [(Direction::Remove, 1.5), (Direction::Add, -0.7), (Direction::Replace, 1.0)] {
+        let job = job(direction, mean_scale);
         let reference = probe(&job, 3, "portable").unwrap();
         for name in instruction_sets() {
             assert_eq!(probe(&job, 3, name).unwrap(), reference, "{name}");
         }
     }
-    assert!(probe(&job(Comparison::Add, 0.0), 0, "abacus").is_none());
+    assert!(probe(&job(Direction::Add, 0.0), 0, "abacus").is_none());
 }
 
 #[test]
 fn cancelled_runs_leave_nothing() {
     let run = Run::default();
     run.cancel();
-    let job = job(Comparison::Remove, 1.0);
+    let job = job(Direction::Remove, 1.0);
     assert_eq!(pool(1).unwrap().install(|| simulate(&job, 0, 2, &run)), Err(Error::Cancelled));
 }
 
 #[test]
-fn wagers_that_could_lose_more_than_they_have_are_refused() {
-    let mut job = job(Comparison::Remove, 1.0);
+fn bets_that_could_lose_more_than_they_have_are_refused() {
+    let mut job = job(Direction::Remove, 1.0);
     job.tables[0].bets = vec![(0.1, 1.0 / (job.tables[0].weight_bound - 0.1) * 1.001)];
     assert!(matches!(simulate(&job, 0, 1, &Run::default()), Err(Error::Domain { name: "betting fraction", .. })));
     job.tables[0].bets = vec![(0.1, -10.01)];

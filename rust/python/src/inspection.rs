@@ -1,15 +1,15 @@
 //! What only tests ask of the core: single evaluations and what is drawn on the way, set apart from what the package is built on.
 
 use pyaccount_core::montecarlo::simulate::probe;
-use pyaccount_core::montecarlo::value::Bound as Side;
+use pyaccount_core::montecarlo::value::Bound;
 use pyaccount_core::montecarlo::vector::instruction_sets;
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
-use crate::sampling::{comparison, stream_key, ComposedCurve, LossHistogram, Parameters, Sampled};
-use crate::Profile;
+use crate::sampling::{direction_of, stream_key, ComposedCurve, LossHistogram, Parameters, Sampled};
+use crate::RoundProfile;
 
 /// A namespace: nothing is made of it.
 #[pyclass(frozen, module = "pyaccount._core")]
@@ -28,14 +28,14 @@ impl Inspection {
     }
 
     #[staticmethod]
-    fn profile(profile: &Profile, epsilon: f64) -> (f64, f64, f64, f64) {
+    fn profile(profile: &RoundProfile, epsilon: f64) -> (f64, f64, f64, f64) {
         let point = profile.0.at(epsilon);
         (point.delta, point.delta_error, point.slope, point.slope_error)
     }
 
     #[staticmethod]
     fn curve(curve: &ComposedCurve, x: f64) -> (f64, f64) {
-        (curve.0.single(Side::Below, x), curve.0.single(Side::Above, x))
+        (curve.0.single(Bound::Below, x), curve.0.single(Bound::Above, x))
     }
 
     #[staticmethod]
@@ -67,7 +67,7 @@ impl Inspection {
                 allowed: "one number for each round, or for each bin",
             }));
         }
-        Ok(mechanism.log_densities(comparison(direction)?, &outcomes, &batch_sizes))
+        Ok(mechanism.log_densities(direction_of(direction)?, &outcomes, &batch_sizes))
     }
 
     #[staticmethod]
@@ -80,17 +80,17 @@ impl Inspection {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (sampled, direction, parameter, stretch, *, key, shard, instruction_set))]
+    #[pyo3(signature = (sampled, direction, parameter, mean_scale, *, key, shard, instruction_set))]
     fn probe(
         sampled: &Sampled,
         direction: &str,
         parameter: Parameters,
-        stretch: f64,
+        mean_scale: f64,
         key: (u64, u32, u32, u32),
         shard: u64,
         instruction_set: &str,
     ) -> PyResult<Option<Densities>> {
-        let job = sampled.job(direction, parameter, stretch, Vec::new(), None, key)?;
+        let job = sampled.job(direction, parameter, mean_scale, Vec::new(), None, key)?;
         let ratios = probe(&job, shard, instruction_set);
         Ok(ratios.map(|r| (r.mixture.0, r.mirrored.0, r.proposal.0)))
     }

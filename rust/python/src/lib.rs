@@ -1,6 +1,6 @@
 //! `pyaccount._core`: the arithmetic core as a Python extension module.
 //!
-//! Nothing is decided here. Each binding converts its arguments, calls the core through the door if the call can be long,
+//! Nothing is decided here. Each binding converts its arguments, calls the core, interruptibly if that can take long,
 //! and converts the result back; `pyaccount/_core.pyi` documents it for Python.
 
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use pyaccount_core::pld::{answer, curve, Answer, DeltaCurve, Query, Round};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-mod door;
 mod errors;
 mod inspection;
+mod interruptible;
 mod sampling;
 
 use errors::raise;
@@ -31,9 +31,9 @@ use errors::raise;
 /// One direction of one round.
 #[pyclass(frozen, from_py_object, module = "pyaccount._core")]
 #[derive(Debug, Clone)]
-struct Profile(Arc<dyn CoreProfile>);
+struct RoundProfile(Arc<dyn CoreProfile>);
 
-impl Profile {
+impl RoundProfile {
     fn of(profile: impl CoreProfile + 'static) -> Self {
         Self(Arc::new(profile))
     }
@@ -56,7 +56,7 @@ fn sampler_of(name: &str, subset: u32) -> PyResult<Sampler> {
 }
 
 #[pymethods]
-impl Profile {
+impl RoundProfile {
     #[staticmethod]
     fn gaussian(sensitivity: f64, noise_multiplier: f64) -> PyResult<Self> {
         Self::directed(MixturePair::gaussian(sensitivity, noise_multiplier), false)
@@ -117,17 +117,17 @@ impl Profile {
         Ok(Self(if reverse { add } else { remove }))
     }
 
-    /// Known draws of b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the charges of their participations.
+    /// Public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the bounds on their norms.
     #[staticmethod]
-    #[pyo3(signature = (charges, min_separation, record_probability, records, *, warm))]
-    fn revealed(
-        charges: Vec<f64>,
+    #[pyo3(signature = (norm_bounds, min_separation, record_probability, records, *, warm))]
+    fn public_participation(
+        norm_bounds: Vec<f64>,
         min_separation: usize,
         record_probability: f64,
         records: u32,
         warm: bool,
     ) -> PyResult<Self> {
-        let law = Renewal::of_users(min_separation, record_probability, records, warm, charges);
+        let law = Renewal::of_users(min_separation, record_probability, records, warm, norm_bounds);
         law.and_then(|law| PublicParticipation::new(&law)).map(Self::of).map_err(raise)
     }
 
@@ -163,7 +163,7 @@ impl Profile {
 /// A proven interval with its error budget.
 #[pyclass(frozen, get_all, module = "pyaccount._core")]
 #[derive(Debug)]
-struct Interval {
+struct ProvenInterval {
     lower: f64,
     upper: f64,
     within_tolerance: bool,
@@ -174,7 +174,7 @@ struct Interval {
     budget: std::collections::BTreeMap<&'static str, f64>,
 }
 
-impl From<Answer> for Interval {
+impl From<Answer> for ProvenInterval {
     fn from(answer: Answer) -> Self {
         // By name, so that a new source of error cannot be forgotten.
         let Budget { truncation, window, aliasing, transform_rounding, mass_rounding, profile_relative_error } =
@@ -201,7 +201,7 @@ impl From<Answer> for Interval {
 }
 
 /// One question to the composition engine: the rounds of one direction, ε or δ, and the relative tolerance.
-type Question = (Vec<(Profile, u64)>, Option<f64>, Option<f64>, f64);
+type Question = (Vec<(RoundProfile, u64)>, Option<f64>, Option<f64>, f64);
 
 fn convert(question: Question) -> PyResult<(Vec<Round>, Query, f64)> {
     let (rounds, epsilon, delta, tolerance) = question;
@@ -213,7 +213,7 @@ fn convert(question: Question) -> PyResult<(Vec<Round>, Query, f64)> {
     Ok((rounds_of(rounds), query, tolerance))
 }
 
-fn rounds_of(rounds: Vec<(Profile, u64)>) -> Vec<Round> {
+fn rounds_of(rounds: Vec<(RoundProfile, u64)>) -> Vec<Round> {
     rounds.into_iter().map(|(profile, count)| Round { profile: profile.0, count }).collect()
 }
 
@@ -274,16 +274,16 @@ fn answer_all(
     questions: Vec<Question>,
     threads: usize,
     time_limit: Option<f64>,
-) -> PyResult<Vec<Interval>> {
+) -> PyResult<Vec<ProvenInterval>> {
     let questions: Vec<_> = questions.into_iter().map(convert).collect::<PyResult<_>>()?;
-    let answers: Vec<Answer> = door::enter(py, threads, time_limit, move |run| {
+    let answers: Vec<Answer> = interruptible::call(py, threads, time_limit, move |run| {
         questions.par_iter().map(|(rounds, query, tolerance)| answer(rounds, *query, *tolerance, run)).collect()
     })?;
-    Ok(answers.into_iter().map(Interval::from).collect())
+    Ok(answers.into_iter().map(ProvenInterval::from).collect())
 }
 
 /// One curve: the rounds of one direction, the values of ε, the relative tolerance, and the δ below which it does not count.
-type CurveQuestion = (Vec<(Profile, u64)>, Vec<f64>, f64, f64);
+type CurveQuestion = (Vec<(RoundProfile, u64)>, Vec<f64>, f64, f64);
 
 /// The (lower, upper) points of a curve, and how many compositions they took.
 type CurveAnswer = (Vec<(f64, f64)>, usize);
@@ -301,7 +301,7 @@ fn curve_all(
         .into_iter()
         .map(|(rounds, epsilons, tolerance, ignored)| (rounds_of(rounds), epsilons, tolerance, ignored))
         .collect();
-    let curves: Vec<DeltaCurve> = door::enter(py, threads, time_limit, move |run| {
+    let curves: Vec<DeltaCurve> = interruptible::call(py, threads, time_limit, move |run| {
         questions
             .par_iter()
             .map(|(rounds, epsilons, tolerance, ignored)| curve(rounds, epsilons, *tolerance, *ignored, run))
@@ -312,8 +312,8 @@ fn curve_all(
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Profile>()?;
-    module.add_class::<Interval>()?;
+    module.add_class::<RoundProfile>()?;
+    module.add_class::<ProvenInterval>()?;
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
     module.add_function(wrap_pyfunction!(curve_all, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;

@@ -11,7 +11,7 @@ use pyaccount_core::montecarlo::defensive::{simulate_defensive, DefensiveJob};
 use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
-use pyaccount_core::montecarlo::proposal::Comparison;
+use pyaccount_core::montecarlo::proposal::Direction;
 use pyaccount_core::montecarlo::proposed::{generator_error_of, rounding_of, weight_bounds_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
@@ -23,8 +23,8 @@ use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::door::enter;
 use crate::errors::raise;
+use crate::interruptible::call;
 
 /// Mechanisms that can be sampled together, each with its number of runs.
 #[pyclass(frozen, module = "pyaccount._core")]
@@ -45,8 +45,8 @@ impl ComposedCurve {
     }
 
     #[getter]
-    fn floor(&self) -> f64 {
-        self.0.floor()
+    fn tail_mass(&self) -> f64 {
+        self.0.tail_mass()
     }
 
     #[getter]
@@ -62,7 +62,7 @@ pub enum Parameters {
     Each(Vec<f64>),
 }
 
-/// A matrix with long columns, and how rounds at least b apart meet in it.
+/// A matrix with long columns, and the Gram off-diagonals of rounds at least b apart.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct Columns(Arc<CoreColumns>);
@@ -100,9 +100,9 @@ impl Columns {
         self.0.gram().gap(self.0.min_separation())
     }
 
-    /// ‖c_i‖² + Γ_i for each column: participations at least b apart charge ‖Cx‖² with no less.
+    /// ‖c_i‖² + Γ_i for each column: over participations at least b apart these add up to no less than ‖Cx‖².
     #[getter]
-    fn charges(&self) -> Vec<f64> {
+    fn norm_bounds(&self) -> Vec<f64> {
         let gram = self.0.gram();
         gram.squares.iter().zip(&gram.off_diagonals).map(|(square, shared)| square + shared).collect()
     }
@@ -117,7 +117,7 @@ type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, 
 /// A table of bets: (ε, weight bound, [(threshold, betting fraction), …]).
 type Bets = (f64, f64, Vec<(f64, f64)>);
 
-/// A component of a mixture: its share, and the parameters and stretch of a proposal, or no parameters and θ.
+/// A component of a mixture: its share, and the parameters and mean scale of a proposal, or no parameters and θ.
 type Shared = (u32, Vec<f64>, f64);
 
 /// A stream's seed, purpose, candidate and direction.
@@ -134,12 +134,12 @@ fn shards(found: Vec<Vec<ShardSums>>) -> Shards {
     found.into_iter().map(|tables| tables.into_iter().map(one).collect()).collect()
 }
 
-pub fn comparison(name: &str) -> PyResult<Comparison> {
+pub fn direction_of(name: &str) -> PyResult<Direction> {
     match name {
-        "remove" => Ok(Comparison::Remove),
-        "add" => Ok(Comparison::Add),
-        "replace" => Ok(Comparison::Replace),
-        _ => Err(PyValueError::new_err("comparison must be remove, add or replace")),
+        "remove" => Ok(Direction::Remove),
+        "add" => Ok(Direction::Add),
+        "replace" => Ok(Direction::Replace),
+        _ => Err(PyValueError::new_err("direction must be remove, add or replace")),
     }
 }
 
@@ -242,34 +242,34 @@ impl Sampled {
         self.0.iter().map(|(mechanism, _)| mechanism.plain_parameter()).collect()
     }
 
-    fn balanced_parameters(&self, stretch: f64) -> Vec<f64> {
-        self.0.iter().map(|(mechanism, _)| mechanism.balanced_parameter(stretch)).collect()
+    fn balanced_parameters(&self, mean_scale: f64) -> Vec<f64> {
+        self.0.iter().map(|(mechanism, _)| mechanism.balanced_parameter(mean_scale)).collect()
     }
 
-    #[pyo3(signature = (direction, parameter, stretch, epsilon, curve = None))]
+    #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None))]
     fn bounds(
         &self,
         direction: &str,
         parameter: Parameters,
-        stretch: f64,
+        mean_scale: f64,
         epsilon: f64,
         curve: Option<&ComposedCurve>,
     ) -> PyResult<(f64, f64, f64)> {
-        let parts = self.parts(parameter, stretch)?;
+        let parts = self.parts(parameter, mean_scale)?;
         let curve = curve.map(|curve| &*curve.0);
-        let limits = weight_bounds_of(&parts, comparison(direction)?, epsilon, curve);
+        let limits = weight_bounds_of(&parts, direction_of(direction)?, epsilon, curve);
         let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
         Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts) + read))
     }
 
-    #[pyo3(signature = (direction, parameter, stretch, tables, *, edges, key, first, count, threads, time_limit, curve = None))]
+    #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn simulate(
         &self,
         py: Python<'_>,
         direction: &str,
         parameter: Parameters,
-        stretch: f64,
+        mean_scale: f64,
         tables: Vec<Bets>,
         edges: Option<(f64, f64)>,
         key: (u64, u32, u32, u32),
@@ -280,8 +280,8 @@ impl Sampled {
         curve: Option<&ComposedCurve>,
     ) -> PyResult<(Shards, Option<LossHistogram>)> {
         let curve = curve.map(|curve| Arc::clone(&curve.0));
-        let job = Job { curve, ..self.job(direction, parameter, stretch, tables, edges, key)? };
-        let outcome = enter(py, threads, time_limit, move |run| simulate(&job, first, count, run))?;
+        let job = Job { curve, ..self.job(direction, parameter, mean_scale, tables, edges, key)? };
+        let outcome = call(py, threads, time_limit, move |run| simulate(&job, first, count, run))?;
         Ok((shards(outcome.shards), outcome.histogram.map(LossHistogram)))
     }
 
@@ -307,7 +307,7 @@ impl Sampled {
             epsilons,
             key: stream_key(key),
         };
-        let sums = enter(py, threads, time_limit, move |run| simulate_balanced(&job, first, count, run))?;
+        let sums = call(py, threads, time_limit, move |run| simulate_balanced(&job, first, count, run))?;
         Ok((sums.drawn, sums.losses, sums.values, sums.merits))
     }
 
@@ -346,7 +346,7 @@ impl Sampled {
             tables: tables.into_iter().map(table).collect(),
             key: stream_key(key),
         };
-        Ok(shards(enter(py, threads, time_limit, move |run| simulate_defensive(&job, first, count, run))?))
+        Ok(shards(call(py, threads, time_limit, move |run| simulate_defensive(&job, first, count, run))?))
     }
 
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {
@@ -355,7 +355,7 @@ impl Sampled {
 }
 
 impl Sampled {
-    fn parts(&self, parameter: Parameters, stretch: f64) -> PyResult<Vec<Part>> {
+    fn parts(&self, parameter: Parameters, mean_scale: f64) -> PyResult<Vec<Part>> {
         let parameters = match parameter {
             Parameters::One(only) => vec![only],
             Parameters::Each(all) => all,
@@ -364,7 +364,7 @@ impl Sampled {
             return Err(PyValueError::new_err("a proposal has one parameter for each mechanism"));
         }
         let part = |((mechanism, runs), parameter): (&(Mechanism, u32), f64)| {
-            Ok(Part { proposed: mechanism.proposed(parameter, stretch).map_err(raise)?, runs: *runs })
+            Ok(Part { proposed: mechanism.proposed(parameter, mean_scale).map_err(raise)?, runs: *runs })
         };
         self.0.iter().zip(parameters).map(part).collect()
     }
@@ -377,7 +377,7 @@ impl Sampled {
         };
         Ok(Mixture {
             parts: self.0.clone(),
-            comparison: comparison(direction)?,
+            direction: direction_of(direction)?,
             components: components.into_iter().map(component).collect(),
         })
     }
@@ -386,14 +386,14 @@ impl Sampled {
         &self,
         direction: &str,
         parameter: Parameters,
-        stretch: f64,
+        mean_scale: f64,
         tables: Vec<Bets>,
         edges: Option<(f64, f64)>,
         key: (u64, u32, u32, u32),
     ) -> PyResult<Job> {
         Ok(Job {
-            parts: self.parts(parameter, stretch)?,
-            comparison: comparison(direction)?,
+            parts: self.parts(parameter, mean_scale)?,
+            direction: direction_of(direction)?,
             curve: None,
             tables: tables.into_iter().map(table).collect(),
             edges: edges.map(|(lowest, width)| Edges { lowest, width }),

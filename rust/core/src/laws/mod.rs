@@ -30,7 +30,7 @@ pub struct Weights {
 fn from_ratios(low: u32, high: u32, mode: u32, ratio_error: f64, ratio: impl Fn(f64) -> f64) -> Weights {
     let mut log_relative = vec![0.0; (high - low + 1) as usize];
     // Linear products are more accurate than sums of logarithms; they are rescaled before they leave the normal range.
-    let mut walk = |indices: &mut dyn Iterator<Item = u32>, step: &dyn Fn(u32) -> f64| {
+    let mut accumulate = |indices: &mut dyn Iterator<Item = u32>, step: &dyn Fn(u32) -> f64| {
         let (mut value, mut offset) = (1.0_f64, 0.0_f64);
         for j in indices {
             value *= step(j);
@@ -41,8 +41,8 @@ fn from_ratios(low: u32, high: u32, mode: u32, ratio_error: f64, ratio: impl Fn(
             log_relative[(j - low) as usize] = value.ln() + offset;
         }
     };
-    walk(&mut (mode + 1..=high), &|j| ratio(f64::from(j - 1)));
-    walk(&mut (low..mode).rev(), &|j| 1.0 / ratio(f64::from(j)));
+    accumulate(&mut (mode + 1..=high), &|j| ratio(f64::from(j - 1)));
+    accumulate(&mut (low..mode).rev(), &|j| 1.0 / ratio(f64::from(j)));
     let total = log_relative.iter().map(|l| l.exp()).sum::<f64>().ln();
     let steps = f64::from(high - low) + 1.0;
     // Each step: the ratio's own error, its product and a rescaling (3u). The logarithm of a number as small as e^-l has an

@@ -157,7 +157,7 @@ impl Binomials {
 /// Records spread over cells uniformly, each for itself: halving, and halving again.
 #[derive(Debug)]
 struct Spread {
-    /// Where the halves of a stretch of cells begin, and which binomials part them.
+    /// Where the halves of a run of cells begin, and which binomials part them.
     cuts: Vec<(usize, usize, usize)>,
     halves: Vec<Binomials>,
 }
@@ -172,7 +172,7 @@ impl Spread {
                 continue;
             }
             let (left, right) = (length / 2, length - length / 2);
-            // Even stretches are cut in halves, all alike.
+            // Even runs are cut in halves, all alike.
             let key = if left == right { (1, 1) } else { (left, right) };
             let which = if let Some(which) = known.iter().position(|k| *k == key) {
                 which
@@ -226,13 +226,13 @@ impl Truncation {
     /// The truncation of a batch with r other records, if there is one in any lane: where r ≥ B.
     #[inline(always)]
     #[must_use]
-    pub fn of(place: usize, others: &[u64; LANES], limit: u64) -> Option<Self> {
-        if others.iter().all(|&r| r < limit) {
+    pub fn of(place: usize, other_records: &[u64; LANES], limit: u64) -> Option<Self> {
+        if other_records.iter().all(|&r| r < limit) {
             return None;
         }
         let mut found = Self { place, share: splat(0.0), rest: splat(1.0), mask: BitLanes::default() };
         for lane in 0..LANES {
-            let r = others[lane];
+            let r = other_records[lane];
             if r >= limit {
                 // Below 2⁵³: quotients with one rounding.
                 #[allow(clippy::cast_precision_loss)]
@@ -261,7 +261,7 @@ pub struct SizeScratch {
 /// that is uniform on 1…b−1: their number is binomial, and they are spread over the rounds.
 #[derive(Debug)]
 pub struct RoundSizes {
-    others: u64,
+    other_records: u64,
     rounds: usize,
     separation: usize,
     limit: u64,
@@ -272,7 +272,7 @@ pub struct RoundSizes {
 /// The batch sizes of the other records of balls in bins.
 #[derive(Debug)]
 pub struct BinSizes {
-    others: u64,
+    other_records: u64,
     bins: usize,
     limit: u64,
     spread: Spread,
@@ -305,8 +305,8 @@ impl RoundSizes {
         warm: bool,
     ) -> Result<Self> {
         check_size(dataset_size, limit)?;
-        let others = dataset_size - 1;
-        let joins = Binomials::new(Odds::of(sampling_probability), others)?;
+        let other_records = dataset_size - 1;
+        let joins = Binomials::new(Odds::of(sampling_probability), other_records)?;
         #[allow(clippy::cast_precision_loss)] // reported only
         if separation > LONGEST {
             let name = "min_separation";
@@ -319,17 +319,17 @@ impl RoundSizes {
         let start = if warm && separation > 1 {
             #[allow(clippy::cast_precision_loss)] // a separation, far below 2^53
             let odds = Odds::ratio(separation as f64 - 1.0, sampling_probability, 1.0);
-            Some((Binomials::new(odds, others)?, Spread::new(separation - 1, others)?))
+            Some((Binomials::new(odds, other_records)?, Spread::new(separation - 1, other_records)?))
         } else {
             None
         };
-        Ok(Self { others, rounds, separation, limit, joins, start })
+        Ok(Self { other_records, rounds, separation, limit, joins, start })
     }
 
     /// Whether any batch can be truncated.
     #[must_use]
     pub fn can_truncate(&self) -> bool {
-        self.others >= self.limit
+        self.other_records >= self.limit
     }
 
     /// A bound on the total variation between the law of all batch sizes of a sample and what is drawn.
@@ -354,7 +354,7 @@ impl RoundSizes {
         // Who becomes available in round i, at i mod b.
         cells.clear();
         cells.resize(b, [0; LANES]);
-        let mut pool = [self.others; LANES];
+        let mut pool = [self.other_records; LANES];
         if let Some((waiting, spread)) = &self.start {
             let waiting = waiting.draw(&pool, &mut drawing);
             for lane in 0..LANES {
@@ -384,8 +384,8 @@ impl RoundSizes {
         let SizeScratch { cells, truncations } = scratch;
         truncations.clear();
         if self.can_truncate() {
-            self.each::<V>(stream, cells, |round, others| {
-                truncations.extend(Truncation::of(round, others, self.limit));
+            self.each::<V>(stream, cells, |round, other_records| {
+                truncations.extend(Truncation::of(round, other_records, self.limit));
             });
         }
     }
@@ -394,8 +394,8 @@ impl RoundSizes {
     #[inline(always)]
     pub fn show<V: Vector>(&self, stream: &mut Stream) -> Vec<Vec<u64>> {
         let mut shown = vec![Vec::new(); LANES];
-        self.each::<V>(stream, &mut Vec::new(), |_, others| {
-            shown.iter_mut().zip(others).for_each(|(lane, r)| lane.push(*r));
+        self.each::<V>(stream, &mut Vec::new(), |_, other_records| {
+            shown.iter_mut().zip(other_records).for_each(|(lane, r)| lane.push(*r));
         });
         shown
     }
@@ -414,14 +414,14 @@ impl BinSizes {
     /// As [`RoundSizes::new`].
     pub fn new(dataset_size: u64, limit: u64, bins: usize) -> Result<Self> {
         check_size(dataset_size, limit)?;
-        let others = dataset_size - 1;
-        Ok(Self { others, bins, limit, spread: Spread::new(bins, others)? })
+        let other_records = dataset_size - 1;
+        Ok(Self { other_records, bins, limit, spread: Spread::new(bins, other_records)? })
     }
 
     /// Whether any batch can be truncated.
     #[must_use]
     pub fn can_truncate(&self) -> bool {
-        self.others >= self.limit
+        self.other_records >= self.limit
     }
 
     /// A bound on the total variation between the law of all batch sizes of a sample and what is drawn.
@@ -439,7 +439,9 @@ impl BinSizes {
         }
         self.spread_all::<V>(stream, &mut scratch.cells);
         let found = scratch.cells.iter().enumerate();
-        scratch.truncations.extend(found.filter_map(|(bin, others)| Truncation::of(bin, others, self.limit)));
+        scratch
+            .truncations
+            .extend(found.filter_map(|(bin, other_records)| Truncation::of(bin, other_records, self.limit)));
     }
 
     #[inline(always)]
@@ -447,7 +449,7 @@ impl BinSizes {
         let mut drawing = stream.take::<V>();
         cells.clear();
         cells.resize(self.bins, [0; LANES]);
-        self.spread.draw([self.others; LANES], &mut drawing, cells);
+        self.spread.draw([self.other_records; LANES], &mut drawing, cells);
         stream.put_back(drawing);
     }
 

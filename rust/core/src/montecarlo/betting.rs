@@ -9,7 +9,8 @@
 //!
 //! V enters rounded against the bet: what the log densities may miss is added to the loss and to the weight (or taken from
 //! them for λ < 0), then V is held to its bound, which the exact V obeys. With a composed profile V is read off it, from above
-//! for λ > 0 and from below for λ < 0 (see [`super::value`]), without the curve's floor; the claim is about what is left then.
+//! for λ > 0 and from below for λ < 0 (see [`super::value`]), without the curve's tail mass; the claim is about what is left
+//! then.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::kernel::Ratios;
@@ -134,7 +135,7 @@ impl Running {
     }
 }
 
-/// A sample's log densities in the roles of a comparison.
+/// A sample's log densities in the roles that a direction gives them.
 #[derive(Debug, Clone, Copy)]
 pub struct Sides<'a> {
     /// ln of the density that the hockey stick is taken of.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
-use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::tilt::{shift, TiltBase, Tilted, TiltedLaw};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -296,7 +296,7 @@ impl Kernel for BinsKernel {
         stream: &mut Stream,
         scratch: &mut BinsScratch,
     ) -> Ratios {
-        let mirrored = purpose.comparison == Comparison::Replace;
+        let mirrored = purpose.direction == Direction::Replace;
         let reference = proposal.mean_scale == 0.0;
         let plain = reference || (proposal.mean_scale.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
         self.draw::<V>(proposal, stream, scratch);
@@ -366,7 +366,7 @@ impl Balanced for BinsKernel {
         &self,
         origins: &Origins<Self>,
         drawn: usize,
-        comparison: Comparison,
+        direction: Direction,
         stream: &mut Stream,
         scratch: &mut BinsScratch,
         out: &mut Weighed,
@@ -392,10 +392,10 @@ impl Balanced for BinsKernel {
         out.add_tilts::<V, _>(origins, statistic);
         let own = V::load(&log_sum::<V>(scratch, 1.0, &self.constants));
         let zero = V::splat(0.0);
-        let (loss, numerator) = match comparison {
-            Comparison::Remove => (own, own),
-            Comparison::Add => (zero.sub(own), zero),
-            Comparison::Replace => (own.sub(V::load(&log_sum::<V>(scratch, -1.0, &self.constants))), own),
+        let (loss, numerator) = match direction {
+            Direction::Remove => (own, own),
+            Direction::Add => (zero.sub(own), zero),
+            Direction::Replace => (own.sub(V::load(&log_sum::<V>(scratch, -1.0, &self.constants))), own),
         };
         out.add_loss(loss);
         if out.worthless() {

@@ -15,7 +15,7 @@ use crate::montecarlo::kernel::Kernel;
 use crate::montecarlo::lanes::exp;
 use crate::montecarlo::mechanism::{Buffers, Mechanism};
 use crate::montecarlo::overlapping::OverlappingKernel;
-use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::renewal::RenewalKernel;
 use crate::montecarlo::simulate::SHARD;
 use crate::montecarlo::stream::Stream;
@@ -43,7 +43,7 @@ pub struct Mixture {
     /// What is sampled, each with its number of independent runs.
     pub parts: Vec<(Mechanism, u32)>,
     /// Which hockey stick.
-    pub comparison: Comparison,
+    pub direction: Direction,
     /// The proposals with their shares of a shard in [`UNITS`]; the first is plain sampling.
     pub components: Vec<(Component, u32)>,
 }
@@ -156,7 +156,7 @@ pub trait Balanced: Kernel + Sized {
         &self,
         origins: &Origins<Self>,
         drawn: usize,
-        comparison: Comparison,
+        direction: Direction,
         stream: &mut Stream,
         scratch: &mut Self::Scratch,
         out: &mut Weighed,
@@ -186,7 +186,7 @@ struct Weigh<'a, K: Balanced> {
     kernel: &'a K,
     origins: &'a Origins<K>,
     drawn: usize,
-    comparison: Comparison,
+    direction: Direction,
     stream: &'a mut Stream,
     scratch: &'a mut K::Scratch,
     out: &'a mut Weighed,
@@ -197,7 +197,7 @@ impl<K: Balanced> Vectored for Weigh<'_, K> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        self.kernel.weigh::<V>(self.origins, self.drawn, self.comparison, self.stream, self.scratch, self.out);
+        self.kernel.weigh::<V>(self.origins, self.drawn, self.direction, self.stream, self.scratch, self.out);
     }
 }
 
@@ -205,7 +205,7 @@ impl Mixture {
     /// What the mechanism at `place` makes of the components.
     fn origins<K: Balanced>(&self, kernel: &K, place: usize) -> Result<Origins<K>> {
         let base = kernel.base();
-        let add = self.comparison == Comparison::Add;
+        let add = self.direction == Direction::Add;
         let each = self.components.iter().map(|(component, _)| match component {
             Component::Tilted(theta) => kernel.tilt(&base, *theta, add).map(Origin::Tilted),
             Component::Scaled(parameters, mean_scale) => {
@@ -243,7 +243,7 @@ impl Mixture {
             if *runs == 0 {
                 return Err(Error::Domain { name: "runs", value: 0.0, allowed: "at least 1" });
             }
-            if mechanism.truncated() && self.comparison == Comparison::Replace {
+            if mechanism.truncated() && self.direction == Direction::Replace {
                 return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
             }
         }
@@ -285,7 +285,7 @@ impl Mixture {
         worker.weighed.clear(self.components.len(), least);
         for (part, runs) in parts {
             for _ in 0..*runs {
-                part.weigh::<V>(component, self.comparison, stream, worker);
+                part.weigh::<V>(component, self.direction, stream, worker);
             }
         }
     }
@@ -314,19 +314,19 @@ impl Mixture {
 
 impl Prepared<'_> {
     #[inline(always)]
-    fn weigh<V: Vector>(&self, drawn: usize, comparison: Comparison, stream: &mut Stream, worker: &mut Worker) {
+    fn weigh<V: Vector>(&self, drawn: usize, direction: Direction, stream: &mut Stream, worker: &mut Worker) {
         let out = &mut worker.weighed;
         match self {
-            Self::Renewal(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.renewal, out),
+            Self::Renewal(k, o) => apart::<V, _>(*k, o, (drawn, direction), stream, &mut worker.buffers.renewal, out),
             Self::Overlapping(k, o) => {
-                apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.overlapping, out);
+                apart::<V, _>(*k, o, (drawn, direction), stream, &mut worker.buffers.overlapping, out);
             }
-            Self::Bins(k, o) => apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.bins, out),
+            Self::Bins(k, o) => apart::<V, _>(*k, o, (drawn, direction), stream, &mut worker.buffers.bins, out),
             Self::Truncated(k, o) => {
-                apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.truncated, out);
+                apart::<V, _>(*k, o, (drawn, direction), stream, &mut worker.buffers.truncated, out);
             }
             Self::TruncatedBins(k, o) => {
-                apart::<V, _>(*k, o, (drawn, comparison), stream, &mut worker.buffers.truncated_bins, out);
+                apart::<V, _>(*k, o, (drawn, direction), stream, &mut worker.buffers.truncated_bins, out);
             }
         }
     }
@@ -337,10 +337,10 @@ impl Prepared<'_> {
 fn apart<V: Vector, K: Balanced>(
     kernel: &K,
     origins: &Origins<K>,
-    (drawn, comparison): (usize, Comparison),
+    (drawn, direction): (usize, Direction),
     stream: &mut Stream,
     scratch: &mut K::Scratch,
     out: &mut Weighed,
 ) {
-    V::apart(Weigh { kernel, origins, drawn, comparison, stream, scratch, out });
+    V::apart(Weigh { kernel, origins, drawn, direction, stream, scratch, out });
 }

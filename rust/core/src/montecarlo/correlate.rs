@@ -2,7 +2,7 @@
 //!
 //! Both work on blocks of time with eight samples side by side. The direct way reads each row once for a tile of
 //! outputs. The other way is overlap-save: a transform of N rows gives N − bands + 1 outputs; since ĉ is real, the real
-//! part carries one stretch of time and the imaginary part the next. The forward transform leaves its frequencies in
+//! part carries one span of time and the imaginary part the next. The forward transform leaves its frequencies in
 //! digit-reversed order, where they are multiplied and from where the inverse starts, so nothing is ever reordered.
 
 use crate::montecarlo::vector::{splat, Lanes, Vector};

@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::montecarlo::betting::{BetTable, Running, ShardSums};
 use crate::montecarlo::components::{Component, Mixture, Prepared, Worker, UNITS};
 use crate::montecarlo::mechanism::{Mechanism, Statistic};
-use crate::montecarlo::proposal::{Comparison, WeightBounds};
+use crate::montecarlo::proposal::{Direction, WeightBounds};
 use crate::montecarlo::proposed::{weight_bounds_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::tilt::TiltBase;
@@ -94,7 +94,7 @@ impl Mixture {
         let mut known = WeightBounds { value: 0.0, factor: 0.0 };
         for (place, (component, _)) in self.components.iter().enumerate() {
             if let Some(alone) = self.alone(component)? {
-                let bounds = weight_bounds_of(&alone, self.comparison, epsilon, curve);
+                let bounds = weight_bounds_of(&alone, self.direction, epsilon, curve);
                 known.value += self.share(place) / bounds.value;
                 known.factor += self.share(place) / bounds.factor;
             }
@@ -140,7 +140,7 @@ impl Mixture {
             Component::Tilted(theta) if *theta != 0.0 => return Ok(None),
             Component::Tilted(_) => {
                 let plain = self.parts.iter().map(|(mechanism, _)| mechanism.plain_parameter()).collect();
-                (plain, self.comparison.plain_mean_scale())
+                (plain, self.direction.plain_mean_scale())
             }
             Component::Scaled(parameters, mean_scale) => (parameters.clone(), *mean_scale),
         };
@@ -152,10 +152,10 @@ impl Mixture {
 
     /// What is proven of one mechanism's samples.
     fn part(&self, place: usize, mechanism: &Mechanism) -> Result<Share> {
-        let add = self.comparison == Comparison::Add;
+        let add = self.direction == Direction::Add;
         let base = mechanism.tilt_base();
         // How far from the origin, and how steep, densities get.
-        let (mut mean_scale, mut theta, mut means) = (self.comparison.plain_mean_scale(), 0.0_f64, 1.0_f64);
+        let (mut mean_scale, mut theta, mut means) = (self.direction.plain_mean_scale(), 0.0_f64, 1.0_f64);
         for (component, _) in &self.components {
             match (component, &base) {
                 (Component::Scaled(_, number), _) => mean_scale = mean_scale.max(number.abs()),

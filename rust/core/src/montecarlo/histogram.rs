@@ -77,7 +77,7 @@ impl Histogram {
         }
     }
 
-    /// The moments over all samples of w(1 − e^{ε−L})_+, or of w·D(ε − L) without the curve's floor.
+    /// The moments over all samples of w(1 − e^{ε−L})_+, or of w·D(ε − L) without the curve's tail mass.
     #[must_use]
     pub fn moments(&self, epsilon: f64, curve: Option<&Curve>) -> Moments {
         #[allow(clippy::cast_precision_loss)] // fewer than 2^53 samples

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::vector::{splat, Lanes, Vector, Vectored, LANES};
 
@@ -27,7 +27,7 @@ impl Ratios {
 #[derive(Debug, Clone, Copy)]
 pub struct Purpose {
     /// Which hockey stick.
-    pub comparison: Comparison,
+    pub direction: Direction,
     /// Whether bounds may be taken from the samples, or estimates only.
     pub binding: bool,
     /// Samples whose losses are at most this are worth nothing, so their weights are not asked for; −∞ where all are.
@@ -39,10 +39,10 @@ impl Purpose {
     #[inline(always)]
     #[must_use]
     pub fn worthless(&self, ratios: &Ratios) -> bool {
-        let loss = |l: usize| match self.comparison {
-            Comparison::Remove => ratios.mixture[l],
-            Comparison::Add => -ratios.mixture[l],
-            Comparison::Replace => ratios.mixture[l] - ratios.mirrored[l],
+        let loss = |l: usize| match self.direction {
+            Direction::Remove => ratios.mixture[l],
+            Direction::Add => -ratios.mixture[l],
+            Direction::Replace => ratios.mixture[l] - ratios.mirrored[l],
         };
         // Written so that a loss that is no number counts.
         (0..LANES).all(|l| loss(l) <= self.least)
@@ -52,7 +52,7 @@ impl Purpose {
     #[inline(always)]
     #[must_use]
     pub fn unweighted(&self, ratios: Ratios) -> Ratios {
-        let proposal = if self.comparison == Comparison::Add { splat(0.0) } else { ratios.mixture };
+        let proposal = if self.direction == Direction::Add { splat(0.0) } else { ratios.mixture };
         Ratios { proposal, ..ratios }
     }
 }

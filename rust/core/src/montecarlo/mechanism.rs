@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::montecarlo::bins::{BinsKernel, BinsScratch};
 use crate::montecarlo::kernel::Ratios;
 use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
-use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::renewal::{RenewalKernel, RenewalScratch};
 use crate::montecarlo::source::Given;
 use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR};
@@ -263,19 +263,19 @@ impl Mechanism {
         }
     }
 
-    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this comparison is
+    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this direction is
     /// made of.
     ///
     /// With truncated batches the second is ln dQ/dR, and `sizes` has the batch sizes of the others for each outcome; without any
     /// nothing is truncated.
     #[must_use]
-    pub fn log_densities(&self, comparison: Comparison, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Vec<(f64, f64)> {
+    pub fn log_densities(&self, direction: Direction, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Vec<(f64, f64)> {
         let mut sizes = sizes.chunks(LANES);
         outcomes
             .chunks(LANES)
             .flat_map(|chunk| {
                 // Few outcomes: one copy for any machine spares compiling the kernels for every instruction set once more.
-                let ratios = Evaluation(self, comparison, chunk, sizes.next().unwrap_or(&[])).run::<Portable>();
+                let ratios = Evaluation(self, direction, chunk, sizes.next().unwrap_or(&[])).run::<Portable>();
                 (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
             })
             .collect()
@@ -305,7 +305,7 @@ impl Vectored for Shown<'_> {
 }
 
 /// The densities of up to eight given outcomes.
-struct Evaluation<'a>(&'a Mechanism, Comparison, &'a [Vec<f64>], &'a [Vec<u64>]);
+struct Evaluation<'a>(&'a Mechanism, Direction, &'a [Vec<f64>], &'a [Vec<u64>]);
 
 impl Vectored for Evaluation<'_> {
     type Output = Ratios;

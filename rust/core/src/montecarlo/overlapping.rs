@@ -6,8 +6,8 @@
 //!
 //! Γ_i the most that column i can share with the others of a pattern ([`crate::participation::separated`]), since x_i x_j ≤
 //! (x_i² + x_j²)/2. Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::recursion`]
-//! sums it: with s_i it gives f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; the charge of a
-//! cross term to both its members makes the lower end). The two are equal where columns do not overlap.
+//! sums it: with s_i it gives f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; a cross
+//! term counted with both its members makes the lower end). The two are equal where columns do not overlap.
 //!
 //! **From above** (for guarantees) the loss is replaced by what is never smaller: f↑ where the record is removed, f↓ where it is
 //! added, f↑(y) against f↓(−y) under replacement. **From below** (for lower ends) the other way round. Samples are drawn from the
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::montecarlo::columns::{ColumnScratch, Columns};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::kernel::{Kernel, Purpose, Ratios};
-use crate::montecarlo::proposal::{Comparison, HolderSums};
+use crate::montecarlo::proposal::{Direction, HolderSums};
 use crate::montecarlo::recursion::log_density;
 use crate::montecarlo::renewal::RenewalProposal;
 use crate::montecarlo::ring::Ring;
@@ -90,14 +90,14 @@ impl OverlappingKernel {
         // budget.
         let slack = 1.0 + 16.0 * UNIT_ROUNDOFF * cast(columns.iterations());
         let squares: Vec<f64> = found.squares.iter().map(|s| s * unit * unit).collect();
-        let charged = found
+        let norm_bounds = found
             .squares
             .iter()
             .zip(&found.off_diagonals)
             .map(|(s, c)| (s + c * slack) * unit * unit)
             .collect::<Vec<_>>();
         let law = |squares| Renewal::of_users(columns.min_separation(), record_probability, records, warm, squares);
-        let (upper, lower) = (law(squares)?, law(charged)?);
+        let (upper, lower) = (law(squares)?, law(norm_bounds)?);
         Ok(Self { columns, unit, upper, lower, below })
     }
 
@@ -122,7 +122,7 @@ impl OverlappingKernel {
     /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ w_x e_x
     /// e^{−U/2}, g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
     #[must_use]
-    pub fn sums(&self, proposal: &Renewal, mean_scale: f64, comparison: Comparison) -> HolderSums {
+    pub fn sums(&self, proposal: &Renewal, mean_scale: f64, direction: Direction) -> HolderSums {
         let pairs = || self.lower.squares.iter().zip(&self.upper.squares);
         // A law with these multiples of G and U, and how far its squared norms may be off: differences of larger ones.
         let blended = |factor: (f64, f64)| {
@@ -131,7 +131,7 @@ impl OverlappingKernel {
             (Renewal { squares, ..self.upper.clone() }, square_error(self.columns.iterations()) * widest)
         };
         let sums = |power: f64, exponent: f64| {
-            if comparison == Comparison::Add {
+            if direction == Direction::Add {
                 return self.lower.log_sum(proposal, power, exponent);
             }
             // (κG − U)/(κ − 1)
@@ -143,7 +143,7 @@ impl OverlappingKernel {
             law.log_sum_within(&law, 1.0, -0.5, error)
         };
         let same = same_law(&self.upper, proposal);
-        HolderSums::from_patterns(same, mean_scale, comparison, sums, overlap)
+        HolderSums::from_patterns(same, mean_scale, direction, sums, overlap)
     }
 
     /// A bound on Σ_k sup |∂ ln f/∂ŷ_k| for any such mixture: Σ_k of the largest (Ĉx)_k.
@@ -208,7 +208,7 @@ impl OverlappingKernel {
     #[inline(always)]
     pub fn given<V: Vector>(
         &self,
-        comparison: Comparison,
+        direction: Direction,
         outcomes: &[Vec<f64>],
         scratch: &mut OverlappingScratch,
     ) -> Ratios {
@@ -219,13 +219,13 @@ impl OverlappingKernel {
                 row[lane] = *value;
             }
         }
-        self.densities::<V>(comparison, None, scratch)
+        self.densities::<V>(direction, None, scratch)
     }
 
     #[inline(always)]
     fn densities<V: Vector>(
         &self,
-        comparison: Comparison,
+        direction: Direction,
         drawn: Option<(&RenewalProposal, Purpose, &Drawn)>,
         scratch: &mut OverlappingScratch,
     ) -> Ratios {
@@ -233,9 +233,9 @@ impl OverlappingKernel {
         self.columns.correlate::<V>(rows, sums, columns);
         let (large, small) = self.laws();
         let unit = self.unit;
-        let own = if comparison == Comparison::Add { small } else { large };
+        let own = if direction == Direction::Add { small } else { large };
         let mixture = log_density::<V>(own, (unit, 1.0), &own.squares, sums, ring);
-        let mirrored = if comparison == Comparison::Replace {
+        let mirrored = if direction == Direction::Replace {
             log_density::<V>(small, (-unit, 1.0), &small.squares, sums, ring)
         } else {
             splat(0.0)
@@ -246,21 +246,21 @@ impl OverlappingKernel {
             return purpose.unweighted(out);
         }
         let (law, mean_scale) = (&proposal.law, proposal.mean_scale);
-        let plain_mean_scale = comparison.plain_mean_scale();
+        let plain_mean_scale = direction.plain_mean_scale();
         #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
         let plain = mean_scale == plain_mean_scale;
         if plain && (mean_scale == 0.0 || same_law(&self.upper, law)) {
             // V = (1 − e^{ε−L})_+ itself.
-            out.proposal = if comparison == Comparison::Add { splat(0.0) } else { mixture };
+            out.proposal = if direction == Direction::Add { splat(0.0) } else { mixture };
         } else if purpose.binding {
             out.proposal = log_density::<V>(law, (mean_scale * unit, mean_scale), &small.squares, sums, ring);
         } else {
-            let numerator = if comparison == Comparison::Add { splat(0.0) } else { mixture };
+            let numerator = if direction == Direction::Add { splat(0.0) } else { mixture };
             for lane in 0..LANES {
                 let inner: f64 =
                     patterns[lane].iter().map(|&(round, count)| count * sums[round][lane]).sum::<f64>() * unit;
                 let norm = drawn.norms[lane];
-                let own = if comparison == Comparison::Add { 0.0 } else { drawn.patterns[lane] + inner - 0.5 * norm };
+                let own = if direction == Direction::Add { 0.0 } else { drawn.patterns[lane] + inner - 0.5 * norm };
                 let theirs = mean_scale * inner - 0.5 * mean_scale * mean_scale * norm;
                 out.proposal[lane] = numerator[lane] - (own - theirs);
             }
@@ -311,7 +311,7 @@ impl Kernel for OverlappingKernel {
         for lane in 0..LANES {
             drawn.patterns[lane] = log_weight(&self.upper, &proposal.law, first[lane], &scratch.patterns[lane]);
         }
-        self.densities::<V>(purpose.comparison, Some((proposal, purpose, &drawn)), scratch)
+        self.densities::<V>(purpose.direction, Some((proposal, purpose, &drawn)), scratch)
     }
 }
 
@@ -351,7 +351,7 @@ impl Balanced for OverlappingKernel {
         &self,
         origins: &Origins<Self>,
         drawn: usize,
-        comparison: Comparison,
+        direction: Direction,
         stream: &mut Stream,
         scratch: &mut OverlappingScratch,
         out: &mut Weighed,
@@ -374,12 +374,12 @@ impl Balanced for OverlappingKernel {
         stream.put_back(drawing);
         shift::<V>(&mut scratch.rows, &base.mean, tilted.theta);
         out.add_tilts::<V, _>(origins, statistic::<V>(&scratch.rows, &base.mean));
-        let found = self.densities::<V>(comparison, None, scratch);
+        let found = self.densities::<V>(direction, None, scratch);
         let own = V::load(&found.mixture);
-        out.add_loss(match comparison {
-            Comparison::Remove => own,
-            Comparison::Add => V::splat(0.0).sub(own),
-            Comparison::Replace => own.sub(V::load(&found.mirrored)),
+        out.add_loss(match direction {
+            Direction::Remove => own,
+            Direction::Add => V::splat(0.0).sub(own),
+            Direction::Replace => own.sub(V::load(&found.mirrored)),
         });
     }
 }

@@ -32,8 +32,8 @@
 //! − ln f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f = e^{x − ε} for add and f ≥ ζe^{(ε
 //! − x)/2} for replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes T^{μ−1}e^{−(μ−1)ε}, A^{−(1+τ)}e^{−τε} and
 //! T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the supremum is c^c/(1+c)^{1+c}: the bounds above.) It is
-//! finite because D° ends at the last node; what D has beyond it is a constant floor, and since E_M f/g = 1 (add: E_M 1/g = 1) it
-//! adds floor to the mean whatever is drawn.
+//! finite because D° ends at the last node; what D has beyond it is a constant, its tail mass, and since E_M f/g = 1 (add: E_M
+//! 1/g = 1) that is added to the mean whatever is drawn.
 //!
 //! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own inequality, and
 //! with one κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
@@ -46,18 +46,18 @@ use crate::montecarlo::value::Curve;
 use crate::participation::PatternSum;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 
-/// Which of the two hockey sticks, and what the other distribution is.
+/// Which hockey stick: either of the two between a pair, or the one of a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum Direction {
     /// P against R: samples from the mixture.
     Remove,
     /// R against P.
     Add,
-    /// P against its mirror image; both directions are this one.
+    /// P against its mirror image; removing and adding are this one.
     Replace,
 }
 
-impl Comparison {
+impl Direction {
     /// The mean scale κ of plain sampling.
     #[must_use]
     pub fn plain_mean_scale(self) -> f64 {
@@ -75,7 +75,7 @@ pub struct WeightBounds {
     /// V is at most this.
     pub value: f64,
     /// Where V > 0, its leading factor (f/g, or 1/g for add) is at most this. With a composed profile: at most this much is
-    /// contributed by the factor where it meets V's own value and slope, sup factor·D° + sup factor·|dD°/dx|.
+    /// contributed by the factor where it stands beside V's own value and slope, sup factor·D° + sup factor·|dD°/dx|.
     pub factor: f64,
 }
 
@@ -103,9 +103,9 @@ pub enum HolderSums {
 impl HolderSums {
     /// Those of one mechanism.
     #[must_use]
-    pub fn of<S: PatternSum + PartialEq>(own: &S, law: &S, mean_scale: f64, comparison: Comparison) -> Self {
+    pub fn of<S: PatternSum + PartialEq>(own: &S, law: &S, mean_scale: f64, direction: Direction) -> Self {
         let sums = |power, exponent| own.log_sum(law, power, exponent);
-        Self::from_patterns(own == law, mean_scale, comparison, sums, || own.log_sum(own, 1.0, -0.5))
+        Self::from_patterns(own == law, mean_scale, direction, sums, || own.log_sum(own, 1.0, -0.5))
     }
 
     /// The same from the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ; `same` says whether the law
@@ -114,16 +114,16 @@ impl HolderSums {
     pub fn from_patterns(
         same: bool,
         mean_scale: f64,
-        comparison: Comparison,
+        direction: Direction,
         sums: impl Fn(f64, f64) -> Approximation,
         overlap: impl Fn() -> Approximation,
     ) -> Self {
         #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
-        let plain = mean_scale == comparison.plain_mean_scale();
+        let plain = mean_scale == direction.plain_mean_scale();
         if plain {
-            return if same || comparison == Comparison::Add { Self::Plain } else { Self::Nothing };
+            return if same || direction == Direction::Add { Self::Plain } else { Self::Nothing };
         }
-        if comparison == Comparison::Add {
+        if direction == Direction::Add {
             let tau = -mean_scale;
             if tau < 0.0 {
                 return Self::Nothing;
@@ -134,7 +134,7 @@ impl HolderSums {
         if excess < 0.0 {
             return Self::Nothing;
         }
-        let overlap = if comparison == Comparison::Replace { overlap() } else { Approximation::default() };
+        let overlap = if direction == Direction::Replace { overlap() } else { Approximation::default() };
         Self::Known { sum: sums(mean_scale / excess, 0.5 * mean_scale), overlap }
     }
 
@@ -168,7 +168,7 @@ impl HolderSums {
 pub fn weight_bounds(
     sums: HolderSums,
     mean_scale: f64,
-    comparison: Comparison,
+    direction: Direction,
     epsilon: f64,
     curve: Option<&Curve>,
 ) -> WeightBounds {
@@ -191,16 +191,16 @@ pub fn weight_bounds(
     // A u of each of the factors, of the products and of their sum.
     let term = |factor: f64, one: Approximation| one.scaled(factor, 4.0 * UNIT_ROUNDOFF);
     let given = Approximation { value: epsilon, error: 0.0 };
-    let (terms, shape, slope) = match comparison {
-        Comparison::Add => {
+    let (terms, shape, slope) = match direction {
+        Direction::Add => {
             let tau = -mean_scale;
             ([term(-(1.0 + tau), sum), term(-tau, given), overlap], [power(tau), power(1.0 + tau)], tau)
         }
-        Comparison::Remove => {
+        Direction::Remove => {
             let excess = mean_scale - 1.0;
             ([term(excess, sum), term(-excess, given), overlap], [power(excess), power(mean_scale)], excess)
         }
-        Comparison::Replace => {
+        Direction::Replace => {
             let (excess, half) = (mean_scale - 1.0, 0.5 * (mean_scale - 1.0));
             ([term(excess, sum), term(-half, given), term(-excess, overlap)], [power(half), power(1.0 + half)], half)
         }

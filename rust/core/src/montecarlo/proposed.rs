@@ -14,7 +14,7 @@ use crate::montecarlo::bins::BinsKernel;
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::mechanism::{Buffers, Mechanism};
 use crate::montecarlo::overlapping::OverlappingKernel;
-use crate::montecarlo::proposal::{weight_bounds, Comparison, HolderSums, WeightBounds};
+use crate::montecarlo::proposal::{weight_bounds, Direction, HolderSums, WeightBounds};
 use crate::montecarlo::renewal::RenewalKernel;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::truncated::TruncatedKernel;
@@ -116,9 +116,9 @@ impl Proposed {
     /// proven of others.
     #[must_use]
     #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
-    pub fn sums(&self, comparison: Comparison) -> HolderSums {
+    pub fn sums(&self, direction: Direction) -> HolderSums {
         let plain_only = |same: bool, mean_scale: f64| {
-            if same && mean_scale == comparison.plain_mean_scale() {
+            if same && mean_scale == direction.plain_mean_scale() {
                 HolderSums::Plain
             } else {
                 HolderSums::Nothing
@@ -126,10 +126,10 @@ impl Proposed {
         };
         match &self.0 {
             Kind::Renewal(Pair { kernel, proposal: m }) => {
-                HolderSums::of(kernel.law(), &m.law, m.mean_scale, comparison)
+                HolderSums::of(kernel.law(), &m.law, m.mean_scale, direction)
             }
-            Kind::Bins(Pair { kernel, proposal: m }) => HolderSums::of(kernel.law(), &m.law, m.mean_scale, comparison),
-            Kind::Overlapping(Pair { kernel, proposal: m }) => kernel.sums(&m.law, m.mean_scale, comparison),
+            Kind::Bins(Pair { kernel, proposal: m }) => HolderSums::of(kernel.law(), &m.law, m.mean_scale, direction),
+            Kind::Overlapping(Pair { kernel, proposal: m }) => kernel.sums(&m.law, m.mean_scale, direction),
             Kind::Truncated(Pair { kernel, proposal: m }) => plain_only(&m.law == kernel.renewal().law(), m.mean_scale),
             Kind::TruncatedBins(Pair { kernel, proposal: m }) => {
                 plain_only(&m.law == kernel.bins().law(), m.mean_scale)
@@ -189,10 +189,10 @@ pub struct Part {
 
 /// What one sample of all parts can contribute at this ε; see [`super::proposal`].
 #[must_use]
-pub fn weight_bounds_of(parts: &[Part], comparison: Comparison, epsilon: f64, curve: Option<&Curve>) -> WeightBounds {
+pub fn weight_bounds_of(parts: &[Part], direction: Direction, epsilon: f64, curve: Option<&Curve>) -> WeightBounds {
     let Some(first) = parts.first() else { return WeightBounds::NONE };
-    let sums = parts.iter().map(|part| (part.proposed.sums(comparison), part.runs));
-    weight_bounds(HolderSums::together(sums), first.proposed.mean_scale(), comparison, epsilon, curve)
+    let sums = parts.iter().map(|part| (part.proposed.sums(direction), part.runs));
+    weight_bounds(HolderSums::together(sums), first.proposed.mean_scale(), direction, epsilon, curve)
 }
 
 /// A bound on the error of each log density of all parts from rounding: each part's own, and a u of each partial sum.

@@ -26,7 +26,7 @@ use crate::montecarlo::correlate::Correlator;
 use crate::montecarlo::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
 use crate::montecarlo::logarithms::log_ratio;
 use crate::montecarlo::products::{Blocks, Streamed};
-use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::recursion::{backwards, log_density, near, sampled, Growth, Recursive};
 use crate::montecarlo::ring::{Ring, Track, SETTLED};
 use crate::montecarlo::source::{Random, Source};
@@ -444,7 +444,7 @@ impl Kernel for RenewalKernel {
         stream: &mut Stream,
         scratch: &mut RenewalScratch,
     ) -> Ratios {
-        let mirrored = purpose.comparison == Comparison::Replace;
+        let mirrored = purpose.direction == Direction::Replace;
         let reference = proposal.mean_scale == 0.0;
         let plain = reference || (proposal.mean_scale.to_bits() == 1.0f64.to_bits() && self.law == proposal.law);
         let samples = RenewalSamples { kernel: self, proposal, mirrored };
@@ -504,7 +504,7 @@ impl Balanced for RenewalKernel {
         &self,
         origins: &Origins<Self>,
         drawn: usize,
-        comparison: Comparison,
+        direction: Direction,
         stream: &mut Stream,
         scratch: &mut RenewalScratch,
         out: &mut Weighed,
@@ -520,10 +520,10 @@ impl Balanced for RenewalKernel {
         let squares = &self.law.squares;
         let own = V::load(&log_density::<V>(&self.law, (1.0, 1.0), squares, sums, ring));
         let zero = V::splat(0.0);
-        let (loss, numerator) = match comparison {
-            Comparison::Remove => (own, own),
-            Comparison::Add => (zero.sub(own), zero),
-            Comparison::Replace => {
+        let (loss, numerator) = match direction {
+            Direction::Remove => (own, own),
+            Direction::Add => (zero.sub(own), zero),
+            Direction::Replace => {
                 let mirrored = log_density::<V>(&self.law, (-1.0, 1.0), squares, sums, ring);
                 (own.sub(V::load(&mirrored)), own)
             }

@@ -13,7 +13,7 @@ use crate::montecarlo::betting::{BetTable, Running, ShardSums, Sides};
 use crate::montecarlo::histogram::{Edges, Histogram};
 use crate::montecarlo::kernel::{Purpose, Ratios};
 use crate::montecarlo::mechanism::Buffers;
-use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::proposed::{rounding_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::value::Curve;
@@ -29,7 +29,7 @@ pub struct Job {
     /// What is sampled.
     pub parts: Vec<Part>,
     /// Which hockey stick.
-    pub comparison: Comparison,
+    pub direction: Direction,
     /// The curve of what else is composed, if there is anything.
     pub curve: Option<Arc<Curve>>,
     /// The bets to keep.
@@ -81,7 +81,7 @@ impl Vectored for Shard<'_> {
                 *place = Some(ratios);
                 return Ok((Vec::new(), None));
             }
-            let sides = Sides::of(&ratios, self.job.comparison == Comparison::Add);
+            let sides = Sides::of(&ratios, self.job.direction == Direction::Add);
             let weighed = sides.weighed::<V>();
             for (table, running) in self.job.tables.iter().zip(&mut running) {
                 running.add::<V>(table, weighed, self.error, self.job.curve.as_deref());
@@ -147,7 +147,7 @@ pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome>
 impl Job {
     /// What samples are wanted for; see [`Purpose::least`].
     fn purpose(&self, least: f64) -> Purpose {
-        Purpose { comparison: self.comparison, binding: self.binding(), least }
+        Purpose { direction: self.direction, binding: self.binding(), least }
     }
 
     /// The loss up to which a sample is worth nothing: of several mechanisms losses add up, and a histogram has all of them.
@@ -176,7 +176,7 @@ impl Job {
                 let value = part.proposed.mean_scale();
                 return Err(Error::Domain { name: "mean scale", value, allowed: "the same for all mechanisms" });
             }
-            if part.proposed.mechanism().truncated() && self.comparison == Comparison::Replace {
+            if part.proposed.mechanism().truncated() && self.direction == Direction::Replace {
                 return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
             }
         }

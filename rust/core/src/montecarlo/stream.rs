@@ -63,7 +63,7 @@ impl Stream {
         Self { state }
     }
 
-    /// The generators in registers, for a stretch of work; [`Stream::put_back`] ends it.
+    /// The generators in registers, for a while of work; [`Stream::put_back`] ends it.
     #[inline(always)]
     #[must_use]
     pub fn take<V: Vector>(&self) -> Drawing<V> {

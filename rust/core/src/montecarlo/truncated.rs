@@ -29,7 +29,7 @@ use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::exp_in_range;
 use crate::montecarlo::logarithms::log_recursion;
 use crate::montecarlo::products::Streamed;
-use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::recursion::{backwards, near, sampled, Growth, Recursive};
 use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
 use crate::montecarlo::ring::{growths, in_linear_domain, Track, SETTLED};
@@ -374,7 +374,7 @@ impl Kernel for TruncatedKernel {
         stream: &mut Stream,
         scratch: &mut TruncatedScratch,
     ) -> Ratios {
-        let add = purpose.comparison == Comparison::Add;
+        let add = purpose.direction == Direction::Add;
         self.sizes.draw::<V>(stream, &mut scratch.sizes);
         let truncations = &scratch.sizes.truncations[..];
         if truncations.is_empty() {
@@ -436,18 +436,18 @@ impl Balanced for TruncatedKernel {
         &self,
         origins: &Origins<Self>,
         drawn: usize,
-        comparison: Comparison,
+        direction: Direction,
         stream: &mut Stream,
         scratch: &mut TruncatedScratch,
         out: &mut Weighed,
     ) {
-        let add = comparison == Comparison::Add;
+        let add = direction == Direction::Add;
         self.sizes.draw::<V>(stream, &mut scratch.sizes);
         let truncations = &scratch.sizes.truncations[..];
         let of = |law, mean_scale| Density { law, usual: mean_scale, displaced: displaced(mean_scale, add) };
         let proposal = match &origins.each[drawn] {
             Origin::Scaled(m) => of(&m.law, m.mean_scale),
-            Origin::Tilted(Plain) => of(self.renewal.law(), comparison.plain_mean_scale()),
+            Origin::Tilted(Plain) => of(self.renewal.law(), direction.plain_mean_scale()),
         };
         self.renewal.draw_rows::<V, _>(&mut Thinned { stream, proposal, truncations }, &mut scratch.renewal);
         let rows = std::mem::take(&mut scratch.renewal.all_rows);

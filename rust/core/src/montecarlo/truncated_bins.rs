@@ -19,7 +19,7 @@ use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::lanes::{exp, ln};
-use crate::montecarlo::proposal::Comparison;
+use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::truncated::{displaced, largest_multiple};
 use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
@@ -181,7 +181,7 @@ impl Kernel for TruncatedBinsKernel {
         stream: &mut Stream,
         scratch: &mut TruncatedBinsScratch,
     ) -> Ratios {
-        let add = purpose.comparison == Comparison::Add;
+        let add = purpose.direction == Direction::Add;
         self.sizes.draw::<V>(stream, &mut scratch.sizes);
         let mean_scale = proposal.mean_scale;
         let same = self.bins.law() == &proposal.law;
@@ -229,14 +229,14 @@ impl Balanced for TruncatedBinsKernel {
         &self,
         origins: &Origins<Self>,
         drawn: usize,
-        comparison: Comparison,
+        direction: Direction,
         stream: &mut Stream,
         scratch: &mut TruncatedBinsScratch,
         out: &mut Weighed,
     ) {
-        let add = comparison == Comparison::Add;
+        let add = direction == Direction::Add;
         self.sizes.draw::<V>(stream, &mut scratch.sizes);
-        let plain = BinsProposal::new(self.bins.law().clone(), comparison.plain_mean_scale());
+        let plain = BinsProposal::new(self.bins.law().clone(), direction.plain_mean_scale());
         let proposal = if let Origin::Scaled(proposal) = &origins.each[drawn] { proposal } else { &plain };
         self.draw::<V>(proposal, add, stream, scratch);
         let TruncatedBinsScratch { sizes, bins, exponents } = scratch;

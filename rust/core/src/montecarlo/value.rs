@@ -9,15 +9,15 @@
 //!
 //! *From above.* The lower convex hull of the point (0, 1) and of proven upper bounds at the nodes lies above D: D is convex and
 //! lies below these points, and the hull is the largest such function. To the right of the last node D is at most its value
-//! there, the *floor*, which is taken out of the table: D ≤ floor + D°, D° = 0 beyond the last node, and the mean of D° is what
-//! samples estimate. Convexity gives α|D°′| ≤ D(0) − D(α) ≤ 1: the value moves by at most as much as the loss.
+//! there, the *tail mass*, which is taken out of the table: D ≤ tail mass + D°, D° = 0 beyond the last node, and the mean of D°
+//! is what samples estimate. Convexity gives α|D°′| ≤ D(0) − D(α) ≤ 1: the value moves by at most as much as the loss.
 //!
 //! *From below.* Let l ≤ D ≤ v at the nodes. Inside a cell D lies above the line through its left neighbours, continued from the
 //! left, and above the one through its right neighbours, continued from the right (convexity), and so above each line's value
 //! with l at the near node and v at the far one. The larger of two lines is convex with one kink; the chord of its ends, lowered
 //! by its distance at the kink, lies below it. A node takes the least of what its two cells leave, so that the table is
-//! continuous, then is lowered to decrease from node to node, by the floor, and to the upper table. The first node is lowered to
-//! 1 − α, which D is never below; left of it the line to (0, 1) lies below 1 − α.
+//! continuous, then is lowered to decrease from node to node, by the tail mass, and to the upper table. The first node is lowered
+//! to 1 − α, which D is never below; left of it the line to (0, 1) lies below 1 − α.
 //!
 //! **Rounding.** A value is `base − slope·e^{x − reference}` with slope·e^{x − reference} ≤ base up to rounding: 16u·base covers
 //! the exponential, product and difference, as does the choice of a neighbouring cell where x is within rounding of a node, since
@@ -33,7 +33,7 @@ use crate::special::UNIT_ROUNDOFF;
 /// See the head of this file.
 const SLACK: f64 = 1e-13;
 
-/// One stretch on which a table is linear in α; aligned so that a look-up touches one cache line.
+/// One interval on which a table is linear in α; aligned so that a look-up touches one cache line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(align(32))]
 struct Cell {
@@ -52,16 +52,16 @@ pub struct Curve {
     /// Cells: left of the first node, between the nodes, and right of the last.
     upper: Vec<Cell>,
     lower: Vec<Cell>,
-    floor: f64,
+    tail_mass: f64,
     gap: f64,
 }
 
 /// Which table is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// At least D° = D − floor.
+    /// At least D° = D − tail mass.
     Above,
-    /// At most D − floor, or 0.
+    /// At most D − tail mass, or 0.
     Below,
 }
 
@@ -94,20 +94,20 @@ impl Curve {
             return Err(Error::Numerics { reason: "the bounds on the composed curve cross; this is a defect" });
         }
         let raised = hull(spacing, upper);
-        let floor = raised[raised.len() - 1];
-        let above: Vec<f64> = raised.iter().map(|u| u - floor).collect();
+        let tail_mass = raised[raised.len() - 1];
+        let above: Vec<f64> = raised.iter().map(|u| u - tail_mass).collect();
         let mut below = supported(spacing, lower);
         // Rounded down: 1 − e^x misses by at most 2u.
         below[0] = below[0].min(-libm::expm1(first) * (1.0 - 1e-15) - 1e-16).max(below[1]);
-        let starts_high = below[0] > floor && below[0] <= -libm::expm1(first);
+        let starts_high = below[0] > tail_mass && below[0] <= -libm::expm1(first);
         for (value, most) in below.iter_mut().zip(&above) {
-            *value = (*value - floor).clamp(0.0, *most);
+            *value = (*value - tail_mass).clamp(0.0, *most);
         }
         let gap = relative_gap(&above, &below);
         let cells = |nodes: &[f64], left: Cell, side: f64| cells(first, spacing, nodes, left, side);
-        let chord = Cell { base: 1.0 - floor, slope: (1.0 - floor - above[0]).max(0.0), reference: first };
+        let chord = Cell { base: 1.0 - tail_mass, slope: (1.0 - tail_mass - above[0]).max(0.0), reference: first };
         let low = if starts_high {
-            Cell { base: 1.0 - floor, slope: 1.0 - floor - below[0], reference: first }
+            Cell { base: 1.0 - tail_mass, slope: 1.0 - tail_mass - below[0], reference: first }
         } else {
             Cell { base: below[0], slope: 0.0, reference: first }
         };
@@ -117,15 +117,15 @@ impl Curve {
             density: 1.0 / spacing,
             upper: cells(&above, chord, 1.0),
             lower: cells(&below, low, -1.0),
-            floor,
+            tail_mass,
             gap,
         })
     }
 
     /// What is taken out of the tables: D is at most D° plus this.
     #[must_use]
-    pub fn floor(&self) -> f64 {
-        self.floor
+    pub fn tail_mass(&self) -> f64 {
+        self.tail_mass
     }
 
     /// The largest distance between the tables at a node relative to the upper one, where that is above a thousandth.
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn piecewise_linear_curves_are_met_and_never_crossed() {
         let curve = curve();
-        assert!(curve.floor().abs() < f64::EPSILON);
+        assert!(curve.tail_mass().abs() < f64::EPSILON);
         for k in -4000..4000 {
             let x = f64::from(k) / 700.0;
             let (below, above) = (curve.single(Bound::Below, x), curve.single(Bound::Above, x));

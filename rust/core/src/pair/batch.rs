@@ -44,7 +44,7 @@ impl Sampler {
     /// 10⁶ draws with replacement, and groups of several records with two-stage sampling.
     pub fn copies(self, group: u32, dataset: u64, batch: u64) -> Result<Weights> {
         let domain = |name, value: f64, allowed| Err(Error::Domain { name, value, allowed });
-        let others = dataset.checked_sub(u64::from(group)).ok_or(Error::Domain {
+        let other_records = dataset.checked_sub(u64::from(group)).ok_or(Error::Domain {
             name: "group_size",
             value: f64::from(group),
             allowed: "at most the dataset size",
@@ -53,7 +53,7 @@ impl Sampler {
             return domain("group_size", 0.0, "at least 1");
         }
         if self == Self::FixedSize {
-            return Ok(folded(&hypergeometric(group, others, batch)?));
+            return Ok(folded(&hypergeometric(group, other_records, batch)?));
         }
         #[allow(clippy::cast_precision_loss)] // refused, or exact enough for a quotient: 2u
         let (size, asked) = (dataset as f64, batch as f64);

@@ -7,7 +7,7 @@ use crate::special::{scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF}
 
 /// One Gaussian of a mixture: its log weight and its shift in units of the noise's standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Component {
+pub(super) struct NormalComponent {
     pub(super) log_weight: f64,
     weight: f64,
     pub(super) shift: f64,
@@ -15,9 +15,9 @@ pub(super) struct Component {
 
 /// A mixture of unit-variance Gaussians.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Mixture {
+pub(super) struct NormalMixture {
     /// Sorted by shift.
-    pub(super) components: Vec<Component>,
+    pub(super) components: Vec<NormalComponent>,
     /// The largest log weight of each [`BLOCK`] of components.
     heaviest: Vec<f64>,
 }
@@ -31,11 +31,12 @@ const FEW_TAILS: usize = 512;
 const FAINT: f64 = 45.0;
 const FAINT_TAIL: f64 = 60.0;
 
-impl Mixture {
+impl NormalMixture {
     /// A mixture of (log weight, shift).
     pub(super) fn new(components: impl Iterator<Item = (f64, f64)>) -> Self {
-        let mut components: Vec<Component> =
-            components.map(|(log_weight, shift)| Component { log_weight, weight: log_weight.exp(), shift }).collect();
+        let mut components: Vec<NormalComponent> = components
+            .map(|(log_weight, shift)| NormalComponent { log_weight, weight: log_weight.exp(), shift })
+            .collect();
         components.sort_by(|a, b| a.shift.total_cmp(&b.shift));
         let heaviest = components
             .chunks(BLOCK)
@@ -56,16 +57,17 @@ impl Mixture {
         faint: f64,
         size: impl Fn(f64) -> f64,
         largest_size: impl Fn(f64, f64) -> f64,
-    ) -> (impl Iterator<Item = &[Component]>, f64) {
+    ) -> (impl Iterator<Item = &[NormalComponent]>, f64) {
         let bounds: Vec<f64> = self
             .components
             .chunks(BLOCK)
             .zip(&self.heaviest)
             .map(|(block, heaviest)| heaviest + largest_size(block[0].shift, block[block.len() - 1].shift))
             .collect();
-        let largest_in =
-            |block: &[Component]| block.iter().map(|c| c.log_weight + size(c.shift)).fold(f64::NEG_INFINITY, f64::max);
-        let mut order: Vec<(usize, &[Component])> = self.components.chunks(BLOCK).enumerate().collect();
+        let largest_in = |block: &[NormalComponent]| {
+            block.iter().map(|c| c.log_weight + size(c.shift)).fold(f64::NEG_INFINITY, f64::max)
+        };
+        let mut order: Vec<(usize, &[NormalComponent])> = self.components.chunks(BLOCK).enumerate().collect();
         order.sort_unstable_by(|a, b| bounds[b.0].total_cmp(&bounds[a.0]));
         let mut largest = f64::NEG_INFINITY;
         for (k, block) in order {
@@ -91,13 +93,13 @@ impl Mixture {
         let size = |shift: f64| shift * (y - 0.5 * shift);
         // A parabola in the shift, with its top at y.
         let (blocks, _) = self.within(FAINT, size, |low, high| size(y.clamp(low, high)));
-        let blocks: Vec<&[Component]> = blocks.collect();
+        let blocks: Vec<&[NormalComponent]> = blocks.collect();
         self.log_ratio_of(y, blocks.into_iter())
     }
 
-    /// [`Mixture::log_ratio`] from the blocks that matter.
-    fn log_ratio_of<'a>(&self, y: f64, blocks: impl Iterator<Item = &'a [Component]> + Clone) -> (f64, f64, f64) {
-        let exponent = |c: &Component| c.log_weight + c.shift * (y - 0.5 * c.shift);
+    /// [`NormalMixture::log_ratio`] from the blocks that matter.
+    fn log_ratio_of<'a>(&self, y: f64, blocks: impl Iterator<Item = &'a [NormalComponent]> + Clone) -> (f64, f64, f64) {
+        let exponent = |c: &NormalComponent| c.log_weight + c.shift * (y - 0.5 * c.shift);
         let largest = blocks.clone().flatten().map(exponent).fold(f64::NEG_INFINITY, f64::max);
         let (mut sum, mut moment, mut magnitude) = (0.0, 0.0, 0.0_f64);
         for c in blocks.flatten() {
@@ -146,8 +148,8 @@ impl Mixture {
     }
 }
 
-impl Component {
-    /// Its share of [`Mixture::scaled_tail`].
+impl NormalComponent {
+    /// Its share of [`NormalMixture::scaled_tail`].
     fn scaled_tail(&self, epsilon: f64, tau: f64, weight_error: f64) -> Approximation {
         let x = tau - self.shift;
         let x_error = UNIT_ROUNDOFF * (x.abs() + 2.0 * self.shift.abs());
@@ -166,9 +168,9 @@ mod tests {
     use super::*;
     use crate::laws::binomial;
 
-    fn group() -> Mixture {
+    fn group() -> NormalMixture {
         let weights = binomial(3000, 0.02).unwrap();
-        Mixture::new(weights.count.iter().zip(&weights.log_probability).map(|(&j, &l)| (l, f64::from(j) * 0.7)))
+        NormalMixture::new(weights.count.iter().zip(&weights.log_probability).map(|(&j, &l)| (l, f64::from(j) * 0.7)))
     }
 
     #[test]

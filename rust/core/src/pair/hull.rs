@@ -1,11 +1,11 @@
 //! The lower convex hull of several bounds on one profile.
 //!
 //! Where several upper bounds on a profile hold, so does their minimum; and since the profile itself is convex in α = e^ε, so
-//! does every chord of the minimum. The hull is one of the bounds at a time, with chords over the stretches where the minimum is
+//! does every chord of the minimum. The hull is one of the bounds at a time, with chords over the intervals where the minimum is
 //! not convex or clearly changes from one to another. Where these begin and end is found by sampling: that decides how near to
 //! the least hull the result is, never whether it is an upper bound.
 //!
-//! **It is convex**, so that its slopes are those of supporting lines. Where a chord is next to a piece q, the last stretch of
+//! **It is convex**, so that its slopes are those of supporting lines. Where a chord is next to a piece q, the last part of
 //! that piece, between two samples at α₁ < α₂, is a chord too: a *short* one. Every chord is steeper than the next by more than
 //! the errors of their ends leave open ([`steeper`]); two of which that cannot be told become one. What is left to see is the
 //! step between a piece and its short chord. Say the piece is on the left; the ends v_i are above q(α_i) by at most 2e_i, and w =
@@ -227,8 +227,8 @@ fn parts(samples: &[Sample]) -> Vec<Part> {
                 full.push((to, to + 1));
             }
         }
-        let meets = |pair: &[(usize, usize)]| pair[0].1 == pair[1].0;
-        let open = full.windows(2).position(|pair| meets(pair) && !steeper(&all, pair[0], pair[1]));
+        let adjoin = |pair: &[(usize, usize)]| pair[0].1 == pair[1].0;
+        let open = full.windows(2).position(|pair| adjoin(pair) && !steeper(&all, pair[0], pair[1]));
         let Some(open) = open else {
             return laid_out(&all, &full);
         };
@@ -324,7 +324,7 @@ mod tests {
     use super::{Hull, Part};
     use crate::pair::discrete::DiscretePair;
     use crate::pair::laplace::Laplace;
-    use crate::pair::mixture::MixturePair as Mixture;
+    use crate::pair::mixture::MixturePair;
     use crate::pair::Profile;
     use std::sync::Arc;
 
@@ -336,9 +336,9 @@ mod tests {
 
     /// Pieces without corners, which cross each other.
     fn smooth() -> Vec<Vec<Arc<dyn Profile>>> {
-        let gaussian = |sigma: f64| -> Arc<dyn Profile> { Arc::new(Mixture::gaussian(1.0, sigma).unwrap()) };
+        let gaussian = |sigma: f64| -> Arc<dyn Profile> { Arc::new(MixturePair::gaussian(1.0, sigma).unwrap()) };
         let sampled =
-            |p: f64, sigma: f64| -> Arc<dyn Profile> { Arc::new(Mixture::poisson(1, p, sigma, false).unwrap()) };
+            |p: f64, sigma: f64| -> Arc<dyn Profile> { Arc::new(MixturePair::poisson(1, p, sigma, false).unwrap()) };
         vec![
             vec![gaussian(1.0), sampled(0.1, 0.4)],
             vec![gaussian(2.0), sampled(0.3, 0.7), sampled(0.01, 0.25)],

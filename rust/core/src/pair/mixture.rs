@@ -9,7 +9,7 @@
 
 use crate::error::{Error, Result};
 use crate::laws::{binomial, Weights};
-use crate::pair::components::{Component, Mixture};
+use crate::pair::components::{NormalComponent, NormalMixture};
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
@@ -22,8 +22,8 @@ use crate::special::UNIT_ROUNDOFF;
 ///   accounting arXiv:2401.10294, Theorems 3.1 and 3.3).
 #[derive(Debug, Clone, PartialEq)]
 pub struct MixturePair {
-    numerator: Mixture,
-    denominator: Mixture,
+    numerator: NormalMixture,
+    denominator: NormalMixture,
     /// Relative error of every weight.
     weight_error: f64,
     /// The likelihood ratio increases on `[start, ∞)`; only such thresholds are used.
@@ -41,9 +41,11 @@ fn check_positive(name: &'static str, value: f64) -> Result<()> {
 }
 
 impl MixturePair {
-    fn monotone(numerator: Mixture, denominator: Mixture, weight_error: f64) -> Self {
-        let ends = |pick: fn(&Mixture) -> Option<&Component>, outside: f64| match (pick(&numerator), pick(&denominator))
-        {
+    fn monotone(numerator: NormalMixture, denominator: NormalMixture, weight_error: f64) -> Self {
+        let ends = |pick: fn(&NormalMixture) -> Option<&NormalComponent>, outside: f64| match (
+            pick(&numerator),
+            pick(&denominator),
+        ) {
             (Some(p), Some(q)) if (p.shift - q.shift).abs() == 0.0 => p.log_weight - q.log_weight,
             _ => outside,
         };
@@ -58,8 +60,8 @@ impl MixturePair {
     pub fn gaussian(sensitivity: f64, noise_multiplier: f64) -> Result<Self> {
         check_positive("sensitivity", sensitivity)?;
         check_positive("noise_multiplier", noise_multiplier)?;
-        let numerator = Mixture::new(std::iter::once((0.0, sensitivity / noise_multiplier)));
-        Ok(Self::monotone(numerator, Mixture::new(std::iter::once((0.0, 0.0))), 0.0))
+        let numerator = NormalMixture::new(std::iter::once((0.0, sensitivity / noise_multiplier)));
+        Ok(Self::monotone(numerator, NormalMixture::new(std::iter::once((0.0, 0.0))), 0.0))
     }
 
     /// `Σ_j p_j N(unit·j, σ²)` against `N(0, σ²)` or, with another unit, against `Σ_j p_j N(−other·j, σ²)`.
@@ -74,7 +76,7 @@ impl MixturePair {
         check_positive("noise_multiplier", noise_multiplier)?;
         check_positive("shift", unit)?;
         let shifted = |unit: f64| {
-            Mixture::new(
+            NormalMixture::new(
                 weights
                     .count
                     .iter()
@@ -84,7 +86,7 @@ impl MixturePair {
         };
         let denominator = match other {
             Some(other) => shifted(-other),
-            None => Mixture::new(std::iter::once((0.0, 0.0))),
+            None => NormalMixture::new(std::iter::once((0.0, 0.0))),
         };
         Ok(Self::monotone(shifted(unit), denominator, weights.relative_error))
     }
@@ -107,11 +109,13 @@ impl MixturePair {
     ///
     /// The ratio `(1−q+q·e^{2ct−2c²})/(1−q+q·e^{ct−c²/2})`, c = 1/σ, crosses 1 once, at t = 3c/2, and increases from there: with
     /// `u = e^{ct−c²/2}` the sign of its derivative is that of `2(1−q)u·e^{−c²} + qu²e^{−c²} − (1−q)`, increasing in u and
-    /// positive at the crossing `u = e^{c²}`. So for ε ≥ 0 the set {L > ε} is a half-line beyond 3c/2.
+    /// positive at the sign change `u = e^{c²}`. So for ε ≥ 0 the set {L > ε} is a half-line beyond 3c/2.
     pub(crate) fn opposed_zero_out(weights: &Weights, noise_multiplier: f64) -> Result<Self> {
         check_positive("noise_multiplier", noise_multiplier)?;
         let at = |shift: f64| {
-            Mixture::new(weights.count.iter().zip(&weights.log_probability).map(|(&j, &l)| (l, f64::from(j) * shift)))
+            NormalMixture::new(
+                weights.count.iter().zip(&weights.log_probability).map(|(&j, &l)| (l, f64::from(j) * shift)),
+            )
         };
         let c = 1.0 / noise_multiplier;
         let mut pair = Self::monotone(at(2.0 * c), at(c), weights.relative_error);

@@ -1,22 +1,22 @@
-//! A run whose draws are known: a Gaussian mechanism with a random sensitivity.
+//! A run whose participations are public: a Gaussian mechanism with a random sensitivity.
 //!
 //! If everything but the contributions of the sensitive user is given, who was drawn and when included, the run is a Gaussian
 //! mechanism whose sensitivity depends on the draws x. By joint convexity of the hockey stick, and with draws of the same law in
 //! both data sets, `δ(ε) ≤ E_x G_{‖Cx‖}(e^ε)`, and G grows with its sensitivity.
 //!
-//! **Charges.** ‖Cx‖² = Σ_i x_i²‖c_i‖² + 2Σ_{i<j} x_i x_j ⟨c_i, c_j⟩ ≤ Σ_i x_i² q_i, q_i = ‖c_i‖² + Γ_i, Γ_i the most that column
-//! i shares with the others of a pattern ([`crate::participation::separated`]): 2x_i x_j ≤ x_i² + x_j² charges each cross term to
-//! both of its members. Columns that do not overlap share nothing, and then this is an equality.
+//! **Norm bounds.** ‖Cx‖² = Σ_i x_i²‖c_i‖² + 2Σ_{i<j} x_i x_j ⟨c_i, c_j⟩ ≤ Σ_i x_i² q_i, q_i = ‖c_i‖² + Γ_i, Γ_i the most that
+//! column i shares with the others of a pattern ([`crate::participation::separated`]): 2x_i x_j ≤ x_i² + x_j² counts each cross
+//! term with both of its members. Columns that do not overlap share nothing, and then this is an equality.
 //!
 //! **Shared records.** A record whose other users are waiting cannot be drawn, so a user that is available joins with a
 //! probability of at most p, whatever happened before, and given that it joins with a number of records that is stochastically at
 //! most that of all k. Couple it with the renewal process of a user alone that is available at once (a cold start): by induction
 //! the m-th participation of the latter comes no later, since its first chance comes no later and its hazard is no smaller, and
-//! takes no fewer records. With q̄_i = max_{j ≥ i} q_j, which never rises, an earlier participation is charged no less: Σ x_i²
+//! takes no fewer records. With q̄_i = max_{j ≥ i} q_j, which never rises, an earlier participation counts for no less: Σ x_i²
 //! q_i is stochastically at most the S = Σ x_i² q̄_i of that process, from whatever state the shared one starts. (For a Toeplitz
 //! matrix with columns that do not overlap q̄ = q: a later column is a shorter part of the same one.)
 //!
-//! **Grid.** The law of S is computed on multiples of max q̄/G, each q̄_i rounded up; where all charges are the same G = 1 is
+//! **Grid.** The law of S is computed on multiples of max q̄/G, each q̄_i rounded up; where all norm bounds are the same G = 1 is
 //! exact.
 
 use crate::error::{Error, Result};
@@ -29,15 +29,15 @@ pub const MOST_WORK: f64 = 5e8;
 /// Probabilities that sum to less are moved to the largest S.
 const NEGLIGIBLE: f64 = 1e-300;
 
-/// The grid has at most so many points to a charge, and S so many values, each a Gaussian mechanism of its own.
+/// The grid has at most so many points to a norm bound, and S so many values, each a Gaussian mechanism of its own.
 const FINEST: usize = 256;
 const MOST_VALUES: usize = 4096;
 
 /// `Σ_s Pr[S = s] G_{√s}`: the profile of both directions.
 ///
 /// * Guarantee: an upper bound on the hockey stick for every ε where participations come no earlier than in this law, and no more
-///   often. Exact if the draws are released and the charges are those of the mechanism itself and all the same; where they differ
-///   each is rounded up to the grid.
+///   often. Exact if the draws are released and the norm bounds are those of the mechanism itself and all the same; where they
+///   differ each is rounded up to the grid.
 /// * Precision: about (n + 20)·10⁻¹⁶ relative to Pr[L > ε], and ⌈n/b⌉ times that of the law of the counts, 10⁻¹² for hundreds of
 ///   records.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,13 +48,13 @@ pub struct PublicParticipation {
 }
 
 impl PublicParticipation {
-    /// For a law of participations whose `squares` are the charges q_i, in units of σ².
+    /// For a law of participations whose `squares` are the norm bounds q_i, in units of σ².
     ///
     /// # Errors
-    /// [`Error::Domain`] for charges that are all 0, and for laws with too many values of S to go through.
+    /// [`Error::Domain`] for norm bounds that are all 0, and for laws with too many values of S to go through.
     pub fn new(law: &Renewal) -> Result<Self> {
-        let charges = envelope(&law.squares);
-        let largest = charges[0];
+        let norm_bounds = envelope(&law.squares);
+        let largest = norm_bounds[0];
         if largest <= 0.0 {
             return Err(Error::Domain {
                 name: "squared column norm",
@@ -62,10 +62,10 @@ impl PublicParticipation {
                 allowed: "positive for some round",
             });
         }
-        let points = grid(law, &charges);
+        let points = grid(law, &norm_bounds);
         #[allow(clippy::cast_precision_loss)] // at most `FINEST`
         let spacing = largest / points as f64 * (1.0 + 8.0 * UNIT_ROUNDOFF);
-        let cells: Vec<usize> = charges.iter().map(|charge| cell(charge / largest, points)).collect();
+        let cells: Vec<usize> = norm_bounds.iter().map(|bound| cell(bound / largest, points)).collect();
         let weights = sums(law, &cells)?;
         let mut terms = Vec::new();
         for (s, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
@@ -81,18 +81,18 @@ impl PublicParticipation {
 }
 
 /// q̄_i = max_{j ≥ i} q_j.
-fn envelope(charges: &[f64]) -> Vec<f64> {
-    let mut out = charges.to_vec();
+fn envelope(norm_bounds: &[f64]) -> Vec<f64> {
+    let mut out = norm_bounds.to_vec();
     for i in (0..out.len().saturating_sub(1)).rev() {
         out[i] = out[i].max(out[i + 1]);
     }
     out
 }
 
-/// G: 1 where all charges are the same, otherwise as many points as the work and the number of values of S allow.
-#[allow(clippy::float_cmp)] // charges that are the same are so to the last bit
-fn grid(law: &Renewal, charges: &[f64]) -> usize {
-    if charges.iter().all(|charge| *charge == charges[0]) {
+/// G: 1 where all norm bounds are the same, otherwise as many points as the work and the number of values of S allow.
+#[allow(clippy::float_cmp)] // bounds that are the same are so to the last bit
+fn grid(law: &Renewal, norm_bounds: &[f64]) -> usize {
+    if norm_bounds.iter().all(|bound| *bound == norm_bounds[0]) {
         return 1;
     }
     let mut points = FINEST;
@@ -102,7 +102,7 @@ fn grid(law: &Renewal, charges: &[f64]) -> usize {
     points
 }
 
-/// A share of the largest charge in whole points, rounded up.
+/// A share of the largest norm bound in whole points, rounded up.
 fn cell(share: f64, points: usize) -> usize {
     #[allow(clippy::cast_precision_loss)] // at most `FINEST`
     let exact = share * points as f64 * (1.0 + 8.0 * UNIT_ROUNDOFF);
@@ -110,7 +110,7 @@ fn cell(share: f64, points: usize) -> usize {
     (exact.ceil() as usize).min(points)
 }
 
-/// The largest S on a grid of so many points to the largest charge.
+/// The largest S on a grid of so many points to the largest norm bound.
 fn most(law: &Renewal, points: usize) -> usize {
     law.counts.len() * law.counts.len() * points * law.most_participations()
 }

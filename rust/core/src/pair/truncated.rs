@@ -45,11 +45,11 @@ impl TruncatedPoisson {
             return Err(Error::Domain { name, value, allowed: "at least 1, and a data set of at most 2^52 records" });
         }
         let usual = MixturePair::poisson(1, probability, noise_multiplier, false)?;
-        let others = dataset_size - 1;
-        let (first, law) = if others == 0 || probability >= 1.0 {
-            (others, vec![1.0])
+        let other_records = dataset_size - 1;
+        let (first, law) = if other_records == 0 || probability >= 1.0 {
+            (other_records, vec![1.0])
         } else {
-            probabilities(others, &Odds::of(probability))?
+            probabilities(other_records, &Odds::of(probability))?
         };
         let mut terms = Vec::new();
         let untruncated: f64 = law.iter().zip(first..).filter(|(_, r)| *r < limit).map(|(w, _)| w).sum();

@@ -179,7 +179,7 @@ pub(super) fn single(profile: &dyn Profile, query: Query) -> Result<Answer> {
     };
     let (low, high) = match query {
         Query::Delta(epsilon) => (lower(epsilon), upper(epsilon)),
-        Query::Epsilon(delta) => (crossing(|e| lower(e) > delta).0, crossing(|e| upper(e) > delta).1),
+        Query::Epsilon(delta) => (sign_change(|e| lower(e) > delta).0, sign_change(|e| upper(e) > delta).1),
     };
     let point = match query {
         Query::Delta(epsilon) => profile.at(epsilon),
@@ -204,7 +204,7 @@ pub(super) fn single(profile: &dyn Profile, query: Query) -> Result<Answer> {
 }
 
 /// Neighbouring ε ≥ 0 between which `above` turns from true to false; (0, 0) if it is false at 0.
-fn crossing(above: impl Fn(f64) -> bool) -> (f64, f64) {
+fn sign_change(above: impl Fn(f64) -> bool) -> (f64, f64) {
     if !above(0.0) {
         return (0.0, 0.0);
     }

@@ -78,7 +78,7 @@ const MUCH: f64 = 16.0;
 /// Nodes looked at for the cost of lowering one.
 const MOST_DRAGGED: usize = 4096;
 
-/// The stretch of losses on which the hull follows the value of node j when it is lowered `by` some: as far as supporting lines
+/// The range of losses on which the hull follows the value of node j when it is lowered `by` some: as far as supporting lines
 /// pass over half of the way. On a plateau that is all of it. A cost only: no bound depends on it.
 fn dragged(nodes: &[Node], j: usize, by: f64) -> f64 {
     let height = nodes[j].point.delta - 0.5 * by;
@@ -109,8 +109,8 @@ fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
         if needed > NOTICED * target && target > 0.0 {
             let (left, room) = (floor(&cell[0]), defects.left_needed(0.0));
             let by = needed.min(0.5 * target);
-            let (stretch, extra) = (dragged(nodes, i + 1, by), (room - lowered).max(0.0));
-            if stretch > PLATEAU && room <= left && MUCH * extra * dragged(nodes, i, extra) < by * stretch {
+            let (width, extra) = (dragged(nodes, i + 1, by), (room - lowered).max(0.0));
+            if width > PLATEAU && room <= left && MUCH * extra * dragged(nodes, i, extra) < by * width {
                 values[i] = (left - room).clamp(0.0, values[i]);
                 values.push(target);
                 lowered = 0.0;

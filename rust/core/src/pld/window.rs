@@ -1,4 +1,4 @@
-//! Which tilt and which stretch of the lattice a composition is computed on.
+//! Which tilt and which part of the lattice a composition is computed on.
 //!
 //! Nothing here is a bound: [`super::compose`] computes its bounds from the actual masses whatever is chosen here. What is chosen
 //! decides how short the transform is.
@@ -35,7 +35,7 @@ pub struct Goal {
     pub longest: usize,
 }
 
-/// A stretch of lattice, a tilt, and the Markov parameters that show what lies outside.
+/// A part of the lattice, a tilt, and the Markov parameters that show what lies outside.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
     /// The tilt λ.

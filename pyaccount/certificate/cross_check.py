@@ -1,4 +1,4 @@
-"""A certificate's figures against one another: bounds that cross, and evidence that does not carry the guarantee."""
+"""A certificate's numbers against one another: bounds that cross, and evidence that does not carry the guarantee."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.flaw import SOLVE, Flaw, at
+from pyaccount.certificate.inconsistency import SOLVE, Inconsistency, at
 from pyaccount.directions import sampled_directions
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FIXED_DRAWS = ("fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww")
 
 
-def bounds(data: CertificateModel) -> Iterator[Flaw]:
+def bounds(data: CertificateModel) -> Iterator[Inconsistency]:
     """Lower ends below upper ends; and of two points of one falling curve none may refute the other."""
     guarantee, directions = data.guarantee, data.directions
     yield from _ordered("guarantee", guarantee)
@@ -38,19 +38,19 @@ def bounds(data: CertificateModel) -> Iterator[Flaw]:
         if direction.curve is not None:
             yield from _further(f"directions.{name}.curve", direction.curve, direction, guarantee)
         if direction.epsilon_lower > guarantee.epsilon:
-            yield Flaw(f"directions.{name}.epsilon_lower", "above the guarantee's epsilon")
+            yield Inconsistency(f"directions.{name}.epsilon_lower", "above the guarantee's epsilon")
         if direction.delta_lower > guarantee.delta:
-            yield Flaw(f"directions.{name}.delta_lower", "above the guarantee's delta")
+            yield Inconsistency(f"directions.{name}.delta_lower", "above the guarantee's delta")
     yield from _larger(data)
     unamplified = data.unamplified
     above = guarantee.epsilon if unamplified.epsilon is None else unamplified.epsilon
     # What holds without sampling holds with it, unless a draw takes another record's place, or the same one several times.
     bounds_run = not any(phase.sampler in _FIXED_DRAWS for phase in data.phases)
     if bounds_run and unamplified.delta == guarantee.delta and above < guarantee.epsilon_lower * (1.0 - 1e-9):
-        yield Flaw("unamplified.epsilon", "below the guarantee's epsilon_lower")
+        yield Inconsistency("unamplified.epsilon", "below the guarantee's epsilon_lower")
 
 
-def _larger(data: CertificateModel) -> Iterator[Flaw]:
+def _larger(data: CertificateModel) -> Iterator[Inconsistency]:
     """The guarantee and its profile are the larger of both directions, exactly."""
     guarantee, sides = data.guarantee, (data.directions.remove, data.directions.add)
     # The other coordinate is given, and each direction's bound there is computed by itself.
@@ -60,55 +60,59 @@ def _larger(data: CertificateModel) -> Iterator[Flaw]:
     for name in (solved, "epsilon_lower", "delta_lower"):
         stated, larger = getattr(guarantee, name), max(getattr(side, name) for side in sides)
         if stated != larger:
-            yield Flaw(f"guarantee.{name}", f"{stated!r}, where the larger of the directions' is {larger!r}")
+            yield Inconsistency(f"guarantee.{name}", f"{stated!r}, where the larger of the directions' is {larger!r}")
     if any(len(side.profile) != len(data.profile) for side in sides):
-        yield Flaw("profile", "not as many points as in each direction")
+        yield Inconsistency("profile", "not as many points as in each direction")
         return
     for index, (point, *ends) in enumerate(zip(data.profile, *(side.profile for side in sides), strict=True)):
         if any(end.epsilon != point.epsilon for end in ends):
-            yield Flaw(f"profile[{index}].epsilon", "not the same in both directions")
+            yield Inconsistency(f"profile[{index}].epsilon", "not the same in both directions")
             continue
         # A direction's lower end that was cut down to its upper end says less than the guarantee's.
         cut = any(end.delta_lower == end.delta for end in ends)
         for name in ("delta", *(() if cut else ("delta_lower",))):
             stated, larger = getattr(point, name), max(getattr(end, name) for end in ends)
             if stated != larger:
-                yield Flaw(f"profile[{index}].{name}", f"{stated!r}, where the larger of the directions' is {larger!r}")
+                yield Inconsistency(
+                    f"profile[{index}].{name}", f"{stated!r}, where the larger of the directions' is {larger!r}"
+                )
 
 
-def _ordered(path: str, ends: Guarantee | DirectionResult) -> Iterator[Flaw]:
+def _ordered(path: str, ends: Guarantee | DirectionResult) -> Iterator[Inconsistency]:
     for name, lower, upper in (
         ("epsilon", ends.epsilon_lower, ends.epsilon),
         ("delta", ends.delta_lower, ends.delta),
     ):
         if lower > upper:
-            yield Flaw(f"{path}.{name}", f"at most {upper!r} and at least {lower!r}: the bounds cross")
+            yield Inconsistency(f"{path}.{name}", f"at most {upper!r} and at least {lower!r}: the bounds cross")
 
 
-def _curve(path: str, points: Sequence[ProfilePoint], guarantee: Guarantee | None) -> Iterator[Flaw]:
+def _curve(path: str, points: Sequence[ProfilePoint], guarantee: Guarantee | None) -> Iterator[Inconsistency]:
     for index, point in enumerate(points):
         place = f"{path}[{index}].delta"
         if point.delta_lower > point.delta:
-            yield Flaw(place, f"at most {point.delta!r} and at least {point.delta_lower!r}: the bounds cross")
+            yield Inconsistency(place, f"at most {point.delta!r} and at least {point.delta_lower!r}: the bounds cross")
         if guarantee is None:
             continue
         if point.epsilon >= guarantee.epsilon and point.delta_lower > guarantee.delta:
-            yield Flaw(f"{place}_lower", "above the guarantee's delta, at no smaller an ε")
+            yield Inconsistency(f"{place}_lower", "above the guarantee's delta, at no smaller an ε")
         if point.epsilon <= guarantee.epsilon and point.delta < guarantee.delta_lower:
-            yield Flaw(place, "below the guarantee's delta_lower, at no larger an ε")
+            yield Inconsistency(place, "below the guarantee's delta_lower, at no larger an ε")
 
 
-def _further(path: str, curve: CurveRecord, direction: DirectionResult, guarantee: Guarantee) -> Iterator[Flaw]:
+def _further(
+    path: str, curve: CurveRecord, direction: DirectionResult, guarantee: Guarantee
+) -> Iterator[Inconsistency]:
     """The points of a curve fall, and none of them refutes the profile and the guarantee, or is refuted by these."""
     places, deltas = curve.epsilon, curve.delta
     if len(places) != len(deltas):
-        yield Flaw(path, f"{len(places)} values of ε, and {len(deltas)} of δ")
+        yield Inconsistency(path, f"{len(places)} values of ε, and {len(deltas)} of δ")
         return
     for index, ((one, above), (other, below)) in enumerate(pairwise(zip(places, deltas, strict=True)), start=1):
         if not one < other:
-            yield Flaw(f"{path}.epsilon[{index}]", "not above the one before")
+            yield Inconsistency(f"{path}.epsilon[{index}]", "not above the one before")
         if below > above:
-            yield Flaw(f"{path}.delta[{index}]", "above the one before, at a larger ε")
+            yield Inconsistency(f"{path}.delta[{index}]", "above the one before, at a larger ε")
     most = [(point.epsilon, point.delta) for point in direction.profile]
     most += [(guarantee.epsilon, direction.delta), (direction.epsilon, guarantee.delta)]
     least = [(point.epsilon, point.delta_lower) for point in direction.profile]
@@ -116,36 +120,36 @@ def _further(path: str, curve: CurveRecord, direction: DirectionResult, guarante
     for index, (epsilon, delta) in enumerate(zip(places, deltas, strict=True)):
         place = f"{path}.delta[{index}]"
         if any(epsilon >= other and delta > bound for other, bound in most):
-            yield Flaw(place, "above a bound of the profile or the guarantee, at no smaller an ε")
+            yield Inconsistency(place, "above a bound of the profile or the guarantee, at no smaller an ε")
         refuted = epsilon < direction.epsilon_lower and delta < guarantee.delta
         if refuted or any(epsilon <= other and delta < bound for other, bound in least):
-            yield Flaw(place, "below what the profile or the guarantee refutes, at no larger an ε")
+            yield Inconsistency(place, "below what the profile or the guarantee refutes, at no larger an ε")
 
 
-def evidence(data: CertificateModel) -> Iterator[Flaw]:
+def evidence(data: CertificateModel) -> Iterator[Inconsistency]:
     """The kind of guarantee against how it is said to have been reached."""
     guarantee, sampling = data.guarantee, data.evidence.sampling
     stated = guarantee.failure_probability
     if guarantee.kind == "confidence":
         if sampling is not None and stated != sampling.total_probability:
-            yield Flaw("guarantee.failure_probability", "not the total_probability of the evidence")
+            yield Inconsistency("guarantee.failure_probability", "not the total_probability of the evidence")
     elif stated != 0.0:
-        yield Flaw("guarantee.failure_probability", f"not 0 for a {guarantee.kind} guarantee")
+        yield Inconsistency("guarantee.failure_probability", f"not 0 for a {guarantee.kind} guarantee")
     if sampling is None:
         if guarantee.kind != "deterministic":
-            yield Flaw("evidence.sampling", f"null, where the guarantee is {guarantee.kind}")
+            yield Inconsistency("evidence.sampling", f"null, where the guarantee is {guarantee.kind}")
         yield from _compositions(data)
         return
     # What the tests may fail with is a line of the budget, and of nothing else; a deterministic guarantee rests on none.
     tested = any(line.contribution == sampling.total_probability for line in data.evidence.error_budget)
     if guarantee.kind != "deterministic":
         if not tested:
-            yield Flaw("evidence.error_budget", "has no line with the total_probability of the tests")
+            yield Inconsistency("evidence.error_budget", "has no line with the total_probability of the tests")
         yield from _tests(data, sampling)
     elif tested:
-        yield Flaw("guarantee.kind", "deterministic, where the error budget counts what tests may fail with")
+        yield Inconsistency("guarantee.kind", "deterministic, where the error budget counts what tests may fail with")
     elif sampling.composed_curve is None and _above(data.unamplified.epsilon, guarantee.epsilon):
-        yield Flaw("guarantee.kind", "deterministic, where without samples only unamplified.epsilon is proven")
+        yield Inconsistency("guarantee.kind", "deterministic, where without samples only unamplified.epsilon is proven")
 
 
 def _above(unamplified: float | None, epsilon: float) -> bool:
@@ -153,11 +157,11 @@ def _above(unamplified: float | None, epsilon: float) -> bool:
     return unamplified is not None and unamplified > epsilon * (1.0 + 1e-3) + 1e-6
 
 
-def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Flaw]:
-    """In every direction an accepted test must imply the guarantee, with the capital and the probability stated."""
+def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsistency]:
+    """In every direction an accepted test must imply the guarantee, with the wealth and the probability stated."""
     guarantee, q = data.guarantee, sampling.total_probability
     noises = {phase.noise_multiplier for phase in data.phases}
-    # ln(1/q) of one walk; where it is 0, no capital certifies.
+    # ln(1/q) of one sequence; where it is 0, no wealth certifies.
     log_target = -math.log(sampling.test_probability) if sampling.test_probability > 0.0 else math.inf
 
     def implies(test: TestRecord) -> bool:
@@ -169,19 +173,21 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Flaw]:
             and test.epsilon <= guarantee.epsilon
             and delta <= guarantee.delta * (1.0 + 1e-9)
             and test.log_target >= log_target * (1.0 - 1e-9)
-            # A test with a fixed number of samples has no stakes, and no capital.
+            # A test with a fixed number of samples has no betting fractions, and no wealth.
             and (not test.stakes or test.log_capital >= test.log_target)
         )
 
     needed = sampled_directions(data.privacy.adjacency)
     missing = [side for side in needed if not any(test.direction == side and implies(test) for test in sampling.tests)]
     if missing:
-        yield Flaw("evidence.sampling.tests", f"none that was accepted implies the guarantee ({', '.join(missing)})")
+        yield Inconsistency(
+            "evidence.sampling.tests", f"none that was accepted implies the guarantee ({', '.join(missing)})"
+        )
     if sampling.test_probability > q:
-        yield Flaw("evidence.sampling.test_probability", "above the total_probability")
+        yield Inconsistency("evidence.sampling.test_probability", "above the total_probability")
 
 
-def _compositions(data: CertificateModel) -> Iterator[Flaw]:
+def _compositions(data: CertificateModel) -> Iterator[Inconsistency]:
     """The compositions behind the guarantee end where the directions' bounds do."""
     remove, add = data.directions.remove, data.directions.add
     sides = {"remove": [remove], "add": [add], "both": [remove, add]}
@@ -189,6 +195,10 @@ def _compositions(data: CertificateModel) -> Iterator[Flaw]:
         for direction in sides[one.direction]:
             uppers, lowers = (direction.epsilon, direction.delta), (direction.epsilon_lower, direction.delta_lower)
             if one.bound != "concrete-pair" and one.upper not in uppers and min(one.upper, 1.0) not in uppers:
-                yield Flaw(f"evidence.compositions[{index}].upper", f"{one.upper!r} is no bound of the direction")
+                yield Inconsistency(
+                    f"evidence.compositions[{index}].upper", f"{one.upper!r} is no bound of the direction"
+                )
             if one.bound == "concrete-pair" and one.lower not in lowers and min(one.lower, 1.0) not in lowers:
-                yield Flaw(f"evidence.compositions[{index}].lower", f"{one.lower!r} is no bound of the direction")
+                yield Inconsistency(
+                    f"evidence.compositions[{index}].lower", f"{one.lower!r} is no bound of the direction"
+                )

@@ -1,4 +1,4 @@
-"""A flaw of a certificate, and reading documents that may have any shape."""
+"""An inconsistency of a certificate, and reading documents that may have any shape."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SOLVE = "solve"
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class Inconsistency:
     """Something that does not fit, where, and why."""
 
     path: str

@@ -1,12 +1,10 @@
-"""Walking down a ladder of claims fixed beforehand, and finding its foot with the pilot.
+"""The fixed-sequence test: claims on a grid fixed beforehand, tested in order until the first rejection; and the pilot's root.
 
-The rungs of a ladder are claims, each implied by the ones below it. Their distances from the foot follow from the
-tolerance. They are
-tested from the top down with independent samples until the first rejection, or until going on does not pay; the lowest
-accepted rung
-above that is the result. It is false only if the first false rung on the way was accepted: probability at most q
-whatever the length
-(Dong & Ganesh 2026, Theorem A.1). Starting again higher up after a rejection at the very top costs another q.
+The values of a grid are claims, each implied by the ones below it. Their distances above the pilot's value follow from the
+tolerance. They are tested from the largest down with independent samples until the first rejection, or until going on does not
+pay; the lowest accepted value above that is the result. It is false only if the first false value of the sequence was accepted:
+probability at most q however long the grid is (Dong & Ganesh 2026, Theorem A.1). Starting once more on a second grid, higher
+up, after the very first value was rejected costs another q.
 """
 
 from __future__ import annotations
@@ -23,12 +21,12 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.verify import Test
     from pyaccount.plan.compiled import Instance
 
-#: Rungs below the tolerance are halved down to this distance; where the tolerance is no wider than `NARROW`, one twice
+#: Distances below the tolerance are halved down to this distance; where the tolerance is no wider than `NARROW`, one twice
 #: as far comes first.
 LEAST_DISTANCE, NARROW = 0.005, 0.02
-#: Where a second ladder starts if the first one's top is rejected: multiples of that.
+#: Where a second grid starts if the first one's largest value is rejected: multiples of that.
 SECOND = (5.0, 3.0, 2.0)
-#: Below the tolerance a rung is tested if its tests are expected to take no more than this many seconds on one core (of
+#: Below the tolerance a value is tested if its tests are expected to take no more than this many seconds on one core (of
 #: the machine
 #: that costs are told for), or no more samples than the tests before it took: so the answer does not depend on the machine.
 CHEAP = 1.0
@@ -37,31 +35,31 @@ ROOT = 3e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
-    """The lowest rung accepted on the way down, if any, and every test that was run."""
+class SequenceResult:
+    """The lowest value accepted before the first rejection, if any, and every test that was run."""
 
     value: float | None
     tests: tuple[Test, ...]
-    #: Whether a time limit ended the walk after a rung was accepted.
+    #: Whether a time limit ended the sequence after a value was accepted.
     limited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
-    """Distances of rungs above a foot, from the top: those that are tested whatever it costs, and those only if it pays."""
+class Grid:
+    """Distances above the pilot's value, from the largest down: those tested whatever it costs, and those only if it pays."""
 
     asked: tuple[float, ...]
     optional: tuple[float, ...] = ()
 
-    def below(self, highest: float) -> Ladder:
-        """Without the rungs from this distance on, which need no samples."""
-        return Ladder(*(tuple(d for d in rungs if d < highest) for rungs in (self.asked, self.optional)))
+    def below(self, highest: float) -> Grid:
+        """Without the values from this distance on, which need no samples."""
+        return Grid(*(tuple(d for d in values if d < highest) for values in (self.asked, self.optional)))
 
 
-def ladders(tolerance: float, *, starts: int) -> list[Ladder]:
-    """The ladders for a relative width that the user accepts: down to it, and on while that pays.
+def grids(tolerance: float, *, starts: int) -> list[Grid]:
+    """The grids for a relative width that the user accepts: down to it, and on while that pays.
 
-    The widest interval within the tolerance is the cheapest to certify. If the top is rejected, the next ladder starts
+    The widest interval within the tolerance is the cheapest to certify. If the largest value is rejected, the next grid starts
     farther out.
     """
     asked = (2.0 * tolerance, tolerance) if tolerance <= NARROW else (tolerance,)
@@ -69,68 +67,68 @@ def ladders(tolerance: float, *, starts: int) -> list[Ladder]:
     while distance >= LEAST_DISTANCE:
         optional.append(distance)
         distance *= 0.5
-    first = Ladder(asked, tuple(optional))
-    return [first, Ladder(tuple(factor * asked[0] for factor in SECOND))][:starts]
+    first = Grid(asked, tuple(optional))
+    return [first, Grid(tuple(factor * asked[0] for factor in SECOND))][:starts]
 
 
 @dataclass(frozen=True, slots=True)
-class Descent:
-    """A search from a foot up: what is claimed at a value of the blank, and the value that is certified without samples."""
+class GridSearch:
+    """A search from the pilot's value up: what is claimed at a value, and which value is certified without samples."""
 
-    foot: float
-    #: Rungs from here on need no samples; infinite if nothing is certified without.
+    pilot_value: float
+    #: Values from here on need no samples; infinite if nothing is certified without.
     fallback: float
-    ladders: list[Ladder]
+    grids: list[Grid]
     #: The mechanism, ε and what is to be accepted at a value.
     claim: Callable[[float], tuple[Instance, float, Acceptance]]
     #: Nanoseconds for a sample, of the machine that costs are told for.
     cost: float
 
     @property
-    def reachable(self) -> list[Ladder]:
-        """The ladders without the rungs that need no samples."""
-        # A foot of 0 is a claim of its own, at no distance from anything.
-        highest = self.fallback / self.foot - 1.0 if self.foot > 0.0 else math.inf
-        return [one.below(highest) for one in self.ladders]
+    def reachable(self) -> list[Grid]:
+        """The grids without the values that need no samples."""
+        # A pilot's value of 0 is a claim of its own, at no distance from anything.
+        highest = self.fallback / self.pilot_value - 1.0 if self.pilot_value > 0.0 else math.inf
+        return [one.below(highest) for one in self.grids]
 
     def within(self, value: float, tolerance: float) -> bool:
-        """Whether a value is as near to the foot as was asked for."""
-        return value <= self.foot * (1.0 + tolerance) * (1.0 + 1e-12)
+        """Whether a value is as near to the pilot's as was asked for."""
+        return value <= self.pilot_value * (1.0 + tolerance) * (1.0 + 1e-12)
 
-    def budget(self, ladder: Ladder, distance: float, spent: int) -> float | None:
-        """The samples that tests of a rung may be expected to take, after so many for those above; none: whatever it takes."""
-        return None if distance in ladder.asked else max(CHEAP * 1e9 / self.cost, spent)
+    def budget(self, grid: Grid, distance: float, spent: int) -> float | None:
+        """The samples that tests of a value may be expected to take, after so many for those above; none: whatever it takes."""
+        return None if distance in grid.asked else max(CHEAP * 1e9 / self.cost, spent)
 
 
 #: Tests of one value: all of them; none where they are expected to take more samples than the second argument allows.
 Testing = Callable[[float, float | None], "tuple[Test, ...]"]
 
 
-def walk(descent: Descent, test: Testing) -> Walked:
-    """Walk each ladder until one has an accepted rung.
+def fixed_sequence_test(search: GridSearch, test: Testing) -> SequenceResult:
+    """Test each grid in sequence until one has an accepted value.
 
-    Where to stop is chosen by what tests are expected to cost, and by a time limit: an accepted rung is as good whatever
+    Where to stop is chosen by what tests are expected to cost, and by a time limit: an accepted value is as good whatever
     is not tried.
     """
     tests: list[Test] = []
-    for one in descent.reachable:
+    for one in search.reachable:
         reached: float | None = None
         for distance in (*one.asked, *one.optional):
-            value = descent.foot * (1.0 + distance)
+            value = search.pilot_value * (1.0 + distance)
             spent = sum(found.samples for found in tests)
             try:
-                outcome = test(value, descent.budget(one, distance, spent))
+                outcome = test(value, search.budget(one, distance, spent))
             except LimitError:
                 if reached is None:
                     raise
-                return Walked(reached, tuple(tests), limited=True)
+                return SequenceResult(reached, tuple(tests), limited=True)
             tests += outcome
             if not outcome or not all(found.accepted for found in outcome):
                 break
             reached = value
         if reached is not None:
-            return Walked(reached, tuple(tests))
-    return Walked(None, tuple(tests))
+            return SequenceResult(reached, tuple(tests))
+    return SequenceResult(None, tuple(tests))
 
 
 def root(

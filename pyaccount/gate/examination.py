@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyaccount.certificate.flaw import Flaw
+from pyaccount.certificate.inconsistency import Inconsistency
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.reading import AMPLIFICATION, Read
 from pyaccount.document import Amplification, Document
@@ -20,12 +20,12 @@ _COMPUTED_BY = ("pyaccount", "core")
 
 
 @dataclass(slots=True)
-class Seen:
+class Examination:
     """What a look at the certificate itself gave."""
 
     read: Read
     name: str
-    flaws: list[Flaw]
+    inconsistencies: list[Inconsistency]
     made_by: dict[str, str]
     notes: list[str] = field(default_factory=list)
     #: The file that relative names in the document refer to; by default the certificate's.
@@ -38,7 +38,7 @@ class Seen:
         return all(self.made_by.get(name) == here[name] for name in _COMPUTED_BY)
 
     def document(self) -> Document | Amplification | None:
-        """The document inside, with files that it names beside the certificate; `None`, with a flaw, if it was broken.
+        """The document inside, with files that it names beside the certificate; `None`, with an inconsistency, if it was broken.
 
         A document that never was one belongs to no certificate: `CertificateError`.
         """
@@ -48,10 +48,12 @@ class Seen:
         try:
             return shape(root, self.beside or self.read.file, problems)
         except DocumentError as error:
-            if all(flaw.path != "document_sha256" for flaw in self.flaws):
+            if all(inconsistency.path != "document_sha256" for inconsistency in self.inconsistencies):
                 message = f"not a certificate: the document inside cannot be read:\n{error}"
                 raise CertificateError(f"{self.read.file}: {message}") from error
-            self.flaws += [Flaw(path_text(("document", *problem.path)), problem.message) for problem in error.problems]
+            self.inconsistencies += [
+                Inconsistency(path_text(("document", *problem.path)), problem.message) for problem in error.problems
+            ]
             return None
 
     def another_version(self) -> Verification:
@@ -70,8 +72,8 @@ class Seen:
         if fresh is not None:
             fresh = _as_far(fresh, self.read.raw)
         found = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
-        # A difference that may be is not told where the same field is among the flaws: it would be said to agree.
-        wrong = {flaw.path for flaw in self.flaws}
+        # A difference that may be is not told where the same field is among the inconsistencies: it would be said to agree.
+        wrong = {inconsistency.path for inconsistency in self.inconsistencies}
         found = [one for one in found if not (one.agrees and one.path in wrong)]
         notes = []
         if not self.same_version:
@@ -80,7 +82,7 @@ class Seen:
             promise = {
                 "digits": "digits may move within the stated precision",
                 "bits": "",
-                "bounds": "bits are not promised, so the statement was tested anew",
+                "bounds": "bits are not promised, so the statement was retested",
             }
             done = promise[terms.mode] if fresh is not None else "nothing was compared"
             # Which of them made it is the file's own word; --same-version accepts none but this one.
@@ -99,14 +101,14 @@ class Seen:
             sha256=self.read.sha256,
             certificate_kind=self.read.kind,
             name=self.name,
-            agrees=fresh is not None and not self.flaws and all(one.agrees for one in found),
-            identical=fresh is not None and not self.flaws and all(one.reason == UNSTATED for one in found),
+            agrees=fresh is not None and not self.inconsistencies and all(one.agrees for one in found),
+            identical=fresh is not None and not self.inconsistencies and all(one.reason == UNSTATED for one in found),
             compared=terms.mode,
             seed=terms.seed,
             tolerance=terms.tolerance,
             made_by=self.made_by,
             recomputed_by=versions(),
-            flaws=tuple(self.flaws),
+            flaws=tuple(self.inconsistencies),
             differences=tuple(found),
             notes=tuple(notes),
         )

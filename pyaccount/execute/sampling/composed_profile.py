@@ -1,4 +1,4 @@
-"""The phases that compose, as samples of the others see them: the curve that every sample is weighed with.
+"""The phases that compose, as samples of the rest see them: the curve that every sample is weighed with.
 
 Let (P₀, Q₀) be the product of dominating pairs of the composed phases and D(x) = H_{e^x}(P₀‖Q₀). The core wants D at nodes on
 both sides of 0. To the right, D(x) is the composed δ(x) of the same direction. To the left, D(x) = 1 − e^x +
@@ -24,7 +24,7 @@ from pyaccount.plan.reduction import reversed_rounds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.directions import Direction, SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.plan.reduction import DirectedBounds, Rounds
 
 #: Nodes on each side of 0.
@@ -43,10 +43,10 @@ Pair = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class ComposedProfile:
     """The curve in each direction that is sampled, and how it was reached."""
 
-    curves: dict[SampledDirection, _core.ComposedCurve]
+    curves: dict[Direction, _core.ComposedCurve]
     reach: float
     spacing: float
     compositions: int
@@ -57,9 +57,9 @@ class Others:
         return 2 * NODES + 1
 
     @property
-    def floor(self) -> float:
+    def tail_mass(self) -> float:
         """What D has beyond the curve, in the worse direction."""
-        return max(curve.floor for curve in self.curves.values())
+        return max(curve.tail_mass for curve in self.curves.values())
 
     @property
     def gap(self) -> float:
@@ -77,7 +77,9 @@ def ignored(engine: Engine, bounds: DirectedBounds, *, epsilon: float | None, de
     return min(max(UNKNOWN_SHARE * alone, LEAST_IGNORED), IGNORED_SHARE)
 
 
-def others(engine: Engine, bounds: DirectedBounds, directions: tuple[SampledDirection, ...], end: float) -> Others:
+def composed_profile(
+    engine: Engine, bounds: DirectedBounds, directions: tuple[Direction, ...], end: float
+) -> ComposedProfile:
     """The curves of the composed phases, out to where their δ is `end`."""
     reach = finite(engine.ask(bounds, Question(None, end, 0.1))).upper
     spacing = _rounded(min(max(reach, REACH[0]), REACH[1]) / NODES)
@@ -107,7 +109,7 @@ def others(engine: Engine, bounds: DirectedBounds, directions: tuple[SampledDire
         # All that is known of a convex function with D(e^−∞) = 1 that lies above 1 − α: the chord to its value at α = 1.
         return _joined(epsilons, right, lambda k: _reflected(epsilons[k], (0.0, right[0][1])))
 
-    def curve(direction: SampledDirection) -> _core.ComposedCurve:
+    def curve(direction: Direction) -> _core.ComposedCurve:
         if direction == "replace":
             # Of a record and its replacement either may be called the first; the sampled pair is the same both ways.
             most = [max(pair) for pair in zip(above("remove"), above("add"), strict=True)]
@@ -117,7 +119,7 @@ def others(engine: Engine, bounds: DirectedBounds, directions: tuple[SampledDire
         return _core.ComposedCurve(-NODES * spacing, spacing, most, least)
 
     compositions = sum(count for _, count in found)
-    return Others({d: curve(d) for d in directions}, NODES * spacing, spacing, compositions)
+    return ComposedProfile({d: curve(d) for d in directions}, NODES * spacing, spacing, compositions)
 
 
 def _rounded(spacing: float) -> float:

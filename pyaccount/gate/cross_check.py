@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.execute import RESOLVED, Answer, Engine, Question
-from pyaccount.execute.solve import FINEST, Verdict, decide
+from pyaccount.execute.solve import FINEST, CandidateVerdict, decide
 
 if TYPE_CHECKING:
+    from pyaccount.directions import Direction
     from pyaccount.errors import Path
-    from pyaccount.execute.sampling.again import Again
+    from pyaccount.execute.sampling.retest import Retest
     from pyaccount.plan import CompiledDocument, DirectedBounds
-
-    Side = Literal["remove", "add"]
 
 #: Where judging starts: most of what is not true is told apart at little cost.
 COARSEST = 1e-2
@@ -30,13 +29,13 @@ STANDARD_ERRORS = 4.0
 UNSEEN = 0.5
 
 
-def _side(path: Path) -> Side | None:
+def _direction(path: Path) -> Direction | None:
     """The direction that a field belongs to; `None` for the guarantee, which is the larger of both."""
     return path[1] if path[0] == "directions" else None  # type: ignore[return-value]
 
 
 @dataclass(slots=True)
-class Composed:
+class ComposedCrossCheck:
     """Judges composed ends. `bounds` are of the plan with the blank filled as the certificate says."""
 
     stated: dict[str, Any]
@@ -53,18 +52,18 @@ class Composed:
     def _within(self, path: Path, stated: float) -> tuple[bool, str]:
         leaf, tolerance = str(path[-1]), COARSEST
         if path[0] == "solved" and self.plan.document.blank is not None:
-            return self.claim(stated).fails, "judged anew: whether the claim fails with it"
+            return self.claim(stated).fails, "cross-checked: whether the claim fails with it"
         while True:
             answer = self._ask(path, tolerance)
             held, bound = self._ends(answer, path)
             if leaf.endswith("_lower"):
                 if held >= stated:
-                    return True, f"judged anew: at least {held!r}"
+                    return True, f"cross-checked: at least {held!r}"
                 if bound < stated:
                     return False, f"refuted: no more than {bound!r} is shown to be exceeded"
             else:
                 if held <= stated:
-                    return True, f"judged anew: at most {held!r}"
+                    return True, f"cross-checked: at most {held!r}"
                 if bound > stated:
                     return False, f"refuted: the bound is at least {bound!r}"
             if tolerance <= FINEST or not answer.within_tolerance:
@@ -108,14 +107,14 @@ class Composed:
     @staticmethod
     def _ends(answer: Answer, path: Path) -> tuple[float, float]:
         """What holds at least (or at most), and beyond what nothing is shown by this bound however finely it is computed."""
-        side = _side(path)
-        directions = [answer.directions[name] for name in answer.directions if side in (None, name)]
+        direction = _direction(path)
+        directions = [answer.directions[name] for name in answer.directions if direction in (None, name)]
         if str(path[-1]).endswith("_lower"):
             return max(one.lower for one in directions), max(one.lower_account.upper for one in directions)
         most = 1.0 if "delta" in path else math.inf
         return min(most, max(one.upper for one in directions)), max(one.upper_account.lower for one in directions)
 
-    def claim(self, value: float) -> Verdict:
+    def claim(self, value: float) -> CandidateVerdict:
         """What is known of the document's claim with a value in its blank. Raises `DocumentError` for what is none."""
         document = self.plan.document
         assert document.blank is not None
@@ -125,17 +124,17 @@ class Composed:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledCrossCheck:
     """Judges sampled ends and estimates by new samples."""
 
     stated: dict[str, Any]
-    again: Again
+    retest: Retest
 
     def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
         """Whether a bound or an estimate of other samples goes with the new ones."""
-        leaf, side, guarantee = str(path[-1]), _side(path), self.stated["guarantee"]
+        leaf, direction, guarantee = str(path[-1]), _direction(path), self.stated["guarantee"]
         if "profile" not in path and leaf in ("epsilon", "delta"):
-            return False, "not what was tested anew"
+            return False, "not what was retested"
         epsilon = stated if leaf == "epsilon_lower" else guarantee["epsilon"]
         if "profile" in path:
             point: Any = self.stated
@@ -145,17 +144,17 @@ class Sampled:
         if leaf.endswith("_lower") and "profile" not in path:
             # No ε below such an end holds at this δ: there, δ exceeds it.
             least = guarantee["delta"] if leaf == "epsilon_lower" else stated
-            estimate, error = self.again.estimate(epsilon, side, below=True)
+            estimate, error = self.retest.estimate(epsilon, direction, below=True)
             return least <= estimate - STANDARD_ERRORS * error, _told(epsilon, estimate, error)
-        found = self.again.point(epsilon, side)
-        estimate, error = self.again.estimate(epsilon, side, below=leaf == "delta_lower")
+        found = self.retest.point(epsilon, direction)
+        estimate, error = self.retest.estimate(epsilon, direction, below=leaf == "delta_lower")
         told = _told(epsilon, estimate, error)
         if leaf == "delta_lower":
             most = max(found.lower, estimate - STANDARD_ERRORS * error)
             return stated <= most, f"{told}, and at least {found.lower:.6g}"
         if leaf == "delta":
-            seen = max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)
-            least = min(seen, found.upper)
+            least_shown = max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)
+            least = min(least_shown, found.upper)
             return stated >= least, f"{told}, and at most {found.upper:.6g}"
         # An estimate of fewer samples varies more.
         spread = 2.0 * STANDARD_ERRORS * error

@@ -1,8 +1,8 @@
-"""A sampled certificate's own statement, tested anew: no search, no ladder, more samples than it was made with.
+"""A sampled certificate's own statement, retested: no search, no grid, more samples than it was made with.
 
-The test is the one of the statement's kind, with its capital and its claim, so that what it accepts is certified as if
-this had been the only rung. A true claim may fail a test, for want of samples or by the pilot's doubt, so a rejected claim
-is tested again: a false one is accepted by one of `ATTEMPTS` tests with probability at most that many times one test's.
+The test is the one of the statement's kind, with its wealth and its claim, so that what it accepts is certified as if
+this had been the only value of a grid. A true claim may fail a test, for want of samples or by the pilot's doubt, so a rejected
+claim is retested: a false one is accepted by one of `ATTEMPTS` tests with probability at most that many times one test's.
 """
 
 from __future__ import annotations
@@ -21,25 +21,24 @@ from pyaccount.execute.sampling.evidence import (
     evidence_of,
     profile_shards,
 )
+from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.profile import curve, larger
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.execute.sampling.walk import Walked
 
 if TYPE_CHECKING:
-    from pyaccount.directions import SampledDirection
+    from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
-    from pyaccount.execute.sampling.profile import Point
+    from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.verify import Test
     from pyaccount.plan.compiled import CompiledDocument
 
-    Side = Literal["remove", "add"]
 
 #: How often a claim is tested before it counts as not accepted.
 ATTEMPTS = 3
 #: Lower ends and curves get so many times the samples they were made with: their standard errors are half as large.
 MORE = 4
-#: q as a share of the δ solved for, which is a rung above the estimate that q follows from.
+#: q as a share of the δ solved for, which is a value of the grid above the estimate that q follows from.
 PROBABILITY_SHARES = (FAILURE_SHARE / (1.0 + max(FAR_DELTA_DISTANCES)), FAILURE_SHARE)
 
 
@@ -60,8 +59,8 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """What testing anew gave; the evidence is for the statement as it stands, whether it was `accepted` or not."""
+class Retest:
+    """What retesting gave; the evidence is for the statement as it stands, whether it was `accepted` or not."""
 
     evidence: SampledEvidence
     accepted: bool
@@ -71,13 +70,17 @@ class Again:
     #: Drawn for each lower end and each curve.
     shards: int
 
-    def point(self, epsilon: float, direction: Side | None = None) -> Point:
+    def point(self, epsilon: float, direction: Direction | None = None) -> SampledPoint:
         """δ at any ε from the new samples, in one direction or the larger of both."""
         session, found = self.session, self.evidence.histograms
         share = self.evidence.pointwise_probability / len(found)
-        return larger([curve(session.sampler, found[side], (epsilon,), share)[0] for side in self._sides(direction)])
+        return larger(
+            [curve(session.sampler, found[side], (epsilon,), share)[0] for side in self._directions(direction)]
+        )
 
-    def estimate(self, epsilon: float, direction: Side | None = None, *, below: bool = False) -> tuple[float, float]:
+    def estimate(
+        self, epsilon: float, direction: Direction | None = None, *, below: bool = False
+    ) -> tuple[float, float]:
         """An estimate of δ at ε and its standard error; `below`: of what lower ends are of, where the pair is not attained."""
         session = self.session
         mechanism = session.mechanism(self.evidence.instance)
@@ -85,16 +88,16 @@ class Again:
         least, most = ESTIMATE_SHARDS
         found = [
             session.estimator.curve(judged, side, (epsilon,), shards=least, most=most, purpose="estimate")[0]
-            for side in self._sides(direction)
+            for side in self._directions(direction)
         ]
         largest = max(found, key=lambda one: one.value)
         return largest.value, largest.standard_error
 
-    def _sides(self, direction: Side | None) -> list[SampledDirection]:
+    def _directions(self, direction: Direction | None) -> list[Direction]:
         return [side for side in self.evidence.histograms if direction is None or side in (direction, "replace")]
 
 
-def again(  # noqa: PLR0913 - a statement, and what to test it with
+def retest(  # noqa: PLR0913 - a statement, and what to test it with
     plan: CompiledDocument,
     stated: Statement,
     *,
@@ -102,12 +105,12 @@ def again(  # noqa: PLR0913 - a statement, and what to test it with
     time_limit: float | None,
     report: Report | None,
     seed: int,
-) -> Again:
-    """Test a statement anew. The plan's noise is filled in; ε or δ may be its blank, and is then taken from the statement.
+) -> Retest:
+    """Retest a statement. The plan's noise is filled in; ε or δ may be its blank, and is then taken from the statement.
 
     A verified statement is about the document's own ε and δ, a statement of confidence about the document's δ (or its ε, where
     δ is the blank): what it says of these beside the document is for the caller to compare. A deterministic
-    statement is computed anew. Raises as `execute_sampled`.
+    statement is recomputed. Raises as `execute_sampled`.
     """
     session = open_session(plan, threads=threads, time_limit=time_limit, report=report or silent, seed=seed)
     instance, privacy = plan.at(), plan.document.privacy
@@ -125,10 +128,10 @@ def again(  # noqa: PLR0913 - a statement, and what to test it with
                 break
     shards = MORE * profile_shards(stated.samples)
     value = {"epsilon": epsilon, "delta": delta, "multiplier": stated.value, None: None}[stated.blank]
-    walked = Walked(None if stated.kind == "deterministic" else value, tests)
-    result = Result(instance, acceptance, walked, stated.kind, epsilon, delta, holds=stated.holds, solved=value)
+    sequence = SequenceResult(None if stated.kind == "deterministic" else value, tests)
+    result = Result(instance, acceptance, sequence, stated.kind, epsilon, delta, holds=stated.holds, solved=value)
     evidence = evidence_of(session, result, shards=shards)
-    return Again(evidence, accepted, tests, session, shards)
+    return Retest(evidence, accepted, tests, session, shards)
 
 
 def _acceptance(session: Session, stated: Statement, delta: float) -> Acceptance:

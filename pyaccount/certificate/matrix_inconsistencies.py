@@ -1,7 +1,7 @@
 """The matrices that a certificate states, against its document and against its own norms and errors.
 
 A gate loads no numerics, so all is done with lists; what would take more than some milliseconds is left to `verify`, which builds
-every matrix anew.
+every matrix once more.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.certificate.flaw import Flaw, at, is_number
+from pyaccount.certificate.inconsistency import Inconsistency, at, is_number
 from pyaccount.errors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.certificate.model import CertificateModel, MatrixRecord, Phase
+    from pyaccount.certificate.model import CertificateModel, MatrixRecord, PhaseRecord
 
 #: More than rounding does to entries, norms and errors.
 ROUNDING, ERROR = 1e-9, 1e-6
@@ -25,7 +25,7 @@ ROUNDING, ERROR = 1e-9, 1e-6
 MOST_PRODUCTS = 300_000
 
 
-def matrix_flaws(data: CertificateModel, bodies: Sequence[object]) -> Iterator[Flaw]:
+def matrix_inconsistencies(data: CertificateModel, bodies: Sequence[object]) -> Iterator[Inconsistency]:
     """What of the matrices stated does not fit."""
     for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=False)):
         path, record, written = f"phases[{index}].matrix", phase.matrix, at(body, "matrix", default={})
@@ -37,7 +37,9 @@ def matrix_flaws(data: CertificateModel, bodies: Sequence[object]) -> Iterator[F
             stated = data.utility.prefix_sum_mse
             if mean is not None and not _near(stated, phase.noise_multiplier**2 * mean, ERROR):
                 found = phase.noise_multiplier**2 * mean
-                yield Flaw(f"{path}.{_listed(record)}", f"give a prefix-sum MSE of {found!r}, stated is {stated!r}")
+                yield Inconsistency(
+                    f"{path}.{_listed(record)}", f"give a prefix-sum MSE of {found!r}, stated is {stated!r}"
+                )
 
 
 def _listed(record: MatrixRecord) -> str:
@@ -47,28 +49,28 @@ def _listed(record: MatrixRecord) -> str:
     return "coefficients" if record.coefficients is not None or record.buffers is None else "buffers"
 
 
-def _kind(path: str, record: MatrixRecord, written: Any) -> Iterator[Flaw]:
+def _kind(path: str, record: MatrixRecord, written: Any) -> Iterator[Inconsistency]:
     kind = at(written, "kind", default="identity")
     choices = at(kind, "choose")
     if record.kind not in (choices if isinstance(choices, list) else [kind]):
-        yield Flaw(f"{path}.kind", f"{shown(record.kind)}, where the document says {shown(kind)}")
+        yield Inconsistency(f"{path}.kind", f"{shown(record.kind)}, where the document says {shown(kind)}")
     column = record.coefficients
     if column is not None and (not column or column[0] <= 0.0 or min(column) < 0.0):
-        yield Flaw(f"{path}.coefficients", "not a column of numbers that are not negative, the first above 0")
+        yield Inconsistency(f"{path}.coefficients", "not a column of numbers that are not negative, the first above 0")
     elif column is not None and record.bands != len(column):
-        yield Flaw(f"{path}.coefficients", f"{len(column)} of them, where bands are {record.bands}")
+        yield Inconsistency(f"{path}.coefficients", f"{len(column)} of them, where bands are {record.bands}")
 
 
-def _described(path: str, phase: Phase, written: Any) -> Iterator[Flaw]:
+def _described(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
     """The coefficients that the document says, or its kind, times what they were multiplied by."""
     record, factor = phase.matrix, phase.matrix.normalization
     if factor is None:
         return
     if not factor > 0.0:
-        yield Flaw(f"{path}.normalization", "not above 0")
+        yield Inconsistency(f"{path}.normalization", "not above 0")
         return
     if at(written, "normalize", default=True) is False and not _near(factor, 1.0, ROUNDING):
-        yield Flaw(f"{path}.normalization", f"{factor!r}, where the document says normalize: false")
+        yield Inconsistency(f"{path}.normalization", f"{factor!r}, where the document says normalize: false")
     column, inverse = record.coefficients, record.inverse_coefficients
     if record.kind == "banded-square-root" and column is not None:
         yield from _same(f"{path}.coefficients", column, [factor * c for c in _roots(len(column), 1.0)])
@@ -89,28 +91,28 @@ def _described(path: str, phase: Phase, written: Any) -> Iterator[Flaw]:
                 yield from _same(f"{path}.buffers.{name}", given, listed)
 
 
-def _same(path: str, stated: Sequence[float], expected: Sequence[float]) -> Iterator[Flaw]:
+def _same(path: str, stated: Sequence[float], expected: Sequence[float]) -> Iterator[Inconsistency]:
     if len(stated) != len(expected):
-        yield Flaw(path, f"{len(stated)} of them, where the document makes {len(expected)}")
+        yield Inconsistency(path, f"{len(stated)} of them, where the document makes {len(expected)}")
         return
     for index, (one, other) in enumerate(zip(stated, expected, strict=True)):
         if not _near(one, other, ROUNDING):
-            yield Flaw(f"{path}[{index}]", f"{one!r}, where the document makes it {other!r}")
+            yield Inconsistency(f"{path}[{index}]", f"{one!r}, where the document makes it {other!r}")
             return
 
 
-def _inverse(path: str, column: Sequence[float], inverse: Sequence[float]) -> Iterator[Flaw]:
+def _inverse(path: str, column: Sequence[float], inverse: Sequence[float]) -> Iterator[Inconsistency]:
     """Whether two columns are those of inverse matrices: their product is that of the identity."""
     width = len(inverse)
     for index in range(min(len(column), MOST_PRODUCTS // width)):
         part = column[max(0, index - width + 1) : index + 1][::-1]
         products = list(map(mul, part, inverse))
         if abs(math.fsum(products) - (index == 0)) > ROUNDING * max(1.0, math.fsum(map(abs, products))):
-            yield Flaw(f"{path}[{index}]", "not that of the matrix with the inverse_coefficients")
+            yield Inconsistency(f"{path}[{index}]", "not that of the matrix with the inverse_coefficients")
             return
 
 
-def _norm(path: str, phase: Phase, written: Any) -> Iterator[Flaw]:
+def _norm(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
     """The largest column norm: that of a Toeplitz matrix's first column."""
     record = phase.matrix
     normalised = at(written, "normalize", default=True) is not False
@@ -125,12 +127,14 @@ def _norm(path: str, phase: Phase, written: Any) -> Iterator[Flaw]:
                 columns.setdefault(index, []).append(entry)
         norm = max((math.hypot(*one) for one in columns.values()), default=0.0)
     if norm is not None and not _near(norm, record.column_norm, ROUNDING):
-        yield Flaw(f"{path}.{_listed(record)}", f"of norm {norm!r}, where column_norm is {record.column_norm!r}")
+        yield Inconsistency(
+            f"{path}.{_listed(record)}", f"of norm {norm!r}, where column_norm is {record.column_norm!r}"
+        )
     if record.normalization is not None and normalised and not _near(record.column_norm, 1.0, ROUNDING):
-        yield Flaw(f"{path}.column_norm", f"{record.column_norm!r}, where the matrix is normalised")
+        yield Inconsistency(f"{path}.column_norm", f"{record.column_norm!r}, where the matrix is normalised")
 
 
-def _blt(phase: Phase) -> list[float] | None:
+def _blt(phase: PhaseRecord) -> list[float] | None:
     buffers, factor = phase.matrix.buffers, phase.matrix.normalization
     assert buffers is not None
     assert factor is not None
@@ -143,7 +147,7 @@ def _blt(phase: Phase) -> list[float] | None:
     return column
 
 
-def _error(phase: Phase) -> float | None:
+def _error(phase: PhaseRecord) -> float | None:
     """(1/n)‖AC⁻¹‖_F², where it takes few products; the columns of AC⁻¹ are those of 1/((1 − x)c(x))."""
     record, n = phase.matrix, phase.iterations
     if record.entries is not None:

@@ -1,4 +1,4 @@
-//! The one door through which long work passes: off the interpreter lock, on a pool, watching for signals.
+//! The interruptible call, by which all long work is run: off the interpreter lock, on a pool, watching for signals.
 
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
@@ -16,7 +16,7 @@ const SLICE: Duration = Duration::from_millis(100);
 /// Run `work` on the pool with `threads` workers while this thread waits, and stop it on a signal or at the time limit.
 ///
 /// When a signal handler raises (Ctrl-C), the work is cancelled, waited for and dropped, and the exception propagates.
-pub fn enter<T, W>(py: Python<'_>, threads: usize, time_limit: Option<f64>, work: W) -> PyResult<T>
+pub fn call<T, W>(py: Python<'_>, threads: usize, time_limit: Option<f64>, work: W) -> PyResult<T>
 where
     T: Send + 'static,
     W: FnOnce(&Run) -> Result<T> + Send + 'static,

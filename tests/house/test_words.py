@@ -1,0 +1,154 @@
+"""One vocabulary: a name means one thing in the whole package, and the words that the glossary does not use are used nowhere."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+PYTHON = sorted([*(ROOT / "pyaccount").rglob("*.py"), ROOT / "pyaccount" / "_core.pyi"])
+RUST = sorted(path for crate in ("core", "python") for path in (ROOT / "rust" / crate).rglob("*.rs"))
+
+#: Words that names do not contain, and what is said instead. A name's words are what stands between underscores and capitals.
+SAID = {
+    **dict.fromkeys(("wager", "wagers"), "bet"),
+    **dict.fromkeys(("stake", "stakes"), "betting fraction"),
+    **dict.fromkeys(("capital", "capitals"), "wealth"),
+    **dict.fromkeys(
+        ("walk", "walked", "rung", "rungs", "foot", "descent", "descents"), "fixed-sequence test, value of a grid"
+    ),
+    **dict.fromkeys(("ladder", "ladders"), "grid"),
+    **dict.fromkeys(("cap", "caps"), "weight bound"),
+    **dict.fromkeys(("stretch", "stretched", "stretches"), "mean scale, scaled"),
+    "others": "composed profile, other records, further parameters, rest",
+    "revealed": "public participation",
+    **dict.fromkeys(("crossings", "charge", "charges", "charged"), "Gram off-diagonals, norm bound"),
+    **dict.fromkeys(("again", "anew"), "retest, recompute"),
+    **dict.fromkeys(("figures", "flaw", "flaws"), "cross-check, inconsistency"),
+    "door": "interruptible call",
+    "comparison": "direction",
+}
+
+#: Fields of certificates and verifications keep their names for ever, and whatever reads or writes one must say it.
+FIELDS = {"stretch", "others", "cap", "stakes", "log_capital", "flaws"}
+WRITTEN = ("certificate", "gate")
+#: Words that mean another thing in Python, and what; in the core they mean nothing else.
+MEANT_OTHERWISE = {
+    "walk": "`ast.walk` and `os.walk` go through trees",
+    "comparison": "`pyaccount.Comparison` is several certificates side by side",
+    "figures": "`Figures` is a terminal's table of numbers",
+}
+
+
+def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every identifier, with its line."""
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Name):
+            yield line, node.id
+        elif isinstance(node, ast.Attribute):
+            yield line, node.attr
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield line, node.name
+        elif isinstance(node, ast.arg | ast.keyword) and node.arg is not None:
+            yield line, node.arg
+        elif isinstance(node, ast.alias):
+            yield line, node.asname or node.name.rpartition(".")[2]
+
+
+def rust_names(text: str) -> Iterator[tuple[int, str]]:
+    """Every identifier outside of comments and texts, with its line."""
+    code = re.sub(r"//[^\n]*", "", re.sub(r'"(?:[^"\\]|\\.)*"', '""', text))
+    for line, row in enumerate(code.split("\n"), 1):
+        for name in re.findall(r"[A-Za-z_]\w*", row):
+            yield line, name
+
+
+def words(name: str) -> set[str]:
+    """The words that a name is made of."""
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+
+
+def meant(place: str) -> set[str]:
+    """The words that mean another thing in this place."""
+    return set() if place.startswith("rust/") else set(MEANT_OTHERWISE)
+
+
+def unsaid(name: str, place: str) -> str | None:
+    """What to say instead of a name; `None` for names that are right."""
+    if name in FIELDS and place.split("/")[1] in WRITTEN:
+        return None
+    return next((SAID[word] for word in sorted(words(name)) if word in SAID and word not in meant(place)), None)
+
+
+def wrong(paths: list[Path]) -> Iterator[str]:
+    """Names with words that are not said, and where."""
+    for path in paths:
+        place, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+        if path.stem in SAID and path.stem not in MEANT_OTHERWISE:
+            yield f"{place}: say {SAID[path.stem]}"
+        for line, name in rust_names(text) if path.suffix == ".rs" else names(ast.parse(text)):
+            instead = unsaid(name, place)
+            if instead is not None:
+                yield f"{place}:{line}: {name}: say {instead}"
+
+
+@pytest.mark.parametrize("paths", [PYTHON, RUST], ids=["python", "rust"])
+def test_names_use_the_words_of_the_glossary(paths: list[Path]) -> None:
+    assert list(wrong(paths)) == []
+
+
+def test_names_with_other_words_are_seen() -> None:
+    assert unsaid("LowerWagers", "pyaccount/execute/x.py") == "bet"
+    assert unsaid("log_capital", "pyaccount/execute/x.py") == "wealth"
+    assert unsaid("log_capital", "pyaccount/certificate/x.py") is None
+    assert unsaid("capacity", "pyaccount/execute/x.py") is None
+    assert [name for _, name in rust_names('let door = "capital"; // a wager\nfn stretch() {}')] == [
+        "let",
+        "door",
+        "fn",
+        "stretch",
+    ]
+
+
+def classes() -> dict[str, list[str]]:
+    """Where a class of each name is, in the package and in the binding's stub."""
+    found = defaultdict(list)
+    for path in PYTHON:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(f"{path.relative_to(ROOT).as_posix()}:{node.lineno}")
+    return found
+
+
+def test_no_two_classes_share_a_name() -> None:
+    assert {name: places for name, places in classes().items() if len(places) > 1} == {}
+
+
+def test_no_two_rooms_of_the_core_share_a_type() -> None:
+    """Types that other modules can name; what is private to a module is that module's."""
+    found = defaultdict(set)
+    for path in RUST:
+        room = path.relative_to(ROOT / "rust").parts
+        if room[:2] == ("core", "src"):
+            for name in re.findall(
+                r"^\s*pub(?:\([^)]*\))? (?:struct|enum|trait|type) (\w+)", path.read_text(encoding="utf-8"), re.M
+            ):
+                found[name].add(room[2])
+    assert {name: rooms for name, rooms in found.items() if len(rooms) > 1} == {}
+
+
+def test_there_is_one_direction() -> None:
+    """Nobody but `directions` says which directions there are, but for models, whose fields say what they take."""
+    sets = re.compile(r'Literal\["remove", "add"(?:, "replace")?\]\s*$', re.M)
+    aliases = [
+        path.name
+        for path in PYTHON
+        if re.search(r"^\s*\w+\s*=\s*" + sets.pattern, path.read_text(encoding="utf-8"), re.M)
+    ]
+    assert aliases == ["directions.py"]
