@@ -83,6 +83,7 @@ class Document(Written):
         path = self.blank
         assert path is not None
         kept = int(value) if path[-1] in WHOLE_BLANKS else float(value)
+        assert kept == value, "a whole number is asked for"
         document = copy.copy(self)
         document.__dict__.pop("sha256", None)
         root = set_at(self.root, path, Scalar(kept, place_of(self.root, path)))

@@ -1,4 +1,4 @@
-"""What the reductions share: the words of assumptions, and how parameters that may be blank are written."""
+"""What the reductions share: words of assumptions, the refusal of groups, and how parameters that may be blank are written."""
 
 from __future__ import annotations
 

@@ -75,8 +75,8 @@ class Reduction:
 class Analysis:
     """A theorem, by what it says of a body: in words, and in numbers once the blank is filled.
 
-    All are functions of a module and know nothing of a document before they are given one, so that a plan can be pickled. One of
-    `bounds` and `mechanism` is there.
+    All are functions of a module, or methods of objects that hold nothing: they know nothing of a document before they are given
+    one, so that a plan can be pickled. One of `bounds` and `mechanism` is there.
     """
 
     words: Callable[[Document, Body], Reduction]

@@ -59,9 +59,9 @@ class FixedDraws(SamplerKind):
     def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
         """No batch has more records than there are, and it has a whole number of draws, at least one."""
         yield from super().batch_problems(document, body)
-        yield from self.fractions(document, body)
+        yield from self.whole_draws(document, body)
 
-    def fractions(self, document: Written, body: Body) -> Iterator[Problem]:
+    def whole_draws(self, document: Written, body: Body) -> Iterator[Problem]:
         """A fixed number of draws is a whole number, at least one."""
         training = body.training
         records = number(training.dataset_size)
@@ -96,7 +96,7 @@ class Repeating(FixedDraws):
 
     def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
         """The draws are a whole number, given as such and not too large to be analysed."""
-        yield from self.fractions(document, body)
+        yield from self.whole_draws(document, body)
         for field in RATE_FIELDS:
             if number(getattr(body.training, field)) is not None:
                 message = (

@@ -72,11 +72,7 @@ class Strategy:
         Otherwise the upper end counts each cross product of two columns with both of them. Both are rounded (see
         `slack`).
         """
-        most = min(participations, -(-self.iterations // min_separation))
-        if self.coefficients is not None:
-            return toeplitz_sensitivity(self.coefficients, self.iterations, min_separation, most)
-        assert self.dense is not None
-        return dense_sensitivity(self.dense, min_separation, most)
+        return _sensitivity(self, min_separation, min(participations, -(-self.iterations // min_separation)))
 
     def bin_gram(self, bins: int) -> tuple[list[float], float]:
         """The Gram matrix of the modes m_t = Σ_e c_{eT+t}, row by row, and the largest ‖m_t‖."""
@@ -97,6 +93,15 @@ class Strategy:
         gram = modes @ modes.T
         gram = 0.5 * (gram + gram.T)
         return gram.ravel().tolist(), float(np.sqrt(gram.diagonal().max()) * (1.0 + self.slack))
+
+
+# Asked for in words and for every value of a blank: that of a matrix without structure takes n³ steps.
+@lru_cache(maxsize=8)
+def _sensitivity(built: Strategy, min_separation: int, most: int) -> tuple[float, float]:
+    if built.coefficients is not None:
+        return toeplitz_sensitivity(built.coefficients, built.iterations, min_separation, most)
+    assert built.dense is not None
+    return dense_sensitivity(built.dense, min_separation, most)
 
 
 @lru_cache(maxsize=64)

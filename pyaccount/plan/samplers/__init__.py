@@ -2,7 +2,8 @@
 
 A sampler is a module with a class; `PLANS` has one for each kind that documents may name, and everything else asks it. What
 several have in common stands once: `whole_run` and `renewal` for what is judged by sampling, `fixed_draws` for batches of a fixed
-number of draws, `truncated` for batches that are cut to a size.
+number of draws, `truncated` for the words of batches that are cut to a size (a round of them is in `poisson`). `shared_records`
+has the bound for users who share records.
 """
 
 from __future__ import annotations

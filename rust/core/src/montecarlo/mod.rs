@@ -20,9 +20,9 @@
 //! | [`proposed`] | a mechanism and where its samples come from, alone or together, and what is proven about these |
 //! | [`truncated`], [`truncated_bins`] | the same where batches are truncated |
 //! | [`batch_sizes`] | how many of the other records join each batch |
-//! | [`proposal`] | where samples are drawn from, and the proof that they are bounded |
+//! | [`proposal`] | where samples of one proposal are drawn from, and the proof that their weights are bounded |
 //! | [`components`], [`tilt`] | mixtures of several proposals, and what they are made of |
-//! | [`balanced`], [`defensive`] | estimates and tests from mixtures |
+//! | [`balanced`], [`defensive`] | estimates and tests from mixtures; in `defensive` the proof that their weights are bounded |
 //! | [`value`] | what a sample is worth with other mechanisms composed |
 //! | [`betting`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
