@@ -219,7 +219,7 @@ ROUND_TRIPS: list[dict[str, Any]] = [
     choosing(BSR, 4),
     HEAD | {"matrix": {"kind": BLT, "bands": 4, "normalize": False}},
     HEAD | {"matrix": {"kind": "toeplitz", "coefficients": [1, 0.5, 0, 0.25], "normalize": True}},
-    HEAD | {"matrix": {"kind": "dense", "file": "folder/matrix.npy"}},
+    HEAD | {"sampler": {"kind": "balls-in-bins"}, "matrix": {"kind": "dense", "file": "folder/matrix.npy"}},
     choosing(BSR, {"choose": [8, 4]}),
     choosing({"choose": [BLT, BSR]}, 4),
     choosing({"choose": [BLT, BSR]}, {"choose": [8, 4]}),

@@ -18,7 +18,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 import pyaccount
-from pyaccount.certificate.model import Phase
+from pyaccount.certificate.model import PhaseRecord
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")
@@ -39,7 +39,7 @@ def main(config: DictConfig) -> None:
     )
 
 
-def only_phase(certificate: pyaccount.Certificate) -> Phase:
+def only_phase(certificate: pyaccount.Certificate) -> PhaseRecord:
     """What the loop below does, or nothing: one run of Gaussian noise on Poisson batches, or on every record."""
     phase, *others = certificate.data.phases
     sampler = certificate.data.document.get("sampler", {})
