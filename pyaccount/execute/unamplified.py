@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.document import participations
-from pyaccount.plan.common import number, whole
+from pyaccount.plan.common import moves, number, whole
 from pyaccount.plan.laplace import laplace
 from pyaccount.plan.reduction import DirectedBounds, combine, gaussian, tight
 from pyaccount.plan.worst import worst
@@ -37,7 +37,7 @@ def unsampled_bounds(instance: Instance) -> DirectedBounds:
 
 def _public(document: Document, body: Body) -> DirectedBounds:
     """One body with a record's participations public and as bad as can be."""
-    sensitivity = float(whole(document.privacy.group_size)) * (2 if document.privacy.adjacency == "replace-one" else 1)
+    sensitivity = float(whole(document.privacy.group_size) * moves(document))
     if body.noise.kind == "laplace":
         part = laplace(sensitivity, number(body.noise.multiplier))
         return tight(part, part, body.count * participations(body))

@@ -178,10 +178,10 @@ class Recomputation:
         if filled is None:
             return None
         engine = Engine(threads=self.threads, time_limit=left(deadline))
-        bounds = compile_document(filled).at().bounds()
-        return ComposedCrossCheck(
-            self.examination.read.raw, compile_document(self._chosen()), bounds, engine, tolerance
-        )
+        plan = compile_document(self._chosen())
+        # A document that could be filled has a value, unless nothing of its mechanism is blank.
+        value = None if plan.blank is None or self.data.solved is None else self.data.solved.value
+        return ComposedCrossCheck(self.examination.read.raw, plan, plan.at(value).bounds(), engine, tolerance)
 
     def _chosen(self) -> Document:
         """The document with the certificate's choices made; with the first ones if there is no such candidate."""

@@ -60,6 +60,11 @@ def whole(value: int | Solve) -> int:
     return value
 
 
+def moves(document: Document) -> int:
+    """By how much one record moves the sum of a round, in clip norms: 2 where it is replaced by another."""
+    return 2 if document.privacy.adjacency == "replace-one" else 1
+
+
 def group_refusals(document: Document, body: Body) -> list[Problem]:
     """Groups of records, for a sampler that draws each of them for itself."""
     if document.privacy.group_size == 1:

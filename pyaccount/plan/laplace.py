@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.document import participations
-from pyaccount.plan.common import neighbours, number, shown, whole
+from pyaccount.plan.common import moves, neighbours, number, shown, whole
 from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, tight
 from pyaccount.plan.samplers.deterministic import order_assumptions
 
@@ -26,7 +26,7 @@ NOISE = (
 def words(document: Document, body: Body) -> Reduction:
     """Lap(0, b) against Lap(k, b) (2k under replace-one) in every round in which the group takes part."""
     privacy = document.privacy
-    factor = 2 if privacy.adjacency == "replace-one" else 1
+    factor = moves(document)
     k, scale = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "b")
     m = "m" if body.training.iterations == "solve" else str(participations(body))
     return Reduction(
@@ -45,8 +45,7 @@ def words(document: Document, body: Body) -> Reduction:
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """One release for each round in which the group takes part."""
-    factor = 2 if document.privacy.adjacency == "replace-one" else 1
-    part = laplace(factor * whole(document.privacy.group_size), number(body.noise.multiplier))
+    part = laplace(moves(document) * whole(document.privacy.group_size), number(body.noise.multiplier))
     return tight(part, part, body.count * participations(body))
 
 

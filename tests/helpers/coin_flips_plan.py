@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.plan.common import rounds
@@ -22,7 +22,6 @@ def words(document: Document, body: Body) -> Reduction:
     return replace(poisson.words(document, body), subject="coin flips")
 
 
-@dataclass(frozen=True)
 class CoinFlipsPlan(SamplerPlan):
     """Rounds that compose."""
 

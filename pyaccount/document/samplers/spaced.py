@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,13 +74,13 @@ class SpacedByRate(Spaced):
     #: What the distance is called where a smaller one would do.
     spacing_called = "a separation"
 
+    @abstractmethod
     def rate_at(self, probability: float, separation: int) -> float:
         """The participation rate at a sampling probability."""
-        raise NotImplementedError
 
+    @abstractmethod
     def probability_at(self, rate: float, separation: int) -> float:
         """The sampling probability at a participation rate; infinite or above 1 where rounding made the rate too large."""
-        raise NotImplementedError
 
     def rate_of(self, body: Body, probability: float) -> float | None:
         """The participation rate that goes with a sampling probability."""

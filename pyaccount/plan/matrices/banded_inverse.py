@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +23,6 @@ TRANSFORM_COST = 20.0
 NOTHING = 2.0**-200
 
 
-@dataclass(frozen=True)
 class BandedInversePlan(MatrixPlan):
     """By the first column of the inverse."""
 

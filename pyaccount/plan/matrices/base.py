@@ -6,7 +6,7 @@ the leading block is that the first rounds of a run have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.plan.common import whole
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.matrices.built import Strategy
 
 
-@dataclass(frozen=True)
-class MatrixPlan:
+class MatrixPlan(ABC):
     """What is known of a kind of matrix beyond its fields."""
 
     #: Whether building it may find out that it is none.
@@ -29,9 +28,9 @@ class MatrixPlan:
         """The matrix in a few words."""
         return f"{body.matrix.kind} matrix of {body.matrix.diagonals()} bands"
 
+    @abstractmethod
     def build(self, document: Document, body: Body) -> Strategy:
         """The matrix of a run. Raises `ValueError` for one that is not non-negative, or whose error no double holds."""
-        raise NotImplementedError
 
     def product_cost(self, body: Body) -> float:
         """Nanoseconds that a sample and a step take longer where columns overlap."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 BUFFER_COST = 0.5
 
 
-@dataclass(frozen=True)
 class BLTPlan(MatrixPlan):
     """By its scales and decays, or by their number."""
 

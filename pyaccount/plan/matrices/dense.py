@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 ENTRY_COST = 0.15
 
 
-@dataclass(frozen=True)
 class DensePlan(MatrixPlan):
     """As large as the run."""
 

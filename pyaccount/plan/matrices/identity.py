@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
 
 
-@dataclass(frozen=True)
 class IdentityPlan(MatrixPlan):
     """Independent noise."""
 

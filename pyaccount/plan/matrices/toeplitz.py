@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
 
 
-@dataclass(frozen=True)
 class ToeplitzPlan(MatrixPlan):
     """By its coefficients."""
 
@@ -31,7 +29,6 @@ class ToeplitzPlan(MatrixPlan):
         return f"{body.matrix.kind} matrix"
 
 
-@dataclass(frozen=True)
 class BandedSquareRootPlan(MatrixPlan):
     """The square root of the prefix sums, banded."""
 
@@ -42,7 +39,6 @@ class BandedSquareRootPlan(MatrixPlan):
         return _square_root(body.matrix.bands, rounds_of(body), normalize=body.matrix.normalize)
 
 
-@dataclass(frozen=True)
 class OptimalToeplitzPlan(MatrixPlan):
     """The one of least prefix-sum error."""
 

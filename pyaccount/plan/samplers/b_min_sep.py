@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.document import BMinSep, sampling_probability, separation, truncation
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from pyaccount.plan.reduction import Analysis
 
 
-@dataclass(frozen=True)
 class BMinSepPlan(Renewal):
     """Single records."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 BINS_COST, LEAST_COST = 0.3, 200.0
 
 
-@dataclass(frozen=True)
 class BallsInBinsPlan(WholeRun):
     """One bin for the whole run."""
 

@@ -7,6 +7,7 @@ together are in the document room. The objects hold nothing: everything is asked
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -34,8 +35,7 @@ class Worst:
     count: int
 
 
-@dataclass(frozen=True)
-class SamplerPlan:
+class SamplerPlan(ABC):
     """What is known of a sampler beyond its fields."""
 
     #: Whether its rounds are analysed one by one, which a matrix would tie together.
@@ -43,17 +43,17 @@ class SamplerPlan:
     #: Whether a sampling probability is what a record's chance in a round is, to be stated in a certificate.
     states_probability: ClassVar[bool] = True
 
+    @abstractmethod
     def analysis(self, document: Document, body: Body) -> Analysis:
         """The theorem for a body that is drawn by this."""
-        raise NotImplementedError
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Why no analysis covers batches that are cut to a size, where that is the sampler's own doing."""
         return []
 
+    @abstractmethod
     def worst(self, document: Document, body: Body) -> Worst:
         """What it allows at worst. Where a record may be drawn several times in a round, it is counted once."""
-        raise NotImplementedError
 
     def shortest_run(self, body: Body, rounds: int) -> int:
         """The least number of rounds, at least so many, of which a document can be written."""

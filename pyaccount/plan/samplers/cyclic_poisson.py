@@ -8,7 +8,6 @@ columns of these rounds do not overlap: the run is a composition of Poisson-subs
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyaccount import _core
@@ -132,7 +131,6 @@ def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> Part:
 ANALYSIS = Analysis(words, bounds, refusals=refusals)
 
 
-@dataclass(frozen=True)
 class CyclicPoissonPlan(WholeRun):
     """Composed where the parts are fixed; on the whole run where a record's part is drawn in secret."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document import Deterministic, participations
-from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, number, shown, whole
+from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, shown, whole
 from pyaccount.plan.matrices import matrix_text, strategy
 from pyaccount.plan.reduction import Analysis, DirectedBounds, Reduction, enclosed, gaussian, tight
 from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, moved
@@ -22,7 +21,7 @@ def words(document: Document, body: Body) -> Reduction:
     if body.matrix.kind != "identity":
         return _with_matrix(document, body)
     privacy = document.privacy
-    factor = _moves(document)
+    factor = moves(document)
     k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
     per_round = k if factor == 1 else f"2·{k}"
     m = "m" if body.training.iterations == "solve" else str(participations(body))
@@ -42,7 +41,7 @@ def words(document: Document, body: Body) -> Reduction:
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """One Gaussian mechanism for each round, or for each run where a matrix ties its rounds together."""
-    group, noise = _moves(document) * whole(document.privacy.group_size), number(body.noise.multiplier)
+    group, noise = moves(document) * whole(document.privacy.group_size), number(body.noise.multiplier)
     if body.matrix.kind == "identity":
         part = gaussian(float(group), noise)
         return tight(part, part, body.count * participations(body))
@@ -64,14 +63,9 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 ANALYSIS = Analysis(words, bounds, refusals=refusals, gaussian=True)
 
 
-def _moves(document: Document) -> int:
-    """By how much one record moves the sum of a round, in clip norms."""
-    return 2 if document.privacy.adjacency == "replace-one" else 1
-
-
 def _with_matrix(document: Document, body: Body) -> Reduction:
     privacy = document.privacy
-    factor, m = _moves(document), participations(body)
+    factor, m = moves(document), participations(body)
     above, below = strategy(document, body).sensitivity(separation_of(body), m)
     attained = above == below
     k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
@@ -115,7 +109,6 @@ def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True)
 class DeterministicPlan(SamplerPlan):
     """For which the worst case is no contrast but the run itself."""
 

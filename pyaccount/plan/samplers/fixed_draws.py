@@ -8,7 +8,6 @@ account for it. p_j is the probability that the group is drawn j times.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount import _core
@@ -40,7 +39,6 @@ LEAST_SIZE = (
 )
 
 
-@dataclass(frozen=True)
 class FixedDrawsPlan(SamplerPlan):
     """A sampler by the law of how often a record is drawn: here, of draws with replacement."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.document import batch_size
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from pyaccount.errors import Path
 
 
-@dataclass(frozen=True)
 class FixedSizePlan(FixedDrawsPlan):
     """A uniform subset of the data set."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.document import MustOW, MustWO, MustWW
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from pyaccount.errors import Path, Problem
 
 
-@dataclass(frozen=True)
 class TwoStagesPlan(FixedDrawsPlan):
     """A fresh subset for each round."""
 
@@ -40,7 +38,6 @@ class TwoStagesPlan(FixedDrawsPlan):
         ]
 
 
-@dataclass(frozen=True)
 class MustWOPlan(TwoStagesPlan):
     """The same as sampling with replacement, whatever the subset's size."""
 
@@ -57,7 +54,6 @@ class MustWOPlan(TwoStagesPlan):
         return self.subset(body)
 
 
-@dataclass(frozen=True)
 class MustOWPlan(TwoStagesPlan):
     """Distinct records, then some of them several times."""
 
@@ -74,7 +70,6 @@ class MustOWPlan(TwoStagesPlan):
         return self.subset(body), body.at("sampler", "subset_size")
 
 
-@dataclass(frozen=True)
 class MustWWPlan(TwoStagesPlan):
     """With replacement both times."""
 

@@ -6,7 +6,6 @@ b-min-sep sampling of records and of users, and, with a separation of 1, Poisson
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
@@ -36,7 +35,6 @@ START = {
 }
 
 
-@dataclass(frozen=True)
 class Renewal(WholeRun):
     """The law of b-min-sep sampling."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from pyaccount.plan.reduction import Analysis
 
 
-@dataclass(frozen=True)
 class UserBMinSepPlan(Renewal):
     """Users with several records."""
 

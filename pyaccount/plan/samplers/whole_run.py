@@ -7,7 +7,8 @@ One record takes part in a random pattern x of rounds, so the run is dominated b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.directions import sampled_directions
@@ -39,7 +40,6 @@ COUNT_COST = 16.0
 RUNS = "The runs of a phase draw their batches and their noise independently of one another."
 
 
-@dataclass(frozen=True)
 class WholeRun(SamplerPlan):
     """A sampler by the law of a record's participations in a run."""
 
@@ -52,17 +52,17 @@ class WholeRun(SamplerPlan):
         """What is sampled."""
         return f"{body.sampler.kind} sampling"
 
+    @abstractmethod
     def law(self, body: Body) -> str:
         """The law of x, in symbols."""
-        raise NotImplementedError
 
+    @abstractmethod
     def source(self, body: Body) -> str:
         """Who proved that the mixture over patterns dominates."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sampling(self, body: Body) -> str:
         """How batches must be drawn, as an assumption."""
-        raise NotImplementedError
 
     def enclosure(self, document: Document, body: Body) -> str | None:
         """What is given up where the likelihood ratio is enclosed instead of computed; None where it is not."""
@@ -76,15 +76,18 @@ class WholeRun(SamplerPlan):
         """What is not covered of this sampler."""
         return []
 
+    @abstractmethod
     def untruncated(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """One run in which no batch is truncated."""
-        raise NotImplementedError
 
     def displaced(self, body: Body, limit: int) -> float:
-        """An upper bound on the probability that the sensitive record is ever in a batch with `limit` or more others."""
-        raise NotImplementedError
+        """An upper bound on the probability that the sensitive record is ever in a batch with `limit` or more others.
+
+        Of samplers whose truncated batches are analysed; the others refuse them (`truncation_refusals`).
+        """
+        raise AssertionError("truncated batches that are refused reached the arithmetic")
 
     # ---- the theorem
 

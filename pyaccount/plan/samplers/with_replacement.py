@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 
-@dataclass(frozen=True)
 class WithReplacementPlan(FixedDrawsPlan):
     """Independent uniform draws."""
 
