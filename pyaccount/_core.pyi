@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 __version__: str
 
 class RoundProfile:
@@ -86,6 +89,12 @@ def copies(
     """How often a group of records is drawn: counts, log probabilities, and a relative error for every probability.
 
     `sampler` is fixed-size, with-replacement, must-ow or must-ww; the subset's size matters to the last two only.
+    """
+
+def gram(entries: NDArray[np.float64], rows: int) -> bytes:
+    """The Gram matrix of `rows` vectors of one length, from and to doubles one after the other: the same on every processor.
+
+    Each entry is off by at most (m + 1)·2⁻⁵³ of Σ |a_k·b_k|, m the length of a vector.
     """
 
 def amplify(

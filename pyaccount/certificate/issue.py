@@ -178,11 +178,11 @@ def _phase(document: Document, body: Body) -> PhaseRecord:
         expected_batch_size=expected_batch_size(body),
         distinct_records=plan.distinct_records(body),
         noise=body.noise.kind,
-        matrix=_matrix(body, strategy(document, body)),
+        matrix=matrix_record(body, strategy(document, body)),
     )
 
 
-def _matrix(body: Body, built: Strategy) -> MatrixRecord:
+def matrix_record(body: Body, built: Strategy) -> MatrixRecord:
     """What C is: enough to train with it."""
     kind = body.matrix.kind if isinstance(body.matrix.kind, str) else "choose"
     listed: list[float] | None = None

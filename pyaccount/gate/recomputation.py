@@ -7,11 +7,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.certificate.issue import issue
+from pyaccount.certificate.issue import issue, matrix_record
 from pyaccount.execute import Engine
 from pyaccount.execute.progress import left
-from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms
+from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
+from pyaccount.plan.matrices import strategy
 from pyaccount.plan.profile import default_profile
 from pyaccount.running import compile_document
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from pyaccount.gate.verification import Verification
     from pyaccount.running import Plan
 
+LAST_DIGITS = (
+    "the search for its matrix ends in other last digits on this machine: bits cannot be compared, so the statement was "
+    "retested"
+)
 #: Blanks that are a bound of the guarantee itself: they are recomputed, not put in.
 _BOUNDS = ("epsilon", "delta")
 
@@ -51,6 +56,10 @@ class Recomputation:
         retested = other or not self.examination.same_version
         # A run that was cut short ends elsewhere than one that is not: what it states is tested instead.
         retested = retested or bool(self.data.not_computed)
+        # The samples are of a matrix: a search for it ends in other last digits on another processor.
+        if plan.sampled and not retested and self._other_last_digits(plan.tolerance):
+            self.examination.notes.append(LAST_DIGITS)
+            retested = True
         mode: Mode = "digits" if not plan.sampled else "bounds" if retested else "bits"
         blank = None if self.document.blank is None else self.document.blank[-1]
         terms = Terms(
@@ -68,6 +77,23 @@ class Recomputation:
             return self._sampled(terms, deadline)
         first = self._run(plan, deadline)
         return self.examination.verdict(first, terms, _seed(self.examination.read.raw, first))
+
+    def _other_last_digits(self, tolerance: float) -> bool:
+        """Whether the document's matrices, built here, are the certificate's but for their last digits."""
+        document = self._filled()
+        if document is None:
+            return False
+        terms = Terms("bounds", tolerance, same_version=True)
+        found = [
+            difference
+            for body, phase in zip(document.bodies, self.data.phases, strict=False)
+            for difference in differences(
+                {"matrix": phase.matrix.model_dump()},
+                {"matrix": matrix_record(body, strategy(document, body)).model_dump()},
+                terms,
+            )
+        ]
+        return bool(found) and all(difference.agrees for difference in found)
 
     def _run(self, plan: Plan, deadline: float | None) -> dict[str, Any]:
         sampling = self.data.evidence.sampling

@@ -103,8 +103,13 @@ def blt(scales: Sequence[float], decays: Sequence[float], iterations: int) -> Ve
     Takes scales ω ≥ 0 and decays 0 ≤ θ ≤ 1 of one length; gives n = iterations coefficients ≥ 0. Correct to about i units in
     the last place. Source: McMahan, Xu & Zhang 2024 (arXiv:2408.08868).
     """
-    powers = np.power(np.asarray(decays, dtype=np.float64)[:, None], np.arange(max(iterations - 1, 0))[None, :])
-    return np.concatenate(([1.0], np.asarray(scales, dtype=np.float64) @ powers))[:iterations]
+    column = np.zeros(max(iterations - 1, 0))
+    for scale, decay in zip(scales, decays, strict=True):
+        # Products one by one: how a processor raises to a power is its own affair.
+        powers = np.full(len(column), decay)
+        powers[:1] = scale
+        column += np.cumprod(powers)
+    return np.concatenate(([1.0], column))[:iterations]
 
 
 def optimal_blt(

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import fft, optimize, signal  # type: ignore[import-untyped]
 
 from pyaccount.strategies.measure import PrefixSumError
+from pyaccount.strategies.sums import norm, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ def normalized(coefficients: ArrayLike) -> Vector:
     """
     c = _checked(coefficients)
     c = c / c.max()  # the squares can neither overflow nor all vanish
-    return np.asarray(c / np.linalg.norm(c))
+    return np.asarray(c / norm(c))
 
 
 def toeplitz_error(coefficients: ArrayLike, iterations: int) -> PrefixSumError:
@@ -66,8 +67,8 @@ def toeplitz_error(coefficients: ArrayLike, iterations: int) -> PrefixSumError:
     with np.errstate(over="ignore", invalid="ignore"):
         # Scaled to c_0 = 1, so that only a strategy with an extreme error leaves the range of a double.
         squares = np.square(signal.lfilter([1.0], c / c[0], np.ones(iterations)))
-        mean = float(np.arange(iterations, 0.0, -1.0) @ squares) / iterations
-        return in_range(mean, float(squares.sum()), float(c[0]))
+        mean = total(np.arange(iterations, 0.0, -1.0) * squares) / iterations
+        return in_range(mean, total(squares), float(c[0]))
 
 
 def in_range(mean_square: float, max_square: float, scale: float) -> PrefixSumError:
@@ -152,14 +153,14 @@ def log_objective(iterations: int, bands: int, apart: int | None = None, partici
             s = signal.lfilter([1.0], c, impulse)
             weighted = weights * s
             moved = signal.lfilter(c, [1.0], pattern) if several else c
-            error, norm = float(weighted @ s), float(moved @ moved)
+            error, square = float(weighted @ s), float(moved @ moved)
             spectrum = fft.rfft(weighted, size) * np.conj(fft.rfft(signal.lfilter([1.0], c, s), size))
             # ∂‖Cx‖²/∂c_i = 2·Σ_k (Cx)_k·x_{k−i}
             slopes = signal.correlate(moved, pattern, "full")[iterations - 1 :][:bands] if several else c
-            gradient = 2.0 * slopes / norm - 2.0 * fft.irfft(spectrum, size)[:bands] / error
+            gradient = 2.0 * slopes / square - 2.0 * fft.irfft(spectrum, size)[:bands] / error
         if not (math.isfinite(error) and np.isfinite(gradient).all()):
             return plateau, np.zeros(bands)
-        return math.log(error) + math.log(norm), gradient
+        return math.log(error) + math.log(square), gradient
 
     return evaluate
 

@@ -78,6 +78,8 @@ class Strategy:
         """The Gram matrix of the modes m_t = Σ_e c_{eT+t}, row by row, and the largest ‖m_t‖."""
         import numpy as np  # noqa: PLC0415
 
+        from pyaccount.strategies import sums  # noqa: PLC0415
+
         modes = np.zeros((bins, self.iterations))
         if self.coefficients is not None:
             # m_0 sums the coefficients that are a multiple of T apart; m_t is m_0, t rounds later.
@@ -90,8 +92,7 @@ class Strategy:
             assert self.dense is not None
             for t in range(bins):
                 modes[t] = self.dense[:, t::bins].sum(axis=1)
-        gram = modes @ modes.T
-        gram = 0.5 * (gram + gram.T)
+        gram = sums.gram(modes)
         return gram.ravel().tolist(), float(np.sqrt(gram.diagonal().max()) * (1.0 + self.slack))
 
 

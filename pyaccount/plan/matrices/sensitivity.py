@@ -16,31 +16,32 @@ def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: 
     if len(coefficients) == 1:
         return (coefficients[0] * math.sqrt(most),) * 2
     import numpy as np  # noqa: PLC0415
-    from scipy.signal import lfilter  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    comb = np.zeros(n)
-    comb[: most * b : b] = 1.0
-    spaced = float(np.linalg.norm(lfilter(coefficients, [1.0], comb)))
+    from pyaccount.strategies import sums  # noqa: PLC0415
+
+    column = np.asarray(coefficients)
+    spaced = sums.norm(sums.spaced_sum(column, n, b, most))
     decreasing = all(later <= earlier for earlier, later in pairwise(coefficients))
     if decreasing or len(coefficients) <= b or (b == 1 and most == n):
         return spaced, spaced
-    column = np.asarray(coefficients)
-    products = np.correlate(column, column, "full")[len(column) - 1 :]
+    products = sums.autocorrelation(column)
     # Whatever the distances, the m-th neighbour on either side is at least m·b away.
     envelope = np.maximum.accumulate(products[::-1])[::-1]
     neighbours = envelope[b : (most - 1) * b + 1 : b]
-    return max(spaced, math.sqrt(most * float(products[0] + 2.0 * neighbours.sum()))), spaced
+    return max(spaced, math.sqrt(most * (float(products[0]) + 2.0 * sums.total(neighbours)))), spaced
 
 
 def dense_sensitivity(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, float]:
     """The same for a matrix without structure."""
     import numpy as np  # noqa: PLC0415
 
+    from pyaccount.strategies import sums  # noqa: PLC0415
+
     n = len(matrix)
-    spaced = float(np.linalg.norm(matrix[:, : most * b : b].sum(axis=1)))
+    spaced = sums.norm(matrix[:, : most * b : b].sum(axis=1))
     if b == 1 and most == n:
         return spaced, spaced
-    gram = matrix.T @ matrix
+    gram = sums.gram(matrix.T)
     # For each column the largest sum of products with columns that a pattern through it may hold, on either side.
     off_diagonals = _best_separated(np.tril(gram, -b), b) + _best_separated(np.triu(gram, b), b)
     worth = gram.diagonal() + off_diagonals

@@ -5,6 +5,7 @@
 //!
 //! | room | takes | gives |
 //! | --- | --- | --- |
+//! | [`gram`] | vectors | their inner products, in the same order on every processor |
 //! | [`laws`] | trials, or a population and a draw | binomial and hypergeometric laws |
 //! | [`pair`] | the parameters of one round | its privacy profile, with the error of every evaluation |
 //! | [`pld`] | profiles, counts and a question | a proven interval for ε(δ) or δ(ε) |
@@ -12,13 +13,14 @@
 //! | [`montecarlo`] | a participation law and a matrix | wealths of bets and loss histograms |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
-//! No room uses one above it: [`error`], [`run`], [`special`], [`laws`], [`participation`], [`pair`], [`pld`], [`montecarlo`].
+//! No room uses one above it: [`error`], [`run`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`montecarlo`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
 
 #![deny(unsafe_code)]
 
 pub mod error;
+pub mod gram;
 pub mod laws;
 pub mod montecarlo;
 pub mod pair;

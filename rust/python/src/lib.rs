@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use pyaccount_core::gram::gram as core_gram;
 use pyaccount_core::laws::binomial;
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
@@ -18,7 +19,10 @@ use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::pld::answer::Budget;
 use pyaccount_core::pld::{answer, curve, Answer, DeltaCurve, Query, Round};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use rayon::prelude::*;
 
 mod errors;
@@ -310,6 +314,19 @@ fn curve_all(
     Ok(curves.into_iter().map(|found| (found.points, found.compositions)).collect())
 }
 
+/// The Gram matrix of `rows` vectors of one length, doubles one after the other; see `pyaccount_core::gram`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // converted from Python
+fn gram(py: Python<'_>, entries: PyBuffer<f64>, rows: usize) -> PyResult<Bound<'_, PyBytes>> {
+    let entries = entries.to_vec(py)?;
+    if rows == 0 || !entries.len().is_multiple_of(rows) {
+        return Err(PyValueError::new_err("entries are those of so many rows of one length"));
+    }
+    let products = interruptible::call(py, 0, None, move |run| core_gram(&entries, rows, run))?;
+    let bytes: Vec<u8> = products.iter().flat_map(|product| product.to_ne_bytes()).collect();
+    Ok(PyBytes::new(py, &bytes))
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<RoundProfile>()?;
@@ -318,6 +335,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(curve_all, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;
     module.add_function(wrap_pyfunction!(amplify, module)?)?;
+    module.add_function(wrap_pyfunction!(gram, module)?)?;
     module.add_class::<sampling::Columns>()?;
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::LossHistogram>()?;

@@ -1,0 +1,65 @@
+"""Sums that are the same on every processor.
+
+Linear algebra libraries pick their kernels, and with them the order of sums, by the processor and the number of its threads. What
+a certificate depends on is summed here instead: exactly, rounded once, or in an order of its own. Searches for good coefficients
+may use whatever is fast: what they find is a proposal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyaccount import _core
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+def total(terms: Array) -> float:
+    """The sum of non-negative terms, correctly rounded; infinite where it, or a term, is beyond the largest double."""
+    try:
+        return math.fsum(terms.tolist())
+    except OverflowError:
+        return math.inf
+
+
+def norm(vector: Array) -> float:
+    """‖v‖₂: the root of a correctly rounded sum of rounded squares, none of which may overflow."""
+    return math.sqrt(total(np.square(vector)))
+
+
+def gram(vectors: Array) -> Array:
+    """The inner products of the rows of a matrix; each is off by at most (m + 1)·1.1e−16 of Σ |a_k·b_k|, m the rows' length."""
+    rows = len(vectors)
+    return np.frombuffer(_core.gram(np.ascontiguousarray(vectors), rows)).reshape(rows, rows)
+
+
+def autocorrelation(column: Array) -> Array:
+    """Σ_i c_i·c_{i+k} for each k, by numpy's pairwise sums, whose order depends on their length alone. Time O(n²)."""
+    return np.array([(column[: len(column) - k] * column[k:]).sum() for k in range(len(column))])
+
+
+def spaced_sum(column: Array, rounds: int, apart: int, most: int) -> Array:
+    """Σ_{k < most} c_{i − k·apart} for each of so many rounds i: the first column and those that are multiples of `apart` later.
+
+    By doubling: for c ≥ 0 each sum is off by at most 2·log₂(most) units of rounding, relatively. Time O(rounds·log(most)).
+    """
+    power = np.zeros(rounds)
+    power[: len(column)] = column[:rounds]
+    found, before, size = np.zeros(rounds), 0, 1
+    while most:
+        if most & 1 and before * apart < rounds:
+            found[before * apart :] += power[: rounds - before * apart]
+        before += size * (most & 1)
+        shift = size * apart
+        if shift < rounds:
+            doubled = power.copy()
+            doubled[shift:] += power[:-shift]
+            power = doubled
+        most, size = most >> 1, 2 * size
+    return found

@@ -1,0 +1,22 @@
+"""Other processors, stood in for by what libraries can be told: kernels, vector units, threads, elementary functions.
+
+On a processor without such choices the variants are all the same.
+"""
+
+from __future__ import annotations
+
+import os
+
+from places import ROOT
+
+PROCESSORS = {
+    "other kernels": {"OPENBLAS_CORETYPE": "Nehalem"},
+    "one thread": {"OPENBLAS_NUM_THREADS": "1"},
+    "narrow vectors": {"NPY_DISABLE_CPU_FEATURES": "X86_V3"},
+    "other functions": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX"},
+}
+
+
+def environment(processor: str | None) -> dict[str, str]:
+    """The environment of a process on such a processor; on this one for None."""
+    return {**os.environ, **({} if processor is None else PROCESSORS[processor]), "PYTHONPATH": str(ROOT)}
