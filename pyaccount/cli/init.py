@@ -27,8 +27,8 @@ class _Asking(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The argument, an option for each question, and the others."""
-        argument, *others = super().get_params(ctx)
-        return [argument, *_answer_options(), *others]
+        argument, *rest = super().get_params(ctx)
+        return [argument, *_answer_options(), *rest]
 
 
 @cache
