@@ -248,9 +248,9 @@ def _commands() -> Iterator[str]:
         text = re.sub(r"\n *\x08\n", "\n\n", inspect.cleandoc(command.help or ""))
         about, _, rest = text.partition("Examples:\n")
         examples, _, after = rest.partition("\n\n")
-        arguments = [
-            param.make_metavar(click.Context(command)) for param in command.params if isinstance(param, click.Argument)
-        ]
+        context = click.Context(command, help_option_names=[])
+        params = command.get_params(context)
+        arguments = [param.make_metavar(context) for param in params if isinstance(param, click.Argument)]
         yield from (
             "",
             f"## pyaccount {name}",
@@ -264,11 +264,11 @@ def _commands() -> Iterator[str]:
         yield from ("", "```sh", *(line.removeprefix("  ") for line in examples.rstrip().splitlines()), "```")
         for paragraph in after.strip().split("\n\n") if after.strip() else ():
             yield from ("", " ".join(paragraph.split()))
-        options = [param for param in command.params if isinstance(param, click.Option)]
+        options = [param for param in params if isinstance(param, click.Option)]
         if options:
             yield from _table("option", "meaning")
         for option in options:
-            value = "" if option.is_flag else " " + option.make_metavar(click.Context(command))
+            value = "" if option.is_flag else " " + option.make_metavar(context)
             yield _row(f"`{', '.join(option.opts)}{value}`", str(option.help))
 
 

@@ -71,7 +71,7 @@ class AmplificationCertificate(Record):
 
     def to_json(self) -> str:
         """The certificate as JSON text."""
-        return self.model_dump_json(indent=2) + "\n"
+        return written(self, "json")
 
     def save(self, path: str | os.PathLike[str], *, form: str | None = None) -> None:
         """Write the form that the ending of the file's name says, or `form`; as `Certificate.save`."""

@@ -178,15 +178,15 @@ class Certificate:
 
     def to_html(self) -> str:
         """The certificate as one self-contained HTML page, with what in it contradicts the rest."""
-        return written(self, "html")
+        return written(self.data, "html")
 
     def to_markdown(self) -> str:
         """The certificate as Markdown, for pull requests and model cards, with what in it contradicts the rest."""
-        return written(self, "markdown")
+        return written(self.data, "markdown")
 
     def to_json(self) -> str:
         """The certificate as JSON text."""
-        return self.data.model_dump_json(indent=2) + "\n"
+        return written(self.data, "json")
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
@@ -208,7 +208,7 @@ class Certificate:
         `form` (json, html, markdown, text) says it instead, with a warning where the ending says another one.
         The file appears whole or not at all. Raises `DomainError` for an ending that says no form, and `OSError`.
         """
-        save(self, path, form)
+        save(self.data, path, form)
 
     def __repr__(self) -> str:
         guarantee = self.data.guarantee

@@ -18,7 +18,7 @@ from pyaccount.rounding import down, plain, up
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.certificate.certificate import Certificate
+    from pyaccount.certificate.model import CertificateModel
 
 
 class ComparedRecord(Record):
@@ -151,9 +151,8 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def row_of(certificate: Certificate, seconds: float, *, finished: bool = False) -> ComparedRecord:
+def row_of(data: CertificateModel, seconds: float, *, finished: bool = False) -> ComparedRecord:
     """A certificate as a row; `seconds` is what it took."""
-    data = certificate.data
     only = data.phases[0] if len(data.phases) == 1 else None
     # Told at a larger δ, where this one is too small to resolve, it would be no bound.
     unamplified = data.unamplified.epsilon if data.unamplified.delta <= data.guarantee.delta else None

@@ -19,7 +19,6 @@ from pyaccount.errors import shown
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
-    from pyaccount.certificate.certificate import Certificate
     from pyaccount.certificate.model import CertificateModel, PhaseRecord
 
 
@@ -42,13 +41,11 @@ def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
     return [Inconsistency(inconsistency.path, _printable(inconsistency.message)) for inconsistency in found]
 
 
-def inconsistencies_of(certificate: Certificate | AmplificationCertificate) -> list[Inconsistency]:
+def inconsistencies_of(data: CertificateModel | AmplificationCertificate) -> list[Inconsistency]:
     """The inconsistencies of a certificate of whichever kind."""
-    data = getattr(certificate, "data", None)
-    if data is not None:
+    if data.kind == "certificate":
         return inconsistencies(data)
-    hashed = hash_inconsistencies(certificate.document, certificate.document_sha256)  # type: ignore[union-attr]
-    found = [*hashed, *created_inconsistencies(certificate.created)]  # type: ignore[union-attr]
+    found = [*hash_inconsistencies(data.document, data.document_sha256), *created_inconsistencies(data.created)]
     return [Inconsistency(one.path, _printable(one.message)) for one in found]
 
 

@@ -30,6 +30,7 @@ from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
 from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.noises import conventions, noise_plan
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.worst import contrast_words
 
@@ -41,19 +42,6 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.matrices import Strategy
     from pyaccount.plan.reduction import Reduction
-
-NOISE_CONVENTION = (
-    "σ is the standard deviation of the noise added to each released sum, in units of the clip norm of one record."
-)
-MATRIX_CONVENTION = (
-    "σ is the standard deviation of the rows of Z in units of the clip norm of one record, where training adds C⁻¹Z; "
-    "the largest column norm of C is stated with each phase, 1 unless the document says otherwise."
-)
-
-LAPLACE_CONVENTION = (
-    "With Laplace noise the multiplier is the scale b of the noise added to each released number, in units of the clip norm "
-    "of one record."
-)
 
 #: The longest first column that is listed although its inverse's says it too, and the most rows of a matrix from a file.
 MOST_COEFFICIENTS, MOST_ROWS = 4096, 32
@@ -88,11 +76,6 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     if numbers.guarantee.kind == "verified":
         assumptions.append(RELEASE)
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
-    plain = all(body.matrix.kind == "identity" for body in document.bodies)
-    convention = NOISE_CONVENTION if plain else MATRIX_CONVENTION
-    if any(body.noise.kind == "laplace" for body in document.bodies):
-        only = all(body.noise.kind == "laplace" for body in document.bodies)
-        convention = LAPLACE_CONVENTION if only else f"{convention} {LAPLACE_CONVENTION}"
     unit = PrivacyUnit(
         adjacency=document.privacy.adjacency,
         group_size=whole(document.privacy.group_size),
@@ -116,7 +99,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
             solved=numbers.solved,
             privacy=unit,
             noise_multiplier=noises.pop() if len(noises) == 1 else None,
-            noise_convention=convention,
+            noise_convention=conventions(document),
             phases=[_phase(document, body) for body in document.bodies],
             directions=numbers.directions,
             profile=numbers.profile,
@@ -225,7 +208,7 @@ def _utility(document: Document) -> Utility | None:
     if len(document.bodies) != 1 or document.bodies[0].count != 1:
         return None
     body = document.bodies[0]
-    if body.noise.kind == "laplace":
+    if not noise_plan(body).sums_have_error:
         return None
     sigma, error = number(body.noise.multiplier), strategy(document, body).error
     mse = sigma * sigma * error.mean_square

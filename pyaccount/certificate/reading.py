@@ -24,7 +24,6 @@ from pyaccount.errors import Path as Place
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
-    from pyaccount.certificate.certificate import Certificate
     from pyaccount.certificate.model import CertificateModel
 
 #: Larger than the certificate of a document of the largest size.
@@ -80,11 +79,9 @@ class Read:
 
         return self._typed(AmplificationCertificate)
 
-    def any(self) -> Certificate | AmplificationCertificate:
-        """The certificate of whichever kind, as an object. Raises `CertificateError`."""
-        from pyaccount.certificate.certificate import Certificate  # noqa: PLC0415
-
-        return self.amplification() if self.kind == AMPLIFICATION else Certificate(self.certificate())
+    def any(self) -> CertificateModel | AmplificationCertificate:
+        """The certificate of whichever kind. Raises `CertificateError`."""
+        return self.amplification() if self.kind == AMPLIFICATION else self.certificate()
 
     def _typed(self, model: type[Model]) -> Model:
         try:

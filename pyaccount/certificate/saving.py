@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pyaccount.certificate.amplification import AmplificationCertificate
-    from pyaccount.certificate.certificate import Certificate
+    from pyaccount.certificate.model import CertificateModel
 
 
 class ContradictoryCertificate(Record):
@@ -37,64 +37,64 @@ class ContradictoryCertificate(Record):
 
 
 def written(
-    certificate: Certificate | AmplificationCertificate, form: str, inconsistencies: Sequence[str] | None = None
+    data: CertificateModel | AmplificationCertificate, form: str, inconsistencies: Sequence[str] | None = None
 ) -> str:
     """A certificate in one of `FORMS`, with what contradicts the rest of it; where nobody says what that is, it is looked for."""
-    inconsistencies = (
-        contradictions(certificate) if inconsistencies is None and form != "json" else inconsistencies or ()
-    )
+    inconsistencies = contradictions(data) if inconsistencies is None and form != "json" else inconsistencies or ()
     if form == "html":
         from pyaccount.certificate.report import to_html  # noqa: PLC0415 - the template engine loads when a page is wanted
 
-        return to_html(certificate, inconsistencies)
+        return to_html(data, inconsistencies)
     if form == "markdown":
         from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
 
-        return to_markdown(certificate, inconsistencies)
+        return to_markdown(data, inconsistencies)
     if form == "json":
-        return _contradictory(certificate, inconsistencies) if inconsistencies else certificate.to_json()
+        return _contradictory(data, inconsistencies) if inconsistencies else _json(data)
     import io  # noqa: PLC0415
 
     from rich.console import Console  # noqa: PLC0415
 
     stream = io.StringIO()
-    print_text(Console(file=stream, width=110), certificate, inconsistencies)
+    print_text(Console(file=stream, width=110), data, inconsistencies)
     return stream.getvalue()
 
 
-def _contradictory(certificate: Certificate | AmplificationCertificate, inconsistencies: Sequence[str]) -> str:
-    said = {name: value for name, value in json.loads(certificate.to_json()).items() if name != "holds"}
+def _json(data: Record) -> str:
+    return data.model_dump_json(indent=2) + "\n"
+
+
+def _contradictory(data: Record, inconsistencies: Sequence[str]) -> str:
+    said = {name: value for name, value in json.loads(_json(data)).items() if name != "holds"}
     report = ContradictoryCertificate(
         pyaccount=1, kind="contradictory-certificate", contradictions=list(inconsistencies), certificate=said
     )
-    return report.model_dump_json(indent=2) + "\n"
+    return _json(report)
 
 
 def print_text(
-    console: Console, certificate: Certificate | AmplificationCertificate, inconsistencies: Sequence[str] = ()
+    console: Console, data: CertificateModel | AmplificationCertificate, inconsistencies: Sequence[str] = ()
 ) -> None:
     """A certificate of whichever kind for a terminal."""
-    from pyaccount.certificate.certificate import Certificate  # noqa: PLC0415 - it imports this
-
-    if isinstance(certificate, Certificate):
+    if data.kind == "certificate":
         from pyaccount.certificate.text import print_certificate  # noqa: PLC0415
 
-        print_certificate(console, certificate, inconsistencies)
+        print_certificate(console, data, inconsistencies)
     else:
         from pyaccount.certificate.amplification import print_amplification  # noqa: PLC0415
 
-        print_amplification(console, certificate, inconsistencies)
+        print_amplification(console, data, inconsistencies)
 
 
-def contradictions(certificate: Certificate | AmplificationCertificate) -> list[str]:
+def contradictions(data: CertificateModel | AmplificationCertificate) -> list[str]:
     """What in a certificate contradicts the rest of it, each with its place."""
     from pyaccount.certificate.consistency import inconsistencies_of  # noqa: PLC0415 - it imports this
 
-    return [f"{inconsistency.path}: {inconsistency.message}" for inconsistency in inconsistencies_of(certificate)]
+    return [f"{inconsistency.path}: {inconsistency.message}" for inconsistency in inconsistencies_of(data)]
 
 
 def save(
-    certificate: Certificate | AmplificationCertificate, path: str | os.PathLike[str], form: str | None = None
+    data: CertificateModel | AmplificationCertificate, path: str | os.PathLike[str], form: str | None = None
 ) -> None:
     """Write a certificate whole or not at all, as `form` or the ending of its name says. Raises `DomainError`, `OSError`."""
     if form is not None and form not in FORMS:
@@ -102,4 +102,4 @@ def save(
     form, told = form_of(Path(path), form, "form")
     if told is not None:
         warnings.warn(told, stacklevel=3)
-    write_atomically(Path(path), written(certificate, form))
+    write_atomically(Path(path), written(data, form))

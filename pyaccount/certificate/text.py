@@ -29,13 +29,12 @@ from pyaccount.document.ranges import SMALLEST_DELTA, spelled
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.certificate import Certificate
     from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, ProfilePoint
 
 
-def print_certificate(console: Console, certificate: Certificate, inconsistencies: Sequence[str] = ()) -> None:
+def print_certificate(console: Console, data: CertificateModel, inconsistencies: Sequence[str] = ()) -> None:
     """Print the certificate; `inconsistencies` are what in it contradicts the rest of it."""
-    console.print(render(certificate.data, inconsistencies))
+    console.print(render(data, inconsistencies))
 
 
 def render(data: CertificateModel, inconsistencies: Sequence[str] = ()) -> RenderableType:

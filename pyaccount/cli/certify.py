@@ -33,8 +33,8 @@ from pyaccount.forms import FORMS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.certificate import Certificate
     from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.model import CertificateModel
     from pyaccount.document import Amplification
     from pyaccount.running import Plan
 
@@ -123,7 +123,7 @@ def certify(
         tell_notes(loaded)
     with progress(quiet=quiet) as report:
         certificate = plan.run(threads=threads, report=report)
-    if not _hand_over(certificate, asked):
+    if not _hand_over(certificate.data, asked):
         return STOPPED
     return HOLDS if certificate.holds else FAILS
 
@@ -140,14 +140,12 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None) 
     return HOLDS if delivered else STOPPED
 
 
-def _hand_over(certificate: Certificate | AmplificationCertificate, asked: RequestedOutput) -> bool:
+def _hand_over(data: CertificateModel | AmplificationCertificate, asked: RequestedOutput) -> bool:
     """Write a certificate to where it was asked for, and print it; whether that could be done."""
     from pyaccount.certificate.saving import written  # noqa: PLC0415
 
     # It was made here, and nothing in it contradicts the rest.
-    return hand_over(
-        "certificate", lambda form: written(certificate, form, ()), lambda form: show(certificate, form), asked
-    )
+    return hand_over("certificate", lambda form: written(data, form, ()), lambda form: show(data, form), asked)
 
 
 @click.command(short_help="Which theorem applies to each part of a document, and the cost.")

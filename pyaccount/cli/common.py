@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pyaccount.certificate import Certificate
     from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.model import CertificateModel
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
 
@@ -48,14 +48,14 @@ def printing() -> Iterator[None]:
     sys.stdout.flush()
 
 
-def show(certificate: Certificate | AmplificationCertificate, form: str, inconsistencies: Sequence[str] = ()) -> None:
+def show(data: CertificateModel | AmplificationCertificate, form: str, inconsistencies: Sequence[str] = ()) -> None:
     """Print a certificate on stdout; a report shows the inconsistencies that were found in it."""
     from pyaccount.certificate.saving import print_text, written  # noqa: PLC0415
 
     if form == "text":
-        print_text(console(), certificate, inconsistencies)
+        print_text(console(), data, inconsistencies)
     else:
-        click.echo(written(certificate, form, inconsistencies), nl=False)
+        click.echo(written(data, form, inconsistencies), nl=False)
 
 
 def tell_notes(document: Document) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,56 +15,34 @@ from pyaccount.cli.outputs import put_elsewhere
 from pyaccount.wrapping import room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyaccount.draft.questions import Answers, DraftQuestion
     from pyaccount.errors import DocumentError
 
 #: How far a choice is indented, behind its number.
 _CHOICE = 6
 
-#: The options that answer questions, each with what the help says of it.
-_ANSWERS = {
-    "sampler": ("KIND", "How records are drawn: poisson, b-min-sep … [poisson]."),
-    "solve": (
-        "WHAT",
-        "What to compute: noise-multiplier, epsilon … or nothing [the one of σ and ε that is not given].",
-    ),
-    "adjacency": ("WORD", "Which data sets are neighbours: add-remove, zero-out or replace-one [add-remove]."),
-    "group_size": ("K", "How many records are protected together [1]."),
-    "dataset_size": ("N", "Records in the data set."),
-    "batch_size": ("B", "Records in a batch: expected, or drawn."),
-    "sampling_probability": ("P", "Instead of both: the probability to be drawn."),
-    "iterations": ("N", "Noisy steps of training."),
-    "epochs": ("E", "Instead of iterations: epochs, in each of which a record takes part once in the mean."),
-    "epsilon": ("E", "ε of the guarantee."),
-    "delta": ("D", "δ of the guarantee [the largest power of ten below 1/N]."),
-    "noise_multiplier": ("S", "σ, in units of the clip norm."),
-    "matrix": ("KIND", "How the noise is correlated: identity, banded-square-root … [by the sampler]."),
-    "bands": ("B", "Bands of the matrix [as many as participations are apart]."),
-    "buffers": ("D", "Buffers of a blt matrix."),
-    "min_separation": ("B", "Rounds between two participations, at least."),
-    "partitions": ("B", "Parts of the data set, for cyclic-poisson."),
-    "bins": ("T", "Batches of an epoch, for balls-in-bins."),
-    "subset_size": ("B", "Records in the subset of a round, for must-ow, must-wo and must-ww."),
-    "records_per_user": ("K", "The most records of one user, for user-b-min-sep."),
-    "attribution": ("WORD", "Whether records belong to a single user or are shared, for user-b-min-sep."),
-    "max_participations": ("M", "The most rounds a record takes part in, for none [all]."),
-    "name": ("TEXT", "What the mechanism is called [the file's name]."),
-}
+
+class _Asking(click.Command):
+    """A command with an option for each question. The questions are those of the models, which load when it is called."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The argument, an option for each question, and the others."""
+        argument, *rest = super().get_params(ctx)
+        return [argument, *_answer_options(), *rest]
 
 
-def _answer_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add an option for each question."""
-    for name, (metavar, text) in reversed(_ANSWERS.items()):
-        flag = f"--{name.replace('_', '-')}"
-        command = click.option(flag, name, metavar=metavar, help=text, type=AnswerWord(name))(command)
-    return command
+@cache
+def _answer_options() -> tuple[click.Option, ...]:
+    from pyaccount.draft.questions import QUESTIONS  # noqa: PLC0415
+
+    return tuple(
+        click.Option([one.flag, name], metavar=one.metavar, help=one.help, type=AnswerWord(name))
+        for name, one in QUESTIONS.items()
+    )
 
 
-@click.command(short_help="Write a commented document to start from, asking what is needed.")
+@click.command(cls=_Asking, short_help="Write a commented document to start from, asking what is needed.")
 @click.argument("file", metavar="[FILE]", default="training.yaml", type=FileName())
-@_answer_options
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults, and fail where there is none.")
 @click.option("-f", "--force", is_flag=True, help="Overwrite FILE if it exists.")
 def init(file: str, yes: bool, force: bool, **given: str | None) -> int:

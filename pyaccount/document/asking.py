@@ -21,6 +21,10 @@ class Asked:
     words: Mapping[str, str] = field(default_factory=dict)
     #: Whether it is asked right after the kind, since other choices depend on the answer.
     first: bool = False
+    #: What is taken without an answer, in words.
+    usual: str = ""
+    #: What stands for the answer in the help.
+    metavar: str = "N"
 
 
 @dataclass(frozen=True)

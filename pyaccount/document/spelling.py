@@ -60,7 +60,7 @@ FOREIGN_KEYS: dict[str, str] = {
     for alias in aliases.split()
 }
 
-#: Other words for the values of choices, and of kinds that have no module of their own.
+#: Other words for the values of choices, and for kinds of noise, which documents of two kinds have.
 VALUE_ALIASES: dict[str, str] = {
     alias: value
     for value, aliases in {

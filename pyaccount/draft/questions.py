@@ -49,6 +49,9 @@ class DraftQuestion:
     trial: str | None = None
     #: The words that answer it, each with a line about it, where they are always the same.
     words: Mapping[str, str] = field(default_factory=dict)
+    #: What the help of its option says, and what stands there for the answer.
+    help: str = ""
+    metavar: str = "N"
 
     @property
     def flag(self) -> str:
@@ -119,50 +122,137 @@ def asked_of(field: FieldInfo) -> Asked | None:
 
 def _questions_of(section: str, *, first: bool = False) -> list[DraftQuestion]:
     """The questions of all kinds of a section. What several kinds are asked comes with the last of them."""
-    found: dict[str, DraftQuestion] = {}
+    found: dict[str, Asked] = {}
+    askers: dict[str, list[str]] = {}
     for member in kinds_of(section).members:
         for key, info in member.model_fields.items():
             asked = asked_of(info)
             if asked is not None and asked.first is first:
                 found.pop(key, None)
-                found[key] = DraftQuestion(key, (section, key), asked.text, asked.trial, asked.words)
-    return list(found.values())
+                found[key] = asked
+                askers.setdefault(key, []).append(word_of(member))
+    return [
+        DraftQuestion(
+            key,
+            (section, key),
+            asked.text,
+            asked.trial,
+            asked.words,
+            f"{asked.text}, for {listed(askers[key])}{f' [{asked.usual}]' if asked.usual else ''}.",
+            asked.metavar,
+        )
+        for key, asked in found.items()
+    ]
 
 
 #: Everything that can be asked, in the order of asking: choices first, since they decide what else is asked.
 QUESTIONS = {
     question.name: question
     for question in (
-        DraftQuestion("name", ("name",), "What the mechanism is called"),
-        DraftQuestion("sampler", ("sampler", "kind"), "How the records of each round are drawn"),
-        *_questions_of("sampler", first=True),
-        DraftQuestion("adjacency", ("privacy", "adjacency"), "Which two data sets are neighbours", words=_ADJACENCIES),
-        DraftQuestion("solve", (), "What is to be computed"),
-        DraftQuestion("group_size", ("privacy", "group_size"), "How many records are protected together", "1"),
-        DraftQuestion("dataset_size", ("training", "dataset_size"), "Records in the data set", "10_000"),
         DraftQuestion(
-            "batch_size", ("training", "expected_batch_size"), "Records in a batch, expected or drawn", "100"
+            "name",
+            ("name",),
+            "What the mechanism is called",
+            help="What the mechanism is called [the file's name].",
+            metavar="TEXT",
+        ),
+        DraftQuestion(
+            "sampler",
+            ("sampler", "kind"),
+            "How the records of each round are drawn",
+            help="How records are drawn: poisson, b-min-sep … [poisson].",
+            metavar="KIND",
+        ),
+        *_questions_of("sampler", first=True),
+        DraftQuestion(
+            "adjacency",
+            ("privacy", "adjacency"),
+            "Which two data sets are neighbours",
+            words=_ADJACENCIES,
+            help="Which data sets are neighbours: add-remove, zero-out or replace-one [add-remove].",
+            metavar="WORD",
+        ),
+        DraftQuestion(
+            "solve",
+            (),
+            "What is to be computed",
+            help="What to compute: noise-multiplier, epsilon … or nothing [the one of σ and ε that is not given].",
+            metavar="WHAT",
+        ),
+        DraftQuestion(
+            "group_size",
+            ("privacy", "group_size"),
+            "How many records are protected together",
+            "1",
+            help="How many records are protected together [1].",
+            metavar="K",
+        ),
+        DraftQuestion(
+            "dataset_size",
+            ("training", "dataset_size"),
+            "Records in the data set",
+            "10_000",
+            help="Records in the data set.",
+            metavar="N",
+        ),
+        DraftQuestion(
+            "batch_size",
+            ("training", "expected_batch_size"),
+            "Records in a batch, expected or drawn",
+            "100",
+            help="Records in a batch: expected, or drawn.",
+            metavar="B",
         ),
         DraftQuestion(
             "sampling_probability",
             ("training", "sampling_probability"),
             "Probability to be drawn, while available",
             "0.01",
+            help="Instead of both: the probability to be drawn.",
+            metavar="P",
         ),
         DraftQuestion(
             "iterations",
             ("training", "iterations"),
             "Iterations, the noisy steps of training; or `10 epochs`",
             "1000",
+            help="Noisy steps of training.",
+            metavar="N",
         ),
-        DraftQuestion("epochs", ("training", "epochs"), "Epochs of training, instead of iterations"),
-        *_questions_of("sampler"),
-        DraftQuestion("matrix", ("matrix", "kind"), "How the noise of the rounds is correlated"),
-        *_questions_of("matrix"),
-        DraftQuestion("epsilon", ("privacy", "epsilon"), "ε of the guarantee", "4"),
-        DraftQuestion("delta", ("privacy", "delta"), "δ of the guarantee", "1e-6"),
         DraftQuestion(
-            "noise_multiplier", ("noise", "multiplier"), "σ, the noise multiplier, in units of the clip norm", "1"
+            "epochs",
+            ("training", "epochs"),
+            "Epochs of training, instead of iterations",
+            help="Instead of iterations: epochs, in each of which a record takes part once in the mean.",
+            metavar="E",
+        ),
+        *_questions_of("sampler"),
+        DraftQuestion(
+            "matrix",
+            ("matrix", "kind"),
+            "How the noise of the rounds is correlated",
+            help="How the noise is correlated: identity, banded-square-root … [by the sampler].",
+            metavar="KIND",
+        ),
+        *_questions_of("matrix"),
+        DraftQuestion(
+            "epsilon", ("privacy", "epsilon"), "ε of the guarantee", "4", help="ε of the guarantee.", metavar="E"
+        ),
+        DraftQuestion(
+            "delta",
+            ("privacy", "delta"),
+            "δ of the guarantee",
+            "1e-6",
+            help="δ of the guarantee [the largest power of ten below 1/N].",
+            metavar="D",
+        ),
+        DraftQuestion(
+            "noise_multiplier",
+            ("noise", "multiplier"),
+            "σ, the noise multiplier, in units of the clip norm",
+            "1",
+            help="σ, in units of the clip norm.",
+            metavar="S",
         ),
     )
 }

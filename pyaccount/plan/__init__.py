@@ -1,7 +1,8 @@
 """Document in, plan out: which theorem turns each part of a document into rounds the core can compose.
 
-`samplers` and `matrices` have a class for each kind, `reduction` what they produce, `compiling` chooses among them and `compiled`
-is what comes out: theorems in words, and, at a value of the blank, in numbers. `common` has words and refusals that they share.
+`samplers`, `matrices` and `noises` have a class for each kind, `reduction` what they produce, `compiling` chooses among them and
+`compiled` is what comes out: theorems in words, and, at a value of the blank, in numbers. `common` has words and refusals that
+they share.
 All policy lives here: which theorem applies, what is refused and why. Matrices, sensitivities and the parameters of a round are
 computed here; of ε and δ only those of one draw, closed forms (`amplification`). `execute` computes what a plan asks,
 `certificate` states the result, `running` does both.

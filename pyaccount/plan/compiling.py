@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
-from pyaccount.plan import laplace
 from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.matrices import matrix_plan, strategy
-from pyaccount.plan.samplers import PLANS, sampler_plan, truncated
+from pyaccount.plan.noises import noise_plan
+from pyaccount.plan.samplers import PLANS, sampler_plan
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -67,13 +67,7 @@ def _compile_one(document: Document) -> CompiledDocument:
 
 def _analysis(document: Document, body: Body) -> Analysis:
     """The analysis of a body. Raises `DocumentError` for what it does not cover."""
-    if body.noise.kind == "laplace":
-        found = laplace.ANALYSIS
-    else:
-        plan = sampler_plan(body)
-        if getattr(body.sampler, "truncate_to", None) is not None:
-            _refuse(truncated.refusals(document, plan.truncation_refusals(document, body)))
-        found = plan.analysis(document, body)
+    found = noise_plan(body).analysis(document, body)
     if found.refusals is not None:
         _refuse(found.refusals(document, body))
     return found

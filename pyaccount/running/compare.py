@@ -52,7 +52,7 @@ def compare(plans: Sequence[Plan | Certificate], *, threads: int = 0, report: Re
         if isinstance(plan, Certificate):
             failed = _contradiction(place, plan)
             if failed is None:
-                rows.append(row_of(plan, 0.0, finished=True))
+                rows.append(row_of(plan.data, 0.0, finished=True))
             else:
                 failures.append(failed)
             continue
@@ -62,7 +62,7 @@ def compare(plans: Sequence[Plan | Certificate], *, threads: int = 0, report: Re
         except PyaccountError as error:
             failures.append(_failure(place, plan, error, time.monotonic() - began))
         else:
-            rows.append(row_of(certificate, time.monotonic() - began))
+            rows.append(row_of(certificate.data, time.monotonic() - began))
     return Comparison(pyaccount=1, kind="comparison", rows=rows, failures=failures)
 
 
@@ -79,7 +79,7 @@ def _contradiction(place: int, certificate: Certificate) -> FailedRecord | None:
     """The record of a certificate that contradicts itself; none where it does not."""
     from pyaccount.certificate.saving import contradictions  # noqa: PLC0415
 
-    found = contradictions(certificate)
+    found = contradictions(certificate.data)
     if not found:
         return None
     return FailedRecord(

@@ -258,11 +258,11 @@ def test_forms_for_people_mention_it(capsys: pytest.CaptureFixture[str]) -> None
     from pyaccount.certificate.text import print_certificate
 
     certificate = certified("root")
-    print_certificate(Console(width=200), certificate)
+    print_certificate(Console(width=200), certificate.data)
     assert re.search(r"its 8 coefficients +to train with: in the JSON form", capsys.readouterr().out)
     for form in (certificate.to_html(), certificate.to_markdown()):
         assert "coefficients, as the certificate states them" in form
-    print_certificate(Console(width=200), pyaccount.certify(changed(BASE)))
+    print_certificate(Console(width=200), pyaccount.certify(changed(BASE)).data)
     assert "coefficients" not in capsys.readouterr().out
 
 

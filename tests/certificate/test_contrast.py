@@ -144,7 +144,7 @@ def test_one_is_written_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     from pyaccount.certificate.text import print_certificate
 
     certificate = pyaccount.certify(document({"kind": "none"}, {"iterations": 1}))
-    print_certificate(Console(width=200), certificate)
+    print_certificate(Console(width=200), certificate.data)
     out = capsys.readouterr().out
     assert "1 iteration," in out
     assert "1 round:" in out

@@ -31,7 +31,7 @@ MU = mp.sqrt(20) / 6
 
 
 def fact(found: pyaccount.Certificate, label: str, section: str = "guarantee") -> Any:
-    page = page_of(found)
+    page = page_of(found.data)
     blocks = next(one.blocks for one in page.sections if one.name == section)
     return next(row for block in blocks if isinstance(block, FactList) for row in block.rows if row.label == label)
 
@@ -41,7 +41,7 @@ def numbers(content: tuple[Any, ...]) -> list[Quantity]:
 
 
 def table(found: pyaccount.Certificate, section: str, first: str) -> PageTable:
-    blocks = next(one.blocks for one in page_of(found).sections if one.name == section)
+    blocks = next(one.blocks for one in page_of(found.data).sections if one.name == section)
     return next(block for block in blocks if isinstance(block, PageTable) and block.headings[0].startswith(first))
 
 
@@ -99,7 +99,7 @@ def test_the_noise_that_is_printed_suffices_and_the_one_that_fails_does_not(epsi
     assert [match[1], match[2]] == printed
     table_of = pyaccount.compare([found.data.document]).to_markdown().splitlines()[2]
     compared = re.findall(r"\| (\S+)", table_of)[2]
-    for sigma in (printed[0], compared, *(number.text for number in numbers(page_of(found).headline[2].content))):
+    for sigma in (printed[0], compared, *(number.text for number in numbers(page_of(found.data).headline[2].content))):
         assert gaussian_epsilon(float(1 / mp.mpf(sigma)), 1e-5) <= epsilon
     assert gaussian_epsilon(float(1 / mp.mpf(printed[1])), 1e-5) > epsilon
 
@@ -285,7 +285,7 @@ def test_a_narrow_terminal_cuts_no_number(columns: int) -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=columns)
     for kind in ("verified", "confidence", "deterministic"):
-        print_certificate(console, pyaccount.Certificate(CertificateModel.model_validate(golden(kind))))
+        print_certificate(console, CertificateModel.model_validate(golden(kind)))
     found = pyaccount.compare([document(), document(name="another one with a longer name")])
     print_comparison(console, found)
     assert "…" not in stream.getvalue()

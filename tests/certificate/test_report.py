@@ -36,12 +36,12 @@ from pyaccount.schemas import SCHEMAS
 
 
 def pages() -> list[Page]:
-    return [page_of(certificate(kind)) for kind in KINDS] + [page_of(amplified())]
+    return [page_of(certificate(kind).data) for kind in KINDS] + [page_of(amplified())]
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "amplification"])
 def test_every_number_knows_its_unit_direction_and_origin(kind: str) -> None:
-    page = page_of(amplified() if kind == "amplification" else certificate(kind))
+    page = page_of(amplified() if kind == "amplification" else certificate(kind).data)
     numbers = list(page.numbers())
     assert len(numbers) > 20
     for number in numbers:
@@ -50,7 +50,7 @@ def test_every_number_knows_its_unit_direction_and_origin(kind: str) -> None:
         assert number.unit
         assert re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?|∞", number.text), number
     assert {"at most", "chosen"} <= {number.direction for number in numbers}
-    written = to_markdown(amplified() if kind == "amplification" else certificate(kind))
+    written = to_markdown(amplified() if kind == "amplification" else certificate(kind).data)
     for origin in page.origins():
         assert f"[^{origin}]:" in written
 
@@ -58,7 +58,7 @@ def test_every_number_knows_its_unit_direction_and_origin(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_forms_show_the_guarantee_rounded_in_its_direction(kind: str) -> None:
     data = certificate(kind).data
-    facts = {fact.label: fact for block in page_of(certificate(kind)).sections[0].blocks for fact in block.rows}  # type: ignore[union-attr]
+    facts = {fact.label: fact for block in page_of(certificate(kind).data).sections[0].blocks for fact in block.rows}  # type: ignore[union-attr]
     for label, upper, lower in (
         ("ε", data.guarantee.epsilon, data.guarantee.epsilon_lower),
         ("δ", data.guarantee.delta, data.guarantee.delta_lower),
@@ -83,7 +83,7 @@ def test_a_claim_that_fails_is_told_first() -> None:
 def test_sampled_certificates_say_with_what_probability_the_attacks_bounds_fail() -> None:
     # The document's δ is 1e-2, of which the test has 1 %, and each bound from samples may be wrong as often (docs/sampling.md).
     # So many of them are printed: the ends of the profile's points, and the lower ends of the guarantee.
-    each, page = Fraction(1, 10_000), page_of(certificate("sampled"))
+    each, page = Fraction(1, 10_000), page_of(certificate("sampled").data)
     sections = {section.name: section for section in page.sections}
     rows = next(block.rows for block in sections["profile"].blocks if isinstance(block, PageTable))
     printed = [number for row in rows for cell in row for number in cell if isinstance(number, Quantity)]
@@ -131,13 +131,13 @@ def test_reports_are_the_same_every_time_and_after_reading() -> None:
 
 @pytest.mark.parametrize("kind", ["composed", "sampled", "phases"])
 def test_nothing_in_a_certificate_becomes_html(kind: str) -> None:
-    html = to_html(hostile(kind))
+    html = to_html(hostile(kind).data)
     assert "<script" not in html
     assert "<img" not in html
     assert "&lt;script&gt;" in html
     # What the template itself opens, and nothing else.
     tags = set(re.findall(r"<([a-zA-Z]+)", html))
-    assert tags == set(re.findall(r"<([a-zA-Z]+)", to_html(certificate(kind))))
+    assert tags == set(re.findall(r"<([a-zA-Z]+)", to_html(certificate(kind).data)))
     assert not re.search(r"\son\w+=", re.sub(r"&[a-z0-9#]+;[^<]*", "", html))
 
 
@@ -147,7 +147,7 @@ def parse(markdown: str) -> list[Any]:
 
 @pytest.mark.parametrize("kind", ["composed", "sampled", "phases"])
 def test_nothing_in_a_certificate_becomes_markdown(kind: str) -> None:
-    expected, found = parse(to_markdown(certificate(kind))), parse(to_markdown(hostile(kind)))
+    expected, found = parse(to_markdown(certificate(kind).data)), parse(to_markdown(hostile(kind).data))
 
     def inline(tokens: list[Any]) -> set[str]:
         return {child.type for token in tokens for child in token.children or []}
@@ -196,7 +196,7 @@ def test_any_certificate_that_can_be_read_can_be_reported() -> None:
             strange = pyaccount.Certificate.from_json(json.dumps(scramble(json.loads(rng.choice(texts)), rng)))
         except pyaccount.CertificateError:
             continue
-        page = page_of(strange)
+        page = page_of(strange.data)
         text_of(strange)
         assert all(re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?|∞", number.text) for number in page.numbers())
         assert "nan" not in "".join(
@@ -239,8 +239,8 @@ def test_certificates_with_parts_missing_are_reported_in_every_form(kind: str, c
     change(data)
     strange = pyaccount.Certificate.from_json(json.dumps(data))
     assert strange.data.name in text_of(strange)
-    assert to_html(strange)
-    assert to_markdown(strange)
+    assert to_html(strange.data)
+    assert to_markdown(strange.data)
 
 
 @pytest.mark.parametrize("kind", ["composed", "sampled", "phases"])

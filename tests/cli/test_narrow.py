@@ -21,13 +21,13 @@ from rich.console import Console
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.certificate.amplification import print_amplification, print_amplification_plan
+from pyaccount.certificate.amplification import print_amplification_plan
 from pyaccount.certificate.compared import FailedRecord
 from pyaccount.certificate.comparison import Comparison, print_comparison
 from pyaccount.certificate.layout import Figures
 from pyaccount.certificate.plan_text import print_plan
 from pyaccount.certificate.reading import read
-from pyaccount.certificate.text import print_certificate
+from pyaccount.certificate.saving import print_text
 from pyaccount.plan.amplification import compile_amplification
 from pyaccount.wrapping import fitted, room
 
@@ -64,10 +64,7 @@ def test_certificates(path: Path, width: int) -> None:
     certificate = read(path).any()
 
     def show(console: Console) -> None:
-        if isinstance(certificate, pyaccount.Certificate):
-            print_certificate(console, certificate)
-        else:
-            print_amplification(console, certificate)
+        print_text(console, certificate)
 
     assert_fits(width, show)
 

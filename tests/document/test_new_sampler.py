@@ -22,7 +22,9 @@ noise: {multiplier: solve}
 
 PROGRAM = """\
 import json, sys
+import click
 from pyaccount import reference, schemas
+from pyaccount.cli import init
 from pyaccount.cli.completion import overridable
 from pyaccount.document import load, participation_rate, sampling_probability
 from pyaccount.document.samplers import SAMPLERS
@@ -64,6 +66,7 @@ print(json.dumps({
     "reference": reference.pages()["documents.md"],
     "offered": meanings(QUESTIONS["sampler"]),
     "question": QUESTIONS["flips"].ask,
+    "options": {param.opts[0]: getattr(param, "help", None) for param in init.get_params(click.Context(init))},
     "asked": asked,
     "needed": [question.name for question in needed(answers)],
     "drafted": text_of(answers),
@@ -130,6 +133,7 @@ def test_it_is_in_every_list(found: dict[str, Any]) -> None:
 def test_init_asks_what_it_needs(found: dict[str, Any]) -> None:
     assert found["offered"]["coin-flips"] == "A record joins if all flips of its coin show heads."
     assert found["question"] == "Flips of a record's coin"
+    assert found["options"]["--flips"] == "Flips of a record's coin, for coin-flips."
     assert "did you mean coin-flips?" in found["asked"]
     assert "flips" in found["needed"]
     assert not {"dataset_size", "batch_size", "sampling_probability"} & set(found["needed"])

@@ -84,5 +84,5 @@ def hostile(kind: str) -> pyaccount.Certificate:
 
 def text_of(found: pyaccount.Certificate) -> str:
     printed = io.StringIO()
-    print_certificate(Console(file=printed, width=200), found)
+    print_certificate(Console(file=printed, width=200), found.data)
     return printed.getvalue()

@@ -53,7 +53,7 @@ def test_a_certificate_says_how_many_rounds_and_epochs(certificate: Any) -> None
     assert certificate.data.assumptions[-1] == LENGTH
     assert certificate.data.document["training"] == POISSON["training"]
     console = Console(width=200, file=io.StringIO(), force_terminal=False)
-    print_certificate(console, certificate)
+    print_certificate(console, certificate.data)
     assert "1954 iterations (10.00448 epochs), poisson" in console.file.getvalue()  # type: ignore[attr-defined]
     for page in (certificate.to_markdown(), certificate.to_html()):
         assert "10.00448" in page

@@ -194,7 +194,7 @@ def test_certificates_count_the_bands_of_the_inverse(given: dict[str, Any]) -> N
     matrix = certificate.data.phases[0].matrix
     assert (matrix.bands, matrix.inverse_bands) == (96, 4)
     printed = io.StringIO()
-    print_certificate(Console(file=printed, width=200), certificate)
+    print_certificate(Console(file=printed, width=200), certificate.data)
     for text in (printed.getvalue(), certificate.to_markdown()):
         assert "4 bands of the inverse" in text
         assert "96 bands" not in text

@@ -10,35 +10,34 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.certificate import Certificate
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.model import CertificateModel
     from pyaccount.certificate.report.page import Page
 
 
-def to_html(certificate: Certificate | AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> str:
+def to_html(data: CertificateModel | AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> str:
     """The report as one self-contained HTML page; `inconsistencies` are what in the certificate contradicts the rest of it."""
     from pyaccount.certificate.report.html import html  # noqa: PLC0415 - Jinja loads when a page is wanted
 
-    return html(replace(page_of(certificate), inconsistencies=tuple(inconsistencies)))
+    return html(replace(page_of(data), inconsistencies=tuple(inconsistencies)))
 
 
-def to_markdown(certificate: Certificate | AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> str:
+def to_markdown(data: CertificateModel | AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> str:
     """The report as Markdown; `inconsistencies` as for `to_html`."""
     from pyaccount.certificate.report.markdown import markdown  # noqa: PLC0415
 
-    return markdown(replace(page_of(certificate), inconsistencies=tuple(inconsistencies)))
+    return markdown(replace(page_of(data), inconsistencies=tuple(inconsistencies)))
 
 
-def page_of(certificate: Certificate | AmplificationCertificate) -> Page:
+def page_of(data: CertificateModel | AmplificationCertificate) -> Page:
     """The report as data."""
-    if isinstance(certificate, Certificate):
+    if data.kind == "certificate":
         from pyaccount.certificate.report.sections import certificate_page  # noqa: PLC0415
 
-        return certificate_page(certificate.data)
+        return certificate_page(data)
     from pyaccount.certificate.report.amplified import amplification_page  # noqa: PLC0415
 
-    return amplification_page(certificate)
+    return amplification_page(data)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
 
-ASKED_BANDS = Asked("Bands of the matrix", trial="8")
+ASKED_BANDS = Asked("Bands of the matrix", trial="8", usual="as many as participations are apart", metavar="B")
 CALLED_BANDS = AlsoCalled("num_bands bandwidth")
 
 Normalize = Annotated[bool, Flag()]

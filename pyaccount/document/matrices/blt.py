@@ -27,7 +27,9 @@ class BLT(FullColumn):
     ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = (("buffers",), ("scales", "decays"))
 
     kind: Literal["blt"] = Field(description="A Toeplitz matrix that training applies with a few buffers.")
-    buffers: Annotated[int | None, Number(BUFFERS, whole=True), Asked("Buffers of the matrix", trial="2")] = Field(
+    buffers: Annotated[
+        int | None, Number(BUFFERS, whole=True), Asked("Buffers of the matrix", trial="2", metavar="D")
+    ] = Field(
         default=None,
         description="The number of buffers of the matrix of least prefix-sum error for records that take part as far apart as "
         "they usually do under the sampler (without sampling: as near and as often as they may).",

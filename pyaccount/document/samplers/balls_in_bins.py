@@ -35,7 +35,7 @@ class BallsInBins(Truncatable):
     bins: Annotated[
         int | None,
         Number(BINS, whole=True),
-        Asked("Batches that every record is thrown in one of", trial="100"),
+        Asked("Batches that every record is thrown in one of", trial="100", metavar="T"),
         AlsoCalled("cycle_length num_bins epoch_length"),
     ] = Field(default=None, description="T: the number of batches. Omitted: 1/participation rate, which must be whole.")
 

@@ -25,7 +25,9 @@ class CyclicPoisson(SpacedByRate):
 
     kind: Literal["cyclic-poisson"] = Field(description="Poisson sampling from b fixed parts that take turns.")
     partitions: Annotated[
-        int | None, Number(PARTITIONS, whole=True), Asked("Parts of the data set that take turns", trial="8")
+        int | None,
+        Number(PARTITIONS, whole=True),
+        Asked("Parts of the data set that take turns", trial="8", metavar="B"),
     ] = Field(default=None, description="b: the number of parts. Omitted: the bands of the matrix.")
     phase: Annotated[Literal["fixed", "random"], Choice(("fixed", "random"))] = Field(
         default="fixed",

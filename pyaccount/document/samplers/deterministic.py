@@ -36,7 +36,7 @@ class Deterministic(SamplerKind):
     max_participations: Annotated[
         int | None,
         Number(PARTICIPATIONS, whole=True),
-        Asked("The most rounds a record takes part in", trial="10"),
+        Asked("The most rounds a record takes part in", trial="10", usual="all", metavar="M"),
         AlsoCalled("participations num_participations"),
     ] = Field(
         default=None,

@@ -25,7 +25,7 @@ class TwoStages(Repeating):
     subset_size: Annotated[
         int,
         Number(SUBSET_SIZE, whole=True),
-        Asked("Records or draws in the subset of a round", trial="1000"),
+        Asked("Records or draws in the subset of a round", trial="1000", metavar="B"),
         AlsoCalled("subset stage_one_size"),
     ] = Field(description="b: how many records (or draws) the subset of a round has, from which its batch is drawn.")
     rounds_per_subset: Annotated[int, Number(ROUNDS_PER_SUBSET, whole=True)] = Field(

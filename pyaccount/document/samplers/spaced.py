@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MinSeparation = Annotated[
     int | None,
     Number(SEPARATION, whole=True),
-    Asked("Rounds between two participations, at least", trial="8"),
+    Asked("Rounds between two participations, at least", trial="8", metavar="B"),
     AlsoCalled("min_sep separation b"),
 ]
 

@@ -40,13 +40,19 @@ class UserBMinSep(Spaced):
     records_per_user: Annotated[
         int,
         Number(RECORDS_PER_USER, whole=True),
-        Asked("The most records of one user", trial="2", first=True),
+        Asked("The most records of one user", trial="2", first=True, metavar="K"),
         AlsoCalled("max_examples_per_user examples_per_user k_u"),
     ] = Field(description="k: the most records of one user.")
     attribution: Annotated[
         Literal["single", "shared"],
         Choice(("single", "shared")),
-        Asked("Whether records belong to one user or to several", trial="single", words=_ATTRIBUTIONS, first=True),
+        Asked(
+            "Whether records belong to one user or to several",
+            trial="single",
+            words=_ATTRIBUTIONS,
+            first=True,
+            metavar="WORD",
+        ),
     ] = Field(description="Whether every record belongs to a single user, or records may be shared between users.")
     min_separation: MinSeparation = Field(
         default=None, description="b: the least distance, in rounds, between two participations. Omitted: the bands."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.document import participations
 from pyaccount.plan.common import moves, neighbours, number, shown, whole
+from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, tight
 from pyaccount.plan.samplers.deterministic import order_assumptions
 
@@ -20,6 +21,10 @@ SCALAR = (
 NOISE = (
     "Fresh Laplace noise with scale b times the clip norm is added to every released number, drawn from a generator that cannot "
     "be predicted and at a resolution that does not reveal the number's last digits."
+)
+SCALE = (
+    "With Laplace noise the multiplier is the scale b of the noise added to each released number, in units of the clip norm "
+    "of one record."
 )
 
 
@@ -45,13 +50,9 @@ def words(document: Document, body: Body) -> Reduction:
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """One release for each round in which the group takes part."""
-    part = laplace(moves(document) * whole(document.privacy.group_size), number(body.noise.multiplier))
+    sensitivity = moves(document) * whole(document.privacy.group_size)
+    part = Part("laplace", (float(sensitivity), number(body.noise.multiplier)))
     return tight(part, part, body.count * participations(body))
-
-
-def laplace(sensitivity: float, scale: float) -> Part:
-    """The Laplace mechanism with this sensitivity."""
-    return Part("laplace", (float(sensitivity), scale))
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:
@@ -77,3 +78,24 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 
 
 ANALYSIS = Analysis(words, bounds, refusals=refusals)
+
+
+class LaplacePlan(NoisePlan):
+    """Without sampling and without a matrix."""
+
+    sums_have_error: ClassVar[bool] = False
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """Its own: a sampler does not apply."""
+        return ANALYSIS
+
+    def public(self, document: Document, body: Body) -> DirectedBounds:
+        """The run itself: participations are public."""
+        return bounds(document, body)
+
+    def convention(self, document: Document) -> str:
+        """The same whatever the document."""
+        return SCALE
+
+
+PLAN = LaplacePlan()
