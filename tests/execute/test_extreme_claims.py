@@ -42,7 +42,7 @@ def test_the_contrast_of_a_tiny_delta_names_its_own(capsys: pytest.CaptureFixtur
     assert exact_epsilon(1.0, data.guarantee.delta) > data.unamplified.epsilon
     assert exact_epsilon(1.0, data.unamplified.delta) <= data.unamplified.epsilon
     assert f"at δ = {data.unamplified.delta:g}; every record" in certificate.to_markdown()
-    show(certificate, "text")
+    show(certificate.data, "text")
     line = next(line for line in capsys.readouterr().out.splitlines() if "unamplified" in line)
     assert f"at δ = {data.unamplified.delta:g}" in line
     row = pyaccount.compare([one_step(1.0, privacy__epsilon=37.0)]).rows[0]
