@@ -21,6 +21,7 @@ from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document import (
+    draws_per_iteration,
     epoch,
     expected_batch_size,
     participation_rate,
@@ -148,7 +149,7 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
 
 
 def _phase(document: Document, body: Body) -> PhaseRecord:
-    plan = sampler_plan(body)
+    plan, draws = sampler_plan(body), draws_per_iteration(body)
     return PhaseRecord(
         name=body.name,
         sampler=body.sampler.kind,
@@ -157,6 +158,7 @@ def _phase(document: Document, body: Body) -> PhaseRecord:
         count=body.count,
         noise_multiplier=number(body.noise.multiplier),
         sampling_probability=sampling_probability(body) if plan.states_probability else None,
+        draws_per_iteration=None if draws == 1 else draws,
         participation_rate=participation_rate(body) if body.sampler.common_rate else None,
         expected_batch_size=expected_batch_size(body),
         distinct_records=plan.distinct_records(body),

@@ -163,6 +163,8 @@ def _kind(facts: Facts, data: CertificateModel) -> None:
 def _rate(phase: PhaseRecord) -> str:
     """How often a record takes part, in the sampler's own terms and in the common one."""
     p, rate = phase.sampling_probability, phase.participation_rate
+    if phase.draws_per_iteration is not None:
+        return _several_draws(phase, phase.draws_per_iteration)
     if rate is None:
         return "" if p is None else f", sampling probability {plain(p)} {drawn(phase.sampler)}"
     if p == rate:
@@ -174,6 +176,15 @@ def _rate(phase: PhaseRecord) -> str:
         )
     share = "" if p is None else f", sampling probability {p:.6g} {drawn(phase.sampler)}"
     return f", participation rate {rate:.6g}{share}{batch}"
+
+
+def _several_draws(phase: PhaseRecord, draws: int) -> str:
+    """The draws of an iteration, and what they are together."""
+    p, batch, distinct = phase.sampling_probability, phase.expected_batch_size, phase.distinct_records
+    share = "" if p is None else f" with probability {plain(p)} each"
+    size = "" if batch is None else f", expected batch {batch:.6g} for all of them"
+    records = "" if distinct is None else f", {distinct:.6g} of them distinct records"
+    return f", {draws} draws an iteration{share}{size}{records}"
 
 
 def _bound(value: float | None) -> str:

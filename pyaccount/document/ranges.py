@@ -81,6 +81,8 @@ SUBSET_SIZE = Range(1, 10**6, measure="records")
 ROUNDS_PER_SUBSET = Range(1, 10**9, measure="rounds")
 #: Draws with replacement in one round.
 DRAWS = Range(1, 10**6, measure="draws")
+#: Batches that are drawn, each by itself, for one round.
+DRAWS_PER_ITERATION = Range(1, 1000, measure="draws")
 PARTITIONS = Range(1, 10**9, measure="parts")
 LARGEST_BATCH = Range(1, 10**15, measure="records")
 COEFFICIENT = Range(0, 1e9)

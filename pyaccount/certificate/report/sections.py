@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, Solved
 
 #: The counts in the words of a contrast; digits in names of phases are none.
-_COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|or more apart|records of a user))", re.ASCII)
+_COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|times|or more apart|records of a user))", re.ASCII)
 #: What the kinds of guarantee mean.
 KINDS = {
     "deterministic": "deterministic: by proof and bounded arithmetic",
@@ -184,9 +184,13 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
         rows.append(Fact("epochs", (passes,), ("the iterations of one run, in epochs",)))
     if phase.count != 1:
         rows.append(Fact("runs", (chosen(phase.count, "runs"),)))
+    if phase.draws_per_iteration is not None:
+        draws = chosen(phase.draws_per_iteration, "draws per iteration")
+        rows.append(Fact("draws", (draws,), ("in an iteration, each by itself; noise is added once, to their sum",)))
     if phase.sampling_probability is not None:
         number = exact(phase.sampling_probability, "probability", "document")
-        rows.append(Fact("sampling probability", (number,), (drawn(phase.sampler),)))
+        of = drawn(phase.sampler) if phase.draws_per_iteration is None else "for each record in each draw"
+        rows.append(Fact("sampling probability", (number,), (of,)))
     if phase.participation_rate is not None:
         share = exact(phase.participation_rate, "participations per iteration", "document")
         rows.append(Fact("participation rate", (share,), ("long-run participations of a record per iteration",)))
