@@ -4,7 +4,8 @@ Opacus's accountants write down (noise multiplier, sample rate, steps); which of
 computed, not what was run, and is not asked. What the history means is Poisson sampling and adding or removing a record, so it
 is true of a run only if `poisson_sampling` was on. A step is a step of the optimizer. Where gradients of several batches were
 accumulated for one step (other than by Opacus's `BatchMemoryManager`, which splits one batch), a record could enter a step
-several times; Opacus writes the product of rate and batches, which does not say so, and neither would the document.
+several times; Opacus writes the product of rate and batches, as if they were one batch, which is too little: such a run is
+described by hand, with the rate of one batch and `sampler.draws_per_iteration`.
 
 The sample rate is 1/len(DataLoader): 1/⌈N/B⌉ for batches of B out of N records (1/⌊N/B⌋ where the last is dropped), not B/N.
 An epoch has ⌈N/B⌉ steps, so that steps are epochs over the rate; `get_noise_multiplier(epochs=…)` cuts that quotient off, and
