@@ -27,7 +27,9 @@ from pyaccount.document import (
 )
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
+from pyaccount.document.releases import effective
 from pyaccount.errors import DocumentError, MissingExtraError, Path, shown
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.document import Body as DocumentBody
@@ -256,7 +258,9 @@ def _without_event(described: Document, body: DocumentBody) -> list[Problem]:
 
 def _event(library: Any, body: DocumentBody) -> Any:
     """The event of a body without problems."""
-    sigma, rounds = body.noise.multiplier, body.count * int(body.training.iterations)
+    # Several releases of one batch are one Gaussian release with the effective multiplier, here from below.
+    sigma = effective([number(body.noise.multiplier), *(release.multiplier for release in body.noise.also)])[0]
+    rounds = body.count * int(body.training.iterations)
     one = library.LaplaceDpEvent(sigma) if body.noise.kind == "laplace" else library.GaussianDpEvent(sigma)
     if body.sampler.kind == "none":
         # What a record can be told from are the rounds it takes part in.

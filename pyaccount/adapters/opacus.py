@@ -13,8 +13,10 @@ may calibrate for one step fewer than the loader makes. What counts here is the 
 
 Not for adaptive clipping (`clipping="adaptive"`, `AdaClipDPOptimizer`): each step then also releases how many gradients were not
 clipped, and the history has a noise multiplier σ′ = (σ⁻² − (2σ_b)⁻²)^(−1/2) > σ, that of the gradients alone. Both releases
-together are one with the σ that was asked for (Andrew et al. 2021, Theorem 1): put that in by hand, as [(σ, rate, steps)]. A
-history cannot tell σ′ from σ, so only the optimizer itself is refused.
+together are one with the σ that was asked for (Andrew et al. 2021, Theorem 1): put that in by hand, as [(σ, rate, steps)], or
+say what was released, in a document with σ′ as `noise.multiplier` and the count, multiplier 2σ_b, in `noise.also`. Either is
+true of a run that divides the count by a constant. Opacus's optimizer divides it by the number of records drawn, which no noise
+hides, so that it is not read of itself. A history cannot tell σ′ from σ, so only the optimizer itself is refused.
 """
 
 from __future__ import annotations

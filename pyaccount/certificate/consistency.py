@@ -132,10 +132,30 @@ def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind"))
     yield from _length(path, phase, body)
     yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
+    yield from _releases(path, phase, body)
     yield from _same(f"{path}.noise", phase.noise, at(body, "noise", "kind", default="gaussian"))
     yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
     yield from _same(f"{path}.draws_per_iteration", phase.draws_per_iteration or 1, _draws(body))
     yield from _rates(path, phase, body)
+
+
+def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """What else is released of a batch, and what that makes of the multiplier."""
+    listed = at(body, "noise", "also")
+    written = [(at(one, "what"), at(one, "multiplier")) for one in listed] if isinstance(listed, list) else []
+    stated = [(one.what, one.noise_multiplier) for one in phase.also or ()]
+    if stated != written:
+        yield Inconsistency(f"{path}.also", f"{shown(stated)}, where the document says {shown(written)}")
+    found = None
+    if stated and all(sigma > 0.0 for sigma in (phase.noise_multiplier, *(sigma for _, sigma in stated))):
+        from pyaccount.document.releases import effective  # noqa: PLC0415 - few documents have several releases
+
+        found = effective([phase.noise_multiplier, *(sigma for _, sigma in stated)])[0]
+    if phase.effective_noise_multiplier != found:
+        yield Inconsistency(
+            f"{path}.effective_noise_multiplier",
+            f"{phase.effective_noise_multiplier!r}, where the releases of a batch make {found!r}",
+        )
 
 
 def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:

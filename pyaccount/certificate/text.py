@@ -124,6 +124,13 @@ def _phase(facts: Facts, phase: PhaseRecord) -> None:
         f"{noise}, {runs}{counted(phase.iterations, 'iteration')}{epochs}, {phase.sampler}{_rate(phase)}",
         f"{symbol(phase)} in units of the clip norm",
     )
+    for release in phase.also or ():
+        facts.add(
+            "", f"also {release.what}: multiplier {plain(release.noise_multiplier)}", "in units of its own clip norm"
+        )
+    if phase.effective_noise_multiplier is not None:
+        together = down(phase.effective_noise_multiplier, SOLVED_DIGITS)
+        facts.add("", f"all releases of a batch together: multiplier {together}", "(Σ σ_i⁻²)^(−1/2), rounded down")
     if phase.matrix.kind != "identity":
         norm, inside = f"largest column norm {phase.matrix.column_norm:.6g}", stated(phase.matrix)
         facts.add("matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", norm)

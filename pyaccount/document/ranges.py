@@ -108,6 +108,8 @@ SWEEP_LENGTH = Range(1, 1000, unit="entries")
 BASE_DELTA = Range(0, 1, measure="probability")
 PROFILE_LENGTH = Range(0, 1000, unit="entries")
 PHASES = Range(1, 10_000, unit="entries")
+#: What is released of a batch beside the main sum.
+RELEASES = Range(1, 100, unit="entries")
 
 #: Two statements of one rate agree if they differ by no more than this, relatively.
 RATE_AGREEMENT = 1e-9

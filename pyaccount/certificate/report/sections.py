@@ -39,6 +39,7 @@ from pyaccount.certificate.report.written import yaml_text
 from pyaccount.certificate.statement import NEIGHBOURS
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
+    SOLVED_DIGITS,
     compared,
     drawn,
     enough,
@@ -49,6 +50,7 @@ from pyaccount.certificate.words import (
     symbol,
     too_little,
 )
+from pyaccount.rounding import down
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, Solved
@@ -178,6 +180,13 @@ def _mechanism(data: CertificateModel) -> tuple[Block, ...]:
 
 def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
     rows = [Fact(symbol(phase), (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
+    for release in phase.also or ():
+        number = chosen(release.noise_multiplier, "clip norms")
+        rows.append(Fact("also released", (release.what, ": multiplier ", number), ("in units of its own clip norm",)))
+    if phase.effective_noise_multiplier is not None:
+        together = safe(down(phase.effective_noise_multiplier, SOLVED_DIGITS), "clip norms", "document")
+        note = "of one release that is as private as all of a batch together, (Σ σ_i⁻²)^(−1/2), rounded down"
+        rows.append(Fact("effective multiplier", (together,), (note,)))
     rows.append(Fact("iterations", (_whole(data, phase.iterations, "iterations"),), ("of one run",)))
     if phase.epochs is not None:
         passes = exact(phase.epochs, "epochs", "document")
