@@ -203,13 +203,18 @@ SAMPLED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_every_sampled_sampler_is_that_of_the_effective_multiplier(name: str) -> None:
-    """The samples are the same, and so is what they say, but for a unit or two of the last place."""
+    """The intervals of both enclose one number; that of Poisson sampling is composed too."""
     raw = document(
         {**SAMPLED[name], "accounting": {"method": "monte-carlo", "seed": 3}},
         privacy={"adjacency": "zero-out", "delta": 0.01},
     )
     found, one = pyaccount.certify(raw).data, pyaccount.certify(alone(raw)).data
-    assert found.guarantee.epsilon == pytest.approx(one.guarantee.epsilon, rel=1e-6)
+    assert found.guarantee.epsilon_lower <= one.guarantee.epsilon
+    assert one.guarantee.epsilon_lower <= found.guarantee.epsilon
+    assert found.guarantee.epsilon == pytest.approx(one.guarantee.epsilon, rel=0.02)
+    if name == "poisson":
+        truth = pyaccount.certify({**alone(raw), "accounting": {"tolerance": 1e-6}}).epsilon
+        assert found.guarantee.epsilon_lower <= truth <= found.guarantee.epsilon
     assert not inconsistencies(found)
 
 

@@ -1,8 +1,7 @@
 """Several Gaussian releases of one batch, analysed as one: `document.releases` has the proof.
 
 What a sampler's theorem is told is a body with the effective multiplier, so that no sampler knows of several releases: from
-below for the upper bounds, from above for the lower ones. Of what is sampled both ends are of the one from below, which is
-nearer to the effective multiplier than the coefficients of the pair are to theirs.
+below for the upper bounds, from above for the lower ones.
 """
 
 from __future__ import annotations
@@ -88,9 +87,11 @@ class Joined:
         return {direction: Bounds(upper[direction].upper, lower[direction].lower) for direction in upper}
 
     def mechanism(self, document: Document, body: Body) -> SampledMechanism:
-        """What is sampled, with no more noise than there is."""
+        """What is sampled, with no more noise than there is; for lower ends with no less."""
         assert self.inner.mechanism is not None
-        return self.inner.mechanism(document, _with(body, multipliers(body)[0]))
+        below, above = multipliers(body)
+        least = self.inner.mechanism(document, _with(body, above))
+        return replace(self.inner.mechanism(document, _with(body, below)), lower=least.lower or least)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """A matrix, which correlates the noise of one release alone; and what the sampler's analysis does not cover."""
