@@ -92,6 +92,11 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
                 yield from ("", f"#### `kind: {word}`{default}", "", _paragraph(member))
                 rest = {key: field for key, field in member.model_fields.items() if key != "kind"}
                 yield from _fields(rest) if rest else ("", "No further keys.")
+                for inner, entries in rest.items():
+                    entry = section_of(entries)
+                    if entry is not None:
+                        yield from ("", f"Each entry of `{inner}`: {_paragraph(entry)}")
+                        yield from _fields(entry.model_fields)
         elif key == "phases":
             yield from ("", f"### {title}: `phases`", "", str(field.description), "")
             yield "Each entry has the keys `training`, `sampler`, `matrix`, `noise` and `count` as above, and"
@@ -171,7 +176,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "*required*"
     value = field.default
-    if value is None or field.default_factory is not None:
+    if value in (None, ()) or field.default_factory is not None:
         return "—"
     if isinstance(value, Section):
         return f"`kind: {value.kind}`"  # type: ignore[attr-defined]

@@ -119,7 +119,7 @@ class Accountant:
 
         A planned run needs no more. In an open ledger `noise_multiplier` says how a round was released, with
         `sampling_probability` or `expected_batch_size` and `dataset_size`, `sampler` (a kind or a mapping; Poisson sampling if
-        a rate is given, else `none`) and `noise` (a kind) as in a document.
+        a rate is given, else `none`), `noise` (a kind) and `also` (what else is released of each batch) as in a document.
 
         Raises `PlanExceededError` beyond the planned length, `DocumentError` for rounds that have no bound, `DomainError` for a
         count below 1; then nothing is counted. A budget that is exceeded does not stop counting: ask `would_exceed` before.

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 def arguments_of(round: Mapping[str, Any]) -> dict[str, Any]:
     """What a round is: Poisson sampling where a rate is given, no sampling otherwise."""
-    allowed = ("noise_multiplier", "sampling_probability", "expected_batch_size", "dataset_size", "sampler", "noise")
+    allowed = (
+        "noise_multiplier",
+        "sampling_probability",
+        "expected_batch_size",
+        "dataset_size",
+        "sampler",
+        "noise",
+        "also",
+    )
     unknown = [key for key in round if key not in allowed]
     if unknown or "noise_multiplier" not in round:
         wrong = f"no {', '.join(unknown)}" if unknown else "a noise_multiplier"

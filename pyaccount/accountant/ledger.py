@@ -100,6 +100,8 @@ class Ledger:
         stated = dict(arguments)
         sampler, kind = stated.pop("sampler", None), stated.pop("noise", None)
         noise = {"multiplier": stated.pop("noise_multiplier", None)}
+        if (also := stated.pop("also", None)) is not None:
+            noise["also"] = also
         training = {key: value for key, value in stated.items() if value is not None}
         mapping = {
             **self.head,

@@ -10,6 +10,7 @@ for replace-one.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from pyaccount.adapters.reading import Body, document, no_equivalent, real, whol
 from pyaccount.document import (
     Document,
     batch_size,
+    draws_per_iteration,
     load,
     participations,
     sampling_probability,
@@ -25,7 +27,9 @@ from pyaccount.document import (
 )
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
+from pyaccount.document.releases import effective
 from pyaccount.errors import DocumentError, MissingExtraError, Path, shown
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.document import Body as DocumentBody
@@ -238,6 +242,13 @@ def _without_event(described: Document, body: DocumentBody) -> list[Problem]:
                 allowed="poisson, fixed-size, with-replacement, none",
             )
         )
+    if draws_per_iteration(body) > 1 and described.privacy.adjacency == "replace-one":
+        message = (
+            "several draws in a round are a MixtureOfGaussiansDpEvent, which says nothing of a record that is replaced by "
+            "another one"
+        )
+        adjacency = ("privacy", "adjacency")
+        found.append(described.problem("no-equivalent", adjacency, message, allowed="add-remove or zero-out"))
     path = described.blank
     if path is not None and path[0] != "privacy" and path[: len(body.path)] == body.path:
         message = "an event has no blanks: certify the document first"
@@ -247,11 +258,17 @@ def _without_event(described: Document, body: DocumentBody) -> list[Problem]:
 
 def _event(library: Any, body: DocumentBody) -> Any:
     """The event of a body without problems."""
-    sigma, rounds = body.noise.multiplier, body.count * int(body.training.iterations)
+    # Several releases of one batch are one Gaussian release with the effective multiplier, here from below.
+    sigma = effective([number(body.noise.multiplier), *(release.multiplier for release in body.noise.also)])[0]
+    rounds = body.count * int(body.training.iterations)
     one = library.LaplaceDpEvent(sigma) if body.noise.kind == "laplace" else library.GaussianDpEvent(sigma)
     if body.sampler.kind == "none":
         # What a record can be told from are the rounds it takes part in.
         rounds = body.count * participations(body)
+    elif draws_per_iteration(body) > 1:
+        one = library.dp_event.MixtureOfGaussiansDpEvent(
+            sigma, *_law(draws_per_iteration(body), sampling_probability(body))
+        )
     elif body.sampler.kind == "poisson":
         rate, limit = sampling_probability(body), truncation(body)
         one = (
@@ -264,3 +281,10 @@ def _event(library: Any, body: DocumentBody) -> Any:
         sampled = library.SampledWithReplacementDpEvent if replaced else library.SampledWithoutReplacementDpEvent
         one = sampled(body.training.dataset_size, batch_size(body), one)
     return one if rounds == 1 else library.SelfComposedDpEvent(one, rounds)
+
+
+def _law(draws: int, probability: float) -> tuple[list[float], list[float]]:
+    """How often a record is drawn in a round, and how probable that is: what it moves the sum by has the same law."""
+    counts = range(draws + 1)
+    weights = [math.comb(draws, j) * probability**j * (1.0 - probability) ** (draws - j) for j in counts]
+    return [float(j) for j in counts], weights

@@ -4,7 +4,8 @@ Opacus's accountants write down (noise multiplier, sample rate, steps); which of
 computed, not what was run, and is not asked. What the history means is Poisson sampling and adding or removing a record, so it
 is true of a run only if `poisson_sampling` was on. A step is a step of the optimizer. Where gradients of several batches were
 accumulated for one step (other than by Opacus's `BatchMemoryManager`, which splits one batch), a record could enter a step
-several times; Opacus writes the product of rate and batches, which does not say so, and neither would the document.
+several times; Opacus writes the product of rate and batches, as if they were one batch, which is too little: such a run is
+described by hand, with the rate of one batch and `sampler.draws_per_iteration`.
 
 The sample rate is 1/len(DataLoader): 1/⌈N/B⌉ for batches of B out of N records (1/⌊N/B⌋ where the last is dropped), not B/N.
 An epoch has ⌈N/B⌉ steps, so that steps are epochs over the rate; `get_noise_multiplier(epochs=…)` cuts that quotient off, and
@@ -12,8 +13,10 @@ may calibrate for one step fewer than the loader makes. What counts here is the 
 
 Not for adaptive clipping (`clipping="adaptive"`, `AdaClipDPOptimizer`): each step then also releases how many gradients were not
 clipped, and the history has a noise multiplier σ′ = (σ⁻² − (2σ_b)⁻²)^(−1/2) > σ, that of the gradients alone. Both releases
-together are one with the σ that was asked for (Andrew et al. 2021, Theorem 1): put that in by hand, as [(σ, rate, steps)]. A
-history cannot tell σ′ from σ, so only the optimizer itself is refused.
+together are one with the σ that was asked for (Andrew et al. 2021, Theorem 1): put that in by hand, as [(σ, rate, steps)], or
+say what was released, in a document with σ′ as `noise.multiplier` and the count, multiplier 2σ_b, in `noise.also`. Either is
+true of a run that divides the count by a constant. Opacus's optimizer divides it by the number of records drawn, which no noise
+hides, so that it is not read of itself. A history cannot tell σ′ from σ, so only the optimizer itself is refused.
 """
 
 from __future__ import annotations

@@ -132,9 +132,30 @@ def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind"))
     yield from _length(path, phase, body)
     yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
+    yield from _releases(path, phase, body)
     yield from _same(f"{path}.noise", phase.noise, at(body, "noise", "kind", default="gaussian"))
     yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
+    yield from _same(f"{path}.draws_per_iteration", phase.draws_per_iteration or 1, _draws(body))
     yield from _rates(path, phase, body)
+
+
+def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """What else is released of a batch, and what that makes of the multiplier."""
+    listed = at(body, "noise", "also")
+    written = [(at(one, "what"), at(one, "multiplier")) for one in listed] if isinstance(listed, list) else []
+    stated = [(one.what, one.noise_multiplier) for one in phase.also or ()]
+    if stated != written:
+        yield Inconsistency(f"{path}.also", f"{shown(stated)}, where the document says {shown(written)}")
+    found = None
+    if stated and all(sigma > 0.0 for sigma in (phase.noise_multiplier, *(sigma for _, sigma in stated))):
+        from pyaccount.document.releases import effective  # noqa: PLC0415 - few documents have several releases
+
+        found = effective([phase.noise_multiplier, *(sigma for _, sigma in stated)])[0]
+    if phase.effective_noise_multiplier != found:
+        yield Inconsistency(
+            f"{path}.effective_noise_multiplier",
+            f"{phase.effective_noise_multiplier!r}, where the releases of a batch make {found!r}",
+        )
 
 
 def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
@@ -151,6 +172,7 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
     names = ("dataset_size", "expected_batch_size", "sampling_probability", "participation_rate")
     given = {name: at(body, "training", name) for name in names}
     numbers = {name: value for name, value in given.items() if is_number(value) and value > 0}
+    draws = _draws(body)
     bins, apart = at(body, "sampler", "bins"), at(body, "sampler", "min_separation")
     apart = at(body, "sampler", "partitions") if phase.sampler == "cyclic-poisson" else apart
     # What keeps participations apart is the number of bands unless it is stated.
@@ -160,6 +182,7 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
         numbers,
         bins=round(bins) if is_number(bins) else None,
         separation=round(apart) if apart is not None and is_number(apart) else None,
+        draws=round(draws),
     )
     if length is None or length <= 0:
         yield Inconsistency(
@@ -168,6 +191,12 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
         return
     yield from _same(f"{path}.iterations", phase.iterations, iterations_of(asked, length))
     yield from _same(f"{path}.epochs", phase.epochs, epochs_of(phase.iterations, length))
+
+
+def _draws(body: object) -> float:
+    """How many batches a round draws, as the document says; at least 1, whatever it says."""
+    stated = at(body, "sampler", "draws_per_iteration")
+    return stated if is_number(stated) and stated >= 1 else 1
 
 
 def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
@@ -181,6 +210,7 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     if "expected_batch_size" in given:
         yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, given["expected_batch_size"])
     rates = {name: given[name] for name in names[:2] if name in given}
+    draws = _draws(body)
     batch, records = given.get("expected_batch_size"), given.get("dataset_size", 0.0)
     if stated["expected_batch_size"] == SOLVE:
         batch = phase.expected_batch_size
@@ -189,7 +219,16 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     if phase.sampler == "fixed-size":
         # A rate is rounded to a whole number of records first.
         rates = {"expected_batch_size": batch / records} if batch is not None and batch.is_integer() and records else {}
-    if phase.sampler in ("poisson", "fixed-size") and rates:
+    if draws > 1 and rates:
+        # A rate is that of all draws of a round, a probability that of one.
+        each = {name: rate if name == names[0] else rate / draws for name, rate in rates.items()}
+        if batch is not None and records > 0.0:
+            each["expected_batch_size"] = batch / (draws * records)
+        if names[0] in rates:
+            rates[names[0]] = draws * rates[names[0]]
+        yield from _same(f"{path}.{names[0]}", phase.sampling_probability, max(each.values()))
+        yield from _same(f"{path}.{names[1]}", phase.participation_rate, max(rates.values()))
+    elif phase.sampler in ("poisson", "fixed-size") and rates:
         # Each statement is of the same number; they agree to rounding, and the largest is used.
         for name in names[:2]:
             yield from _same(f"{path}.{name}", getattr(phase, name), max(rates.values()))

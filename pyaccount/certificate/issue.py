@@ -15,12 +15,14 @@ from pyaccount.certificate.model import (
     PhaseRecord,
     PrivacyUnit,
     ReductionRecord,
+    ReleaseRecord,
     Utility,
 )
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document import (
+    draws_per_iteration,
     epoch,
     expected_batch_size,
     participation_rate,
@@ -30,7 +32,7 @@ from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
 from pyaccount.plan.matrices import matrix_plan, strategy
-from pyaccount.plan.noises import conventions, noise_plan
+from pyaccount.plan.noises import conventions, noise_plan, several
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.worst import contrast_words
 
@@ -148,7 +150,7 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
 
 
 def _phase(document: Document, body: Body) -> PhaseRecord:
-    plan = sampler_plan(body)
+    plan, draws, also = sampler_plan(body), draws_per_iteration(body), body.noise.also
     return PhaseRecord(
         name=body.name,
         sampler=body.sampler.kind,
@@ -156,7 +158,10 @@ def _phase(document: Document, body: Body) -> PhaseRecord:
         epochs=_epochs(body),
         count=body.count,
         noise_multiplier=number(body.noise.multiplier),
+        also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
+        effective_noise_multiplier=several.multipliers(body)[0] if also else None,
         sampling_probability=sampling_probability(body) if plan.states_probability else None,
+        draws_per_iteration=None if draws == 1 else draws,
         participation_rate=participation_rate(body) if body.sampler.common_rate else None,
         expected_batch_size=expected_batch_size(body),
         distinct_records=plan.distinct_records(body),

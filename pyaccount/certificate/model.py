@@ -149,6 +149,15 @@ class MatrixRecord(Record):
     sha256: str | None = Field(description="Of the entries, row by row as doubles, for a matrix from a file.")
 
 
+class ReleaseRecord(Record):
+    """Another sum that is released of every batch of a phase."""
+
+    what: str = Field(description="What is released, as in the document.")
+    noise_multiplier: Finite = Field(
+        description="The standard deviation of its noise, in units of its own clip norm: the most that one record contributes."
+    )
+
+
 class PhaseRecord(Record):
     """One body of the document with its numbers filled in."""
 
@@ -162,13 +171,26 @@ class PhaseRecord(Record):
     )
     count: int = Field(description="Runs.")
     noise_multiplier: Finite = Field(description="σ in units of the clip norm; of Laplace noise its scale.")
+    also: list[ReleaseRecord] | None = Field(
+        default=None, description="What else is released of every batch. Absent where nothing is."
+    )
+    effective_noise_multiplier: Finite | None = Field(
+        default=None,
+        description="The multiplier of one Gaussian release that is as private as all of a batch together, (Σ σ_i⁻²)^(−1/2), "
+        "rounded down: what the bounds are of. Absent where there is one release.",
+    )
     sampling_probability: Finite | None = Field(
         description="What the sampler draws with: for b-min-sep, conditional on availability; for cyclic Poisson, within "
-        "the current part; null without sampling, and for balls in bins."
+        "the current part; where an iteration has several draws, in one of them; null without sampling, and for balls in bins."
+    )
+    draws_per_iteration: int | None = Field(
+        default=None,
+        description="How many batches are drawn for one iteration, each by itself, and summed before noise is added once. Absent "
+        "where it is one.",
     )
     participation_rate: Finite | None = Field(
-        description="Long-run share of iterations that a record takes part in (with replacement: the expected number of "
-        "times it is drawn in one); null without sampling, and for users, who differ."
+        description="Long-run share of iterations that a record takes part in (with replacement, and with several draws in an "
+        "iteration: the expected number of times it is drawn in one); null without sampling, and for users, who differ."
     )
     expected_batch_size: Finite | None = Field(
         description="Expected number of records in a batch, or of draws where a record may be drawn several times."
@@ -180,14 +202,15 @@ class PhaseRecord(Record):
     matrix: MatrixRecord = Field(description="How the noise of the iterations is correlated.")
 
     @model_serializer(mode="wrap")
-    def _without_empty_epochs(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        """A certificate of a document that counts in iterations is written as before there were epochs.
+    def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """A certificate is written as before there were the fields of which its document says nothing.
 
         The type of what is given is not stated, since the JSON Schema would be of that type instead of these fields.
         """
         written: dict[str, Any] = serialize(self)
-        if written.get("epochs") is None:
-            written.pop("epochs", None)
+        for name in ("epochs", "draws_per_iteration", "also", "effective_noise_multiplier"):
+            if written.get(name) is None:
+                written.pop(name, None)
         return written
 
 

@@ -124,6 +124,13 @@ def _phase(facts: Facts, phase: PhaseRecord) -> None:
         f"{noise}, {runs}{counted(phase.iterations, 'iteration')}{epochs}, {phase.sampler}{_rate(phase)}",
         f"{symbol(phase)} in units of the clip norm",
     )
+    for release in phase.also or ():
+        facts.add(
+            "", f"also {release.what}: multiplier {plain(release.noise_multiplier)}", "in units of its own clip norm"
+        )
+    if phase.effective_noise_multiplier is not None:
+        together = down(phase.effective_noise_multiplier, SOLVED_DIGITS)
+        facts.add("", f"all releases of a batch together: multiplier {together}", "(Σ σ_i⁻²)^(−1/2), rounded down")
     if phase.matrix.kind != "identity":
         norm, inside = f"largest column norm {phase.matrix.column_norm:.6g}", stated(phase.matrix)
         facts.add("matrix", f"{phase.matrix.kind}, {_width(phase.matrix)}", norm)
@@ -163,6 +170,8 @@ def _kind(facts: Facts, data: CertificateModel) -> None:
 def _rate(phase: PhaseRecord) -> str:
     """How often a record takes part, in the sampler's own terms and in the common one."""
     p, rate = phase.sampling_probability, phase.participation_rate
+    if phase.draws_per_iteration is not None:
+        return _several_draws(phase, phase.draws_per_iteration)
     if rate is None:
         return "" if p is None else f", sampling probability {plain(p)} {drawn(phase.sampler)}"
     if p == rate:
@@ -174,6 +183,15 @@ def _rate(phase: PhaseRecord) -> str:
         )
     share = "" if p is None else f", sampling probability {p:.6g} {drawn(phase.sampler)}"
     return f", participation rate {rate:.6g}{share}{batch}"
+
+
+def _several_draws(phase: PhaseRecord, draws: int) -> str:
+    """The draws of an iteration, and what they are together."""
+    p, batch, distinct = phase.sampling_probability, phase.expected_batch_size, phase.distinct_records
+    share = "" if p is None else f" with probability {plain(p)} each"
+    size = "" if batch is None else f", expected batch {batch:.6g} for all of them"
+    records = "" if distinct is None else f", {distinct:.6g} of them distinct records"
+    return f", {draws} draws an iteration{share}{size}{records}"
 
 
 def _bound(value: float | None) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         bands,
         batch_size,
         bins,
+        draws_per_iteration,
         epoch,
         expected_batch_size,
         participation_rate,
@@ -106,6 +107,7 @@ __all__ = [
     "bands",
     "batch_size",
     "bins",
+    "draws_per_iteration",
     "epoch",
     "expected_batch_size",
     "load",
@@ -131,8 +133,8 @@ _HOMES = {
     "noise": "Gaussian Laplace Noise",
     "overrides": "Override",
     "policy": "Limits Policy load_policy",
-    "rates": "bands batch_size bins epoch expected_batch_size participation_rate participations sampling_probability separation "
-    "truncation user_probability",
+    "rates": "bands batch_size bins draws_per_iteration epoch expected_batch_size participation_rate participations "
+    "sampling_probability separation truncation user_probability",
     "samplers": "FIXED_DRAWS BallsInBins BMinSep CyclicPoisson Deterministic FixedSize MustOW MustWO MustWW Poisson "
     "Sampler UserBMinSep WithReplacement",
     "words": "VERSION",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.nodes import find, place_of, plain
-from pyaccount.document.rates import epoch
+from pyaccount.document.rates import draws_per_iteration, epoch
 from pyaccount.document.stated import number
 from pyaccount.errors import Path, path_text
 from pyaccount.rounding import plain as number_text
@@ -37,6 +37,14 @@ def notes(document: Document) -> Iterator[str]:
                 body.at("training", "expected_batch_size"),
                 "this is less than one record in a batch. It counts records; a share of them is stated by sampling_probability, "
                 "or by participation_rate",
+            )
+        draws = draws_per_iteration(body)
+        if batch is not None and draws > 1:
+            yield _note(
+                document,
+                body.at("training", "expected_batch_size"),
+                f"this is the expected number of records in all {draws} draws of an iteration together, "
+                f"{batch / draws:.10g} in each",
             )
         if body.epochs is not None:
             yield from _on_epochs(document, body)

@@ -81,6 +81,8 @@ SUBSET_SIZE = Range(1, 10**6, measure="records")
 ROUNDS_PER_SUBSET = Range(1, 10**9, measure="rounds")
 #: Draws with replacement in one round.
 DRAWS = Range(1, 10**6, measure="draws")
+#: Batches that are drawn, each by itself, for one round.
+DRAWS_PER_ITERATION = Range(1, 1000, measure="draws")
 PARTITIONS = Range(1, 10**9, measure="parts")
 LARGEST_BATCH = Range(1, 10**15, measure="records")
 COEFFICIENT = Range(0, 1e9)
@@ -106,6 +108,8 @@ SWEEP_LENGTH = Range(1, 1000, unit="entries")
 BASE_DELTA = Range(0, 1, measure="probability")
 PROFILE_LENGTH = Range(0, 1000, unit="entries")
 PHASES = Range(1, 10_000, unit="entries")
+#: What is released of a batch beside the main sum.
+RELEASES = Range(1, 100, unit="entries")
 
 #: Two statements of one rate agree if they differ by no more than this, relatively.
 RATE_AGREEMENT = 1e-9

@@ -4,7 +4,7 @@ The participation rate p₀ is the long-run share of rounds that a record takes 
 expected batch size is p₀ times the data set. The sampling probability p is what the sampler itself draws with: the same
 number for Poisson and fixed-size sampling, conditional on availability for b-min-sep sampling, p₀ = 1/(b − 1 + 1/p),
 and within the current part for cyclic Poisson sampling, p₀ = p/b. Balls in bins have none: p₀ = 1/T. With replacement
-p₀ is the expected number of times that a record is drawn in a round.
+p₀ is the expected number of times that a record is drawn in a round, and so it is where a round has several draws: p₀ = m·p.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = [
     "bands",
     "batch_size",
     "bins",
+    "draws_per_iteration",
     "epoch",
     "expected_batch_size",
     "in_iterations",
@@ -62,6 +63,11 @@ def participation_rate(body: Body) -> float:
 def sampling_probability(body: Body) -> float:
     """What the sampler draws with; the participation rate for Poisson and fixed-size sampling. Raises `ValueError` as above."""
     return body.sampler.sampling_probability(body)
+
+
+def draws_per_iteration(body: Body) -> int:
+    """How many batches are drawn, each by itself, for the sum of one round: 1 unless the sampler says otherwise."""
+    return body.sampler.draws(body) or 1
 
 
 def user_probability(body: Body) -> float:

@@ -52,10 +52,13 @@ class Training(Section):
         default=None, description="The number of records in the data set."
     )
     expected_batch_size: Annotated[float | Solve | None, Number(ranges.EXPECTED_BATCH_SIZE, blank=True)] = Field(
-        default=None, description="The expected number of records in a round; the number of draws where that is fixed."
+        default=None,
+        description="The expected number of records in a round, over all of its draws; the number of draws where that is fixed.",
     )
     sampling_probability: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
-        default=None, description="The probability with which a record that is available joins a round."
+        default=None,
+        description="The probability with which a record that is available joins a round; with several draws_per_iteration, one "
+        "of the draws.",
     )
     participation_rate: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
         default=None, description="The long-run share of rounds that a record takes part in."

@@ -54,7 +54,8 @@ FOREIGN_KEYS: dict[str, str] = {
             "max_participations, one for each epoch"
         ),
         "num_microbatches microbatches gradient_accumulation_steps": (
-            "leave it out, and count in training.iterations the steps to which noise is added"
+            "leave it out, and count in training.iterations the steps to which noise is added; where every micro-batch of a step "
+            "is drawn by itself, sampler.draws_per_iteration says how many these are"
         ),
     }.items()
     for alias in aliases.split()

@@ -28,6 +28,6 @@ def stated_rates(body: Body) -> dict[str, float]:
     if rate is not None:
         rates["participation_rate"] = rate
     batch, records = number(training.expected_batch_size), number(training.dataset_size)
-    if batch is not None and records is not None and batch <= records:
+    if batch is not None and records is not None and batch <= body.sampler.most_drawn(records):
         rates["expected_batch_size"] = batch / records
     return rates

@@ -171,6 +171,22 @@ def _target(document: Document) -> str:
     return f"ε = {document.privacy.epsilon:g} at δ = {document.privacy.delta:g}"
 
 
+def unreachable(document: Document, most: float, bound: float | None = None) -> tuple[str, str]:
+    """Why no σ up to the most that is tried reaches the target, and what to try; `bound` is what is left at least even there."""
+    privacy = document.privacy
+    reason = f"no σ reaches the target {_target(document)}: it is missed even at σ = {most:g}"
+    if not any(body.noise.also and body.at("noise", "multiplier") == document.blank for body in document.bodies):
+        return reason, "a larger epsilon or delta"
+    if bound is None:
+        reason += ", where nearly all that counts is the other releases of the batch (noise.also)"
+    else:
+        left = (
+            f"ε ≥ {down(bound)} at δ = {privacy.delta:g}" if privacy.epsilon != 0.0 else f"δ ≥ {down(bound)} at ε = 0"
+        )
+        reason += f", where the other releases of the batch (noise.also) alone cost {left}"
+    return reason, "more noise on the other releases, or a larger epsilon or delta"
+
+
 def _smallest_noise(search: Search) -> Solution:
     low, high = NOISE_RANGE
     value = 1.0
@@ -183,10 +199,7 @@ def _smallest_noise(search: Search) -> Solution:
                 "a smaller epsilon or delta",
             )
         if not verdict.holds and value >= high:
-            raise search.infeasible(
-                f"no σ reaches the target {_target(search.document)}: it is missed even at σ = {high:g}",
-                "a larger epsilon or delta",
-            )
+            raise search.infeasible(*unreachable(search.document, high, verdict.bound))
         if not (verdict.holds or verdict.fails):
             value = min(high, value * 1.05)
         elif verdict.holds:

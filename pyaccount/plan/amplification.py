@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import LaplaceBase, StatedBase, batch_size, sampling_probability
+from pyaccount.document import LaplaceBase, StatedBase, batch_size, draws_per_iteration, sampling_probability
 from pyaccount.errors import DocumentError
 from pyaccount.plan.samplers import PLANS
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
@@ -76,6 +76,10 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         )
         path = ("sampler", "truncate_to")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="no truncation")])
+    if draws_per_iteration(body) != 1:
+        message = "the mechanism is run once, on one batch that is drawn once: leave draws_per_iteration out"
+        path = ("sampler", "draws_per_iteration")
+        raise DocumentError([document.problem("contradiction", path, message, allowed="1")])
     theorem = "ε′ = ln(1 + η(e^ε − 1)), δ′ = Σ_{j≥1} p_j·δ_j(ε)"
     secret = "The batch is secret: nothing but the mechanism's output is released."
     noise = (

@@ -46,6 +46,7 @@ def _compile_one(document: Document) -> CompiledDocument:
                     allowed="b-min-sep, balls-in-bins, cyclic-poisson or none",
                 )
             )
+            problems += sampler_plan(body).matrix_refusals(document, body)
     _refuse(problems)
     analyses = tuple(_analysis(document, body) for body in document.bodies)
     plan = CompiledDocument(document, analyses, worded(document, analyses))

@@ -338,6 +338,39 @@ def test_documents_of_events() -> None:
     assert dp_accounting.to_event(blank) == dp_accounting.to_event(BASE)
 
 
+@pytest.mark.parametrize("draws", [2, 5])
+@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])
+def test_several_draws_are_a_mixture(adjacency: str, draws: int) -> None:
+    """The library's own accountant of mixtures finds the ε of the certificate, which is not below the truth."""
+    raw = {
+        **BASE,
+        "privacy": {"adjacency": adjacency, "epsilon": "solve", "delta": DELTA},
+        "sampler": {"kind": "poisson", "draws_per_iteration": draws},
+    }
+    event = dp_accounting.to_event(raw)
+    assert event.count == 20
+    assert event.event.standard_deviation == 2.0
+    assert event.event.sensitivities == [float(j) for j in range(draws + 1)]
+    assert sum(event.event.sampling_probs) == pytest.approx(1.0, rel=1e-14)
+    relation = dp.NeighboringRelation
+    theirs = dp.pld.PLDAccountant(
+        relation.ADD_OR_REMOVE_ONE if adjacency == "add-remove" else relation.REPLACE_SPECIAL,
+        value_discretization_interval=1e-3,
+    )
+    theirs.compose(event)
+    assert pyaccount.certify(raw).epsilon == pytest.approx(theirs.get_epsilon(DELTA), rel=1e-3)
+
+
+def test_several_draws_under_replacement_have_no_event() -> None:
+    changes = {
+        "privacy": {**BASE["privacy"], "adjacency": "replace-one"},
+        "sampler": {"kind": "poisson", "draws_per_iteration": 2},
+    }
+    problem = only_problem(dp_accounting.to_event, {**BASE, **changes})
+    assert (problem.slug, problem.path_text) == ("no-equivalent", "privacy.adjacency")
+    assert problem.allowed == "add-remove or zero-out"
+
+
 def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(MissingExtraError, match=r"in a checkout `pip install '\.\[dp-accounting\]'`"):

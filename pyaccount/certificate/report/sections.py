@@ -39,6 +39,7 @@ from pyaccount.certificate.report.written import yaml_text
 from pyaccount.certificate.statement import NEIGHBOURS
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
+    SOLVED_DIGITS,
     compared,
     drawn,
     enough,
@@ -49,12 +50,13 @@ from pyaccount.certificate.words import (
     symbol,
     too_little,
 )
+from pyaccount.rounding import down
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, Solved
 
 #: The counts in the words of a contrast; digits in names of phases are none.
-_COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|or more apart|records of a user))", re.ASCII)
+_COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|times|or more apart|records of a user))", re.ASCII)
 #: What the kinds of guarantee mean.
 KINDS = {
     "deterministic": "deterministic: by proof and bounded arithmetic",
@@ -178,15 +180,26 @@ def _mechanism(data: CertificateModel) -> tuple[Block, ...]:
 
 def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
     rows = [Fact(symbol(phase), (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
+    for release in phase.also or ():
+        number = chosen(release.noise_multiplier, "clip norms")
+        rows.append(Fact("also released", (release.what, ": multiplier ", number), ("in units of its own clip norm",)))
+    if phase.effective_noise_multiplier is not None:
+        together = safe(down(phase.effective_noise_multiplier, SOLVED_DIGITS), "clip norms", "document")
+        note = "of one release that is as private as all of a batch together, (Σ σ_i⁻²)^(−1/2), rounded down"
+        rows.append(Fact("effective multiplier", (together,), (note,)))
     rows.append(Fact("iterations", (_whole(data, phase.iterations, "iterations"),), ("of one run",)))
     if phase.epochs is not None:
         passes = exact(phase.epochs, "epochs", "document")
         rows.append(Fact("epochs", (passes,), ("the iterations of one run, in epochs",)))
     if phase.count != 1:
         rows.append(Fact("runs", (chosen(phase.count, "runs"),)))
+    if phase.draws_per_iteration is not None:
+        draws = chosen(phase.draws_per_iteration, "draws per iteration")
+        rows.append(Fact("draws", (draws,), ("in an iteration, each by itself; noise is added once, to their sum",)))
     if phase.sampling_probability is not None:
         number = exact(phase.sampling_probability, "probability", "document")
-        rows.append(Fact("sampling probability", (number,), (drawn(phase.sampler),)))
+        of = drawn(phase.sampler) if phase.draws_per_iteration is None else "for each record in each draw"
+        rows.append(Fact("sampling probability", (number,), (of,)))
     if phase.participation_rate is not None:
         share = exact(phase.participation_rate, "participations per iteration", "document")
         rows.append(Fact("participation rate", (share,), ("long-run participations of a record per iteration",)))

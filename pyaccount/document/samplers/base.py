@@ -57,6 +57,14 @@ class SamplerKind(Kind):
 
     # ---- what it draws
 
+    def draws(self, body: Body) -> int | None:
+        """How many batches are drawn, each by itself, for the sum of one round; None where that was reported as wrong."""
+        return 1
+
+    def most_drawn(self, records: float) -> float:
+        """The most records of a data set of this size that a round can have, each counted as often as it is drawn."""
+        return records
+
     def rate_of(self, body: Body, probability: float) -> float | None:
         """The participation rate that goes with a sampling probability; None where none does, or where that is still open."""
         return probability
@@ -112,7 +120,7 @@ class SamplerKind(Kind):
         stated = {
             field: number(getattr(training, field)) for field in ("dataset_size", "expected_batch_size", *RATE_FIELDS)
         }
-        return epoch_of(self.kind, stated, bins=bins, separation=self.separation(body))
+        return epoch_of(self.kind, stated, bins=bins, separation=self.separation(body), draws=self.draws(body) or 1)
 
     # ---- what is wrong with a document
 
@@ -174,10 +182,11 @@ class SamplerKind(Kind):
     def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
         """No round has more records than there are."""
         batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
-        if batch is not None and records is not None and batch > records:
-            message = f"a batch of {batch:.17g} is larger than the data set, which has {records:.17g} records"
+        if batch is not None and records is not None and batch > (most := self.most_drawn(records)):
+            repeated = "" if most == records else f", drawn {most / records:.17g} times"
+            message = f"a batch of {batch:.17g} is larger than the data set, which has {records:.17g} records{repeated}"
             path = body.at("training", "expected_batch_size")
-            allowed = f"at most {records}; or a larger dataset_size"
+            allowed = f"at most {most}; or a larger dataset_size"
             yield document.problem("contradiction", path, message, allowed=allowed)
 
     def disagreements(self, document: Written, body: Body) -> Iterator[Problem]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from pyaccount.document.fields import Number
+from pyaccount.document.ranges import DRAWS_PER_ITERATION
 from pyaccount.document.samplers.base import Truncatable
+from pyaccount.document.stated import number, stated_rates
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -18,13 +21,21 @@ if TYPE_CHECKING:
 class Poisson(Truncatable):
     """Poisson sampling: every record joins every round independently, with the sampling probability.
 
-    The rate is given under `training`; for Poisson sampling the participation rate is the sampling probability.
+    The rate is given under `training`; for Poisson sampling the participation rate is the sampling probability, or
+    `draws_per_iteration` times that.
     """
 
     aliases = "bernoulli poisson-sampling poisson-subsampling iid"
     single_draw = True
 
     kind: Literal["poisson"] = Field(description="Every record joins every round independently.")
+    draws_per_iteration: Annotated[int, Number(DRAWS_PER_ITERATION, whole=True)] = Field(
+        default=1,
+        description="m: how many batches are drawn for one iteration, each by itself, and summed before noise is added once "
+        "(gradient accumulation with fresh micro-batches): a record is drawn Bin(m, p) times. sampling_probability is then "
+        "that of one draw; expected_batch_size is the expected number of all m together, and participation_rate is m times the "
+        "probability.",
+    )
 
     @property
     def called(self) -> str:
@@ -35,10 +46,43 @@ class Poisson(Truncatable):
         """A record has a chance in every round."""
         return 1
 
+    def draws(self, body: Body) -> int | None:
+        """As the document says."""
+        stated = number(self.draws_per_iteration)
+        return None if stated is None else int(stated)
+
+    def most_drawn(self, records: float) -> float:
+        """Every record in every draw."""
+        stated = number(self.draws_per_iteration)
+        return math.inf if stated is None else records * stated
+
+    def rate_of(self, body: Body, probability: float) -> float | None:
+        """The expected number of times that a record is drawn in a round."""
+        draws = self.draws(body)
+        return None if draws is None else draws * probability
+
+    def sampling_probability(self, body: Body) -> float:
+        """That of one draw. A stated one counts to the last bit, and so does the quotient of a stated batch."""
+        draws, training = self.draws(body) or 1, body.training
+        if draws == 1:
+            return self.participation_rate(body)
+        found = []
+        for field, rate in stated_rates(body).items():
+            if field == "sampling_probability":
+                found.append(training.sampling_probability or 0.0)
+            elif field == "expected_batch_size":
+                found.append((number(training.expected_batch_size) or 0.0) / (draws * (training.dataset_size or 1)))
+            else:
+                found.append(rate / draws)
+        if not found:
+            raise ValueError("the expected batch size is still to be solved")
+        # Several statements agree to rounding; the largest is safe.
+        return max(found)
+
     def on_epochs(self, body: Body, epoch: Fraction, iterations: int) -> str | None:
         """A loader that draws so often has whole batches, and another probability."""
         told = super().on_epochs(body, epoch, iterations)
-        if told is None or epoch.denominator == 1:
+        if told is None or epoch.denominator == 1 or self.draws(body) != 1:
             return told
         batches = math.ceil(epoch)
         return (

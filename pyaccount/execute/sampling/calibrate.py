@@ -13,6 +13,7 @@ from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import ROOT, GridSearch, fixed_sequence_test, grids, root
 from pyaccount.execute.sampling.session import FINENESS
+from pyaccount.execute.solve import unreachable
 from pyaccount.plan.compiling import compile_document
 
 if TYPE_CHECKING:
@@ -81,10 +82,11 @@ def pilot_noise(
         return session.unsampled(plan.at(sigma), epsilon=epsilon).upper
 
     low, high = _bracket(lambda sigma: gaussian(sigma) <= delta) if session.plan.mixed else NOISE_RANGE
-    missed = f"no σ reaches the target ε = {epsilon:g} at δ = {delta:g}: it is missed even at σ = {NOISE_RANGE[1]:g}"
-    infeasible = document.problem("target-infeasible", path, f"{missed}; try a larger epsilon or delta")
+    reason, remedy = unreachable(document, NOISE_RANGE[1])
+    infeasible = document.problem("target-infeasible", path, f"{reason}; try {remedy}")
     covered = gaussian(high) <= delta
-    if not covered and len(document.bodies) == 1:
+    # Other phases, and other releases of a batch, may need the amplification that is given up here.
+    if not covered and len(document.bodies) == 1 and not document.bodies[0].noise.also:
         raise DocumentError([infeasible])
     if gaussian(low) <= delta:
         message = f"the target ε = {epsilon:g} at δ = {delta:g} holds with hardly any noise (already at σ = {low:g})"

@@ -51,9 +51,13 @@ class SamplerPlan(ABC):
         """Why no analysis covers batches that are cut to a size, where that is the sampler's own doing."""
         return []
 
+    def matrix_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """What of the sampler goes with no matrix, beside rounds that are analysed one by one."""
+        return []
+
     @abstractmethod
     def worst(self, document: Document, body: Body) -> Worst:
-        """What it allows at worst. Where a record may be drawn several times in a round, it is counted once."""
+        """What it allows at worst. Where batches have a fixed number of draws, a record is counted once in a round."""
 
     def shortest_run(self, body: Body, rounds: int) -> int:
         """The least number of rounds, at least so many, of which a document can be written."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import sampling_probability, truncation
+from pyaccount.document import draws_per_iteration, expected_batch_size, sampling_probability, truncation
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
 from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed, gaussian, tight
 from pyaccount.plan.samplers import truncated
@@ -15,21 +16,34 @@ from pyaccount.plan.samplers.truncated import upper_tail
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+
+
+#: How a batch is drawn, where a round has one.
+DRAWN = (
+    "Every record enters every batch independently with the stated probability (Poisson sampling); a shuffled or "
+    "fixed-size loader does not satisfy this."
+)
 
 
 def words(document: Document, body: Body, subject: str = "Poisson sampling") -> Reduction:
-    """Σ_j Bin(j; k, p) N(j, σ²) against N(0, σ²), or against Σ_j Bin(j; k, p) N(−j, σ²) under replace-one."""
-    privacy = document.privacy
+    """Σ_j Bin(j; k, p) N(j, σ²) against N(0, σ²), or against Σ_j Bin(j; k, p) N(−j, σ²) under replace-one.
+
+    With m draws in a round k is m times as large. What one record adds to the round's sum in its m draws is what m records add
+    in one: each draw of each of them is a coin of its own, and each moves the sum by 1 at most. So the m draws of a group of k
+    are one draw of k·m records, of which the theorems are, and that is attained by the same gradients.
+    """
+    privacy, draws = document.privacy, draws_per_iteration(body)
     two_sided = privacy.adjacency == "replace-one"
     blank_rate = body.training.expected_batch_size == "solve"
-    k = shown(privacy.group_size, "k")
+    k = shown(privacy.group_size if privacy.group_size == "solve" else draws * privacy.group_size, _times("k", draws))
     p = "p" if blank_rate else repr(sampling_probability(body))
     sigma = shown(body.noise.multiplier, "σ")
     mixture = f"Σ_j Bin(j; {k}, {p})·N({{sign}}j, {sigma}²)"
     other = mixture.format(sign="−") if two_sided else f"N(0, {sigma}²)"
     return Reduction(
         path=body.path,
-        subject=subject,
+        subject=subject if draws == 1 else f"{subject}, {draws} draws in each round",
         theorem=(
             "dominating pair of Gaussian mixtures for groups under replacement"
             if two_sided
@@ -43,15 +57,40 @@ def words(document: Document, body: Body, subject: str = "Poisson sampling") -> 
         pair=f"{mixture.format(sign='')} against {other}",
         rounds=rounds_text(body),
         tight=True,
-        remark=None,
+        remark=None if draws == 1 else _counted_draws(privacy.group_size, draws),
         assumptions=(
             *basic_assumptions(privacy),
-            "Every record enters every batch independently with the stated probability (Poisson sampling); a shuffled or "
-            "fixed-size loader does not satisfy this.",
+            *((DRAWN,) if draws == 1 else _several(body, draws)),
             SECRET,
             NORMALISATION,
         ),
-        components=1 + (1 if privacy.group_size == "solve" else privacy.group_size),
+        components=1 + draws * (1 if privacy.group_size == "solve" else privacy.group_size),
+    )
+
+
+def _times(symbol: str, draws: int) -> str:
+    """A symbol times the draws of a round."""
+    return symbol if draws == 1 else f"{draws}{symbol}"
+
+
+def _counted_draws(group: int | str, draws: int) -> str:
+    """What the pair counts where a round has several draws."""
+    who = "a record" if group == 1 else "the records of the group"
+    each = "" if group == 1 else " each"
+    return f"j is how often {who} may be drawn in a round, {draws} times{each} at most: each draw is a coin of its own."
+
+
+def _several(body: Body, draws: int) -> tuple[str, ...]:
+    """How the draws of a round are made, and what of them is a batch."""
+    expected = expected_batch_size(body)
+    size = "" if expected is None else f", {expected:.10g} records in the mean, each counted as often as it is drawn"
+    return (
+        f"For every iteration {draws} batches are drawn, independently of one another and of those of other iterations; every "
+        "record enters each of them independently with the stated probability (Poisson sampling). A shuffled or fixed-size "
+        "loader does not satisfy this, and neither do several passes over one batch that was drawn once.",
+        f"The contributions of all {draws} batches of an iteration are summed, a record's as often as it was drawn and clipped "
+        "each time, and noise is added once, to that sum; nothing is released of a single batch.",
+        f"The expected batch size is that of all {draws} batches of an iteration together{size}.",
     )
 
 
@@ -59,7 +98,8 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     """The pair of every round."""
     privacy = document.privacy
     two_sided = privacy.adjacency == "replace-one"
-    group, rate, noise = whole(privacy.group_size), sampling_probability(body), number(body.noise.multiplier)
+    group = whole(privacy.group_size) * draws_per_iteration(body)
+    rate, noise = sampling_probability(body), number(body.noise.multiplier)
     if rate >= 1.0:
         # Every record is in every batch: a Gaussian mechanism.
         part = gaussian(2.0 * group if two_sided else float(group), noise)
@@ -138,9 +178,59 @@ class PoissonPlan(Renewal):
         """There is nothing that follows from the length."""
         return {}
 
+    def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Several draws, of which each may be truncated."""
+        if draws_per_iteration(body) == 1:
+            return []
+        message = (
+            "truncation is analysed for one draw in a round: with several, a record may survive one of them and not another; "
+            "leave truncate_to out, or draws_per_iteration"
+        )
+        path = body.at("sampler", "truncate_to")
+        return [document.problem("no-valid-bound", path, message, allowed="no truncation")]
+
+    def matrix_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Several draws, of which a matrix allows none."""
+        if draws_per_iteration(body) == 1:
+            return []
+        message = "several draws in a round are analysed for independent noise: leave the matrix out, or this"
+        path = body.at("sampler", "draws_per_iteration")
+        return [document.problem("no-valid-bound", path, message, allowed="1, or no matrix")]
+
+    def own_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Several draws: a renewal process has one participation in a round."""
+        if draws_per_iteration(body) == 1:
+            return []
+        message = "rounds with several draws are composed, not sampled"
+        path = ("accounting", "method")
+        return [document.problem("no-valid-bound", path, message, allowed="auto or pld")]
+
     def worst(self, document: Document, body: Body) -> Worst:
-        """In every round."""
-        return Worst(EVERY_ROUND, lambda: 1.0, rounds(body))
+        """In every draw of every round."""
+        draws = draws_per_iteration(body)
+        words = EVERY_ROUND if draws == 1 else f"{EVERY_ROUND}, drawn {draws} times"
+        return Worst(words, lambda: float(draws), rounds(body))
+
+    def largest_batch(self, document: Document, body: Body) -> int:
+        """Every record in every draw."""
+        return draws_per_iteration(body) * super().largest_batch(document, body)
+
+    def largest_rate(self, body: Body) -> float:
+        """The probability of one draw at least. Of rounds with one draw, as elsewhere."""
+        draws = draws_per_iteration(body)
+        return super().largest_rate(body) if draws == 1 else _at_least_once(sampling_probability(body), draws)
+
+    def distinct_records(self, body: Body) -> float | None:
+        """N(1 − (1 − p)^m)."""
+        draws, records = draws_per_iteration(body), body.training.dataset_size
+        if draws == 1 or records is None:
+            return super().distinct_records(body)
+        return records * _at_least_once(sampling_probability(body), draws)
+
+
+def _at_least_once(probability: float, draws: int) -> float:
+    """1 − (1 − p)^m."""
+    return 1.0 if probability >= 1.0 else -math.expm1(draws * math.log1p(-probability))
 
 
 PLAN = PoissonPlan()
