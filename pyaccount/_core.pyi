@@ -49,6 +49,13 @@ class RoundProfile:
         """The tightest bound on a batch of a fixed number of draws whose sensitive records are `replaced` or `zeroed`."""
 
     @staticmethod
+    def opposed(dataset_size: int, batch_size: int, noise_multiplier: float) -> RoundProfile:
+        """A lower bound: one record of a fixed-size batch set to zero while all others oppose it, two concrete data sets.
+
+        sup_τ P(y > τ) − e^ε Q(y > τ), P = (1−q)N(0, σ²) + qN(2, σ²), Q = (1−q)N(0, σ²) + qN(1, σ²), q = batch/dataset.
+        """
+
+    @staticmethod
     def public_participation(
         norm_bounds: Sequence[float], min_separation: int, record_probability: float, records: int, *, warm: bool
     ) -> RoundProfile:

@@ -127,6 +127,10 @@ class FixedDrawsPlan(SamplerPlan):
         )
         # Under add-remove the data set with the record is the one with more of them; otherwise either may be called that.
         lower = (remove, add) if privacy.adjacency == "add-remove" else (remove, remove)
+        if change == "zeroed" and group == 1 and (self.once or batch == 1):
+            # All others contribute −1. So does the record itself in the direction add, which attains the bound; in the direction
+            # remove it contributes 1.
+            lower = (Part("opposed", (dataset, batch, noise)), remove)
         return enclosed((above[0], above[1]), lower, rounds(body))
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:

@@ -12,7 +12,9 @@ use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
+use pyaccount_core::pair::opposed::Opposed;
 use pyaccount_core::pair::public::{PublicParticipation, MOST_WORK};
+use pyaccount_core::pair::rare::poisson;
 use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::truncated::TruncatedPoisson;
 use pyaccount_core::pair::Profile as CoreProfile;
@@ -75,8 +77,7 @@ impl RoundProfile {
         two_sided: bool,
         reverse: bool,
     ) -> PyResult<Self> {
-        let pair = MixturePair::poisson(group_size, sampling_probability, noise_multiplier, two_sided);
-        Self::directed(pair, reverse)
+        poisson(group_size, sampling_probability, noise_multiplier, two_sided, reverse).map(Self).map_err(raise)
     }
 
     /// Σ_j p_j N(shift·j, σ²) against N(0, σ²), p the law of how often a group is drawn.
@@ -119,6 +120,13 @@ impl RoundProfile {
         let (remove, add) =
             displaced(change, sampler, group_size, dataset_size, batch_size, noise_multiplier).map_err(raise)?;
         Ok(Self(if reverse { add } else { remove }))
+    }
+
+    /// (1−q)N(0, σ²) + qN(2, σ²) against (1−q)N(0, σ²) + qN(1, σ²): two concrete data sets, from below.
+    #[staticmethod]
+    fn opposed(dataset_size: u64, batch_size: u64, noise_multiplier: f64) -> PyResult<Self> {
+        let weights = Sampler::FixedSize.copies(1, dataset_size, batch_size).map_err(raise)?;
+        Opposed::new(&weights, noise_multiplier).map(Self::of).map_err(raise)
     }
 
     /// Public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the bounds on their norms.

@@ -124,6 +124,16 @@ impl MixturePair {
         Ok(pair)
     }
 
+    /// The same pair for thresholds from `start` on, from where the likelihood ratio increases.
+    pub(crate) fn rising_from(self, start: f64) -> Self {
+        Self { start, range: (f64::NEG_INFINITY, f64::INFINITY), ..self }
+    }
+
+    /// The loss at the least threshold used.
+    pub(crate) fn loss_at_start(&self) -> f64 {
+        self.loss(self.start).0
+    }
+
     /// The other direction of the same pair, H(Q‖P): both mixtures mirrored so that the ratio increases again.
     #[must_use]
     pub fn reversed(&self) -> Self {

@@ -4,7 +4,8 @@
 //! dominating pair, or any convex bound on it. This room takes the parameters of a round and gives its two profiles
 //! (remove and add). It must not know about composition, targets or documents.
 //!
-//! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`substitution`] (batches of
+//! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`rare`] (one record that
+//! hardly ever takes part), [`substitution`] (batches of
 //! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`public`]
 //! (participation that the attacker knows), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw
 //! before any mechanism); [`batch`] has the laws of how many sensitive records a batch holds.
@@ -16,7 +17,9 @@ pub mod discrete;
 pub mod hull;
 pub mod laplace;
 pub mod mixture;
+pub mod opposed;
 pub mod public;
+pub mod rare;
 pub mod substitution;
 pub mod truncated;
 

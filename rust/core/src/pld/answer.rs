@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::pair::Profile;
 use crate::pld::compose::{compose, Transforms};
 use crate::pld::cumulant::Groups;
+use crate::pld::doubling::{Care, Law, Place};
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
 use crate::pld::readoff::Readoff;
@@ -73,10 +74,30 @@ pub struct Answer {
     pub tilt: f64,
 }
 
+impl Answer {
+    /// The intersection with a later answer: both intervals are proven.
+    fn and(self, found: Self) -> Self {
+        Self {
+            lower: found.lower.max(self.lower),
+            upper: found.upper.min(self.upper),
+            budget: if found.upper <= self.upper { found.budget } else { self.budget },
+            ..found
+        }
+    }
+}
+
 /// Transforms are at most this long: 2²² entries, about 130 MB for one side of one direction.
 const LONGEST: usize = 1 << 22;
 /// Profiles are evaluated at most this often for one mesh.
 const MOST_NODES: usize = 1 << 18;
+/// Intervals of this relative width are as narrow as doubling makes them.
+const NARROW: f64 = 2e-5;
+/// Fewer rounds are not doubled.
+const MANY: f64 = 1024.0;
+/// Relative widths of the answers that show where to look more closely.
+const ROUGH: [f64; 2] = [0.03, 0.002];
+/// The law of one round that is doubled has about this many atoms at most.
+const MOST_BASE_NODES: usize = 1 << 12;
 /// Tilts beyond this are not useful: δ falls below 1e-300 within a nat.
 const LARGEST_TILT: f64 = 1e5;
 /// Below this an ε is as good as zero: no interval is asked to be narrower than the tolerance times this.
@@ -274,7 +295,7 @@ impl<'a> Search<'a> {
 
     /// Sketch the rounds for answers around this δ.
     fn look(&mut self, delta: f64) -> Result<()> {
-        let ignored = (delta * self.tolerance * 1e-3 / self.total).max(1e-299);
+        let ignored = self.ignored(delta);
         self.extents.clear();
         self.sketch.clear();
         for round in self.rounds {
@@ -291,6 +312,11 @@ impl<'a> Search<'a> {
             self.run.check()?;
         }
         Ok(())
+    }
+
+    /// δ of one round that does not matter for this δ of all rounds.
+    fn ignored(&self, delta: f64) -> f64 {
+        (delta * self.tolerance * 1e-3 / self.total).max(1e-299)
     }
 
     fn groups<'b>(&self, masses: &'b [Masses]) -> Groups<'b> {
@@ -319,6 +345,124 @@ impl<'a> Search<'a> {
     }
 
     fn solve(self, seen: &mut dyn FnMut(&Readoff, &Readoff)) -> Result<Answer> {
+        let answer = self.by_transform(seen)?;
+        let resolved = match self.query {
+            Query::Delta(_) => answer.upper > SMALLEST_DELTA,
+            Query::Epsilon(_) => answer.upper.is_finite(),
+        };
+        let narrow = answer.upper - answer.lower <= NARROW * answer.upper;
+        if answer.within_tolerance || !resolved || narrow || self.total < MANY {
+            return Ok(answer);
+        }
+        self.by_doubling(answer)
+    }
+
+    /// The answer where no lattice is fine enough for what most rounds lose: rounds doubled to all of them, without one.
+    ///
+    /// How fast δ falls near the answer decides what the cells must resolve, so a rough answer comes first.
+    fn by_doubling(&self, mut best: Answer) -> Result<Answer> {
+        let groups = self.groups(&self.sketch);
+        let (epsilon, delta) = match self.query {
+            Query::Epsilon(delta) => (best.upper, delta),
+            Query::Delta(epsilon) => (epsilon, best.upper),
+        };
+        let hazard = groups.tilt_for_epsilon(epsilon, LARGEST_TILT).max(1.0);
+        let mut place = Place { epsilon, hazard, log_delta: delta.ln() };
+        let finest = self.tolerance.max(NARROW);
+        for tolerance in ROUGH.into_iter().filter(|rough| *rough > 2.0 * finest).chain([finest; 2]) {
+            let width = match self.query {
+                Query::Epsilon(_) => tolerance * place.epsilon.max(SMALLEST_EPSILON),
+                Query::Delta(_) => tolerance / place.hazard,
+            };
+            let (upper, lower) = self.laws(&place, 0.3 * width * place.hazard)?;
+            let (above, below) = (upper.profile(), lower.profile());
+            let (high, low) = (single(above.as_ref(), self.query)?.upper, single(below.as_ref(), self.query)?.lower);
+            // The first sign of a defect in any bound: never hidden.
+            if low > high {
+                return Err(Error::Numerics { reason: "the law from below came out above the one from above" });
+            }
+            let epsilon = if let Query::Epsilon(_) = self.query { high } else { place.epsilon };
+            let point = above.at(epsilon);
+            let found = Answer {
+                lower: low,
+                upper: high,
+                budget: Budget {
+                    truncation: upper.at_infinity(),
+                    mass_rounding: upper.excess() * point.delta,
+                    ..Budget::default()
+                },
+                nodes: upper.len() + lower.len(),
+                ..Answer::default()
+            };
+            best = self.judged(best.and(found));
+            if best.within_tolerance || !high.is_finite() {
+                break;
+            }
+            let hazard = (point.slope / point.delta.max(SMALLEST_DELTA)).max(1.0);
+            place = Place { epsilon, hazard, log_delta: point.delta.max(SMALLEST_DELTA).ln() };
+        }
+        Ok(best)
+    }
+
+    /// The laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`.
+    fn laws(&self, place: &Place, budget: f64) -> Result<(Law, Law)> {
+        let finest = self.finest();
+        let mut ones = Vec::with_capacity(self.rounds.len());
+        for (round, &extent) in self.rounds.iter().zip(&self.extents) {
+            let profile = round.profile.as_ref();
+            let ends = Mesh::around(profile, exact_spacing(finest), extent);
+            #[allow(clippy::cast_precision_loss)] // estimates
+            let (count, share) = (round.count as f64, 0.2 * budget / self.rounds.len() as f64);
+            ones.push(self.graded(ends, profile, share, MOST_BASE_NODES, place.cost(count), |_, _, _| true)?);
+        }
+        let law = |side: Side| -> Result<Law> {
+            let mut product: Option<Law> = None;
+            for (round, mesh) in self.rounds.iter().zip(&ones) {
+                let masses = Masses::new(side, round.profile.as_ref(), mesh);
+                if masses.mass.is_empty() {
+                    return Err(Error::Numerics { reason: "a round has no mass at a finite loss on its mesh" });
+                }
+                let one = Law::of(side, &masses);
+                let care = Care {
+                    place: *place,
+                    #[allow(clippy::cast_precision_loss)] // a count of groups
+                    budget: 0.8 * budget / self.rounds.len() as f64,
+                    ignored: self.ignored(place.log_delta.exp()),
+                };
+                let power = one.power(round.count, &care, self.run)?;
+                product = Some(match product {
+                    Some(law) => law.times(&power, &care, self.run)?,
+                    None => power,
+                });
+            }
+            product.ok_or(Error::Numerics { reason: "there are no rounds" })
+        };
+        let (upper, lower) = rayon::join(|| law(Side::Upper), || law(Side::Lower));
+        Ok((upper?, lower?))
+    }
+
+    /// An answer, and whether it is as narrow as was asked for.
+    fn judged(&self, answer: Answer) -> Answer {
+        let wanted = self.wanted(&answer);
+        let width = answer.upper - answer.lower;
+        Answer { within_tolerance: width <= wanted && answer.upper.is_finite(), ..answer }
+    }
+
+    fn wanted(&self, answer: &Answer) -> f64 {
+        self.tolerance
+            * match self.query {
+                Query::Delta(_) => answer.upper,
+                Query::Epsilon(_) => answer.upper.max(SMALLEST_EPSILON),
+            }
+    }
+
+    /// The finest lattice spacing on which losses have exact positions: these stay below 2⁴¹.
+    fn finest(&self) -> f64 {
+        self.extents.iter().fold(0.0_f64, |a, e| a.max(e.1.max(-e.0))) * 2.0_f64.powi(-38)
+    }
+
+    /// The answer by composing lattice measures.
+    fn by_transform(&self, seen: &mut dyn FnMut(&Readoff, &Readoff)) -> Result<Answer> {
         if let Some(answer) = self.beyond_all_losses() {
             return Ok(answer);
         }
@@ -356,8 +500,7 @@ impl<'a> Search<'a> {
                 // Second-order error of both sides on a lattice of spacing h: n(λ+1)h²/4 nats in ε. Half of the width
                 // for it.
                 spacing: (2.0 * width / (self.total * (saddle + 1.0))).sqrt().min(0.3 / (saddle + 1.0)),
-                // Lattice positions stay below 2⁴¹.
-                finest: self.extents.iter().fold(0.0_f64, |a, e| a.max(e.1.max(-e.0))) * 2.0_f64.powi(-38),
+                finest: self.finest(),
                 rounds: self.total,
                 longest: LONGEST,
             };
@@ -369,23 +512,8 @@ impl<'a> Search<'a> {
             };
             // The mesh may add as much again, spread evenly over its cells.
             let found = self.attempt(&grid, saddle, center, 0.25 * width * saddle.max(1.0), seen)?;
-            let answer = match best {
-                // Both intervals are proven, so their intersection is.
-                Some(earlier) => Answer {
-                    lower: found.lower.max(earlier.lower),
-                    upper: found.upper.min(earlier.upper),
-                    budget: if found.upper <= earlier.upper { found.budget } else { earlier.budget },
-                    ..found
-                },
-                None => found,
-            };
-            let wanted = self.tolerance
-                * match self.query {
-                    Query::Delta(_) => answer.upper,
-                    Query::Epsilon(_) => answer.upper.max(SMALLEST_EPSILON),
-                };
-            let width = answer.upper - answer.lower;
-            let answer = Answer { within_tolerance: width <= wanted && answer.upper.is_finite(), ..answer };
+            let answer = self.judged(best.map_or(found, |earlier| earlier.and(found)));
+            let (wanted, width) = (self.wanted(&answer), answer.upper - answer.lower);
             best = Some(answer);
             let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
             // Costly work that twice failed to narrow the interval is not repeated with more effort.
@@ -559,9 +687,23 @@ impl<'a> Search<'a> {
         };
         let cost = |left: &Node, right: &Node, gap: f64| weighed(saddle, log_moment, left, right, gap);
         let markov = |left: &Node, right: &Node, gap: f64| weighed(steepest, log_steepest, left, right, gap) <= 0.01;
+        #[allow(clippy::cast_precision_loss)] // a count of groups
+        let share = budget / self.rounds.len() as f64;
+        self.graded(Mesh::around(profile, spacing, range), profile, share, MOST_NODES, cost, markov)
+    }
+
+    /// A mesh whose cells all cost about the same, and `share` together.
+    fn graded(
+        &self,
+        ends: Mesh,
+        profile: &dyn Profile,
+        share: f64,
+        limit: usize,
+        cost: impl Fn(&Node, &Node, f64) -> f64,
+        markov: impl Fn(&Node, &Node, f64) -> bool,
+    ) -> Result<Mesh> {
         // Halving a cell divides its cost by eight, so the sum of cube roots barely depends on the mesh: measured on a
         // coarse one, it gives the cost per cell at which all cells together meet the budget.
-        let ends = Mesh::around(profile, spacing, range);
         let coarse = ends.refined(profile, 2048, self.run, |left, right, gap| cost(left, right, gap) <= 0.02)?;
         let floor = profile.delta_at_infinity();
         let roots: f64 = coarse
@@ -569,10 +711,8 @@ impl<'a> Search<'a> {
             .windows(2)
             .map(|w| cost(&w[0], &w[1], Defects::between(&w[0], &w[1], floor).gap()).cbrt())
             .sum();
-        #[allow(clippy::cast_precision_loss)] // a count of groups
-        let share = budget / self.rounds.len() as f64;
         let per_cell = (share / roots.max(1e-3)).powf(1.5).min(0.02);
-        coarse.refined(profile, MOST_NODES, self.run, |left, right, gap| {
+        coarse.refined(profile, limit, self.run, |left, right, gap| {
             cost(left, right, gap) <= per_cell && markov(left, right, gap)
         })
     }

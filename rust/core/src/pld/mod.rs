@@ -8,6 +8,8 @@
 //!           δ, slope              upper and lower hull              tilted FFT                 ε(δ), δ(ε)
 //! ```
 //!
+//! Where no lattice is fine enough for what most rounds lose, the rounds are composed without one ([`doubling`]).
+//!
 //! # Why the result is an interval
 //!
 //! Composition is monotone in each round's profile: for a fixed loss ℓ of the other rounds the integrand is the profile
@@ -22,6 +24,7 @@ pub mod answer;
 pub mod compose;
 pub mod cumulant;
 pub mod curve;
+pub mod doubling;
 pub mod masses;
 pub mod mesh;
 pub mod readoff;

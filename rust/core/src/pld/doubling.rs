@@ -1,0 +1,504 @@
+//! Rounds composed without a lattice: where most of them lose far less than any lattice can hold.
+//!
+//! A record that is sampled with probability p loses about −p in most rounds and, rarely, a nat or more. One lattice for all of
+//! these losses is coarser than p, and n rounds spread or give up n times what it cannot hold; and where a few rare losses make up
+//! δ, a transform's error is a large share of it whatever the tilt. So the law of one round is doubled, again and again, on cells of
+//! any width: a product adds up, in each cell [a, a + w) of losses, the mass P = Σp and its part Y = Σ p(1 − e^{−x}) of all pairs
+//! of atoms that fall at a + x. That is all a cell is asked for:
+//!
+//! * **Upper.** Mass Y/(1 − e^{−w}) at the upper end and the rest at the lower one have the same sums of p and p·e^{−x}, and are
+//!   spread further: the profile Σ p(1 − α e^{−ℓ})_+, a mean of convex functions of e^{−ℓ}, only grows.
+//! * **Lower.** All of P at a − ln(1 − Y/P) has the same two sums and is not spread at all: the profile only falls (Jensen).
+//!
+//! Composition is monotone in each law (see [`super`]), so products of upper laws are upper laws. The law of all rounds gains
+//! (loses) a variance of about w²/6 (w²/12) for each product that was formed; `cells` spreads that evenly. The common loss
+//! n·ln(1 − p) is a sum of exact positions, and costs nothing.
+//!
+//! **Rounding.** Each number is rounded against us where it stands: masses of an upper law up and those of a lower one down by
+//! the relative error of the sums they come from (a count of their terms), positions by that of the additions, which moves
+//! losses up or down. So the laws bound the exact ones as they are. What underflows is less than 10⁻³⁰⁰ in all, which the upper
+//! law counts as infinite loss.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::pair::{Profile, ProfilePoint};
+use crate::pld::masses::{Masses, Side};
+use crate::pld::mesh::Node;
+use crate::run::Run;
+use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
+
+/// A finite measure of losses whose profile bounds that of some rounds from one side.
+#[derive(Debug, Clone)]
+pub struct Law {
+    side: Side,
+    /// Increasing.
+    loss: Vec<f64>,
+    /// Positive.
+    mass: Vec<f64>,
+    at_infinity: f64,
+}
+
+/// About where an answer lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// ε there.
+    pub epsilon: f64,
+    /// −d ln δ/dε there.
+    pub hazard: f64,
+    /// ln δ there.
+    pub log_delta: f64,
+}
+
+impl Place {
+    /// How much ln δ changes with half the variance of one loss of this size.
+    ///
+    /// A loss x makes of δ(ε) about δ(ε − x): e^{κx} times as much with the hazard κ, and never more than 1. The second derivative
+    /// is at most κ²e^{κx} therefore, about κ/δ where x is ε, and 1/δ further out, where δ(ε − x) = 1 − e^{ε−x}.
+    #[must_use]
+    pub fn weight(&self, loss: f64) -> f64 {
+        let log = self.hazard.ln();
+        let close = loss < self.epsilon + 8.0 / self.hazard;
+        let far = if close { log } else { 0.0 } - self.log_delta;
+        (2.0 * log + self.hazard * loss).min(far).exp()
+    }
+
+    /// How much a gap between the profile of so many rounds and its chord changes ln δ: its area is half a variance.
+    pub fn cost(self, rounds: f64) -> impl Fn(&Node, &Node, f64) -> f64 {
+        move |left, right, gap| {
+            if gap == 0.0 {
+                return 0.0;
+            }
+            gap * (right.epsilon - left.epsilon) * rounds * self.weight(right.epsilon)
+        }
+    }
+}
+
+/// What the cells are to be good for: nothing here is a bound.
+#[derive(Debug, Clone, Copy)]
+pub struct Care {
+    /// Where the answer lies.
+    pub place: Place,
+    /// How much all cells together may change ln δ.
+    pub budget: f64,
+    /// Mass of a round's losses that may be counted as infinite, or left out.
+    pub ignored: f64,
+}
+
+impl Law {
+    /// The law of one round.
+    #[must_use]
+    pub fn of(side: Side, masses: &Masses) -> Self {
+        let factor = match side {
+            Side::Upper => (1.0 + masses.relative_error) * (1.0 + 4.0 * UNIT_ROUNDOFF),
+            Side::Lower => (1.0 - masses.relative_error) * (1.0 - 4.0 * UNIT_ROUNDOFF),
+        };
+        Self {
+            side,
+            loss: masses.epsilon.clone(),
+            mass: masses.mass.iter().map(|mass| mass * factor).collect(),
+            at_infinity: masses.at_infinity * factor,
+        }
+    }
+
+    /// The law of `count` such rounds: doubled, and one round more where `count` has a binary digit.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
+    pub fn power(&self, count: u64, care: &Care, run: &Run) -> Result<Self> {
+        // Each product has its share of the budget.
+        let care = Care { budget: care.budget / f64::from(1 + count.ilog2() + count.count_ones()), ..*care };
+        #[allow(clippy::cast_precision_loss)] // enters no bound
+        let (all, mut rounds) = (count as f64, 1.0);
+        let mut law = self.clone();
+        for digit in (0..count.ilog2()).rev() {
+            rounds *= 2.0;
+            law = law.product(&law, true, &cells(&law, &law, &care, all / rounds), rounds * care.ignored, run)?;
+            if count >> digit & 1 == 1 {
+                rounds += 1.0;
+                law = law.product(self, false, &cells(&law, self, &care, all / rounds), rounds * care.ignored, run)?;
+            }
+        }
+        Ok(law)
+    }
+
+    /// The law of the rounds of both.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
+    pub fn times(&self, other: &Self, care: &Care, run: &Run) -> Result<Self> {
+        self.product(other, false, &cells(self, other, care, 1.0), care.ignored, run)
+    }
+
+    /// The mass of infinite loss.
+    #[must_use]
+    pub fn at_infinity(&self) -> f64 {
+        self.at_infinity
+    }
+
+    /// How much more than 1 all of its mass is: what rounding added.
+    #[must_use]
+    pub fn excess(&self) -> f64 {
+        (self.mass.iter().sum::<f64>() + self.at_infinity - 1.0).max(0.0)
+    }
+
+    /// The number of atoms.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // there is always one
+    pub fn len(&self) -> usize {
+        self.mass.len()
+    }
+
+    /// The product of two laws on cells between these edges; `same`: both are one, and pairs are taken once.
+    fn product(&self, other: &Self, same: bool, edges: &[f64], ignored: f64, run: &Run) -> Result<Self> {
+        let mut sums = vec![Sums::default(); edges.len() - 1];
+        for (i, (&one, &p)) in self.loss.iter().zip(&self.mass).enumerate() {
+            if i % 256 == 0 {
+                run.check()?;
+            }
+            let from = if same { i } else { 0 };
+            let mut cell = position(edges, one + other.loss[from]);
+            let mut sum = Sums::default();
+            for (j, (&two, &q)) in other.loss.iter().zip(&other.mass).enumerate().skip(from) {
+                let loss = one + two;
+                if loss >= edges[cell + 1] && cell + 2 < edges.len() {
+                    sums[cell].gather(&sum);
+                    sum = Sums::default();
+                    cell = position(edges, loss);
+                }
+                let mass = if same && j > i { 2.0 * p * q } else { p * q };
+                sum.take(mass, loss - edges[cell]);
+            }
+            sums[cell].gather(&sum);
+        }
+        let finite = |law: &Self| law.mass.iter().sum::<f64>();
+        let (own, others) = (finite(self), finite(other));
+        let infinite = self.at_infinity * (others + other.at_infinity) + other.at_infinity * own;
+        #[allow(clippy::cast_precision_loss)] // counts of atoms
+        let summed = UNIT_ROUNDOFF * (self.mass.len().max(other.mass.len()) as f64 + 8.0);
+        let mut law = match self.side {
+            Side::Upper => upper(&sums, edges),
+            Side::Lower => lower(&sums, edges),
+        };
+        law.at_infinity += match self.side {
+            Side::Upper => infinite * (1.0 + summed) + UNDERFLOW,
+            Side::Lower => infinite * (1.0 - summed),
+        };
+        law.cut(ignored);
+        Ok(law)
+    }
+
+    /// Without its largest losses, which have at most this mass: they become infinite, or are left out.
+    fn cut(&mut self, ignored: f64) {
+        let mut mass = 0.0;
+        while self.mass.len() > 2 && mass + self.mass[self.mass.len() - 1] <= ignored {
+            mass += self.mass.pop().unwrap_or(0.0);
+            self.loss.pop();
+        }
+        if self.side == Side::Upper {
+            self.at_infinity += mass * (1.0 + 1e-12);
+        }
+    }
+
+    /// The profile of the law.
+    #[must_use]
+    pub fn profile(&self) -> Arc<dyn Profile> {
+        Arc::new(LawProfile::new(self))
+    }
+}
+
+/// What is known of the atoms in a cell.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    /// Σ p.
+    mass: f64,
+    /// Σ p(1 − e^{−x}), x from the cell's lower end.
+    part: f64,
+    /// Additions that the sums went through, at most.
+    depth: u32,
+}
+
+impl Sums {
+    fn take(&mut self, mass: f64, x: f64) {
+        // The remainder of the series is below x⁴/120 of its value.
+        let fall =
+            if x < 1e-4 { x * (1.0 - 0.5 * x * (1.0 - x * (1.0 / 3.0) * (1.0 - 0.25 * x))) } else { -(-x).exp_m1() };
+        self.mass += mass;
+        self.part += mass * fall;
+        self.depth += 1;
+    }
+
+    fn gather(&mut self, row: &Self) {
+        self.mass += row.mass;
+        self.part += row.part;
+        // Terms of this row went through its additions and through those of the rows after it.
+        self.depth = self.depth.max(row.depth) + 1;
+    }
+
+    /// The relative error of both sums: of the products, of x, of 1 − e^{−x}, and of the additions.
+    fn relative_error(&self) -> f64 {
+        UNIT_ROUNDOFF * (f64::from(self.depth) + 16.0)
+    }
+}
+
+/// The cell that holds a loss; the outermost ones hold what lies beyond.
+fn position(edges: &[f64], loss: f64) -> usize {
+    edges.partition_point(|&edge| edge <= loss).clamp(1, edges.len() - 1) - 1
+}
+
+/// A cell's rounding of positions: two were added, which moved the sum by at most u times it.
+fn moved(edges: &[f64], cell: usize) -> f64 {
+    4.0 * UNIT_ROUNDOFF * edges[cell].abs().max(edges[cell + 1].abs())
+}
+
+fn upper(sums: &[Sums], edges: &[f64]) -> Law {
+    let mut mass = vec![0.0; edges.len()];
+    let mut shift = vec![0.0_f64; edges.len()];
+    for (cell, sum) in sums.iter().enumerate().filter(|(_, sum)| sum.mass > 0.0) {
+        let error = sum.relative_error();
+        let whole = -(edges[cell] - edges[cell + 1]).exp_m1();
+        let most = sum.mass * (1.0 + error);
+        let (low, high) = if sum.mass > RESOLVED {
+            let share = sum.part / whole;
+            // The small term is for what underflowed.
+            (most - share * (1.0 - 2.0 * error), (share * (1.0 + 2.0 * error) + 1e-30 * most).min(most))
+        } else {
+            (0.0, most)
+        };
+        mass[cell] += low.max(0.0) * (1.0 + 4.0 * UNIT_ROUNDOFF);
+        mass[cell + 1] += high * (1.0 + 4.0 * UNIT_ROUNDOFF);
+        let moved = moved(edges, cell);
+        shift[cell] = shift[cell].max(moved);
+        shift[cell + 1] = shift[cell + 1].max(moved);
+    }
+    let mut law = Law { side: Side::Upper, loss: Vec::new(), mass: Vec::new(), at_infinity: 0.0 };
+    let mut last = f64::NEG_INFINITY;
+    for ((edge, shift), mass) in edges.iter().zip(shift).zip(mass).filter(|(_, mass)| *mass > 0.0) {
+        last = last.max(edge + shift);
+        law.loss.push(last);
+        law.mass.push(mass);
+    }
+    law
+}
+
+/// Terms lost to underflow are less than 10⁻³⁰ of a sum above this, also when divided by a cell's width.
+const RESOLVED: f64 = 1e-260;
+
+fn lower(sums: &[Sums], edges: &[f64]) -> Law {
+    let mut law = Law { side: Side::Lower, loss: Vec::new(), mass: Vec::new(), at_infinity: 0.0 };
+    for (cell, sum) in sums.iter().enumerate().filter(|(_, sum)| sum.mass > RESOLVED) {
+        let error = sum.relative_error();
+        let share = (sum.part / sum.mass) * (1.0 - 2.0 * error - 4.0 * UNIT_ROUNDOFF);
+        let within = -(-share).ln_1p() * (1.0 - 4.0 * UNIT_ROUNDOFF);
+        law.loss.push(edges[cell] + within - moved(edges, cell));
+        law.mass.push(sum.mass * (1.0 - error));
+    }
+    for k in (1..law.loss.len()).rev() {
+        law.loss[k - 1] = law.loss[k - 1].min(law.loss[k]);
+    }
+    law
+}
+
+/// Atoms of a law that stand for it where cells are chosen.
+const SKETCHED: usize = 160;
+/// Groups of pairs of these that each have cells of one width.
+const GROUPS: usize = 400;
+/// Cells of a block, about.
+const MOST_CELLS: f64 = 4000.0;
+const LEAST_CELLS: f64 = 64.0;
+
+/// Edges of cells for the product of two laws, of which there are `blocks` in all rounds: such that all their cells together change
+/// ln δ by about `care.budget`.
+///
+/// A cell of width w adds a variance of w²/6 at most to each loss in it. For a given number of cells the sum of what that costs is
+/// least when each costs the same; each group of pairs gets cells in proportion to the cube root of its own cost.
+fn cells(a: &Law, b: &Law, care: &Care, blocks: f64) -> Vec<f64> {
+    let (one, two) = (sketch(a, care), sketch(b, care));
+    let mut pairs: Vec<(f64, f64)> = Vec::with_capacity(one.len() * two.len());
+    for x in &one {
+        pairs.extend(two.iter().map(|y| {
+            let loss = x.0 + y.0;
+            (loss, x.1 * y.1 * care.place.weight(loss))
+        }));
+    }
+    pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let (first, last) = (a.loss[0] + b.loss[0], a.loss[a.loss.len() - 1] + b.loss[b.loss.len() - 1]);
+    let mut groups: Vec<(f64, f64)> = Vec::with_capacity(GROUPS + 1);
+    let mut start = first;
+    for group in pairs.chunks(pairs.len().div_ceil(GROUPS)) {
+        let end = group[group.len() - 1].0.max(start);
+        let share: f64 = group.iter().map(|pair| pair.1).sum();
+        groups.push((end, (share * (end - start).powi(2)).cbrt()));
+        start = end;
+    }
+    groups.push((last.max(start), 0.0));
+    let total: f64 = groups.iter().map(|group| group.1).sum();
+    let count = (blocks / (12.0 * care.budget) * total.powi(3)).sqrt().clamp(LEAST_CELLS, MOST_CELLS);
+    let mut edges = vec![first];
+    let mut start = first;
+    for (end, cost) in groups {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most MOST_CELLS
+        let parts = (count * cost / total).ceil().max(1.0) as u32;
+        for part in 1..=parts {
+            let edge = start + (end - start) * (f64::from(part) / f64::from(parts));
+            // Cells that rounding could empty are none.
+            if edge - edges[edges.len() - 1] > 1e-10 * edge.abs() {
+                edges.push(edge);
+            }
+        }
+        start = end;
+    }
+    // Nothing lies beyond the last edge.
+    let end = edges.len() - 1;
+    if end == 0 {
+        edges.push(last.max(first + 1e-10 * first.abs()) + 1e-300);
+    } else {
+        edges[end] = edges[end].max(last);
+    }
+    edges
+}
+
+/// A law as a few atoms (loss, mass), closest where it counts.
+fn sketch(law: &Law, care: &Care) -> Vec<(f64, f64)> {
+    let atoms: Vec<(f64, f64)> = law.loss.iter().copied().zip(law.mass.iter().copied()).collect();
+    if atoms.len() <= SKETCHED {
+        return atoms;
+    }
+    let cost = |i: usize| {
+        let ((loss, mass), width) = (atoms[i], atoms[i].0 - atoms[i.saturating_sub(1)].0);
+        (mass * care.place.weight(loss) * width * width).cbrt()
+    };
+    #[allow(clippy::cast_precision_loss)] // small
+    let step = (0..atoms.len()).map(cost).sum::<f64>() / SKETCHED as f64;
+    let (mut few, mut spent, mut sum) = (Vec::with_capacity(SKETCHED + 2), 0.0, 0.0);
+    for (i, (loss, mass)) in atoms.iter().enumerate() {
+        spent += cost(i);
+        sum += mass;
+        if spent >= step || i == 0 || i + 1 == atoms.len() {
+            few.push((*loss, sum));
+            (spent, sum) = (0.0, 0.0);
+        }
+    }
+    few
+}
+
+/// The profile of a law, with its sums to the right of every atom.
+#[derive(Debug)]
+struct LawProfile {
+    loss: Vec<f64>,
+    /// At each atom: δ and the slope, each without what the atom itself adds on its left.
+    delta: Vec<f64>,
+    slope: Vec<f64>,
+    mass: Vec<f64>,
+    at_infinity: f64,
+    relative_error: f64,
+}
+
+impl LawProfile {
+    fn new(law: &Law) -> Self {
+        let n = law.loss.len();
+        let (mut delta, mut slope) = (vec![0.0; n], vec![0.0; n]);
+        for k in (0..n.saturating_sub(1)).rev() {
+            let width = law.loss[k + 1] - law.loss[k];
+            let right = slope[k + 1] + law.mass[k + 1];
+            delta[k] = delta[k + 1] + right * -(-width).exp_m1();
+            slope[k] = right * (-width).exp();
+        }
+        #[allow(clippy::cast_precision_loss)] // a count of atoms
+        let relative_error = 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0);
+        Self {
+            loss: law.loss.clone(),
+            delta,
+            slope,
+            mass: law.mass.clone(),
+            at_infinity: law.at_infinity,
+            relative_error,
+        }
+    }
+}
+
+impl Profile for LawProfile {
+    fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
+        let next = self.loss.partition_point(|&loss| loss <= epsilon);
+        let (mut delta, mut slope) = (0.0, 0.0);
+        if next < self.loss.len() {
+            let width = self.loss[next] - epsilon;
+            let right = self.slope[next] + self.mass[next];
+            delta = self.delta[next] + right * -(-width).exp_m1();
+            slope = right * (-width).exp();
+        }
+        // Each step adds positive terms that are off by a few u.
+        ProfilePoint {
+            delta: delta + self.at_infinity,
+            delta_error: self.relative_error * (delta + self.at_infinity),
+            slope,
+            slope_error: self.relative_error * slope,
+            threshold: f64::NAN,
+        }
+    }
+
+    fn delta_at_infinity(&self) -> f64 {
+        self.at_infinity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOSSES: [f64; 4] = [-0.3, -0.01, 0.4, 2.5];
+    const MASSES: [f64; 4] = [0.2, 0.5, 0.28, 0.01];
+    const AT_INFINITY: f64 = 0.01;
+
+    /// δ(ε) of so many rounds by going through all outcomes.
+    fn enumerated(rounds: u32, epsilon: f64) -> f64 {
+        if rounds == 0 {
+            return (-epsilon.exp_m1()).max(0.0);
+        }
+        let outcomes = LOSSES.iter().zip(MASSES);
+        // An infinite loss in this round counts in full, whatever the others are.
+        AT_INFINITY + outcomes.map(|(loss, mass)| mass * enumerated(rounds - 1, epsilon - loss)).sum::<f64>()
+    }
+
+    fn care(budget: f64) -> Care {
+        Care { place: Place { epsilon: 1.0, hazard: 1.5, log_delta: -3.0 }, budget, ignored: 0.0 }
+    }
+
+    #[test]
+    fn products_enclose_all_outcomes_and_come_near_them() {
+        let law = |side| Law { side, loss: LOSSES.to_vec(), mass: MASSES.to_vec(), at_infinity: AT_INFINITY };
+        for (budget, near) in [(10.0, 0.05), (1e-5, 1e-3)] {
+            for rounds in [2, 5, 7] {
+                let of = |side| law(side).power(rounds.into(), &care(budget), &Run::default()).unwrap().profile();
+                let (above, below) = (of(Side::Upper), of(Side::Lower));
+                for step in -20..40 {
+                    let epsilon = 0.25 * f64::from(step);
+                    let exact = enumerated(rounds, epsilon);
+                    let (above, below) = (above.at(epsilon), below.at(epsilon));
+                    assert!(above.delta + above.delta_error >= exact * (1.0 - 1e-14), "{epsilon} {above:?} {exact}");
+                    assert!(below.delta - below.delta_error <= exact * (1.0 + 1e-14), "{epsilon} {below:?} {exact}");
+                    assert!(above.delta - below.delta <= near * exact, "{epsilon} {above:?} {below:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_that_lose_nothing_lose_nothing_together() {
+        let law = Law { side: Side::Lower, loss: vec![0.0], mass: vec![1.0], at_infinity: 0.0 };
+        let point = law.power(16, &care(1.0), &Run::default()).unwrap().profile().at(-1.0);
+        assert!((point.delta + (-1.0_f64).exp_m1()).abs() < 1e-12, "{point:?}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_infinite_above_and_missing_below() {
+        let [above, below] = [Side::Upper, Side::Lower].map(|side| {
+            let mut law = Law { side, loss: vec![0.0, 1.0, 2.0], mass: vec![0.9, 0.09, 0.01], at_infinity: 0.0 };
+            law.cut(0.05);
+            law
+        });
+        assert_eq!(above.mass, [0.9, 0.09]);
+        assert!(above.at_infinity >= 0.01);
+        assert!(below.at_infinity.abs() < 1e-300);
+    }
+}
