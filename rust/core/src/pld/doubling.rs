@@ -172,8 +172,8 @@ impl Law {
             sums[cell].gather(&sum);
         }
         let finite = |law: &Self| law.mass.iter().sum::<f64>();
-        let (own, others) = (finite(self), finite(other));
-        let infinite = self.at_infinity * (others + other.at_infinity) + other.at_infinity * own;
+        let (own, rest) = (finite(self), finite(other));
+        let infinite = self.at_infinity * (rest + other.at_infinity) + other.at_infinity * own;
         #[allow(clippy::cast_precision_loss)] // counts of atoms
         let summed = UNIT_ROUNDOFF * (self.mass.len().max(other.mass.len()) as f64 + 8.0);
         let mut law = match self.side {
