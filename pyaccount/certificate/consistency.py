@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 #: Samplers whose rates follow from whole numbers of draws or of bins.
-_NO_PROBABILITY = ("none", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
+_NO_PROBABILITY = ("none", "random-allocation", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
 
 
 def inconsistencies(data: CertificateModel) -> list[Inconsistency]:

@@ -76,6 +76,8 @@ PARTICIPATIONS = Range(1, 10**9, measure="rounds")
 SEPARATION = Range(1, 10**9, measure="rounds")
 BANDS = Range(1, 16_384, measure="diagonals")
 BINS = Range(1, 4096, measure="batches")
+#: The rounds of an allocation.
+ALLOCATION = Range(1, 10**6, measure="rounds")
 RECORDS_PER_USER = Range(1, 1000, measure="records")
 SUBSET_SIZE = Range(1, 10**6, measure="records")
 ROUNDS_PER_SUBSET = Range(1, 10**9, measure="rounds")

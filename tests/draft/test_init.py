@@ -31,6 +31,7 @@ FACTS = {
     "name": "a run", "group_size": "1", "dataset_size": "10_000", "batch_size": "100", "sampling_probability": "0.01",
     "iterations": "1000", "subset_size": "500", "bins": "100", "partitions": "10", "max_participations": "10",
     "min_separation": "10", "bands": "5", "buffers": "2", "records_per_user": "3", "attribution": "single",
+    "iterations_per_allocation": "100",
     "epsilon": "4", "delta": "1e-6", "noise_multiplier": "1.5",
 }  # fmt: skip
 BASIC = ["--dataset-size", "50_000", "--batch-size", "500", "--iterations", "2000", "--epsilon", "8"]

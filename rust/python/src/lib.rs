@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pyaccount_core::gram::gram as core_gram;
 use pyaccount_core::laws::binomial;
+use pyaccount_core::pair::allocation::Terms;
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
@@ -25,6 +26,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rayon::prelude::*;
 
+mod allocation;
 mod errors;
 mod inspection;
 mod interruptible;
@@ -147,6 +149,23 @@ impl RoundProfile {
         TruncatedPoisson::new(dataset_size, limit, sampling_probability, noise_multiplier, reverse)
             .map(Self::of)
             .map_err(raise)
+    }
+
+    /// One of several rounds, chosen in secret; see `pair::allocation`. Both directions and bounds come from laws that are kept.
+    #[staticmethod]
+    #[pyo3(signature = (squares, counts, spacing, negligible, *, reverse, below))]
+    fn allocation(
+        py: Python<'_>,
+        squares: Vec<f64>,
+        counts: Vec<u64>,
+        spacing: f64,
+        negligible: f64,
+        reverse: bool,
+        below: bool,
+    ) -> PyResult<Self> {
+        let terms: Vec<Terms> =
+            squares.into_iter().zip(counts).map(|(square, count)| Terms { square, count }).collect();
+        allocation::kept(py, &terms, spacing, negligible).map(|law| Self::of(law.profile(reverse, below)))
     }
 
     #[staticmethod]
