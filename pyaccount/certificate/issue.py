@@ -19,6 +19,7 @@ from pyaccount.certificate.model import (
     Utility,
 )
 from pyaccount.certificate.provenance import now, versions
+from pyaccount.certificate.risk import risk_record
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document import (
@@ -77,6 +78,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     assumptions = _assumptions(document, worded)
     if numbers.guarantee.kind == "verified":
         assumptions.append(RELEASE)
+    risk = risk_record(asked, evidence, numbers.guarantee, numbers.directions)
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
     unit = PrivacyUnit(
         adjacency=document.privacy.adjacency,
@@ -95,9 +97,11 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
                 holds=evidence.holds,
                 claim=_claim(asked),
                 sampling=numbers.evidence.sampling,
+                risk=risk,
             ),
             holds=evidence.holds,
             guarantee=numbers.guarantee,
+            risk=risk,
             solved=numbers.solved,
             privacy=unit,
             noise_multiplier=noises.pop() if len(noises) == 1 else None,

@@ -246,6 +246,22 @@ QUESTIONS = {
             help="δ of the guarantee [the largest power of ten below 1/N].",
             metavar="D",
         ),
+        *(
+            DraftQuestion(
+                name, ("privacy", "risk", name), ask, help=f"{ask}, instead of ε and δ{more}.", metavar=metavar
+            )
+            for name, ask, more, metavar in (
+                ("advantage", "The largest membership advantage of any attack", "", "A"),
+                (
+                    "true_positive_rate",
+                    "The largest true-positive rate of any attack",
+                    ", at --false-positive-rate",
+                    "R",
+                ),
+                ("false_positive_rate", "The false-positive rate of --true-positive-rate", "", "R"),
+                ("gaussian_mu", "μ of the Gaussian mechanism that no attack may tell more of", "", "MU"),
+            )
+        ),
         DraftQuestion(
             "noise_multiplier",
             ("noise", "multiplier"),

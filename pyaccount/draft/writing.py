@@ -38,9 +38,12 @@ def mapping_of(answers: Answers) -> dict[str, Any]:
     if blank != NOTHING:
         said[blank] = SOLVE
     for name, question in QUESTIONS.items():
-        if name in said and len(question.path) == 2:
-            section, key = question.path
-            mapping[str(section)][str(key)] = said[name]
+        if name in said and len(question.path) > 1:
+            *sections, key = map(str, question.path)
+            place = mapping
+            for section in sections:
+                place = place.setdefault(section, {})
+            place[key] = said[name]
     if mapping["matrix"].get("kind", "identity") == "identity":
         del mapping["matrix"]
     return mapping
@@ -63,7 +66,13 @@ def text_of(answers: Answers) -> str:
         lines += ["", *_comment((section,), mapping), f"{section}:"]
         for key in _order(section, mapping):
             lines += _comment((section, key), mapping, "  ")
-            value = _spelled(key, mapping[section][key])
+            said = mapping[section][key]
+            if isinstance(said, dict):
+                lines.append(f"  {key}:")
+                for name, value in said.items():
+                    lines += [*_comment((section, key, name), mapping, "    "), f"    {name}: {_spelled(name, value)}"]
+                continue
+            value = _spelled(key, said)
             lines.append(
                 f"  {key}: {value}" + (f"  # to be computed: {BLANKS[blank_of(answers)]}" if value == SOLVE else "")
             )

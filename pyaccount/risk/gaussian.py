@@ -29,7 +29,7 @@ from itertools import pairwise
 from statistics import NormalDist
 from typing import NamedTuple
 
-from pyaccount.certificate.tradeoff import OVERFLOW, Bound
+from pyaccount.risk.tradeoff import OVERFLOW, Bound
 
 #: More than the relative error of Mills' ratio, of the exponential, and of the products.
 GUARD = 1e-12
