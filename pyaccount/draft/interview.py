@@ -13,7 +13,7 @@ from pyaccount.document import load
 from pyaccount.document.fields import listed
 from pyaccount.document.numerals import parse_number
 from pyaccount.document.ranges import BANDS
-from pyaccount.document.risk import AT_A_RATE, MEASURES, usual_delta
+from pyaccount.document.risk import AT_A_RATE, usual_delta
 from pyaccount.document.samplers import SamplerKind
 from pyaccount.document.words import ADJACENCY_MEANINGS
 from pyaccount.draft.questions import (
@@ -23,6 +23,7 @@ from pyaccount.draft.questions import (
     Answers,
     DraftQuestion,
     blank_of,
+    has_budget,
     keys_of,
     kinds_of,
     meanings,
@@ -53,11 +54,6 @@ def needed(answers: Answers) -> list[DraftQuestion]:
         if of_matrix and sampler.spacing:
             names.add(sampler.spacing)
     return [question for name, question in QUESTIONS.items() if name in names and name != blank]
-
-
-def has_budget(answers: Answers) -> bool:
-    """Whether a budget of risk was given, which stands instead of ε and δ."""
-    return any(name in answers for name in (*MEASURES, *AT_A_RATE))
 
 
 def _sampler(answers: Answers) -> type[SamplerKind]:

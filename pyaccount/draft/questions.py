@@ -16,6 +16,7 @@ from pyaccount.document.asking import Asked
 from pyaccount.document.fields import SOLVE, FieldReader, listed
 from pyaccount.document.kinds import Kinds, Section, word_of
 from pyaccount.document.numerals import parse_scalar
+from pyaccount.document.risk import AT_A_RATE, MEASURES
 from pyaccount.document.sections import SingleDocument
 from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
@@ -294,6 +295,11 @@ BLANKS = {
 def blank_of(answers: Answers) -> str:
     """The name of the question that the document leaves to pyaccount."""
     return answers.get("solve", NOTHING).replace("-", "_")
+
+
+def has_budget(answers: Answers) -> bool:
+    """Whether a budget of risk was given, which stands instead of ε and δ."""
+    return any(name in answers for name in (*MEASURES, *AT_A_RATE))
 
 
 def keys_of(section: str, kind: str) -> tuple[str, ...]:

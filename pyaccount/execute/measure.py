@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
+from pyaccount.plan.reduction import reversed_rounds
 from pyaccount.risk.budget import Enclosure, attained_at_least
 
 if TYPE_CHECKING:
@@ -45,7 +46,13 @@ def risk_of_bound(engine: Engine, bounds: DirectedBounds, budget: Budget, tolera
 def risk_attained(engine: Engine, bounds: DirectedBounds, budget: Budget, tolerance: float) -> float:
     """The measure of the mechanism is at least this: that of two data sets, or of the bound itself where it is attained."""
     rounds = {side: bounds[side].lower for side in DIRECTIONS}
-    return _narrowed(engine, rounds, budget, tolerance, lambda points: attained_at_least(budget, points)).lower
+
+    def at_least(points: Points) -> float:
+        # Of the same two data sets in both directions all that is known can be used together.
+        one_pair = reversed_rounds(rounds["remove"]) == rounds["add"]
+        return budget.at_least(points) if one_pair else attained_at_least(budget, points)
+
+    return _narrowed(engine, rounds, budget, tolerance, at_least).lower
 
 
 def _narrowed(

@@ -105,11 +105,13 @@ def needed_within_range(points: Sequence[Bound]) -> float | None:
     The smallest that tangents prove; an upper bound. As for `needed_at_points`, a δ near 1 may have none.
     """
     corners = hull(points)
-    return _least(
-        lambda mu: (
-            all(_reaches(mu, corner) for corner in corners)
-            and all(_above_chord(mu, left, right) for left, right in pairwise(corners))
-        )
+    return _least(lambda mu: suffices(mu, corners))
+
+
+def suffices(mu: float, corners: Sequence[Bound]) -> bool:
+    """Whether δ(ε) ≤ δ_μ(ε) is proven from the first ε of a `hull` to the last, given δ at most at its corners."""
+    return all(_reaches(mu, corner) for corner in corners) and all(
+        _above_chord(mu, left, right) for left, right in pairwise(corners)
     )
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.risk.budget import Budget, Enclosure, Points
-from pyaccount.risk.gaussian import gaussian_terms, needed_within_range, smallest_possible
+from pyaccount.risk.gaussian import gaussian_terms, needed_within_range, smallest_possible, suffices
 from pyaccount.risk.tradeoff import Bound
 from pyaccount.rounding import down
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 FARTHEST = 600.0
 #: How many points are looked at first.
 FIRST = 16
+#: No points are put between two that are so near.
+CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,10 @@ class GaussianBudget(Budget):
         enough = self.at_least(points) * (1.0 + 0.5 * tolerance)
         found: dict[Direction, tuple[float, ...]] = {}
         for side in DIRECTIONS:
-            needs = [(pair, needed_within_range(pair)) for pair in pairwise(_upper(points[side]))]
             found[side] = tuple(
                 0.5 * (left.epsilon + right.epsilon)
-                for (left, right), mu in needs
-                if (mu is None or mu > enough) and right.epsilon - left.epsilon > 1e-9
+                for left, right in pairwise(_upper(points[side]))
+                if right.epsilon - left.epsilon > CLOSE and not suffices(enough, (left, right))
             )
         return {side: places for side, places in found.items() if places}
 

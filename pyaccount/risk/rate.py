@@ -136,9 +136,11 @@ class RateBudget(Budget):
             above, below = test
             for side, gaps in ((above, self._above(points[above])), (below, self._below(points[below]))):
                 for gap in gaps:
-                    if gap.least < most * (1.0 - 0.3 * tolerance) and 0.0 < gap.left < gap.right < math.inf:
-                        ends = sorted(abs(math.log(x)) for x in (gap.left, gap.right))
-                        found.setdefault(side, set()).update(_inside(*ends))
+                    if gap.least < most * (1.0 - 0.3 * tolerance) and gap.left < gap.right:
+                        near = abs(math.log(gap.right))
+                        # Before the first x there is no end: a step further.
+                        places = [near + 1.0] if gap.left == 0.0 else _inside(*sorted((abs(math.log(gap.left)), near)))
+                        found.setdefault(side, set()).update(places)
         known = {side: {point.epsilon for point in points[side]} for side in found}
         return {side: tuple(sorted(places - known[side])) for side, places in found.items()}
 
