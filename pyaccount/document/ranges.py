@@ -76,7 +76,7 @@ RATE = Range(
     words=f"greater than 0 and less than 1 (and not below {spelled(SMALLEST_RATE)})",
     measure="probability",
 )
-GAUSSIAN_MU = Range(0, 100, above=True, measure="standard deviations")
+GAUSSIAN_MU = Range(0, 10, above=True, measure="standard deviations")
 GROUP_SIZE = Range(1, 10_000, measure="records")
 DATASET_SIZE = Range(1, 10**15, measure="records")
 EXPECTED_BATCH_SIZE = Range(0, 1e15, above=True, measure="records")

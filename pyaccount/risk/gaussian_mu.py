@@ -27,7 +27,7 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.risk.budget import Budget, Enclosure, Points
 from pyaccount.risk.gaussian import gaussian_terms, needed_within_range, smallest_possible, suffices
 from pyaccount.risk.tradeoff import Bound
-from pyaccount.rounding import down
+from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Risk
 
-#: e^ε of the last ε must be a double, with room for products.
+#: No δ that a document may tell lies beyond, for the largest μ that it may say: 10²/2 + 10·36. e^ε is a double there.
 FARTHEST = 600.0
+#: Halvings of that, down to the last digits of a double.
+STEPS = 60
 #: How many points are looked at first.
 FIRST = 16
 #: No points are put between two that are so near.
@@ -71,14 +73,12 @@ class GaussianBudget(Budget):
 
     @cached_property
     def last_epsilon(self) -> float:
-        """E: where δ_μ has fallen to the least δ that counts, to four digits, rounded down; at most `FARTHEST`."""
+        """E: where δ_μ has fallen to the least δ that counts, to four digits, rounded up."""
         low, high = 0.0, FARTHEST
-        if gaussian_terms(self.limit, high).most >= self.delta:
-            return high
-        for _ in range(60):
+        for _ in range(STEPS):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if gaussian_terms(self.limit, middle).least >= self.delta else (low, middle)
-        return float(down(low, 4))
+            low, high = (middle, high) if gaussian_terms(self.limit, middle).most >= self.delta else (low, middle)
+        return float(up(high, 4))
 
     @property
     def least_rate(self) -> float:
@@ -92,8 +92,6 @@ class GaussianBudget(Budget):
 
     def places(self) -> tuple[float, ...]:
         """Evenly over the range."""
-        if self.last_epsilon == 0.0:
-            return (0.0,)
         return (*(self.last_epsilon * k / FIRST for k in range(FIRST)), self.last_epsilon)
 
     @property

@@ -21,8 +21,10 @@ directions need not be of one pair; so the points of each direction are looked a
 α + T ≤ 1 nothing is lost by ε ≥ 0, if one direction is the larger one for all ε: the trade-off function of the larger profile
 is symmetric, and convex, so that its slope at a point above the diagonal is −1 or steeper.
 
-**Rounding.** Lower bounds are moved down by `GUARD` and `SMALLEST`, which is more than some twenty roundings of numbers of at
-most 1 (values of g below 1, differences of them, and products of a slope with a distance that differ from those).
+**Rounding.** x·|δ′(x)| ≤ P(L ≥ ε) ≤ 1 for x ≥ 1, and |g′| ≤ 1 for x ≤ 1, so that the rounding of x moves g by no more than
+(1 + α x) units; with the sum's own it is below `UNITS` times that, by which the ends at each point are moved apart: slopes
+between points that are near to one another stay bounds. What is read off the lines is below 1, a height and a slope times a
+distance no larger than the two together: some ten roundings, for which `GUARD` and `SMALLEST` are taken off.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 #: What lower bounds are moved by, relatively and absolutely.
 GUARD, SMALLEST = 1e-12, 1e-14
+#: What the ends of g at a point are moved apart by, times 1 + α x.
+UNITS = 2.0**-49
 #: How many points are looked at first, and how many are put between two of them.
 FIRST, BETWEEN = 24, 4
 
@@ -158,7 +162,7 @@ class RateBudget(Budget):
     def _above(self, points: Sequence[Enclosure]) -> list[Gap]:
         """Of x ≥ 1: the points of the first direction themselves, and g ≥ α x beyond the last."""
         spots = [
-            Spot(x, self.alpha * x + point.lower, self.alpha * x + point.upper)
+            _spot(x, self.alpha * x, point.lower, point.upper)
             for point, x in ((point, math.exp(point.epsilon)) for point in points)
         ]
         gaps = self._between(spots)
@@ -170,7 +174,7 @@ class RateBudget(Budget):
         """Of x ≤ 1, by the other direction's points at 1/x, and g ≥ 1 − (1 − α) x before the first."""
         fall = 1.0 - self.alpha
         spots = [
-            Spot(x, 1.0 - fall * x + x * point.lower, 1.0 - fall * x + x * point.upper)
+            _spot(x, 1.0 - fall * x, x * point.lower, x * point.upper)
             for point, x in ((point, math.exp(-point.epsilon)) for point in reversed(points))
         ]
         right = _from_right(spots, 0, self.alpha)
@@ -192,6 +196,12 @@ class RateBudget(Budget):
 
 #: Presence and absence: the direction whose points lie at x ≥ 1, and the one whose points lie at x ≤ 1.
 TESTS: tuple[tuple[Direction, Direction], ...] = (("remove", "add"), ("add", "remove"))
+
+
+def _spot(x: float, base: float, lower: float, upper: float) -> Spot:
+    """g at x, which is `base` and what lies between `lower` and `upper`."""
+    rounding = UNITS * (1.0 + base)
+    return Spot(x, base + lower - rounding, base + upper + rounding)
 
 
 def _from_left(spots: Sequence[Spot], k: int, least: float) -> Ray:

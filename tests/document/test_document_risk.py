@@ -61,7 +61,7 @@ def test_the_usual_delta_is_below_one_over_the_records(records: int | None, delt
         ({"risk": {"advantage": 0}}, [("out-of-range", "risk.advantage", "greater than 0 and less than 1")]),
         ({"risk": {"advantage": 1}}, [("out-of-range", "risk.advantage", "greater than 0 and less than 1")]),
         ({"risk": {"advantage": "solve"}}, [("wrong-type", "risk.advantage", "blanks are allowed at")]),
-        ({"risk": {"gaussian_mu": 101}}, [("out-of-range", "risk.gaussian_mu", "at most 100")]),
+        ({"risk": {"gaussian_mu": 11}}, [("out-of-range", "risk.gaussian_mu", "at most 10")]),
         ({"risk": {"gaussian_mu": 1e-7}}, [("contradiction", "risk.gaussian_mu", "give a smaller report_delta")]),
         (
             {"risk": RATES | {"false_positive_rate": 1e-10}},

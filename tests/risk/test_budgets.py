@@ -7,6 +7,7 @@ import random
 from statistics import NormalDist
 from typing import Any
 
+import mpmath as mp
 import pytest
 
 from pyaccount.directions import DIRECTIONS
@@ -148,3 +149,16 @@ def test_one_point_that_is_claimed_keeps_the_budget(budget: Budget) -> None:
     for place, delta in kept:
         one = [Enclosure(place, 0.0, delta)]
         assert budget.limit * (1 - 1e-12) <= budget.at_most({"remove": one, "add": one}) <= budget.limit
+
+
+@pytest.mark.parametrize(("mu", "delta"), [(10.0, 1e-280), (0.01, 1e-4), (3.0, 0.5)])
+def test_the_range_of_mu_covers_every_delta_that_counts(mu: float, delta: float) -> None:
+    """The end of the range, to forty digits: δ_μ has fallen below the δ told, and not much before."""
+    last = GaussianBudget(mu, delta).last_epsilon
+
+    def at(epsilon: Any) -> Any:
+        return mp.ncdf(mu / mp.mpf(2) - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / mp.mpf(2) - epsilon / mu)
+
+    with mp.workdps(40):
+        assert at(mp.mpf(last)) <= delta * (1 + mp.mpf(10) ** -9)
+        assert at(mp.mpf(last) * (1 - mp.mpf(2) / 1000)) > delta
