@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.inconsistency import Inconsistency, at, is_number
 from pyaccount.certificate.model import RiskRecord
 from pyaccount.directions import DIRECTIONS
-from pyaccount.execute import Evidence
 from pyaccount.risk.budget import Enclosure, attained_at_least
-from pyaccount.risk.budgets import BUDGETS, budget_of
+from pyaccount.risk.budgets import BUDGETS
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyaccount.certificate.model import CertificateModel, Directions, Guarantee
-    from pyaccount.document import Document
-    from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.risk.budget import Budget, Points
 
 #: What rounding may do to numbers that follow from others.
@@ -27,27 +24,14 @@ ROUNDING = 1e-9
 RANGE = 1.1e-3
 
 
-def risk_record(
-    asked: Document, evidence: Evidence | SampledEvidence, guarantee: Guarantee, directions: Directions
-) -> RiskRecord | None:
-    """What is certified of the document's budget; None if it has none."""
-    budget = budget_of(asked)
-    if budget is None:
-        return None
-    if isinstance(evidence, Evidence):
-        assert evidence.risk is not None
-        value, lower = evidence.risk.measured.upper, evidence.risk.attained
-        told = (guarantee.epsilon, guarantee.epsilon_lower, guarantee.delta)
-    else:
-        value, lower = from_guarantee(budget, guarantee, directions)
-        assert evidence.told is not None
-        told = evidence.told
+def risk_record(budget: Budget, value: tuple[float, float], told: tuple[float, float, float]) -> RiskRecord:
+    """What is certified of a document's budget: the measure at most and at least; ε at most and at least, and at which δ."""
     return RiskRecord(
         measure=budget.measure,  # type: ignore[arg-type]
         budget=budget.limit,
         **budget.details(),
-        value=_finite(value),
-        value_lower=lower,
+        value=_finite(value[0]),
+        value_lower=value[1],
         epsilon=_finite(told[0]),
         epsilon_lower=told[1],
         delta=told[2],
