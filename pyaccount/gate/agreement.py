@@ -145,17 +145,16 @@ def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Ite
         return
     if path == ("evidence", "error_budget") and terms.mode == "bounds":
         # Directions are listed as they were tested, which samples decide where they are alike.
-        stated, fresh = (sorted(lines, key=_line) for lines in (stated, fresh))
+        order = [line["direction"] for line in stated]
+        fresh = sorted(
+            fresh, key=lambda line: order.index(line["direction"]) if line["direction"] in order else len(order)
+        )
     for index, (one, other) in enumerate(zip(stated, fresh, strict=False)):
         yield from _compared((*path, index), one, other, terms)
     if len(stated) != len(fresh):
         agrees, reason = _word(path_text(path), terms)
         sizes = f"{len(stated)} entries", f"{len(fresh)} entries"
         yield Difference(path_text(path), *sizes, agrees, reason)
-
-
-def _line(budget_line: dict[str, Any]) -> str:
-    return str(budget_line["direction"])
 
 
 def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
