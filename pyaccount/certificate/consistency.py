@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.cross_check import bounds, evidence
 from pyaccount.certificate.inconsistency import SOLVE, Inconsistency, at, is_number
 from pyaccount.certificate.matrix_inconsistencies import matrix_inconsistencies
+from pyaccount.certificate.risk import risk_inconsistencies
 from pyaccount.certificate.statement import statement
 from pyaccount.document.written import sha256_of
 from pyaccount.errors import shown
@@ -33,6 +34,7 @@ def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
         *_statement(data),
         *_document(data),
         *_solved(data),
+        *risk_inconsistencies(data),
         *matrix_inconsistencies(data, _bodies(data.document)),
         *bounds(data),
         *evidence(data),
@@ -92,6 +94,7 @@ def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
         holds=data.holds,
         claim=claim_of(data.document),
         sampling=data.evidence.sampling,
+        risk=data.risk,
     )
     if data.statement != derived:
         yield Inconsistency("statement", f"the fields of the certificate say: {derived}")
@@ -123,7 +126,7 @@ def _document(data: CertificateModel) -> Iterator[Inconsistency]:
             yield Inconsistency(
                 f"guarantee.{name}", f"{bound!r} is above the claim, {claimed!r}, which is said to hold"
             )
-    if not data.holds and claim_of(document) is None:
+    if not data.holds and claim_of(document) is None and data.risk is None:
         yield Inconsistency("holds", "false, where the document claims nothing that could fail")
 
 

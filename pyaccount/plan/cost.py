@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document import participation_rate, truncation
 from pyaccount.plan.profile import PROFILE_SHARES
+from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Body
@@ -52,7 +53,9 @@ def composing_cost(plan: CompiledDocument) -> Cost:
 
 def sampling_cost(plan: CompiledDocument) -> list[str]:
     """What a test of the claim takes with plain samples, for people: without drawing any."""
-    delta = plan.document.privacy.delta
+    # The claim that keeps a budget of risk is placed by estimates; its δ is of the size of that at ε = 0.
+    budget = budget_of(plan.document)
+    delta = plan.document.privacy.delta if budget is None else budget.claim(0.0) or "solve"
     cost = plan.at(1.0 if plan.blank else None).mechanism().cost
     lines = [f"one sample takes about {cost / 1000:.3g} µs on one core"]
     if delta != "solve":

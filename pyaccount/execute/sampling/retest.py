@@ -56,6 +56,8 @@ class Statement:
     value: float | None
     #: The samples of its accepted tests.
     samples: int
+    #: Where it tells ε beside a budget of risk.
+    told_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def retest(  # noqa: PLR0913 - a statement, and what to test it with
     statement is recomputed. Raises as `execute_sampled`.
     """
     session = open_session(plan, threads=threads, time_limit=time_limit, report=report or silent, seed=seed)
+    session.told_at = stated.told_at
     instance, privacy = plan.at(), plan.document.privacy
     epsilon = stated.epsilon if privacy.epsilon == "solve" or not stated.holds else privacy.epsilon
     delta = stated.delta if privacy.delta == "solve" else privacy.delta
