@@ -100,7 +100,7 @@ class RareTruncation:
         # A little below ε + ln t, for rounding.
         places = [(share, epsilon + math.log(share) - ROUNDING * (1.0 + epsilon)) for share in SHARES]
         more = [max(bound(place), share) / (1.0 - share) for share, place in places if place >= 0.0]
-        return self.hit * (1.0 + min(1.0, *more, 1.0)) * (1.0 + ROUNDING)
+        return self.hit * (1.0 + min([1.0, *more])) * (1.0 + ROUNDING)
 
     def below(self, direction: Direction, epsilon: float) -> float:
         """How much it may fall short of it: the laws with the record present differ by no more than E e in total variation.

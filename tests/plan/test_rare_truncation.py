@@ -268,6 +268,14 @@ def test_rates_of_a_cold_start(n: int, b: int, p: float) -> None:
     assert all(rate * (1.0 - 2e-5) <= max(one for one in found if one <= rate) for rate, _ in counted)
 
 
+def test_many_rates_are_taken_for_few_larger_ones() -> None:
+    rates = list(rarely.cold_rates(0.3, 64, 20_000))
+    found = rarely.counted(rates)
+    assert len(found) <= rarely.MOST_RATES < len(set(rates))
+    expanded = [rate for rate, count in found for _ in range(count)]
+    assert all(above >= one for above, one in zip(expanded, sorted(rates), strict=True))
+
+
 def renewal_rates(n: int, b: int, p: float) -> list[Any]:
     """Pr[x_i = 1] from those before it: whoever was not drawn in the last b − 1 rounds is available."""
     with mp.workdps(40):

@@ -32,6 +32,8 @@ BLANKS = ("multiplier", "epsilon", "delta")
 TABULATED = 1e9
 #: Rates are rounded up to so many bits, so that few differ; and what their computation may be off by, for each round.
 BITS, ROUNDING = 17, 1e-15
+#: The most rates whose tails are computed.
+MOST_RATES = 1000
 
 
 def known(document: Document) -> bool:
@@ -81,12 +83,15 @@ def cold_rates(probability: float, separation: int, rounds: int) -> Iterator[flo
 
 
 def counted(rates: Iterable[float]) -> list[tuple[float, int]]:
-    """Rates and how often they are met, rounded up so that few differ."""
-    found: Counter[float] = Counter()
+    """Rates, rising, and how often they are met: rounded up so that few differ, and neighbours taken for one if many still do."""
+    met: Counter[float] = Counter()
     for rate in rates:
         mantissa, exponent = math.frexp(rate)
-        found[math.ldexp(math.ceil(math.ldexp(mantissa, BITS)), exponent - BITS)] += 1
-    return sorted(found.items())
+        met[math.ldexp(math.ceil(math.ldexp(mantissa, BITS)), exponent - BITS)] += 1
+    found = sorted(met.items())
+    size = math.ceil(len(found) / MOST_RATES)
+    groups = (found[k : k + size] for k in range(0, len(found), size))
+    return [(group[-1][0], sum(count for _, count in group)) for group in groups]
 
 
 def of_renewal(hit: float, full: float, probability: float, separation: int) -> RareTruncation:
