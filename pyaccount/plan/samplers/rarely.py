@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from pyaccount.document import Body, Document
 
+SOURCE = "what rare truncation adds: proven beside the code, in pyaccount.plan.rare_truncation"
+
 #: The share of δ that may be given up: little where plain samples are cheap, more where they are not.
 LITTLE, MUCH = 1.0 / 16.0, 0.5
 #: Rounds of plain samples, of all together, from which on they are not: minutes of one core.

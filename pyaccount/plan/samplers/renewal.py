@@ -13,7 +13,7 @@ from pyaccount.document import sampling_probability, separation
 from pyaccount.plan.common import whole
 from pyaccount.plan.matrices import columns, product_cost, strategy
 from pyaccount.plan.sampled import SampledMechanism
-from pyaccount.plan.samplers import rarely
+from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import Worst, public_participation
 from pyaccount.plan.samplers.truncated import upper_tail
 from pyaccount.plan.samplers.whole_run import WholeRun
@@ -131,7 +131,9 @@ class Renewal(WholeRun):
         assert body.training.dataset_size is not None
         b, p, rounds = separation(body) or 1, sampling_probability(body), whole(body.training.iterations)
         if self.start(body) == "warm":
-            rates = [(max(self.largest_rate(body), p / (1.0 + (b - 1) * p)), rounds)]
+            # A tail may grow by many times what a rate does: the rate is rounded up.
+            stationary = max(self.largest_rate(body), p / (1.0 + (b - 1) * p))
+            rates = [(min(1.0, stationary * (1.0 + truncated.ROUNDING)), rounds)]
         else:
             rates = rarely.counted(rarely.cold_rates(p, b, rounds))
         tails = [(count, rate, rarely.upper_tail(body.training.dataset_size - 1, rate, limit)) for rate, count in rates]
