@@ -40,8 +40,8 @@ class RandomAllocation(SamplerKind):
         Asked("Rounds of an allocation, such as the batches of an epoch", trial="100", metavar="T"),
         AlsoCalled("allocation_length rounds_per_allocation steps_per_allocation"),
     ] = Field(description="t: the rounds among which a record's are chosen. The iterations are a multiple of it.")
-    participations: Annotated[int, Number(PARTICIPATIONS, whole=True), AlsoCalled("num_selected rounds_per_record")] = Field(
-        default=1, description="k: in how many rounds of each allocation a record takes part."
+    participations: Annotated[int, Number(PARTICIPATIONS, whole=True), AlsoCalled("num_selected rounds_per_record")] = (
+        Field(default=1, description="k: in how many rounds of each allocation a record takes part.")
     )
 
     @property

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.fixed_sequence import SequenceResult
     from pyaccount.execute.sampling.session import Session
+    from pyaccount.execute.sampling.shards import Sampler
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -296,10 +297,10 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     for k, point in enumerate(points):
         mean = sum(shard[k].value for shard in first) / (8 * SHARD)
         square = sum(shard[k].square for shard in first) / (8 * SHARD)
-        generator = sampler.limits(mechanism, direction, proposal, point).generator
+        lost = _lost(sampler, mechanism, direction, proposal, point)
         bets = lower_bets(mean, square, delta)
         if k > 0:
-            target = delta + generator
+            target = delta + lost
             bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
         tables.append(BetTable(point, math.inf, bets))
     wealths = [[Wealth(1) for _ in table.bets] for table in tables]
@@ -313,11 +314,11 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
                 wealth.add((growth,))
     log_target = math.log(1.0 / q)
     delta_lower = 0.0
-    generator = sampler.limits(mechanism, direction, proposal, epsilon).generator
+    lost = _lost(sampler, mechanism, direction, proposal, epsilon)
     for bet, wealth in zip(tables[0].bets, wealths[0], strict=True):
         if not wealth.reached(log_target):
             break
-        delta_lower = max(0.0, bet.threshold - generator)
+        delta_lower = max(0.0, bet.threshold - lost)
     epsilon_lower = 0.0
     for point, group in zip(epsilons, wealths[1:], strict=True):
         if not group or not group[0].reached(log_target):
@@ -334,3 +335,11 @@ def _told_near(session: Session, instance: Instance) -> float:
     if not 0.0 < worst < math.inf or session.excess(mechanism, 0.0, delta)[0] <= 0.0:
         return 0.0
     return root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
+
+
+def _lost(
+    sampler: Sampler, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
+) -> float:
+    """By how much δ of the run may fall short of the mean that is drawn."""
+    limits = sampler.limits(mechanism, direction, proposal, epsilon)
+    return limits.generator + limits.below

@@ -7,7 +7,7 @@ claim is retested: a false one is accepted by one of `ATTEMPTS` tests with proba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.execute.progress import silent
@@ -92,6 +92,10 @@ class Retest:
             session.estimator.curve(judged, side, (epsilon,), shards=least, most=most, purpose="estimate")[0]
             for side in self._directions(direction)
         ]
+        if below:
+            # Lower ends are of what is sampled, without what truncation may add.
+            beyond = [session.sampler.beyond(judged, side, epsilon) for side in self._directions(direction)]
+            found = [replace(one, value=one.value - more) for one, more in zip(found, beyond, strict=True)]
         largest = max(found, key=lambda one: one.value)
         return largest.value, largest.standard_error
 

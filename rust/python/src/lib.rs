@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pyaccount_core::gram::gram as core_gram;
 use pyaccount_core::laws::binomial;
+use pyaccount_core::laws::exact::upper_tail;
 use pyaccount_core::pair::allocation::Terms;
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
@@ -253,6 +254,12 @@ fn copies(
     Ok((weights.count, weights.log_probability, weights.relative_error))
 }
 
+/// An upper bound on Pr[Bin(trials, probability) ≥ count].
+#[pyfunction]
+fn binomial_upper_tail(trials: u64, probability: f64, count: u64) -> PyResult<f64> {
+    upper_tail(trials, probability, count).map_err(raise)
+}
+
 /// What one draw by a sampler does to a base mechanism, for each ε: (δ_1, η, ε′, δ′), all upper bounds.
 ///
 /// `draw` is (sampler, dataset, batch, subset), or a probability for Poisson sampling; `base` a kind with its noise, or stated
@@ -353,6 +360,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
     module.add_function(wrap_pyfunction!(curve_all, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;
+    module.add_function(wrap_pyfunction!(binomial_upper_tail, module)?)?;
     module.add_function(wrap_pyfunction!(amplify, module)?)?;
     module.add_function(wrap_pyfunction!(gram, module)?)?;
     module.add_class::<sampling::Columns>()?;
