@@ -186,6 +186,7 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
         bins=round(bins) if is_number(bins) else None,
         separation=round(apart) if apart is not None and is_number(apart) else None,
         draws=round(draws),
+        allocation=_allocation(body),
     )
     if length is None or length <= 0:
         yield Inconsistency(
@@ -194,6 +195,15 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
         return
     yield from _same(f"{path}.iterations", phase.iterations, iterations_of(asked, length))
     yield from _same(f"{path}.epochs", phase.epochs, epochs_of(phase.iterations, length))
+
+
+def _allocation(body: object) -> tuple[int, int] | None:
+    """Among how many rounds a record's are chosen, and how many of them it takes part in, where a document says it."""
+    rounds, taken = at(body, "sampler", "iterations_per_allocation"), at(body, "sampler", "participations")
+    taken = 1 if taken is None else taken
+    if not (is_number(rounds) and is_number(taken) and rounds >= 1 and taken >= 1):
+        return None
+    return round(rounds), round(taken)
 
 
 def _draws(body: object) -> float:
@@ -222,6 +232,12 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     if phase.sampler == "fixed-size":
         # A rate is rounded to a whole number of records first.
         rates = {"expected_batch_size": batch / records} if batch is not None and batch.is_integer() and records else {}
+    allocation = _allocation(body) if phase.sampler == "random-allocation" else None
+    if allocation is not None:
+        yield from _same(f"{path}.participation_rate", phase.participation_rate, allocation[1] / allocation[0])
+        if records > 0.0 and batch is None:
+            batch = records * (allocation[1] / allocation[0])
+            yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, batch)
     if draws > 1 and rates:
         # A rate is that of all draws of a round, a probability that of one.
         each = {name: rate if name == names[0] else rate / draws for name, rate in rates.items()}

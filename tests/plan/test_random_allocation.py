@@ -199,3 +199,14 @@ def test_epochs_of_an_allocation() -> None:
     assert data.phases[0].expected_batch_size == 20
     raw["training"] = {"epochs": 3, "dataset_size": 60}
     assert "3 epochs are 9 rounds" in problem(raw).message
+
+
+@pytest.mark.parametrize("field", ["iterations", "epochs", "participation_rate", "expected_batch_size"])
+def test_what_a_certificate_says_of_an_allocation_is_checked(field: str) -> None:
+    raw = document(sampler={"participations": 2})
+    raw["training"] = {"epochs": 4, "dataset_size": 60}
+    data = pyaccount.certify(raw).data
+    assert not inconsistencies(data)
+    (phase,) = data.phases
+    changed = phase.model_copy(update={field: 2 * getattr(phase, field)})
+    assert inconsistencies(data.model_copy(update={"phases": [changed]}))

@@ -68,8 +68,12 @@ class RandomAllocation(SamplerKind):
 
     def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
         """As many rounds as a record takes part in one of, in the mean."""
+        from pyaccount.document.epochs import epoch_of  # noqa: PLC0415 - few documents count in epochs
+
         rounds, taken = number(self.iterations_per_allocation), number(self.participations)
-        return None if rounds is None or taken is None else Fraction(int(rounds), int(taken))
+        return epoch_of(
+            self.kind, {}, allocation=None if rounds is None or taken is None else (int(rounds), int(taken))
+        )
 
     def problems(self, document: Document, body: Body) -> Iterator[Problem]:
         """What an allocation is, first."""
