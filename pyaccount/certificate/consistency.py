@@ -140,6 +140,7 @@ def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
     yield from _same(f"{path}.draws_per_iteration", phase.draws_per_iteration or 1, _draws(body))
     yield from _rates(path, phase, body)
+    yield from _allocated(path, phase, body)
 
 
 def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
@@ -232,12 +233,6 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     if phase.sampler == "fixed-size":
         # A rate is rounded to a whole number of records first.
         rates = {"expected_batch_size": batch / records} if batch is not None and batch.is_integer() and records else {}
-    allocation = _allocation(body) if phase.sampler == "random-allocation" else None
-    if allocation is not None:
-        yield from _same(f"{path}.participation_rate", phase.participation_rate, allocation[1] / allocation[0])
-        if records > 0.0 and batch is None:
-            batch = records * (allocation[1] / allocation[0])
-            yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, batch)
     if draws > 1 and rates:
         # A rate is that of all draws of a round, a probability that of one.
         each = {name: rate if name == names[0] else rate / draws for name, rate in rates.items()}
@@ -256,6 +251,17 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
             field = "participation_rate" if name == "expected_batch_size" else name
             if getattr(phase, field) is not None:
                 yield from _same(f"{path}.{field}", getattr(phase, field), rate)
+
+
+def _allocated(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """How often a record takes part in an allocation, and so the batch that is expected."""
+    allocation, records = _allocation(body), at(body, "training", "dataset_size")
+    if phase.sampler != "random-allocation" or allocation is None:
+        return
+    rate = allocation[1] / allocation[0]
+    yield from _same(f"{path}.participation_rate", phase.participation_rate, rate)
+    if is_number(records) and at(body, "training", "expected_batch_size") is None:
+        yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, records * rate)
 
 
 def _solved(data: CertificateModel) -> Iterator[Inconsistency]:
