@@ -81,7 +81,11 @@ def looked_at(budget: Budget, pair: Any, tolerance: float, width: float = 1e-9) 
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.02, 0.3])
-@pytest.mark.parametrize("pair", [laws(4, 1), laws(9, 2), laws(40, 3), Normals(0.3), Normals(2.0)], ids=str)
+@pytest.mark.parametrize(
+    "pair",
+    [laws(4, 1), laws(9, 2), laws(40, 3), Normals(0.3), Normals(2.0)],
+    ids=["4 outcomes", "9 outcomes", "40 outcomes", "μ = 0.3", "μ = 2"],
+)
 def test_rates_are_enclosed_and_narrowed(pair: Any, alpha: float) -> None:
     exact = max(pair.rate(side, alpha) for side in DIRECTIONS)
     points, low, high = looked_at(RateBudget(0.5, alpha), pair, 1e-5)
