@@ -133,10 +133,13 @@ def test_many_rounds_are_nearly_normal() -> None:
         assert low <= high <= low * 1.01
         normal = deviation / math.sqrt(2 * math.pi)
         assert low * 0.999 <= normal <= high * 1.001
-        # Two deviations from the mean a third cumulant of order 1/√T moves it by some per cent.
-        two = between([square], [rounds], math.log1p(2 * deviation), reverse=reverse, spacing=0.05)[1]
-        normal = deviation * (math.exp(-2) / math.sqrt(2 * math.pi) - 2 * ndtr(-2.0))
-        assert two == pytest.approx(normal, rel=0.06)
+    # Two deviations from the mean skewness counts (Edgeworth's first term), some 4 %.
+    skewness = (math.e + 2) * math.sqrt(math.e - 1) / math.sqrt(rounds)
+    density = math.exp(-2) / math.sqrt(2 * math.pi)
+    expected = deviation * (density - 2 * ndtr(-2.0) + skewness / 6 * 2 * density)
+    low, high = between([square], [rounds], math.log1p(2 * deviation), reverse=False, spacing=0.05)
+    assert low * 0.997 <= expected <= high * 1.003
+    assert high <= 1.06 * low
 
 
 def test_more_rounds_hide_better_and_more_noise_does() -> None:
