@@ -16,10 +16,20 @@ from typing import Any
 
 from pyaccount.adapters.reading import Body, document, no_equivalent, real, whole
 from pyaccount.document.nodes import DEEPEST
-from pyaccount.document.ranges import BINS, COUNT, DATASET_SIZE, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
+from pyaccount.document.ranges import (
+    BINS,
+    COUNT,
+    DATASET_SIZE,
+    DRAWS_PER_ITERATION,
+    ITERATIONS,
+    LARGEST_BATCH,
+    NOISE_MULTIPLIER,
+    RELEASES,
+    Range,
+)
 from pyaccount.errors import Path
 
-_RATE, _GROUPS, _SPREAD = Range(0, 1), Range(1, 1000), Range(1e-12, 1e12)
+_RATE, _SPREAD = Range(0, 1), Range(1e-12, 1e12)
 
 #: Processes that no document means.
 _REFUSED = {
@@ -115,7 +125,7 @@ def _truncated(node: object, path: Path, training: Body, noise: Body) -> Body:
 
 def _parallel_poisson(node: object, path: Path) -> list[Body]:
     """Each worker draws for itself, and noise is added once."""
-    workers = whole(_field(node, "num_workers", path), Range(1, 10_000), (*path, "num_workers"))
+    workers = whole(_field(node, "num_workers", path), DRAWS_PER_ITERATION, (*path, "num_workers"))
     (body,) = _poisson(_field(node, "inner", path), (*path, "inner"))
     return [body | {"sampler": body["sampler"] | ({"draws_per_iteration": workers} if workers > 1 else {})}]
 
@@ -235,7 +245,7 @@ def _noise(node: object, path: Path) -> Body:
         noise = _noise(_field(node, "inner", path), (*path, "inner"))
         deviation = real(_field(node, "fraction_noise_std", path), _SPREAD, (*path, "fraction_noise_std"))
         batch = real(_field(node, "expected_batch_size", path), _SPREAD, (*path, "expected_batch_size"))
-        groups = whole(_field(node, "num_groups", path), _GROUPS, (*path, "num_groups"))
+        groups = whole(_field(node, "num_groups", path), RELEASES, (*path, "num_groups"))
         counts = [{"what": "clipped counts", "multiplier": 2.0 * deviation * batch}] * groups
         if groups > 1:
             counts = [{**one, "what": f"clipped counts of group {place}"} for place, one in enumerate(counts, 1)]
