@@ -64,6 +64,7 @@ schemas: build
 reference: build
 	$(BIN)/python -m pyaccount.reference docs/reference
 	$(BIN)/python docs/pictures/samplers.py
+	$(BIN)/python docs/pictures/budgets.py
 
 clean:
 	rm -rf .venv benchmarks/.venv target

@@ -71,6 +71,22 @@ class RoundProfile:
         """Poisson sampling with batches truncated to `limit` records, the number of other records in the round released."""
 
     @staticmethod
+    def allocation(
+        squares: Sequence[float],
+        counts: Sequence[int],
+        spacing: float,
+        negligible: float,
+        *,
+        reverse: bool,
+        below: bool,
+    ) -> RoundProfile:
+        """One of several rounds, chosen at random and in secret: (1/T) Σ_t N(m_t, σ²I) against N(0, σ²I), m_t orthogonal.
+
+        `squares` are ‖m_t‖²/σ², each with how many rounds have it. A bound from above, or from `below`, with a relative gap
+        of about the square of `spacing`; masses below `negligible` are not resolved.
+        """
+
+    @staticmethod
     def laplace(sensitivity: float, scale: float) -> RoundProfile:
         """Lap(0, scale) against Lap(sensitivity, scale)."""
 
@@ -97,6 +113,9 @@ def copies(
 
     `sampler` is fixed-size, with-replacement, must-ow or must-ww; the subset's size matters to the last two only.
     """
+
+def binomial_upper_tail(trials: int, probability: float, count: int) -> float:
+    """An upper bound on Pr[Bin(trials, probability) ≥ count]: above it by at most 1e-9 relatively, and 2e-280."""
 
 def gram(entries: NDArray[np.float64], rows: int) -> bytes:
     """The Gram matrix of `rows` vectors of one length, from and to doubles one after the other: the same on every processor.

@@ -102,8 +102,17 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
             yield "Each entry has the keys `training`, `sampler`, `matrix`, `noise` and `count` as above, and"
             yield from _fields({"name": Phase.model_fields["name"]})
         elif section is not None:
-            yield from ("", f"### {title}: `{path}`", "", str(field.description))
-            yield from _fields(section.model_fields)
+            yield from _section(title, path, field, section)
+
+
+def _section(title: str, path: str, field: FieldInfo, section: type[Section]) -> Iterator[str]:
+    """The table of a section, and below it those of the sections inside."""
+    yield from ("", f"### {title}: `{path}`", "", str(field.description))
+    yield from _fields(section.model_fields)
+    for key, inside in section.model_fields.items():
+        below = section_of(inside)
+        if below is not None:
+            yield from _section(title, f"{path}.{key}", inside, below)
 
 
 def _fields(fields: dict[str, FieldInfo], instead: tuple[str, ...] = ()) -> Iterator[str]:

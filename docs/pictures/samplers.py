@@ -37,6 +37,10 @@ SAMPLERS: dict[str, dict[str, Any]] = {
         "sampler": {"kind": "user-b-min-sep", "records_per_user": 3, "attribution": "single", "min_separation": 6},
         "training": {"sampling_probability": 0.1},
     },
+    "random-allocation": {
+        "sampler": {"kind": "random-allocation", "iterations_per_allocation": 12, "participations": 2},
+        "training": {},
+    },
     "balls-in-bins": {"sampler": {"kind": "balls-in-bins", "bins": 8}, "training": {}},
     "cyclic-poisson": {"sampler": {"kind": "cyclic-poisson", "partitions": 4}, "training": {"expected_batch_size": 2}},
     "shuffled": {
@@ -126,6 +130,16 @@ def b_min_sep(body: Any, rng: random.Random) -> Raster:
     return raster
 
 
+def random_allocation(body: Any, rng: random.Random) -> Raster:
+    """In every stretch of rounds so many of them, every record for itself."""
+    raster, length = empty(), body.sampler.iterations_per_allocation
+    for start in range(0, ROUNDS, length):
+        for row in raster:
+            for t in some(rng, list(range(start, start + length)), body.sampler.participations):
+                row[t] = 1
+    return raster
+
+
 def balls_in_bins(body: Any, rng: random.Random) -> Raster:
     raster, count = empty(), bins(body)
     for i in range(RECORDS):
@@ -171,6 +185,7 @@ SIMULATIONS: dict[str, Callable[[Any, random.Random], Raster]] = {
     "poisson": poisson,
     **dict.fromkeys(("fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww"), fixed_draws),
     **dict.fromkeys(("b-min-sep", "user-b-min-sep"), b_min_sep),
+    "random-allocation": random_allocation,
     "balls-in-bins": balls_in_bins,
     "cyclic-poisson": cyclic_poisson,
     "none": deterministic,

@@ -117,6 +117,14 @@ def planned(document: Document) -> Planned:
             "what was found"
         )
         raise DocumentError([document.problem("unfilled-blank", path, message, allowed="a value") for path in unknown])
+    if document.risk is not None:
+        message = (
+            "an accountant counts ε at a δ, not a risk: certify the document first, then Accountant.from_certificate(…) takes "
+            "the ε and δ that were certified with it"
+        )
+        raise DocumentError(
+            [document.problem("contradiction", ("privacy", "risk"), message, allowed="epsilon and delta")]
+        )
     plan = compile_document(document)
     if plan.sampled and document.accounting.seed is None:
         # A test on samples that is repeated with other seeds until it passes proves nothing: one document, one seed.
@@ -145,6 +153,8 @@ def document_of_certificate(certificate: Certificate) -> Document:
         raise CertificateError(f"no accountant can be made of this certificate: {verdict.to_text()}")
     asked = load(certificate.data.document)
     document = resolved(certificate.data, asked)
+    if document.risk is not None:
+        document = document.claiming(certificate.epsilon, certificate.delta)
     if document.blank == ("privacy", "delta"):
         document = document.with_value(document.blank, certificate.delta)
     if document.blank == ("privacy", "epsilon"):

@@ -17,10 +17,10 @@ from pyaccount.rounding import up
 if TYPE_CHECKING:
     from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
-    from pyaccount.certificate.tradeoff import TradeOff
     from pyaccount.document import Document
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
+    from pyaccount.risk.tradeoff import TradeOff
 
 
 class Interval(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.certificate.model import (
@@ -124,10 +125,19 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
                 )
             )
         budget += budget_lines(answer, label)
+    if evidence.risk is not None:
+        measured = evidence.risk.measured
+        # All of it together: the points' lattice, tails, transforms and rounding, and what lies between the points.
+        source = (
+            f"width of the interval of the {measured.budget.words}, in its own unit: profile points, and between them"
+        )
+        width = max(0.0, measured.upper - measured.lower)
+        if math.isfinite(width):
+            budget.append(BudgetLine(source=source, direction="both", contribution=width))
     return EvidenceRecord(
         engine=plan.engine,
         tolerance=plan.tolerance,
-        within_tolerance=anchor.within_tolerance,
+        within_tolerance=anchor.within_tolerance and (evidence.risk is None or evidence.risk.measured.within_tolerance),
         compositions=compositions,
         sampling=None,
         considered=considered(plan),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.cross_check import bounds, evidence
 from pyaccount.certificate.inconsistency import SOLVE, Inconsistency, at, is_number
 from pyaccount.certificate.matrix_inconsistencies import matrix_inconsistencies
+from pyaccount.certificate.risk import risk_inconsistencies
 from pyaccount.certificate.statement import statement
 from pyaccount.document.written import sha256_of
 from pyaccount.errors import shown
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 #: Samplers whose rates follow from whole numbers of draws or of bins.
-_NO_PROBABILITY = ("none", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
+_NO_PROBABILITY = ("none", "random-allocation", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
 
 
 def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
@@ -33,6 +34,7 @@ def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
         *_statement(data),
         *_document(data),
         *_solved(data),
+        *risk_inconsistencies(data),
         *matrix_inconsistencies(data, _bodies(data.document)),
         *bounds(data),
         *evidence(data),
@@ -92,6 +94,7 @@ def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
         holds=data.holds,
         claim=claim_of(data.document),
         sampling=data.evidence.sampling,
+        risk=data.risk,
     )
     if data.statement != derived:
         yield Inconsistency("statement", f"the fields of the certificate say: {derived}")
@@ -123,7 +126,7 @@ def _document(data: CertificateModel) -> Iterator[Inconsistency]:
             yield Inconsistency(
                 f"guarantee.{name}", f"{bound!r} is above the claim, {claimed!r}, which is said to hold"
             )
-    if not data.holds and claim_of(document) is None:
+    if not data.holds and claim_of(document) is None and data.risk is None:
         yield Inconsistency("holds", "false, where the document claims nothing that could fail")
 
 
@@ -137,6 +140,7 @@ def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
     yield from _same(f"{path}.draws_per_iteration", phase.draws_per_iteration or 1, _draws(body))
     yield from _rates(path, phase, body)
+    yield from _allocated(path, phase, body)
 
 
 def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
@@ -183,6 +187,7 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
         bins=round(bins) if is_number(bins) else None,
         separation=round(apart) if apart is not None and is_number(apart) else None,
         draws=round(draws),
+        allocation=_allocation(body),
     )
     if length is None or length <= 0:
         yield Inconsistency(
@@ -191,6 +196,15 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
         return
     yield from _same(f"{path}.iterations", phase.iterations, iterations_of(asked, length))
     yield from _same(f"{path}.epochs", phase.epochs, epochs_of(phase.iterations, length))
+
+
+def _allocation(body: object) -> tuple[int, int] | None:
+    """Among how many rounds a record's are chosen, and how many of them it takes part in, where a document says it."""
+    rounds, taken = at(body, "sampler", "iterations_per_allocation"), at(body, "sampler", "participations")
+    taken = 1 if taken is None else taken
+    if not (is_number(rounds) and is_number(taken) and rounds >= 1 and taken >= 1):
+        return None
+    return round(rounds), round(taken)
 
 
 def _draws(body: object) -> float:
@@ -237,6 +251,17 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
             field = "participation_rate" if name == "expected_batch_size" else name
             if getattr(phase, field) is not None:
                 yield from _same(f"{path}.{field}", getattr(phase, field), rate)
+
+
+def _allocated(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """How often a record takes part in an allocation, and so the batch that is expected."""
+    allocation, records = _allocation(body), at(body, "training", "dataset_size")
+    if phase.sampler != "random-allocation" or allocation is None:
+        return
+    rate = allocation[1] / allocation[0]
+    yield from _same(f"{path}.participation_rate", phase.participation_rate, rate)
+    if is_number(records) and at(body, "training", "expected_batch_size") is None:
+        yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, records * rate)
 
 
 def _solved(data: CertificateModel) -> Iterator[Inconsistency]:

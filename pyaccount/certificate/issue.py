@@ -19,6 +19,7 @@ from pyaccount.certificate.model import (
     Utility,
 )
 from pyaccount.certificate.provenance import now, versions
+from pyaccount.certificate.risk import from_guarantee, risk_record
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document import (
@@ -35,10 +36,13 @@ from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.noises import conventions, noise_plan, several
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.worst import contrast_words
+from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyaccount.certificate.model import RiskRecord
+    from pyaccount.certificate.numbers import CertificateNumbers
     from pyaccount.document import Body, Document
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.compiled import CompiledDocument
@@ -77,6 +81,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     assumptions = _assumptions(document, worded)
     if numbers.guarantee.kind == "verified":
         assumptions.append(RELEASE)
+    risk = _risk(asked, evidence, numbers)
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
     unit = PrivacyUnit(
         adjacency=document.privacy.adjacency,
@@ -95,9 +100,11 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
                 holds=evidence.holds,
                 claim=_claim(asked),
                 sampling=numbers.evidence.sampling,
+                risk=risk,
             ),
             holds=evidence.holds,
             guarantee=numbers.guarantee,
+            risk=risk,
             solved=numbers.solved,
             privacy=unit,
             noise_multiplier=noises.pop() if len(noises) == 1 else None,
@@ -128,6 +135,19 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
             created=now(),
         )
     )
+
+
+def _risk(asked: Document, evidence: Evidence | SampledEvidence, numbers: CertificateNumbers) -> RiskRecord | None:
+    """What is certified of the document's budget of risk; None if it has none."""
+    budget, guarantee = budget_of(asked), numbers.guarantee
+    if budget is None:
+        return None
+    if isinstance(evidence, Evidence):
+        assert evidence.risk is not None
+        value = (evidence.risk.measured.upper, evidence.risk.attained)
+        return risk_record(budget, value, (guarantee.epsilon, guarantee.epsilon_lower, guarantee.delta))
+    assert evidence.told is not None
+    return risk_record(budget, from_guarantee(budget, guarantee, numbers.directions), evidence.told)
 
 
 def _claim(document: Document) -> tuple[float, float] | None:

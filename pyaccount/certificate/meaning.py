@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.gaussian import needed_at_points, needed_within_range, smallest_possible
-from pyaccount.certificate.tradeoff import Bound, TradeOff
 from pyaccount.directions import DIRECTIONS
+from pyaccount.risk.gaussian import needed_at_points, needed_within_range, smallest_possible
+from pyaccount.risk.tradeoff import Bound, TradeOff
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel

@@ -371,6 +371,43 @@ class EvidenceRecord(Record):
     error_budget: list[BudgetLine] = Field(description="Every source of error in the upper end, line by line.")
 
 
+class RiskRecord(Record):
+    """The budget of risk of a document that has one instead of ε and δ, and what is certified of it."""
+
+    measure: Literal["advantage", "true_positive_rate", "gaussian_mu"] = Field(
+        description="What is limited. advantage: true- minus false-positive rate of any attack. true_positive_rate: that of any "
+        "attack at false_positive_rate. gaussian_mu: the least μ with δ(ε) ≤ δ_μ(ε), that of N(μ, 1) against N(0, 1), for every "
+        "ε from 0 to last_epsilon, in both directions."
+    )
+    budget: NonNegative = Field(description="What the document allows.")
+    false_positive_rate: Probability | None = Field(
+        default=None, description="Of a budget of rates: where the true-positive rate is limited."
+    )
+    last_epsilon: NonNegative | None = Field(
+        default=None,
+        description="Of a Gaussian budget: it is kept for every ε from 0 to this one, and nothing is said beyond.",
+    )
+    least_rate: Probability | None = Field(
+        default=None,
+        description="Of a Gaussian budget that is kept: no attack whose error rates both are at least this does better than "
+        "against N(budget, 1) and N(0, 1). Rounded up.",
+    )
+    value: NonNegative | None = Field(
+        description="The measure at most, whether the attacker tests for presence or absence; the budget is kept if it is no "
+        "larger. Null where no bound was found. Of a sampled mechanism it follows from the guarantee, and is wrong with its "
+        "probability."
+    )
+    value_lower: NonNegative = Field(
+        description="The measure at least. Of a sampled mechanism it follows from the directions' lower ends."
+    )
+    epsilon: NonNegative | None = Field(
+        description="ε at most, at delta; null where none was found. Of a sampled mechanism it, and likewise epsilon_lower, is "
+        "wrong with the evidence's pointwise_failure_probability."
+    )
+    epsilon_lower: NonNegative = Field(description="No ε below this holds at delta.")
+    delta: Probability = Field(description="The δ at which ε is told: the document's report_delta, or the usual one.")
+
+
 class Contrast(Record):
     """The same training run analysed another way, for contrast."""
 
@@ -389,6 +426,11 @@ class CertificateModel(Record):
     statement: str = Field(description="The guarantee in one English sentence.")
     holds: bool = Field(description="Whether the document's claim is certified.")
     guarantee: Guarantee = Field(description="The guarantee.")
+    risk: RiskRecord | None = Field(
+        default=None,
+        description="The budget of risk, where the document has one instead of ε and δ; absent where it has none. The guarantee "
+        "of a composed mechanism is then ε at the δ told; that of a sampled one the tested (ε, δ) from which the value follows.",
+    )
     solved: Solved | None = Field(description="The blank that was filled; null for a claim.")
     privacy: PrivacyUnit = Field(description="Who is protected against which change.")
     noise_multiplier: Finite | None = Field(description="σ if all phases share it, else null: see phases.")
@@ -413,3 +455,11 @@ class CertificateModel(Record):
     document_sha256: str = Field(description="The hash of its canonical JSON.")
     versions: dict[str, str] = Field(description="What computed it: pyaccount, its core, Python.")
     created: str = Field(description="UTC, ISO 8601.")
+
+    @model_serializer(mode="wrap")
+    def _without_a_budget(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """A certificate without a budget of risk is written as before there were any."""
+        written: dict[str, Any] = serialize(self)
+        if written.get("risk") is None:
+            written.pop("risk", None)
+        return written

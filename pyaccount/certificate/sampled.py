@@ -110,6 +110,8 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
                     evidence.composed_profile.gap
                 ),
             }
+        if test.limits.beyond > 0.0:
+            lines["batches that are truncated, added to δ of the run without truncation"] = test.limits.beyond
         budget += [
             BudgetLine(source=source, direction=direction, contribution=contribution)
             for source, contribution in lines.items()

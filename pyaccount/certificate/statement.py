@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pyaccount.certificate.risk import exceeded, kept
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import Guarantee, PrivacyUnit, SamplingRecord
+    from pyaccount.certificate.model import Guarantee, PrivacyUnit, RiskRecord, SamplingRecord
     from pyaccount.document import Document
 
 NEIGHBOURS = {
@@ -30,6 +31,7 @@ def statement(  # noqa: PLR0913 - what a certificate states
     holds: bool,
     claim: tuple[float, float] | None,
     sampling: SamplingRecord | None,
+    risk: RiskRecord | None = None,
 ) -> str:
     """One English sentence; every number in it is rounded so that the sentence stays true.
 
@@ -48,14 +50,18 @@ def statement(  # noqa: PLR0913 - what a certificate states
         proven += (
             f" (with probability at least 1 − {up(guarantee.failure_probability)} over the accountant's own randomness)"
         )
-    if holds or claim is None:
-        return f"The training run “{name}” is {proven}."
-    epsilon, delta = claim
-    claimed = f"({plain(epsilon)}, {plain(delta)})-differentially private"
     chance = ""
     if sampling is not None:
         failure = up(sampling.pointwise_failure_probability)
         chance = f" (with probability at least 1 − {failure} over the accountant's own randomness)"
+    if risk is not None:
+        if holds:
+            return f"The training run “{name}” is {proven}; then {kept(risk)}."
+        return f"The training run “{name}” {exceeded(risk, chance)}; it is {proven}, and then {kept(risk)}."
+    if holds or claim is None:
+        return f"The training run “{name}” is {proven}."
+    epsilon, delta = claim
+    claimed = f"({plain(epsilon)}, {plain(delta)})-differentially private"
     # ε(δ) and δ(ε) fall: what is refuted at one δ is refuted at every smaller one, and likewise for ε.
     if guarantee.epsilon_lower > epsilon and guarantee.delta >= delta:
         refuted = f"no ε below {down(guarantee.epsilon_lower)} holds at δ = {plain(guarantee.delta)}"

@@ -14,11 +14,13 @@ from pyaccount.certificate.meaning import meaning
 from pyaccount.certificate.text_evidence import contradicted, evidence, items, told
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
+    RISKS,
     SOLVED_DIGITS,
     counted,
     drawn,
     enough,
     failing,
+    risk_note,
     smallest,
     stated,
     symbol,
@@ -81,6 +83,7 @@ def _numbers(data: CertificateModel) -> Facts:
     if data.evidence.sampling is None:
         ends = f"remove ε ≤ {up(directions.remove.epsilon)}, add ε ≤ {up(directions.add.epsilon)}"
         facts.add("directions", ends, "the larger counts")
+    _risk(facts, data)
     unit = data.privacy
     facts.add("protects", counted(unit.group_size, unit.unit), unit.adjacency)
     _solved(facts, data)
@@ -98,6 +101,21 @@ def _numbers(data: CertificateModel) -> Facts:
         missing = ", ".join(data.not_computed)
         facts.add("not computed", missing, "the time limit was reached after the guarantee was known")
     return facts
+
+
+def _risk(facts: Facts, data: CertificateModel) -> None:
+    """The budget of risk, what is certified of it, and ε at the δ told."""
+    risk = data.risk
+    if risk is None:
+        return
+    where = risk_note(risk)
+    facts.add("risk budget", f"{RISKS[risk.measure]} {plain(risk.budget)}", where)
+    value = "no bound found" if risk.value is None else f"at most {up(risk.value)}"
+    facts.add("certified", value, f"at least {down(risk.value_lower)}")
+    if data.evidence.sampling is not None:
+        told = "none found" if risk.epsilon is None else f"at most {up(risk.epsilon)}"
+        ends = f"at least {down(risk.epsilon_lower)}, each with the confidence of the lower ends"
+        facts.add(f"ε at δ = {plain(risk.delta)}", told, ends)
 
 
 def _solved(facts: Facts, data: CertificateModel) -> None:

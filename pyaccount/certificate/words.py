@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, EvidenceRecord, MatrixRecord, PhaseRecord, SamplingRecord
+    from pyaccount.certificate.model import (
+        CertificateModel,
+        EvidenceRecord,
+        MatrixRecord,
+        PhaseRecord,
+        RiskRecord,
+        SamplingRecord,
+    )
 
 #: What is said first of a certificate whose parts do not fit one another, and instead of whether it holds.
 CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."
@@ -22,6 +29,13 @@ HYPOTHESES = {
 
 #: The blanks that are bounds themselves.
 PRIVACY_BLANKS = ("privacy.epsilon", "privacy.delta")
+
+#: What a budget of risk limits.
+RISKS = {
+    "advantage": "membership advantage",
+    "true_positive_rate": "true-positive rate",
+    "gaussian_mu": "Gaussian μ",
+}
 
 #: Of what the sampling probability is one, by sampler; with the other samplers, of every record in every iteration.
 _DRAWN = {
@@ -73,6 +87,15 @@ def smallest(data: CertificateModel) -> str:
     if data.evidence.sampling is not None:
         return "the smallest that was certified"
     return "the smallest, rounded up" if _own(data) else "the smallest that the bound gives, rounded up"
+
+
+def risk_note(risk: RiskRecord) -> str:
+    """What a measure of risk is, or where it is limited."""
+    if risk.last_epsilon is not None:
+        return f"for every ε from 0 to {plain(risk.last_epsilon)}"
+    if risk.false_positive_rate is not None:
+        return f"at a false-positive rate of {plain(risk.false_positive_rate)}"
+    return "true- minus false-positive rate"
 
 
 def enough(path: str, value: float) -> str:

@@ -77,6 +77,9 @@ def report(certificate: str, output: str | None, form: str | None) -> int:
 )
 @click.option("--max-epsilon", metavar="E", help="ε at most; with --max-delta at a δ within that limit.")
 @click.option("--max-delta", metavar="D", help="δ at most.")
+@click.option("--max-advantage", metavar="A", help="The membership advantage of any attack at most.")
+@click.option("--max-true-positive-rate", metavar="R", help="The true-positive rate of any attack at most.")
+@click.option("--at-false-positive-rate", metavar="R", help="The false-positive rate of --max-true-positive-rate.")
 @click.option(
     "--adjacency",
     metavar="A",

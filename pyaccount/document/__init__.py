@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         UserBMinSep,
         WithReplacement,
     )
-    from pyaccount.document.sections import Accounting, Privacy, Training
+    from pyaccount.document.sections import Accounting, Privacy, Risk, Training
     from pyaccount.document.views import Body
     from pyaccount.document.words import VERSION
     from pyaccount.document.written import sha256_of
@@ -97,6 +97,7 @@ __all__ = [
     "Poisson",
     "Policy",
     "Privacy",
+    "Risk",
     "Sampler",
     "Solve",
     "StatedBase",
@@ -138,7 +139,7 @@ _HOMES = {
     "samplers": "FIXED_DRAWS BallsInBins BMinSep CyclicPoisson Deterministic FixedSize MustOW MustWO MustWW Poisson "
     "Sampler UserBMinSep WithReplacement",
     "words": "VERSION",
-    "sections": "Accounting Privacy Training",
+    "sections": "Accounting Privacy Risk Training",
     "views": "Body",
     "written": "sha256_of",
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def blanks(document: Document) -> list[Path]:
     """The paths of the document's blanks, in the order of the text."""
     privacy = [path for path in BLANKS if path[0] == "privacy"]
-    found: list[Path] = [path for path in privacy if getattr(document.privacy, path[1]) == SOLVE]
+    found: list[Path] = [path for path in privacy if getattr(document.stated_privacy, path[1]) == SOLVE]
     for body in document.bodies:
         for section, field in BLANKS:
             if section != "privacy" and getattr(getattr(body, section), field, None) == SOLVE:

@@ -11,11 +11,12 @@ from pydantic import BaseModel
 from pyaccount.document.blanks import blanks, choice_at, choices
 from pyaccount.document.fields import WHOLE_BLANKS
 from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Scalar, Table, place_of, plain
+from pyaccount.document.nodes import Scalar, Table, find, place_of, plain, replaced
 from pyaccount.document.overrides import set_at
 from pyaccount.document.rates import in_iterations
+from pyaccount.document.risk import target
 from pyaccount.document.rules import broken_rules
-from pyaccount.document.sections import Accounting, PhasedDocument, Privacy, SingleDocument
+from pyaccount.document.sections import Accounting, PhasedDocument, Privacy, Risk, SingleDocument
 from pyaccount.document.validation import validate
 from pyaccount.document.views import Body, bodies_of
 from pyaccount.document.written import Written
@@ -36,9 +37,10 @@ class Document(Written):
         model, invalid = validate(root, raw, shape)
         super().__init__(root, file, model)
         self.name: str = model.name
-        self.privacy: Privacy = model.privacy
         self.accounting: Accounting = model.accounting
         self.bodies: tuple[Body, ...] = tuple(in_iterations(body) for body in bodies_of(model))
+        self.stated_privacy: Privacy = model.privacy
+        self.privacy: Privacy = target(model.privacy, self.bodies)
         found = [*problems, *invalid]
         # A mapping that lost keys in reading would only be told what follows from the loss.
         if not any(problem.slug in ("merge-key", "non-string-key") for problem in found):
@@ -91,9 +93,27 @@ class Document(Written):
         model = _changed(self._model, path, kept)
         assert isinstance(model, SingleDocument | PhasedDocument)
         document.root, document._model, document.blank = root, model, None
-        document.privacy = model.privacy
         document.bodies = tuple(in_iterations(body) for body in bodies_of(model))
+        document.stated_privacy = model.privacy
+        document.privacy = target(model.privacy, document.bodies)
         return document
+
+    @property
+    def risk(self) -> Risk | None:
+        """The budget of risk that stands instead of ε and δ. `privacy` then asks for ε at the δ at which it is to be told."""
+        return self.stated_privacy.risk
+
+    def claiming(self, epsilon: float, delta: float) -> Document:
+        """The document with this claim instead of its budget of risk."""
+        place = place_of(self.root, ("privacy", "risk"))
+        section = find(self.root, ("privacy",))
+        assert isinstance(section, Table)
+        entries = {name: entry for name, entry in section.entries.items() if name != "risk"}
+        claimed = {"epsilon": epsilon, "delta": delta}
+        entries |= {name: (place, Scalar(value, place)) for name, value in claimed.items()}
+        root = replaced(self.root, ("privacy",), Table(entries, section.place))
+        assert isinstance(root, Table)
+        return Document(root, self.file)
 
     def __repr__(self) -> str:
         return f"<Document {self.name!r}{f' from {self.file}' if self.file else ''}>"

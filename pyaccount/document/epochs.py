@@ -1,9 +1,9 @@
 """Epochs as iterations, and iterations as epochs.
 
 An epoch is as many rounds as a record needs to take part once, in the long run: 1/p₀, with p₀ the participation rate. That is
-N/B for an expected batch of B out of N records, T for balls in bins, 1/p for Poisson sampling (1/(m·p) where every round has m
-draws), b − 1 + 1/p for b-min-sep and b/p for cyclic Poisson sampling. Without sampling the records are dealt into batches, of
-which the last may be smaller, so an epoch has ⌈N/B⌉ rounds.
+N/B for an expected batch of B out of N records, T for balls in bins, t/k where a record takes part in k of t rounds, 1/p for
+Poisson sampling (1/(m·p) where every round has m draws), b − 1 + 1/p for b-min-sep and b/p for cyclic Poisson sampling. Without
+sampling the records are dealt into batches, of which the last may be smaller, so an epoch has ⌈N/B⌉ rounds.
 
 Arithmetic alone, on the digits as they were written: 7 epochs at a probability of 0.07 are 100 rounds, not 101. A gate reads
 certificates with it, so that nothing here knows the models.
@@ -21,22 +21,26 @@ from pyaccount.document.ranges import RATE_AGREEMENT
 _WHOLE = Fraction(1, 1000)
 
 
-def epoch_of(
+def epoch_of(  # noqa: PLR0913 - what samplers are described by
     sampler: str,
     training: Mapping[str, float | None],
     *,
     bins: int | None = None,
     separation: int | None = None,
     draws: int = 1,
+    allocation: tuple[int, int] | None = None,
 ) -> Fraction | None:
     """The rounds of an epoch, exactly; `None` where what is stated does not say it.
 
     `training` has what the section states of `dataset_size`, `expected_batch_size`, `sampling_probability` and
     `participation_rate`; of several statements, which agree to rounding, the first of these counts. `draws` is how many batches
-    are drawn for a round, with the sampling probability each.
+    are drawn for a round, with the sampling probability each. `allocation` is among how many rounds a record's are chosen, and
+    how many of them it takes part in.
     """
     if sampler == "user-b-min-sep":
         return None
+    if sampler == "random-allocation":
+        return None if allocation is None else Fraction(*allocation)
     if sampler == "balls-in-bins" and bins is not None:
         return Fraction(bins)
     records, batch = training.get("dataset_size"), training.get("expected_batch_size")

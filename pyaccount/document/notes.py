@@ -24,7 +24,7 @@ def notes(document: Document) -> Iterator[str]:
     if delta is not None and records is not None and delta * records >= 1.0:
         yield _note(
             document,
-            ("privacy", "delta"),
+            ("privacy", "delta") if document.risk is None else ("privacy", "risk", "report_delta"),
             f"δ is not below 1/{records:_}, one over the number of records: to publish a record chosen at random would satisfy "
             "such a guarantee. Usual values are well below",
         )

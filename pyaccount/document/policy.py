@@ -90,6 +90,18 @@ class Limits(Section):
         "profile. Alone: of the guarantee, at whatever δ it has.",
     )
     max_delta: Annotated[float | None, Number(ranges.DELTA)] = Field(default=None, description="δ at most.")
+    max_advantage: Annotated[float | None, Number(ranges.ADVANTAGE)] = Field(
+        default=None,
+        description="The membership advantage of any attack at most: true- minus false-positive rate. Of every certificate, by "
+        "its budget of risk or by its profile.",
+    )
+    max_true_positive_rate: Annotated[float | None, Number(ranges.RATE)] = Field(
+        default=None,
+        description="The true-positive rate of any attack at most, at at_false_positive_rate. Of every certificate, likewise.",
+    )
+    at_false_positive_rate: Annotated[float | None, Number(ranges.RATE)] = Field(
+        default=None, description="The false-positive rate of max_true_positive_rate."
+    )
     adjacency: Annotated[tuple[Adjacency, ...] | None, Accepted("adjacency", words=get_args(Adjacency))] = Field(
         default=None, description="The accepted relation, or a list of them. None of them implies another."
     )
@@ -138,6 +150,11 @@ class Policy(Written):
             allowed = ", ".join(Limits.model_fields)
             message = "a policy without a limit accepts everything: give at least one"
             found.append(self.problem("missing-key", ("limits",), message, allowed=allowed))
+        pair = ("max_true_positive_rate", "at_false_positive_rate")
+        for name, other in (pair, pair[::-1]) if not found else ():
+            if getattr(model.limits, name) is None and getattr(model.limits, other) is not None:
+                message = f"limits.{name} is required: {other} is given, and a limit on rates has both"
+                found.append(self.problem("missing-key", ("limits", name), message, allowed=ranges.RATE.describe()))
         if found:
             raise DocumentError(found)
 

@@ -66,6 +66,17 @@ DELTA = Range(
     words=f"greater than 0 and less than 1 (and not below {spelled(SMALLEST_DELTA)})",
     measure="probability",
 )
+#: Budgets of risk. Rates below the least are beyond what doubles tell of the slopes of a trade-off curve.
+ADVANTAGE = Range(0, 1, above=True, below=True, measure="difference of rates")
+SMALLEST_RATE = 1e-9
+RATE = Range(
+    SMALLEST_RATE,
+    1,
+    below=True,
+    words=f"greater than 0 and less than 1 (and not below {spelled(SMALLEST_RATE)})",
+    measure="probability",
+)
+GAUSSIAN_MU = Range(0, 10, above=True, measure="standard deviations")
 GROUP_SIZE = Range(1, 10_000, measure="records")
 DATASET_SIZE = Range(1, 10**15, measure="records")
 EXPECTED_BATCH_SIZE = Range(0, 1e15, above=True, measure="records")
@@ -76,6 +87,8 @@ PARTICIPATIONS = Range(1, 10**9, measure="rounds")
 SEPARATION = Range(1, 10**9, measure="rounds")
 BANDS = Range(1, 16_384, measure="diagonals")
 BINS = Range(1, 4096, measure="batches")
+#: The rounds of an allocation.
+ALLOCATION = Range(1, 10**6, measure="rounds")
 RECORDS_PER_USER = Range(1, 1000, measure="records")
 SUBSET_SIZE = Range(1, 10**6, measure="records")
 ROUNDS_PER_SUBSET = Range(1, 10**9, measure="rounds")

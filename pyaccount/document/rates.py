@@ -82,7 +82,7 @@ def participations(body: Body) -> int:
     iterations = body.training.iterations
     if iterations == SOLVE:
         raise ValueError("the number of iterations is still to be solved")
-    return body.sampler.participations(iterations)
+    return body.sampler.most_participations(iterations)
 
 
 def epoch(body: Body) -> Fraction | None:

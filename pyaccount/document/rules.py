@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.blanks import choices_compare_noise, one_blank
 from pyaccount.document.epoch_rules import epochs_say_iterations, length_is_given
+from pyaccount.document.risk import one_budget, one_target
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 def broken_rules(document: Document) -> Iterator[Problem]:
     """Every problem of the document's fields taken together."""
+    yield from one_target(document)
+    yield from one_budget(document)
     yield from one_blank(document)
     yield from choices_compare_noise(document)
     for body in document.bodies:

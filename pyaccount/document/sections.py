@@ -24,8 +24,48 @@ _EPOCHS_UNSOLVED = (
 _MEANINGS = [f"{meaning} ({word})" for word, meaning in ADJACENCY_MEANINGS.items()]
 
 
+class Risk(Section):
+    """A budget on attacks, instead of ε and δ: one of advantage, true_positive_rate at a false_positive_rate, and gaussian_mu."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["advantage"]},
+                {"required": ["true_positive_rate", "false_positive_rate"]},
+                {"required": ["gaussian_mu"]},
+            ]
+        },
+    )
+
+    advantage: Annotated[float | None, Number(ranges.ADVANTAGE)] = Field(
+        default=None,
+        description="The largest membership advantage that is allowed: true- minus false-positive rate of any attack.",
+    )
+    true_positive_rate: Annotated[float | None, Number(ranges.RATE)] = Field(
+        default=None,
+        description="The largest true-positive rate that is allowed at false_positive_rate, of any attack.",
+    )
+    false_positive_rate: Annotated[float | None, Number(ranges.RATE)] = Field(
+        default=None, description="The false-positive rate at which true_positive_rate is allowed."
+    )
+    gaussian_mu: Annotated[float | None, Number(ranges.GAUSSIAN_MU)] = Field(
+        default=None,
+        description="μ: no attack may tell more than between N(μ, 1) and N(0, 1), at every ε at which these two have a δ of at "
+        "least report_delta.",
+    )
+    report_delta: Annotated[float | None, Number(ranges.DELTA)] = Field(
+        default=None,
+        description="The δ at which the certificate tells ε, and down to which gaussian_mu is kept. Omitted: the largest power "
+        "of ten below 1/dataset_size, or 1e-6.",
+    )
+
+
 class Privacy(Section):
     """What is protected, and how well: the claim of the document, or its blank."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["epsilon", "delta"]}, {"required": ["risk"]}]},
+    )
 
     adjacency: Annotated[Adjacency, Choice(get_args(Adjacency))] = Field(
         description=f"Which data sets are neighbours: {', '.join(_MEANINGS[:-1])}, or {_MEANINGS[-1]}."
@@ -33,11 +73,19 @@ class Privacy(Section):
     group_size: Annotated[int | Solve, Number(ranges.GROUP_SIZE, whole=True, blank=True)] = Field(
         default=1, description="k: the number of records that are protected together."
     )
+    # Neither is None in a document without problems: where risk is given, `Document` asks for ε at the δ to be told.
     epsilon: Annotated[float | Solve, Number(ranges.EPSILON, blank=True)] = Field(
-        description="ε of (ε, δ) differential privacy."
+        default=None,  # type: ignore[arg-type]
+        description="ε of (ε, δ) differential privacy. Required unless risk is given.",
     )
     delta: Annotated[float | Solve, Number(ranges.DELTA, blank=True)] = Field(
-        description="δ of (ε, δ) differential privacy."
+        default=None,  # type: ignore[arg-type]
+        description="δ of (ε, δ) differential privacy. Required unless risk is given.",
+    )
+    # None where ε and δ are given.
+    risk: Risk = Field(  # type: ignore[assignment]
+        default=None,
+        description="Instead of ε and δ: how well any attack may do. The blank is solved so that none does better.",
     )
 
 

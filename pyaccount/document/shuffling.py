@@ -21,8 +21,8 @@ SHUFFLE = "shuffle"
 
 NOT_AMPLIFIED = (
     "no theorem makes batches of a shuffled data set as private as Poisson sampling, whose bounds do not hold for them; next "
-    "time draw by poisson, or by balls-in-bins, which is nearest: every record in a random batch of the epoch; fixed-size draws "
-    "afresh in each round"
+    "time draw by poisson, or by random-allocation, which is nearest: every record in a random batch of each epoch; fixed-size "
+    "draws afresh in each round"
 )
 
 

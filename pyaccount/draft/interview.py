@@ -13,6 +13,7 @@ from pyaccount.document import load
 from pyaccount.document.fields import listed
 from pyaccount.document.numerals import parse_number
 from pyaccount.document.ranges import BANDS
+from pyaccount.document.risk import AT_A_RATE, usual_delta
 from pyaccount.document.samplers import SamplerKind
 from pyaccount.document.words import ADJACENCY_MEANINGS
 from pyaccount.draft.questions import (
@@ -22,6 +23,7 @@ from pyaccount.draft.questions import (
     Answers,
     DraftQuestion,
     blank_of,
+    has_budget,
     keys_of,
     kinds_of,
     meanings,
@@ -34,7 +36,14 @@ from pyaccount.plan import compile_document
 def needed(answers: Answers) -> list[DraftQuestion]:
     """The questions that the choices made raise, in the order of asking; what the document leaves blank is none of them."""
     sampler, blank = _sampler(answers), blank_of(answers)
-    names = {"sampler", "adjacency", "solve", "epsilon", "delta", "noise_multiplier"}
+    names = {"sampler", "adjacency", "solve", "noise_multiplier"}
+    names |= (
+        {"epsilon", "delta"}
+        if not has_budget(answers)
+        else set(AT_A_RATE)
+        if answers.keys() & set(AT_A_RATE)
+        else set()
+    )
     names.add("epochs" if "epochs" in answers else "iterations")
     names |= sampler.questions(answers, blank)
     if "matrix" in answers or len(offered("matrix", answers)) > 1:
@@ -103,6 +112,8 @@ def _matrix(answers: Answers) -> str:
 
 def _blank(answers: Answers) -> str:
     """The blank: the one of noise and guarantee that was not given."""
+    if has_budget(answers):
+        return NOTHING if "noise_multiplier" in answers else "noise-multiplier"
     left = [name for name in ("noise_multiplier", "epsilon") if name not in answers]
     if not left:
         return NOTHING if "delta" in answers else "delta"
@@ -110,8 +121,7 @@ def _blank(answers: Answers) -> str:
 
 
 def _usual_delta(answers: Answers) -> str:
-    """The largest power of ten below 1 over the number of records: with more, δ allows to publish one of them."""
-    return f"1e-{len(str(_whole(answers, 'dataset_size') or 10**6 - 1))}"
+    return usual_delta(_whole(answers, "dataset_size"))
 
 
 def _usual_bands(answers: Answers) -> str | None:

@@ -16,6 +16,7 @@ from pyaccount.document.asking import Asked
 from pyaccount.document.fields import SOLVE, FieldReader, listed
 from pyaccount.document.kinds import Kinds, Section, word_of
 from pyaccount.document.numerals import parse_scalar
+from pyaccount.document.risk import AT_A_RATE, MEASURES
 from pyaccount.document.sections import SingleDocument
 from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
@@ -246,6 +247,22 @@ QUESTIONS = {
             help="δ of the guarantee [the largest power of ten below 1/N].",
             metavar="D",
         ),
+        *(
+            DraftQuestion(
+                name, ("privacy", "risk", name), ask, help=f"{ask}, instead of ε and δ{more}.", metavar=metavar
+            )
+            for name, ask, more, metavar in (
+                ("advantage", "The largest membership advantage of any attack", "", "A"),
+                (
+                    "true_positive_rate",
+                    "The largest true-positive rate of any attack",
+                    ", at --false-positive-rate",
+                    "R",
+                ),
+                ("false_positive_rate", "The false-positive rate of --true-positive-rate", "", "R"),
+                ("gaussian_mu", "μ of the Gaussian mechanism that no attack may tell more of", "", "MU"),
+            )
+        ),
         DraftQuestion(
             "noise_multiplier",
             ("noise", "multiplier"),
@@ -278,6 +295,11 @@ BLANKS = {
 def blank_of(answers: Answers) -> str:
     """The name of the question that the document leaves to pyaccount."""
     return answers.get("solve", NOTHING).replace("-", "_")
+
+
+def has_budget(answers: Answers) -> bool:
+    """Whether a budget of risk was given, which stands instead of ε and δ."""
+    return any(name in answers for name in (*MEASURES, *AT_A_RATE))
 
 
 def keys_of(section: str, kind: str) -> tuple[str, ...]:

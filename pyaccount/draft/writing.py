@@ -11,7 +11,7 @@ from pyaccount.document.fields import SOLVE
 from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.sections import Accounting, SingleDocument
 from pyaccount.document.shape import field_at, member_at
-from pyaccount.draft.questions import BLANKS, NOTHING, QUESTIONS, Answers, blank_of, meanings
+from pyaccount.draft.questions import BLANKS, NOTHING, QUESTIONS, Answers, blank_of, has_budget, meanings
 from pyaccount.errors import Path
 
 #: The sections of a document, in the order of writing.
@@ -38,9 +38,12 @@ def mapping_of(answers: Answers) -> dict[str, Any]:
     if blank != NOTHING:
         said[blank] = SOLVE
     for name, question in QUESTIONS.items():
-        if name in said and len(question.path) == 2:
-            section, key = question.path
-            mapping[str(section)][str(key)] = said[name]
+        if name in said and len(question.path) > 1:
+            *sections, key = map(str, question.path)
+            place = mapping
+            for section in sections:
+                place = place.setdefault(section, {})
+            place[key] = said[name]
     if mapping["matrix"].get("kind", "identity") == "identity":
         del mapping["matrix"]
     return mapping
@@ -63,10 +66,14 @@ def text_of(answers: Answers) -> str:
         lines += ["", *_comment((section,), mapping), f"{section}:"]
         for key in _order(section, mapping):
             lines += _comment((section, key), mapping, "  ")
-            value = _spelled(key, mapping[section][key])
-            lines.append(
-                f"  {key}: {value}" + (f"  # to be computed: {BLANKS[blank_of(answers)]}" if value == SOLVE else "")
-            )
+            said = mapping[section][key]
+            if isinstance(said, dict):
+                lines.append(f"  {key}:")
+                for name, value in said.items():
+                    lines += [*_comment((section, key, name), mapping, "    "), f"    {name}: {_spelled(name, value)}"]
+                continue
+            value = _spelled(key, said)
+            lines.append(f"  {key}: {value}" + (f"  # to be computed: {_blank(answers)}" if value == SOLVE else ""))
     lines += [
         "",
         *_wrapped("Optional. " + str(SingleDocument.model_fields["accounting"].description), "# "),
@@ -76,6 +83,12 @@ def text_of(answers: Answers) -> str:
         lines += _wrapped(str(Accounting.model_fields[key].description), "#   # ")
         lines.append(f"#   {key}: {value}")
     return "\n".join(lines) + "\n"
+
+
+def _blank(answers: Answers) -> str:
+    """What is to be computed; with a budget of risk, the noise that keeps that."""
+    words = BLANKS[blank_of(answers)]
+    return words.replace("meets ε and δ", "keeps the budget") if has_budget(answers) else words
 
 
 def _comment(path: Path, mapping: dict[str, Any], indent: str = "") -> list[str]:

@@ -17,11 +17,12 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
+from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
 from pyaccount.execute.solve import Solution, bracket, decide, solve
+from pyaccount.execute.target import Found, said
 from pyaccount.execute.unamplified import unamplified_bounds
 from pyaccount.plan.profile import default_profile
-from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -98,6 +99,14 @@ class PinnedClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class CertifiedRisk:
+    """A measure of risk at the value of the blank, and what it is at least."""
+
+    measured: MeasuredRisk
+    attained: float
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """Everything a certificate states, as computed. `instance` is the plan that was run, at the value of its blank."""
 
@@ -112,6 +121,8 @@ class Evidence:
     curves: dict[Direction, tuple[CurvePoint, ...]]
     #: What a time limit left out after the guarantee was known.
     not_computed: tuple[NotComputed, ...] = ()
+    #: The risk, where the document has a budget of it.
+    risk: CertifiedRisk | None = None
 
     @property
     def document(self) -> Document:
@@ -178,21 +189,33 @@ def execute(
     solution, holds, known = None, True, None
     if plan.blank is not None:
         solution = solve(plan, engine, report)
-        instance, known = solution.instance, solution.answer
+        instance, known = solution.instance, solution.found
     else:
         instance = plan.at()
     if document.blank is None:
         report("checking the claim", 0, 3)
-        seen: list[Answer] = []
+        seen: list[Found] = []
         with knowing(lambda: _said(seen[-1] if seen else None)):
             verdict = decide(instance, engine, plan.tolerance, seen)
-        holds, known = verdict.holds, verdict.answer
+        holds, known = verdict.holds, verdict.found
     bounds = instance.bounds()
     report("composing", 0, 3)
     with knowing(lambda: [*_said(known), *_filled(solution)]):
-        claim = _claim(instance.document, engine, bounds, known, plan.tolerance)
-    with knowing(lambda: [*_said(claim.at_delta), *_filled(solution)]):
-        return _beside(instance, engine, bounds, report, holds=holds, claim=claim, solution=solution)
+        answered = None if known is None else known.answer
+        claim = _claim(instance.document, engine, bounds, answered, plan.tolerance)
+        risk = None if known is None else known.risk
+    with knowing(lambda: [said(claim.at_delta), *_filled(solution)]):
+        return _beside(
+            instance,
+            engine,
+            bounds,
+            report,
+            holds=holds,
+            claim=claim,
+            risk=risk,
+            solution=solution,
+            tolerance=plan.tolerance,
+        )
 
 
 def _beside(  # noqa: PLR0913 - what evidence is made of
@@ -203,7 +226,9 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
     *,
     holds: bool,
     claim: PinnedClaim,
+    risk: MeasuredRisk | None,
     solution: Solution | None,
+    tolerance: float,
 ) -> Evidence:
     """The evidence, with what stands beside the claim: the profile and the contrasts."""
     document = instance.document
@@ -219,6 +244,12 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
     more: dict[Direction, tuple[CurvePoint, ...]] = dict.fromkeys(DIRECTIONS, ())
     missing: list[NotComputed] = []
     # The guarantee stands without what a time limit leaves out of this.
+    attained = 0.0
+    if risk is not None:
+        try:
+            attained = risk_attained(engine, bounds, risk.budget, tolerance)
+        except LimitError:
+            missing.append("lower ends")
     try:
         profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
         ends = {side: _known(claim, profile, side) for side in DIRECTIONS if profile}
@@ -232,7 +263,8 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
         except LimitError:
             missing.append("group lemma")
     report("done", 3, 3)
-    return Evidence(instance, holds, claim, solution, profile, contrast, lemma, more, tuple(missing))
+    certified = None if risk is None else CertifiedRisk(risk, min(attained, risk.upper))
+    return Evidence(instance, holds, claim, solution, profile, contrast, lemma, more, tuple(missing), certified)
 
 
 def _known(claim: PinnedClaim, profile: tuple[Answer, ...], direction: Direction) -> list[CurvePoint]:
@@ -246,14 +278,9 @@ def _known(claim: PinnedClaim, profile: tuple[Answer, ...], direction: Direction
     )
 
 
-def _said(answer: Answer | None) -> list[str]:
+def _said(found: Found | None) -> list[str]:
     """A proven interval in words."""
-    if answer is None:
-        return []
-    asked, ends = answer.question, f"at least {down(answer.lower)} and at most {up(answer.upper)}"
-    if asked.delta is not None:
-        return [f"ε is {ends} at δ = {plain(asked.delta)}"]
-    return [f"δ is {ends} at ε = {plain(given(asked.epsilon))}"]
+    return [] if found is None else [found.said]
 
 
 def _filled(solution: Solution | None) -> list[str]:

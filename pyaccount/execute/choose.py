@@ -95,12 +95,16 @@ def _noise(
     """The noise multiplier that a candidate needs, near enough to compare, and what certifying it takes if that is asked for."""
     if plan.sampled:
         from pyaccount.execute.sampling.acceptance import FAILURE_SHARE  # noqa: PLC0415
+        from pyaccount.execute.sampling.budget import take_claim  # noqa: PLC0415
         from pyaccount.execute.sampling.calibrate import pilot_noise  # noqa: PLC0415
         from pyaccount.execute.sampling.forecast import tests_price  # noqa: PLC0415
         from pyaccount.execute.sampling.session import open_session  # noqa: PLC0415
 
         session = open_session(plan, threads=threads, time_limit=time_limit, report=silent, seed=seed)
-        sigma = pilot_noise(session, _target(plan) * (1.0 - FAILURE_SHARE), precision=PRECISION, shards=SHARDS)[0]
+        take_claim(session)
+        sigma = pilot_noise(session, _target(session.plan) * (1.0 - FAILURE_SHARE), precision=PRECISION, shards=SHARDS)[
+            0
+        ]
         if pricing is None:
             return sigma, None
         began = time.monotonic()

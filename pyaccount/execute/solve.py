@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS
 from pyaccount.errors import DocumentError, NumericsError, path_text
-from pyaccount.execute.engine import NOISE_RANGE, Answer, Engine, Question
+from pyaccount.execute.engine import NOISE_RANGE, Engine
 from pyaccount.execute.progress import Report, knowing
+from pyaccount.execute.target import Found, target_of
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.rounding import down, up
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 #: While the bracket is wide, intervals this wide place the next candidate well enough.
 ROUGH = 0.02
-#: Intervals are not narrowed below this to reach a verdict.
-FINEST = 1e-7
 #: Candidates tried before the search is given up.
 MOST_STEPS = 80
 
@@ -42,55 +41,42 @@ class CandidateVerdict:
     fails: bool
     #: ln(value found / target): positive where the target is missed.
     excess: float
-    answer: Answer
-
-    @property
-    def bound(self) -> float:
-        """The lower end of the bound's interval: beyond the target, the candidate fails."""
-        return max(direction.upper_account.lower for direction in self.answer.directions.values())
+    found: Found
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The blank's value, the plan at it, the answer that shows it holds, and a value that fails."""
+    """The blank's value, the plan at it, what was found that shows it holds, and a value that fails."""
 
     path: Path
     value: float | int
     fails_at: float | int | None
     instance: Instance
-    answer: Answer
+    found: Found
 
 
 def judge(instance: Instance, engine: Engine, tolerance: float) -> CandidateVerdict:
-    """Whether the document's claim holds, from an interval of relative width `tolerance`."""
-    privacy = instance.document.privacy
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
-    bounds = instance.bounds()
-    if privacy.epsilon > 0.0:
-        answer = engine.ask(bounds, Question(None, privacy.delta, tolerance))
-        target = privacy.epsilon
-    else:
-        answer = engine.ask(bounds, Question(0.0, None, tolerance))
-        target = privacy.delta
-    bound = max(direction.upper_account.lower for direction in answer.directions.values())
-    middle = 0.5 * (bound + answer.upper)
-    excess = math.log(middle / target) if 0.0 < middle < math.inf else math.copysign(math.inf, middle - target)
-    return CandidateVerdict(answer.upper <= target, bound > target, excess, answer)
+    """Whether the document's target is met, from an interval of relative width `tolerance`."""
+    target = target_of(instance.document)
+    found = target.find(engine, instance.bounds(), tolerance)
+    limit, middle = target.limit, 0.5 * (found.lower + found.upper)
+    excess = math.log(middle / limit) if 0.0 < middle < math.inf else math.copysign(math.inf, middle - limit)
+    return CandidateVerdict(found.upper <= limit, found.lower > limit, excess, found)
 
 
-def decide(instance: Instance, engine: Engine, tolerance: float, seen: list[Answer] | None = None) -> CandidateVerdict:
-    """`judge`, narrowing the interval until there is a verdict, it stops narrowing, or `FINEST` is reached.
+def decide(instance: Instance, engine: Engine, tolerance: float, seen: list[Found] | None = None) -> CandidateVerdict:
+    """`judge`, narrowing the interval until there is a verdict, it stops narrowing, or it is as narrow as it is made.
 
-    `seen` gets every answer on the way, for whoever must say how far this came.
+    `seen` gets all that is found on the way, for whoever must say how far this came.
     """
+    finest = target_of(instance.document).finest
     while True:
         verdict = judge(instance, engine, tolerance)
         if seen is not None:
-            seen.append(verdict.answer)
-        if verdict.holds or verdict.fails or tolerance <= FINEST or not verdict.answer.within_tolerance:
+            seen.append(verdict.found)
+        if verdict.holds or verdict.fails or tolerance <= finest or not verdict.found.within_tolerance:
             return verdict
-        tolerance = max(FINEST, 0.1 * tolerance)
+        tolerance = max(finest, 0.1 * tolerance)
 
 
 class Search:
@@ -100,6 +86,7 @@ class Search:
         path = plan.document.blank
         assert path is not None
         self.plan, self.document, self.path = plan, plan.document, path
+        self.target = target_of(plan.document)
         self.engine, self.tolerance, self.report = engine, tolerance, report
         self.held: dict[float, CandidateVerdict] = {}
         self.failed: dict[float, CandidateVerdict] = {}
@@ -120,7 +107,7 @@ class Search:
     def solution(self, value: float, fails_at: float | None) -> Solution:
         """The result, with the answer that showed it. Raises `DocumentError` where the document contradicts the value."""
         self.document.with_value(self.path, value)
-        return Solution(self.path, value, fails_at, self.plan.at(value), self.held[value].answer)
+        return Solution(self.path, value, fails_at, self.plan.at(value), self.held[value].found)
 
     def known(self) -> list[str]:
         """The bracket so far, in words."""
@@ -167,24 +154,17 @@ def _solve(search: Search) -> Solution:
     return _largest_whole(search, sampler_plan(body).largest_batch(document, body), "record in a batch")
 
 
-def _target(document: Document) -> str:
-    return f"ε = {document.privacy.epsilon:g} at δ = {document.privacy.delta:g}"
-
-
 def unreachable(document: Document, most: float, bound: float | None = None) -> tuple[str, str]:
     """Why no σ up to the most that is tried reaches the target, and what to try; `bound` is what is left at least even there."""
-    privacy = document.privacy
-    reason = f"no σ reaches the target {_target(document)}: it is missed even at σ = {most:g}"
+    target = target_of(document)
+    reason = f"no σ reaches the target {target.words}: it is missed even at σ = {most:g}"
     if not any(body.noise.also and body.at("noise", "multiplier") == document.blank for body in document.bodies):
-        return reason, "a larger epsilon or delta"
+        return reason, target.looser
     if bound is None:
         reason += ", where nearly all that counts is the other releases of the batch (noise.also)"
     else:
-        left = (
-            f"ε ≥ {down(bound)} at δ = {privacy.delta:g}" if privacy.epsilon != 0.0 else f"δ ≥ {down(bound)} at ε = 0"
-        )
-        reason += f", where the other releases of the batch (noise.also) alone cost {left}"
-    return reason, "more noise on the other releases, or a larger epsilon or delta"
+        reason += f", where the other releases of the batch (noise.also) alone cost {target.exceeded(bound)}"
+    return reason, f"more noise on the other releases, or {target.looser}"
 
 
 def _smallest_noise(search: Search) -> Solution:
@@ -194,12 +174,12 @@ def _smallest_noise(search: Search) -> Solution:
         verdict = search.try_value(value, ROUGH)
         if verdict.holds and value <= low:
             raise search.infeasible(
-                f"the target {_target(search.document)} holds with hardly any noise (already at σ = {low:g}), so there is no "
+                f"the target {search.target.words} holds with hardly any noise (already at σ = {low:g}), so there is no "
                 "smallest noise multiplier worth the name",
-                "a smaller epsilon or delta",
+                search.target.tighter,
             )
         if not verdict.holds and value >= high:
-            raise search.infeasible(*unreachable(search.document, high, verdict.bound))
+            raise search.infeasible(*unreachable(search.document, high, verdict.found.lower))
         if not (verdict.holds or verdict.fails):
             value = min(high, value * 1.05)
         elif verdict.holds:
@@ -250,11 +230,8 @@ def _edge(search: Search, low: float, high: float, width: float) -> float:
 
 def _missed(search: Search, verdict: CandidateVerdict, *, upper: bool) -> float:
     """The upper or the lower end of what was found, in units of the target."""
-    privacy = search.document.privacy
-    target = privacy.epsilon if privacy.epsilon != 0.0 else privacy.delta
-    assert target != "solve"
-    found = verdict.answer.upper if upper else verdict.bound
-    return max(found / target, sys.float_info.min)
+    found = verdict.found.upper if upper else verdict.found.lower
+    return max(found / search.target.limit, sys.float_info.min)
 
 
 def _stride(verdict: CandidateVerdict) -> float:
@@ -289,14 +266,14 @@ def _largest_whole(search: Search, most: int, unit: str) -> Solution:
     """The largest whole number that holds; ends when the next one fails, or is closer than the tolerance."""
     if not search.try_value(1, ROUGH).holds:
         raise search.infeasible(
-            f"not even one {unit} meets the target {_target(search.document)}", "more noise, or a larger epsilon"
+            f"not even one {unit} meets the target {search.target.words}", f"more noise, or {search.target.looser}"
         )
     value = 1
     while not search.failed:
         best = max(search.held)
         if best >= most:
             raise search.infeasible(
-                f"the target {_target(search.document)} holds for every value up to {most}, so there is no largest one to find",
+                f"the target {search.target.words} holds for every value up to {most}, so there is no largest one to find",
                 f"writing {most}",
             )
         grown = max(value + 1, int(value * 4))

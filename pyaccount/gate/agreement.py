@@ -143,6 +143,12 @@ def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Ite
     if path[-2:-1] == ("matrix",) and len(stated) == len(fresh) and all(map(_is_number, (*stated, *fresh))):
         yield from _column(path, stated, fresh, terms)
         return
+    if path == ("evidence", "error_budget") and terms.mode == "bounds":
+        # Directions are listed as they were tested, which samples decide where they are alike.
+        order = [line["direction"] for line in stated]
+        fresh = sorted(
+            fresh, key=lambda line: order.index(line["direction"]) if line["direction"] in order else len(order)
+        )
     for index, (one, other) in enumerate(zip(stated, fresh, strict=False)):
         yield from _compared((*path, index), one, other, terms)
     if len(stated) != len(fresh):
@@ -243,6 +249,9 @@ def _end(path: Path) -> End | None:
     top, leaf = path[0], path[-1]
     if top == "eta" or (top == "effects" and leaf in ("delta", "amplified_epsilon", "amplified_delta")):
         return "upper"
+    if top == "risk":
+        ends: dict[Any, End] = {"value": "upper", "value_lower": "lower", "epsilon": "upper", "epsilon_lower": "lower"}
+        return ends.get(leaf)
     if top not in ("guarantee", "directions", "profile"):
         return None
     if leaf in ("epsilon_lower", "delta_lower"):
@@ -258,11 +267,15 @@ def _one_sided(end: End, path: Path, stated: float, fresh: float, terms: Terms) 
     if not safe:
         agrees, reason = _near(stated, fresh, LAST_DIGITS)
         return (agrees, reason) if agrees or closed else _judged(path, stated, terms)
-    if sampled and ("profile" in path or end == "lower"):
+    if sampled and ("profile" in path or path == ("risk", "epsilon") or end == "lower"):
         return True, "from other samples, and on the safe side"
     if sampled or closed:
         return _near(stated, fresh, ROUNDING)
-    wide = terms.tolerance if str(path[-1]).startswith("epsilon") else max(terms.tolerance, PROFILE_TOLERANCE)
+    wide = (
+        terms.tolerance
+        if path[0] == "risk" or str(path[-1]).startswith("epsilon")
+        else max(terms.tolerance, PROFILE_TOLERANCE)
+    )
     return _near(stated, fresh, wide)
 
 

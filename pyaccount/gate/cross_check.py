@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.execute import RESOLVED, Answer, Engine, Question
-from pyaccount.execute.solve import FINEST, CandidateVerdict, decide
+from pyaccount.execute.measure import risk_attained, risk_of_bound
+from pyaccount.execute.solve import CandidateVerdict, decide
+from pyaccount.execute.target import ClaimTarget, RiskTarget
+from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.retest import Retest
     from pyaccount.plan import CompiledDocument, DirectedBounds
 
+#: Intervals are not narrowed below this.
+FINEST = ClaimTarget.finest
 #: Where judging starts: most of what is not true is told apart at little cost.
 COARSEST = 1e-2
 #: A bound of other samples must lie so many standard errors beyond an estimate of the new ones. An honest bound lies some five
@@ -47,6 +52,8 @@ class ComposedCrossCheck:
 
     def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
         """Whether the end of an interval holds."""
+        if path[0] == "risk" and str(path[-1]).startswith("value"):
+            return self._risk(stated, lower=str(path[-1]).endswith("_lower"))
         return self._beyond(path, stated) or self._within(path, stated)
 
     def _within(self, path: Path, stated: float) -> tuple[bool, str]:
@@ -69,6 +76,28 @@ class ComposedCrossCheck:
             if tolerance <= FINEST or not answer.within_tolerance:
                 return False, f"could not be confirmed: recomputed {held!r}, and no finer"
             tolerance = max(FINEST, 0.1 * tolerance)
+
+    def _risk(self, stated: float, *, lower: bool) -> tuple[bool, str]:
+        """Whether an end of a measure of risk holds."""
+        budget, tolerance = budget_of(self.plan.document), COARSEST
+        if budget is None:
+            return False, "the document has no budget of risk"
+        while True:
+            if lower:
+                found = risk_attained(self.engine, self.bounds, budget, tolerance)
+                if found >= stated:
+                    return True, f"cross-checked: at least {found!r}"
+                told = f"no more than {found!r} is shown to be exceeded"
+            else:
+                risk = risk_of_bound(self.engine, self.bounds, budget, tolerance)
+                if risk.upper <= stated:
+                    return True, f"cross-checked: at most {risk.upper!r}"
+                if risk.lower > stated:
+                    return False, f"refuted: the bound is at least {risk.lower!r}"
+                told = f"recomputed {risk.upper!r}"
+            if tolerance <= RiskTarget.finest:
+                return False, f"could not be confirmed: {told}, and no finer"
+            tolerance = max(RiskTarget.finest, 0.1 * tolerance)
 
     def _beyond(self, path: Path, stated: float) -> tuple[bool, str] | None:
         """Whether an ε holds at a δ outside of what the core resolves; `None` inside.
@@ -133,6 +162,8 @@ class SampledCrossCheck:
     def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
         """Whether a bound or an estimate of other samples goes with the new ones."""
         leaf, direction, guarantee = str(path[-1]), _direction(path), self.stated["guarantee"]
+        if path[0] == "risk":
+            return self._told_epsilon(leaf, stated)
         if "profile" not in path and leaf in ("epsilon", "delta"):
             return False, "not what was retested"
         epsilon = stated if leaf == "epsilon_lower" else guarantee["epsilon"]
@@ -159,6 +190,17 @@ class SampledCrossCheck:
         # An estimate of fewer samples varies more.
         spread = 2.0 * STANDARD_ERRORS * error
         return found.lower - spread <= stated <= found.upper + spread, told
+
+    def _told_epsilon(self, leaf: str, stated: float) -> tuple[bool, str]:
+        """An end of the ε that is told beside a budget of risk; the ends of the measure follow from the guarantee's own."""
+        if leaf not in ("epsilon", "epsilon_lower"):
+            return True, "follows from the guarantee and the ends of its directions"
+        delta, upper = self.stated["risk"]["delta"], leaf == "epsilon"
+        found, (estimate, error) = self.retest.point(stated), self.retest.estimate(stated, below=not upper)
+        told = _told(stated, estimate, error)
+        if upper:
+            return delta >= min(found.upper, max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)), told
+        return delta <= max(found.lower, estimate - STANDARD_ERRORS * error), told
 
 
 def _told(epsilon: float, estimate: float, error: float) -> str:

@@ -138,6 +138,9 @@ class Recomputation:
             place, reason = "evidence.sampling", "the statement cannot be tested: the certificate contradicts itself"
             told = statement if isinstance(statement, Difference) else Difference(place, None, None, False, reason)
             return self.examination.verdict(None, terms, [told])
+        if filled.risk is not None:
+            # Samples are of the claim that keeps the budget; that it does is looked at elsewhere.
+            filled = filled.claiming(self.data.guarantee.epsilon, self.data.guarantee.delta)
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
         plan, seed = compile_document(filled), recorded if self.seed is None else self.seed
         found = retest(plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed)
@@ -179,6 +182,7 @@ class Recomputation:
             blank=blank,  # type: ignore[arg-type]
             value=None if data.solved is None else float(data.solved.value),
             samples=0 if sampling is None else sum(test.samples for test in sampling.tests if test.accepted),
+            told_at=None if data.risk is None else data.risk.delta,
         )
 
     def _tested(self) -> str:
@@ -198,7 +202,10 @@ class Recomputation:
     def _points(self) -> tuple[float, ...]:
         """Where the profile must be told: where the document says, or around the certificate's own ε."""
         listed = self.document.accounting.profile
-        return default_profile(self.data.guarantee.epsilon) if listed is None else tuple(listed)
+        risk, epsilon = self.data.risk, self.data.guarantee.epsilon
+        if risk is not None and risk.epsilon is not None:
+            epsilon = risk.epsilon
+        return default_profile(epsilon) if listed is None else tuple(listed)
 
     def _judge(self, filled: Document | None, tolerance: float, deadline: float | None) -> ComposedCrossCheck | None:
         if filled is None:

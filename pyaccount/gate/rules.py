@@ -16,9 +16,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, get_args
 
 from pyaccount.certificate.consistency import created_at, inconsistencies
+from pyaccount.certificate.meaning import trade_off
 from pyaccount.document.policy import Guarantee as Kind
 from pyaccount.errors import shown
 from pyaccount.gate.verdict import Judged, Rule, Used
+from pyaccount.risk.tradeoff import Bound, TradeOff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,6 +61,7 @@ def judge(
         point, more = _best(data, origin, limits)
         used += [point] if limits.max_epsilon is not None and limits.max_delta is not None else []
         rules += more
+        rules += _attack_rules(data, origin, limits)
         rules += _other_rules(data, origin, limits, now or datetime.now(UTC))
     if about is not None:
         rules.append(_about(data, about))
@@ -121,6 +124,30 @@ def _at_point(point: Used, origin: str, limits: Limits) -> Iterator[Rule]:
         yield Rule("max_failure_probability", origin, limit, failure, failure <= limit, where)
     elif failure > 0.0 and (limits.max_epsilon, limits.max_delta, limits.guarantee) != (None, None, None):
         yield Rule("failure_probability", origin, None, failure, True, "shown only: no limit on it is given")
+
+
+def _attack_rules(data: CertificateModel, origin: str, limits: Limits) -> Iterator[Rule]:
+    """Limits on attacks, by what is certified as the guarantee is: all points of a composed profile, of a sampled one its own."""
+    if limits.max_advantage is None and limits.max_true_positive_rate is None:
+        return
+    guarantee, risk = data.guarantee, data.risk
+    own = (Bound(guarantee.epsilon, guarantee.delta),)
+    curve = trade_off(data) if data.evidence.sampling is None else TradeOff(own, own)
+    known = None if risk is None or risk.value is None else (risk.measure, risk.false_positive_rate, risk.value)
+    asked = (
+        ("advantage", None, limits.max_advantage),
+        ("true_positive_rate", limits.at_false_positive_rate, limits.max_true_positive_rate),
+    )
+    for measure, rate, limit in asked:
+        if limit is None:
+            continue
+        sides = (curve, curve.swapped)
+        value = curve.advantage() if rate is None else max(side.true_positive_rate(rate) for side in sides)
+        # Of a budget on the same measure more is known than of a few points.
+        if known is not None and known[:2] == (measure, rate):
+            value = min(value, known[2])
+        where = None if rate is None else f"at a false-positive rate of {rate:g}"
+        yield Rule(f"max_{measure}", origin, limit, value, value <= limit, where)
 
 
 def _other_rules(data: CertificateModel, origin: str, limits: Limits, now: datetime) -> Iterator[Rule]:

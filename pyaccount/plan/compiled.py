@@ -9,6 +9,7 @@ from pyaccount.errors import path_text
 from pyaccount.plan.common import length_text
 from pyaccount.plan.reduction import DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
+from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
@@ -153,7 +154,12 @@ class CompiledDocument:
     @property
     def question(self) -> str:
         """What will be computed, for people."""
-        blank, privacy = self.document.blank, self.document.privacy
+        blank, privacy, budget = self.document.blank, self.document.privacy, budget_of(self.document)
+        if budget is not None:
+            allowed = f"{budget.words} of at most {plain(budget.limit)} {budget.note}"
+            if blank is None:
+                return f"is a {allowed} kept?"
+            return f"the {'smallest' if blank[-1] == 'multiplier' else 'largest'} {path_text(blank)} with a {allowed}"
         epsilon, delta = ("solve" if value == "solve" else plain(value) for value in (privacy.epsilon, privacy.delta))
         target = f"({epsilon}, {delta})"
         if blank is None:

@@ -9,6 +9,7 @@ from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.noises import noise_plan
 from pyaccount.plan.samplers import PLANS, sampler_plan
+from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -56,6 +57,14 @@ def _compile_one(document: Document) -> CompiledDocument:
             "sampling of users that share no records, are judged by sampling"
         )
         _refuse([document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")])
+    budget = budget_of(document)
+    if plan.sampled and budget is not None and not budget.one_point:
+        message = (
+            f"a {budget.words} is a statement about a whole profile, and of this sampler samples prove single points of it; "
+            "one such point proves an advantage, or a true_positive_rate at a false_positive_rate: give one of these"
+        )
+        path = ("privacy", "risk", budget.measure)
+        _refuse([document.problem("no-valid-bound", path, message, allowed="advantage, or true_positive_rate")])
     if plan.blank is None:
         # Refusals that depend on numbers show before anything runs.
         plan.at().composed_bounds()

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import participation_rate, truncation
+from pyaccount.document import participation_rate
 from pyaccount.plan.profile import PROFILE_SHARES
+from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Body
@@ -52,8 +53,11 @@ def composing_cost(plan: CompiledDocument) -> Cost:
 
 def sampling_cost(plan: CompiledDocument) -> list[str]:
     """What a test of the claim takes with plain samples, for people: without drawing any."""
-    delta = plan.document.privacy.delta
-    cost = plan.at(1.0 if plan.blank else None).mechanism().cost
+    # The claim that keeps a budget of risk is placed by estimates; its δ is of the size of that at ε = 0.
+    budget = budget_of(plan.document)
+    delta = plan.document.privacy.delta if budget is None else budget.claim(0.0) or "solve"
+    mechanism = plan.at(1.0 if plan.blank else None).mechanism()
+    cost = mechanism.cost
     lines = [f"one sample takes about {cost / 1000:.3g} µs on one core"]
     if delta != "solve":
         log = math.log(100.0 / delta)
@@ -64,7 +68,7 @@ def sampling_cost(plan: CompiledDocument) -> list[str]:
         )
     lines.append(
         "with truncated batches only plain samples bound others that are mixed with them: --estimate asks the pilot"
-        if any(truncation(body) is not None for body in plan.document.bodies)
+        if mechanism.plain_only
         else "samples drawn where losses are large, with bounded weights, take fewer: --estimate asks the pilot how many"
     )
     return lines

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
+from pyaccount.plan.rare_truncation import RareTruncation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyaccount.directions import Direction
+
+#: Mean scales at which δ of a removed record is bounded without samples.
+MEAN_SCALES = tuple(1.0 + 0.1 * 1.6**k for k in range(8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,10 @@ class SampledMechanism:
     enclosed: bool = False
     #: How much δ of a mechanism that stands for lower ends may exceed the true one (remove; add: e^ε times that).
     overstated: float = 0.0
+    #: Whether only plain samples are bounded.
+    plain_only: bool = False
+    #: What stands between it and the run that it is sampled for, whose batches are seldom truncated; None where nothing does.
+    rare_truncation: RareTruncation | None = None
     #: Those of further mechanisms that are sampled together with the first.
     further: tuple[float, ...] = ()
     #: What is composed with the sampled mechanisms, as samples of each direction see it; empty if nothing is.
@@ -45,11 +55,32 @@ class SampledMechanism:
         """What the curve leaves to be added to the mean of samples, a constant."""
         return self.curves[direction].tail_mass if direction in self.curves else 0.0
 
+    def beyond(self, direction: Direction, epsilon: float) -> float:
+        """How much δ of the run that is meant may exceed what samples and curve give, a constant."""
+        rare = self.rare_truncation
+        return 0.0 if rare is None else rare.beyond(direction, epsilon, self._removed)
+
+    def below(self, direction: Direction, epsilon: float) -> float:
+        """How much it may fall short of it."""
+        rare = self.rare_truncation
+        return 0.0 if rare is None else rare.below(direction, epsilon)
+
+    def _removed(self, epsilon: float) -> float:
+        """A bound on δ(ε) of a removed record without samples: the least that a sample of a proposal can be bounded by."""
+        curve, bounds = self.curves.get("remove"), [1.0]
+        for mean_scale in MEAN_SCALES:
+            for parameters in (self.plain_parameters, self.core.balanced_parameters(mean_scale)):
+                weight_bound, _, _ = self.core.bounds("remove", parameters, mean_scale, epsilon, curve)
+                if math.isfinite(weight_bound):
+                    bounds.append(weight_bound + self.tail_mass("remove"))
+        return min(bounds)
+
 
 def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
     """Mechanisms that are run so many times each, independently: the likelihood ratio of all is the product of theirs."""
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
+    rare = [part.rare_truncation.times(runs) for part, runs in parts if part.rare_truncation is not None]
     core = _core.Sampled.together([(part.core, runs) for part, runs in parts])
     first, *further = core.plain_parameters
     return SampledMechanism(
@@ -64,5 +95,7 @@ def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
         else together([(part.lower or part, runs) for part, runs in parts]),
         enclosed=any(part.enclosed for part, _ in parts),
         overstated=sum(part.overstated * runs for part, runs in parts),
+        plain_only=any(part.plain_only for part, _ in parts),
+        rare_truncation=reduce(RareTruncation.plus, rare) if rare else None,
         further=tuple(further),
     )

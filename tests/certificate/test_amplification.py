@@ -187,7 +187,7 @@ def test_sampling_everything_changes_nothing() -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     (document(laplace(1.0), {"kind": "b-min-sep"}), "sampler.kind"),
-    (document(laplace(1.0), {"kind": "shuffle"}), "balls-in-bins"),
+    (document(laplace(1.0), {"kind": "shuffle"}), "random-allocation"),
     (document(laplace(1.0), WR, expected_batch_size=4), "sampling.dataset_size"),
     (document(laplace(1.0), WR, dataset_size=4, expected_batch_size=4, iterations=5), "sampling.iterations"),
     (document({"kind": "laplace", "multiplier": 1}, WR), "base.epsilon"),

@@ -17,11 +17,11 @@ from mpmath import mp
 from places import EXAMPLES
 
 import pyaccount
-from pyaccount.certificate.gaussian import hull
 from pyaccount.certificate.meaning import stated_points, upper_points
 from pyaccount.certificate.report import curves
 from pyaccount.certificate.report.plot import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
 from pyaccount.directions import DIRECTIONS
+from pyaccount.risk.gaussian import hull
 
 GAUSSIAN = {
     "pyaccount": 1,

@@ -18,7 +18,8 @@ from plain_documents import document
 from scipy.optimize import linprog  # type: ignore[import-untyped]
 
 import pyaccount
-from pyaccount.certificate.gaussian import (
+from pyaccount.certificate.meaning import lower_points, upper_points
+from pyaccount.risk.gaussian import (
     chord,
     gaussian_terms,
     hull,
@@ -27,8 +28,7 @@ from pyaccount.certificate.gaussian import (
     sharpened,
     smallest_possible,
 )
-from pyaccount.certificate.meaning import lower_points, upper_points
-from pyaccount.certificate.tradeoff import Bound, TradeOff
+from pyaccount.risk.tradeoff import Bound, TradeOff
 
 Law = tuple[Fraction, ...]
 

@@ -31,6 +31,7 @@ FACTS = {
     "name": "a run", "group_size": "1", "dataset_size": "10_000", "batch_size": "100", "sampling_probability": "0.01",
     "iterations": "1000", "subset_size": "500", "bins": "100", "partitions": "10", "max_participations": "10",
     "min_separation": "10", "bands": "5", "buffers": "2", "records_per_user": "3", "attribution": "single",
+    "iterations_per_allocation": "100",
     "epsilon": "4", "delta": "1e-6", "noise_multiplier": "1.5",
 }  # fmt: skip
 BASIC = ["--dataset-size", "50_000", "--batch-size", "500", "--iterations", "2000", "--epsilon", "8"]
@@ -338,3 +339,31 @@ def test_leaving_the_questions_writes_nothing(tmp_path: Path) -> None:
     assert code == 130
     assert "nothing was written" in seen
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "risk"),
+    [
+        (("--advantage", "0.1"), {"advantage": 0.1}),
+        (
+            ("--true-positive-rate", "0.01", "--false-positive-rate", "1e-3"),
+            {"true_positive_rate": 0.01, "false_positive_rate": 0.001},
+        ),
+        (("--gaussian-mu", "1"), {"gaussian_mu": 1}),
+    ],
+)
+def test_a_budget_of_risk_stands_instead_of_epsilon_and_delta(
+    options: tuple[str, ...], risk: dict[str, float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["init", "-", "--yes", "--sampling-probability", "0.01", "--iterations", "100", *options]) == 0
+    text = capsys.readouterr().out
+    read = pyaccount.load(yaml.safe_load(text))
+    assert read.to_mapping()["privacy"] == {"adjacency": "add-remove", "group_size": 1, "risk": risk}
+    assert read.blank == ("noise", "multiplier")
+    assert "solve  # to be computed: the least noise that keeps the budget" in text
+
+
+def test_half_a_budget_of_rates_is_missing_the_other_half(capsys: pytest.CaptureFixture[str]) -> None:
+    half = ["--sampling-probability", "0.01", "--iterations", "100", "--true-positive-rate", "0.1"]
+    assert cli.run(["init", "-", "--yes", *half]) == 2
+    assert "--false-positive-rate: The false-positive rate of --true-positive-rate" in capsys.readouterr().err

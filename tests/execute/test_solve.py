@@ -20,21 +20,11 @@ solving = importlib.import_module("pyaccount.execute.solve")
 
 @dataclass
 class Told:
-    """An answer as near as the engine comes, for ε or its bound in either direction."""
+    """What is found as near as the engine comes."""
 
     lower: float
     upper: float
     within_tolerance: bool = False
-
-    @property
-    def upper_account(self) -> Told:
-        """The core's interval for the bound."""
-        return self
-
-    @property
-    def directions(self) -> dict[str, Told]:
-        """One of them says it all."""
-        return {"remove": self}
 
 
 class Untold:

@@ -133,7 +133,7 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     adjacency = "zero-out" if "truncated" in kind else str(rng.choice(["add-remove", "zero-out", "replace-one"]))
     made = KINDS[kind](rng, folder, n)
     accounting: Mapping = {"seed": int(rng.integers(1 << 32))}
-    if kind == "poisson":
+    if kind in ("poisson", "balls-in-bins", "truncated bins", "two sampled"):
         accounting["method"] = "monte-carlo"
     if rng.random() < 0.3:
         accounting["profile"] = [0.0, 0.25, 1.0, 2.0, 4.0, 8.0, 12.0]

@@ -116,10 +116,20 @@ def test_samplers_have_a_section_a_picture_and_a_document_each() -> None:
     assert shown == set(schema.by_kind)
     pictures = set(re.findall(r"\(pictures/([\w-]+)\.svg\)", page.read_text(encoding="utf-8")))
     assert pictures == shown | {"truncated", "shuffled"}
-    assert {path.stem for path in (DOCS / "pictures").glob("*.svg")} == pictures
+    assert {path.stem for path in (DOCS / "pictures").glob("*.svg")} == pictures | {"budgets"}
 
 
 # ---- pictures
+
+
+def test_the_picture_of_the_budgets_is_what_its_script_draws() -> None:
+    """And shows the budgets where they are: the point on no line, the curve through that of N(1, 1) at a half."""
+    script = runpy.run_path(str(DOCS / "pictures" / "budgets.py"))
+    text = (DOCS / "pictures" / "budgets.svg").read_text(encoding="utf-8")
+    assert text == script["svg"](), "run `make reference`"
+    assert script["place"](0.5, 0.8413447) in text
+    assert "(pictures/budgets.svg)" in (DOCS / "report.md").read_text(encoding="utf-8")
+
 
 SCRIPT = runpy.run_path(str(DOCS / "pictures" / "samplers.py"))
 RECORDS, ROUNDS = SCRIPT["RECORDS"], SCRIPT["ROUNDS"]

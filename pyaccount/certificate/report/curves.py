@@ -6,12 +6,12 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.gaussian import chord, hull
 from pyaccount.certificate.meaning import lower_points, stated_points, upper_points
 from pyaccount.certificate.report.page import Figure
 from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis
-from pyaccount.certificate.tradeoff import OVERFLOW
 from pyaccount.directions import DIRECTIONS
+from pyaccount.risk.gaussian import chord, hull
+from pyaccount.risk.tradeoff import OVERFLOW
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.meaning import Meaning
     from pyaccount.certificate.model import CertificateModel
-    from pyaccount.certificate.tradeoff import Bound, TradeOff
+    from pyaccount.risk.tradeoff import Bound, TradeOff
 
 #: The smallest false-positive rate of the picture of attacks.
 LEAST_RATE = 1e-6

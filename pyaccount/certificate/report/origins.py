@@ -15,6 +15,8 @@ ORIGINS: dict[str, str] = {
     "most the probability stated beside the guarantee.",
     "histogram": "Bounds read off histograms of sampled privacy losses, each with the pointwise failure probability of the "
     "evidence.",
+    "measure": "Points of the profile of the same composition, more and more where they decide, each bounded from above and "
+    "below; between them by convexity. The width of the interval is a line of the error budget.",
     "samples": "The mean of samples: an estimate, on which no bound here rests.",
     "attack": "Follows from the certified points of the profile: with δ₁ at ε in the direction remove and δ₂ in the direction "
     "add, every test has TPR ≤ e^ε·FPR + δ₁ and TPR ≤ 1 − e^(−ε)(1 − δ₂ − FPR), its true- and false-positive rates.",

@@ -39,6 +39,7 @@ from pyaccount.certificate.report.written import yaml_text
 from pyaccount.certificate.statement import NEIGHBOURS
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
+    RISKS,
     SOLVED_DIGITS,
     compared,
     drawn,
@@ -137,9 +138,47 @@ def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
             rows.append(Fact(f"{direction}: ε", interval, note_on))
     before, _, after = NEIGHBOURS[data.privacy.adjacency].partition("{group}")
     rows.append(Fact("protects against", (before, *group_of(data), after), (f"adjacency {data.privacy.adjacency}",)))
+    rows += _risk(data)
     if data.solved is not None:
         rows.append(_solved(data, data.solved))
     return tuple(rows)
+
+
+def _risk(data: CertificateModel) -> list[Fact]:
+    """The budget of risk, what is certified of it, and ε at the δ told."""
+    risk = data.risk
+    if risk is None:
+        return []
+    unit = {"true_positive_rate": "probability", "advantage": "difference of rates"}.get(
+        risk.measure, "standard deviations"
+    )
+    origin, lower = ("measure", "measure") if data.evidence.sampling is None else (origin_of(data), "bets")
+    where: Content = ("true- minus false-positive rate",)
+    if risk.false_positive_rate is not None:
+        where = ("at a false-positive rate of ", chosen(risk.false_positive_rate, "probability"))
+    elif risk.last_epsilon is not None and risk.least_rate is not None:
+        reach = every_digit(risk.last_epsilon, "nats", "grid")
+        least = at_most(risk.least_rate, "probability", "gaussian", 3)
+        where = ("for every ε from 0 to ", reach, " nats; of attacks whose error rates both are at least ", least)
+    budget = (f"{RISKS[risk.measure]}: ", chosen(risk.budget, unit))
+    value: Content = ("no bound was found",)
+    if risk.value is not None:
+        value = _interval(risk.value_lower, risk.value, unit, origin, lower)
+    rows = [
+        Fact("risk budget", budget, where),
+        Fact("risk", value, ("whether the attacker tests for presence or absence",)),
+    ]
+    if data.evidence.sampling is not None:
+        told: Content = ("none was found",)
+        if risk.epsilon is not None:
+            told = _interval(risk.epsilon_lower, risk.epsilon, "nats", "bets", "bets")
+        note = (
+            "nats, at δ = ",
+            every_digit(risk.delta, "probability", "document"),
+            "; each end with the lower ends' probability",
+        )
+        rows.append(Fact("ε told", told, note))
+    return rows
 
 
 def _interval(lower: float, upper: float, unit: str, origin: str, lower_origin: str) -> Content:

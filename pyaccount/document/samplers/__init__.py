@@ -19,6 +19,7 @@ from pyaccount.document.samplers.deterministic import Deterministic
 from pyaccount.document.samplers.fixed_size import FixedSize
 from pyaccount.document.samplers.must import MustOW, MustWO, MustWW
 from pyaccount.document.samplers.poisson import Poisson
+from pyaccount.document.samplers.random_allocation import RandomAllocation
 from pyaccount.document.samplers.user_b_min_sep import UserBMinSep
 from pyaccount.document.samplers.with_replacement import WithReplacement
 from pyaccount.document.shuffling import NOT_AMPLIFIED, SHUFFLE
@@ -37,6 +38,7 @@ __all__ = [
     "MustWO",
     "MustWW",
     "Poisson",
+    "RandomAllocation",
     "Sampler",
     "SamplerKind",
     "UnreadSampler",
@@ -54,6 +56,7 @@ SAMPLERS: tuple[type[SamplerKind], ...] = (
     MustWW,
     BMinSep,
     UserBMinSep,
+    RandomAllocation,
     BallsInBins,
     CyclicPoisson,
     Deterministic,

@@ -94,7 +94,7 @@ class SamplerKind(Kind):
         apart = min(iterations, round((self.separation(body) or 1) - 1 + 1.0 / self.user_probability(body)))
         return apart, -(-iterations // apart)
 
-    def participations(self, iterations: int) -> int:
+    def most_participations(self, iterations: int) -> int:
         """The largest number of so many rounds in which one record takes part."""
         return iterations
 

@@ -54,9 +54,9 @@ class Deterministic(SamplerKind):
     def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
         """As near and as often as it may."""
         apart = self.min_separation or 1
-        return apart, self.participations(iterations)
+        return apart, self.most_participations(iterations)
 
-    def participations(self, iterations: int) -> int:
+    def most_participations(self, iterations: int) -> int:
         """As many as the order is said to allow, or all."""
         limits = [iterations]
         if self.max_participations is not None:

@@ -72,9 +72,9 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     Plain sampling and proposals with scaled means are compared: farther out the samples vary less, but what one of them may
     contribute is bounded less well, which limits the betting fractions.
     """
-    # What the composed profile adds whatever is drawn is no matter of betting.
-    claim = replace(claim, delta=claim.delta - claim.mechanism.tail_mass(direction))
-    estimate = replace(estimate, value=estimate.sampled, tail_mass=0.0)
+    # What is added whatever is drawn is no matter of betting.
+    claim = replace(claim, delta=claim.delta - sampler.added(claim.mechanism, direction, claim.epsilon))
+    estimate = replace(estimate, value=estimate.sampled, added=0.0)
     mechanism, threshold, log_target = claim.mechanism, claim.delta, claim.log_target
     gap = threshold - estimate.value
     if gap <= CLOSEST * threshold:

@@ -68,15 +68,15 @@ class Estimate:
     samples: int
     #: Where samples of a single proposal would vary least, of those that were looked at.
     proposal: Proposal
-    #: The part of `value` that the composed profile adds whatever is drawn.
-    tail_mass: float = 0.0
+    #: The part of `value` that is added whatever is drawn.
+    added: float = 0.0
     #: The mixture that its samples came from.
     components: tuple[Component, ...] = ()
 
     @property
     def sampled(self) -> float:
         """The mean of the samples."""
-        return self.value - self.tail_mass
+        return self.value - self.added
 
     @property
     def known(self) -> bool:
@@ -196,8 +196,8 @@ class Estimator:
         sums = self.sampler.balanced(
             mechanism, direction, mixture.components, epsilons, purpose=purpose, candidate=stream, count=shards
         )
-        tail_mass = mechanism.tail_mass(direction)
-        found = [_estimate(sums, k, single, tail_mass) for k, single in enumerate(mixture.singles)]
+        added = [self.sampler.added(mechanism, direction, epsilon) for epsilon in epsilons]
+        found = [_estimate(sums, k, single, added[k]) for k, single in enumerate(mixture.singles)]
         return [replace(one, components=mixture.components) for one in found]
 
     def _scout(self, mechanism: SampledMechanism, direction: Direction, epsilons: Sequence[float]) -> Mixture:
@@ -279,20 +279,19 @@ def told(  # noqa: PLR0913 - what is estimated, and how well
     """Estimates of δ itself at each ε, to be told to people, from samples that serve nothing else.
 
     Where a loss is enclosed the estimate lies in the middle of what the two enclosing losses give, and half of their
-    distance counts as standard error: the truth is between them. So does what the composed profile may be above theirs.
+    distance counts as standard error: the truth is between them. So does what the composed profile may be above theirs, and
+    what rare truncation may add.
     """
     above = estimator.curve(mechanism, direction, epsilons, shards=shards, most=most, purpose="estimate")
     if mechanism.enclosed and mechanism.lower is not None:
         below = estimator.curve(mechanism.lower, direction, epsilons, shards=shards, most=most, purpose="estimate")
         above = [_middle(high, low) for high, low in zip(above, below, strict=True)]
     curve = mechanism.curves.get(direction)
-    if curve is None:
+    if curve is None and mechanism.rare_truncation is None:
         return above
     # The curve is read from above: its width is that of the tables, and beyond its end it is at most its tail mass, and may be 0.
-    return [
-        replace(one, standard_error=math.hypot(one.standard_error, curve.gap * one.sampled, one.tail_mass))
-        for one in above
-    ]
+    gap = 0.0 if curve is None else curve.gap
+    return [replace(one, standard_error=math.hypot(one.standard_error, gap * one.sampled, one.added)) for one in above]
 
 
 def _middle(above: Estimate, below: Estimate) -> Estimate:
@@ -357,7 +356,7 @@ def _single(sums: Balanced, place: int, components: Sequence[Component], usual: 
     return usual if not best.parameters else Proposal(best.parameters[0], best.number, best.parameters[1:])
 
 
-def _estimate(sums: Balanced, place: int, single: Proposal, tail_mass: float) -> Estimate:
+def _estimate(sums: Balanced, place: int, single: Proposal, added: float) -> Estimate:
     """Stratified: the variance of the mean is that within the components."""
     count = sum(sums.drawn)
     variance, total, square = 0.0, 0.0, 0.0
@@ -366,4 +365,4 @@ def _estimate(sums: Balanced, place: int, single: Proposal, tail_mass: float) ->
         if drawn > 1:
             variance += max(second - first * first / drawn, 0.0) * drawn / (drawn - 1)
     effective = 0.0 if square <= 0.0 else total * total / square
-    return Estimate(total / count + tail_mass, math.sqrt(variance) / count, effective, count, single, tail_mass)
+    return Estimate(total / count + added, math.sqrt(variance) / count, effective, count, single, added)

@@ -11,6 +11,7 @@ from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.progress import NotComputed, silent
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
 from pyaccount.execute.sampling.estimates import told
+from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.session import FINENESS, open_session
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.fixed_sequence import SequenceResult
     from pyaccount.execute.sampling.session import Session
+    from pyaccount.execute.sampling.shards import Sampler
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -103,6 +105,8 @@ class SampledEvidence:
     not_computed: tuple[NotComputed, ...] = ()
     #: What the profile was read off: the curve's other points are in it too.
     histograms: dict[Direction, list[Histogram]] = field(default_factory=dict)
+    #: Beside a budget of risk: ε at most and at least at a δ, and this δ.
+    told: tuple[float, float, float] | None = None
 
     @property
     def document(self) -> Document:
@@ -126,11 +130,10 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     # The last accepted test's proposal has a small weight bound, and with it a small error of the generator; another varies less.
     tested = {test.direction: test.proposal.single for test in sequence.tests if test.fractions}
     epsilons = document.accounting.profile
-    if epsilons is None:
-        epsilons = default_profile(epsilon)
     lower: dict[Direction, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
     curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
     histograms: dict[Direction, list[Histogram]] = {}
+    told_at = None if session.told_at is None else (math.inf, 0.0, session.told_at)
     missing: list[NotComputed] = ["search"] if sequence.limited else []
     part: NotComputed = "lower ends"
     try:
@@ -144,8 +147,16 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
             )
         part = "profile"
         sampler.stage("profile")
-        if epsilons or shards is not None:
-            histograms = _histograms(session, mechanism, estimates, epsilon, tested, drawn)
+        centre = epsilon
+        if session.told_at is not None:
+            centre = _told_near(session, instance)
+            estimates = session.estimate(mechanism, centre)
+        if epsilons != () or shards is not None or session.told_at is not None:
+            histograms = _histograms(session, mechanism, estimates, centre, tested, drawn)
+        if session.told_at is not None:
+            told_at = _told(session, instance, Curve(sampler, histograms, centre, share), session.told_at)
+        if epsilons is None:
+            epsilons = default_profile(epsilon if told_at is None or math.isinf(told_at[0]) else told_at[0])
         if epsilons:
             curves = {
                 side: _points(session, mechanism, side, histograms[side], epsilons, share)
@@ -198,7 +209,14 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         composed_profile=session.composed_profile(instance),
         not_computed=tuple(missing),
         histograms=histograms,
+        told=told_at,
     )
+
+
+def _told(session: Session, instance: Instance, found: Curve, delta: float) -> tuple[float, float, float]:
+    """ε at a δ, at most and at least: by samples, or what holds without them, where that is less."""
+    lower, upper = found.epsilons(delta)
+    return min(upper, session.unsampled(instance, delta=delta).upper), lower, delta
 
 
 def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
@@ -279,10 +297,10 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     for k, point in enumerate(points):
         mean = sum(shard[k].value for shard in first) / (8 * SHARD)
         square = sum(shard[k].square for shard in first) / (8 * SHARD)
-        generator = sampler.limits(mechanism, direction, proposal, point).generator
+        lost = _lost(sampler, mechanism, direction, proposal, point)
         bets = lower_bets(mean, square, delta)
         if k > 0:
-            target = delta + generator
+            target = delta + lost
             bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
         tables.append(BetTable(point, math.inf, bets))
     wealths = [[Wealth(1) for _ in table.bets] for table in tables]
@@ -296,14 +314,32 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
                 wealth.add((growth,))
     log_target = math.log(1.0 / q)
     delta_lower = 0.0
-    generator = sampler.limits(mechanism, direction, proposal, epsilon).generator
+    lost = _lost(sampler, mechanism, direction, proposal, epsilon)
     for bet, wealth in zip(tables[0].bets, wealths[0], strict=True):
         if not wealth.reached(log_target):
             break
-        delta_lower = max(0.0, bet.threshold - generator)
+        delta_lower = max(0.0, bet.threshold - lost)
     epsilon_lower = 0.0
     for point, group in zip(epsilons, wealths[1:], strict=True):
         if not group or not group[0].reached(log_target):
             break
         epsilon_lower = point
     return epsilon_lower, delta_lower
+
+
+def _told_near(session: Session, instance: Instance) -> float:
+    """About where δ(ε) is the δ at which ε is told, by estimates: what is drawn to tell it is drawn around there."""
+    assert session.told_at is not None
+    delta, mechanism = session.told_at, session.mechanism(instance)
+    worst = session.unsampled(instance, delta=delta).upper
+    if not 0.0 < worst < math.inf or session.excess(mechanism, 0.0, delta)[0] <= 0.0:
+        return 0.0
+    return root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
+
+
+def _lost(
+    sampler: Sampler, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
+) -> float:
+    """By how much δ of the run may fall short of the mean that is drawn."""
+    limits = sampler.limits(mechanism, direction, proposal, epsilon)
+    return limits.generator + limits.below

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.execute.progress import knowing
 from pyaccount.execute.sampling.acceptance import folded, of_claim
+from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import calibrate
 from pyaccount.execute.sampling.confidence import solve_delta, solve_epsilon
 from pyaccount.execute.sampling.evidence import Result, evidence_of
@@ -26,6 +27,7 @@ def execute_sampled(
     session = open_session(plan, threads=threads, time_limit=time_limit, report=report, seed=seed)
     report("bounds without samples", 0, None)
     with knowing(lambda: session.known):
+        take_claim(session)
         return _execute(session)
 
 

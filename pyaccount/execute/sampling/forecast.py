@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.acceptance import STARTS, Acceptance, of_claim
 from pyaccount.execute.sampling.betting import Claim, choose_betting
+from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import cyclic_noise, noise_search
 from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
 from pyaccount.execute.sampling.estimates import told
@@ -172,8 +173,7 @@ def forecast(
 
     For plans without a choice whose mechanism is sampled. Raises as `execute_sampled` does.
     """
-    document = plan.document
-    stated = document.accounting.seed
+    stated = plan.document.accounting.seed
     session = open_session(
         plan,
         threads=threads,
@@ -182,6 +182,8 @@ def forecast(
         seed=secrets.randbits(64) if stated is None else stated,
     )
     began = time.monotonic()
+    take_claim(session)
+    document = session.plan.document
     search = _search(session)
     at, epsilon, acceptance = search.claim(search.pilot_value)
     mechanism = session.mechanism(at)

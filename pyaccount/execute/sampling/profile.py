@@ -79,7 +79,7 @@ class Histogram:
         limits = sampler.limits(self.mechanism, self.direction, self.proposal, epsilon)
         # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
         shift, factor = 2.0 * limits.rounding, 1.0 + 4.0 * limits.rounding
-        # Without the tail mass of the composed profile, which is added where it belongs: to the upper end and to the estimate.
+        # Without what is added whatever is drawn, which goes where it belongs: to the upper end and to the estimate.
         curve = self.mechanism.curves.get(self.direction)
 
         def means(losses: _core.LossHistogram) -> tuple[float, float, float]:
@@ -102,13 +102,13 @@ class Histogram:
 
         upper = above + margin(square, least)
         upper = min(upper, weight_bound * _chernoff(above / weight_bound, log / samples, upwards=True))
-        upper += limits.generator + limits.tail_mass
+        upper += limits.generator + limits.added
         lower = below - margin(under, below)
         lower = max(lower, weight_bound * _chernoff(below / weight_bound, log / samples, upwards=False))
         judged = self.mechanism.lower
-        lower -= (
-            limits if judged is None else sampler.limits(judged, self.direction, self.proposal, epsilon)
-        ).generator
+        if judged is not None:
+            limits = sampler.limits(judged, self.direction, self.proposal, epsilon)
+        lower -= limits.generator + limits.below
         return SampledPoint(epsilon, min(1.0, upper), max(0.0, lower))
 
 

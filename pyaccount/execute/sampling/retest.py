@@ -7,7 +7,7 @@ claim is retested: a false one is accepted by one of `ATTEMPTS` tests with proba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.execute.progress import silent
@@ -56,6 +56,8 @@ class Statement:
     value: float | None
     #: The samples of its accepted tests.
     samples: int
+    #: Where it tells ε beside a budget of risk.
+    told_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,10 @@ class Retest:
             session.estimator.curve(judged, side, (epsilon,), shards=least, most=most, purpose="estimate")[0]
             for side in self._directions(direction)
         ]
+        if below:
+            # Lower ends are of what is sampled, without what truncation may add.
+            beyond = [session.sampler.beyond(judged, side, epsilon) for side in self._directions(direction)]
+            found = [replace(one, value=one.value - more) for one, more in zip(found, beyond, strict=True)]
         largest = max(found, key=lambda one: one.value)
         return largest.value, largest.standard_error
 
@@ -113,6 +119,7 @@ def retest(  # noqa: PLR0913 - a statement, and what to test it with
     statement is recomputed. Raises as `execute_sampled`.
     """
     session = open_session(plan, threads=threads, time_limit=time_limit, report=report or silent, seed=seed)
+    session.told_at = stated.told_at
     instance, privacy = plan.at(), plan.document.privacy
     epsilon = stated.epsilon if privacy.epsilon == "solve" or not stated.holds else privacy.epsilon
     delta = stated.delta if privacy.delta == "solve" else privacy.delta

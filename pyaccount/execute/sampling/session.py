@@ -42,6 +42,8 @@ class Session:
     #: Where the composed phases' curve ends, and the last curve with the rounds that it is of.
     end: float | None = None
     composed: dict[object, ComposedProfile] = field(default_factory=dict)
+    #: Where ε is told beside a budget of risk: at this δ.
+    told_at: float | None = None
     #: What was found so far, in words: for the message if a limit stops the work.
     known: list[str] = field(default_factory=list)
 

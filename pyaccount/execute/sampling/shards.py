@@ -107,6 +107,14 @@ class SampleLimits:
     rounding: float
     #: What the composed profile adds to the mean of V, a constant.
     tail_mass: float = 0.0
+    #: How much δ of a run whose batches are seldom truncated may exceed that, and how much it may fall short of it.
+    beyond: float = 0.0
+    below: float = 0.0
+
+    @property
+    def added(self) -> float:
+        """What δ may have beyond the mean of V, whatever is drawn."""
+        return self.tail_mass + self.beyond
 
 
 class Sampler:
@@ -122,6 +130,7 @@ class Sampler:
         self._stage = ""
         self._stage_began = self._began
         self._candidate = 0
+        self._beyond: dict[tuple[object, ...], float] = {}
 
     def fresh(self) -> int:
         """A candidate number that no stream has used."""
@@ -154,7 +163,28 @@ class Sampler:
         weight_bound, generator, rounding = found
         if mechanism.overstated > 0.0:
             generator += mechanism.overstated * (math.exp(min(epsilon, 700.0)) if direction == "add" else 1.0)
-        return SampleLimits(weight_bound, generator, rounding, mechanism.tail_mass(direction))
+        return SampleLimits(
+            weight_bound,
+            generator,
+            rounding,
+            mechanism.tail_mass(direction),
+            self.beyond(mechanism, direction, epsilon),
+            mechanism.below(direction, epsilon),
+        )
+
+    def beyond(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> float:
+        """What the mechanism says, which takes a moment: kept, since every proposal is asked about it."""
+        rare, curve = mechanism.rare_truncation, mechanism.curves.get("remove")
+        if rare is None:
+            return 0.0
+        key = (mechanism.core, rare, curve, direction, epsilon)
+        if key not in self._beyond:
+            self._beyond[key] = mechanism.beyond(direction, epsilon)
+        return self._beyond[key]
+
+    def added(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> float:
+        """What δ(ε) may have beyond the mean of samples, whatever is drawn."""
+        return mechanism.tail_mass(direction) + self.beyond(mechanism, direction, epsilon)
 
     def run(  # noqa: PLR0913 - the coordinates of a stream
         self,

@@ -141,8 +141,8 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     """Bet until the wealth reaches its target, or the patience ends."""
     candidate, proposal = sampler.fresh(), betting.proposal
     limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
-    # The claim about the generator's mean that implies the one about δ, less what the composed profile adds whatever is drawn.
-    threshold = max(claim.delta - limits.generator - limits.tail_mass, 0.0)
+    # The claim about the generator's mean that implies the one about δ, less what is added whatever is drawn.
+    threshold = max(claim.delta - limits.generator - limits.added, 0.0)
     room = limits.weight_bound - threshold
     if room <= 0.0:
         # V, and so its mean, is at most the weight bound.
@@ -267,9 +267,7 @@ def verify_fixed(
         mean = value / plan.samples
         # Rounding moves the loss and so V, which is at most 1 and changes by at most as much as the loss. A sum of non-negative
         # numbers is off by less than a unit of rounding for each, relatively.
-        error = (
-            limits.generator + limits.tail_mass + 8.0 * limits.rounding + mean * plan.samples * sys.float_info.epsilon
-        )
+        error = limits.generator + limits.added + 8.0 * limits.rounding + mean * plan.samples * sys.float_info.epsilon
         accepted = mean + error <= plan.bar
         tests.append(
             Test(

@@ -100,7 +100,8 @@ class Joined:
             return problems
         message = (
             "several releases of a batch are analysed where the noise of every round is independent, and the matrix correlates "
-            "that of the main one: leave the matrix out, or describe the other releases as a phase of their own"
+            "that of the main one: leave the matrix out, or release the other sums of batches that are drawn for them "
+            "alone, as another phase"
         )
         return [
             *problems,

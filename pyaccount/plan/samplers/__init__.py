@@ -18,6 +18,7 @@ from pyaccount.plan.samplers import (
     fixed_size,
     must,
     poisson,
+    random_allocation,
     user_b_min_sep,
     with_replacement,
 )
@@ -37,6 +38,7 @@ PLANS: dict[str, SamplerPlan] = {
     "must-ww": must.WW,
     "b-min-sep": b_min_sep.PLAN,
     "user-b-min-sep": user_b_min_sep.PLAN,
+    "random-allocation": random_allocation.PLAN,
     "balls-in-bins": balls_in_bins.PLAN,
     "cyclic-poisson": cyclic_poisson.PLAN,
     "none": deterministic.PLAN,

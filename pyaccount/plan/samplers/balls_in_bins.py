@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.document import bins, truncation
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import OTHER_BLANKS, number, shown, whole
 from pyaccount.plan.matrices import strategy
+from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import truncated
+from pyaccount.plan.samplers.allocation import RATIO, allocation
 from pyaccount.plan.samplers.base import Worst
 from pyaccount.plan.samplers.truncated import upper_tail
 from pyaccount.plan.samplers.whole_run import WholeRun
@@ -17,6 +20,8 @@ from pyaccount.plan.samplers.whole_run import WholeRun
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+    from pyaccount.plan.reduction import DirectedBounds, Reduction
 
 #: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.
 BINS_COST, LEAST_COST = 0.3, 200.0
@@ -45,6 +50,44 @@ class BallsInBinsPlan(WholeRun):
             f"Every record is put in one of {bins(body)} bins uniformly at random, independently of the others, "
             f"{'once' if body.count == 1 else 'anew for each run'}; iteration i uses the records of bin i mod {bins(body)}."
         )
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """Without samples where no two bins move the same coordinate, unless samples are asked for."""
+        if (
+            body.matrix.kind == "identity"
+            and document.accounting.method != "monte-carlo"
+            and document.privacy.adjacency != "replace-one"
+            and truncation(body) is None
+            and body.training.iterations != "solve"
+        ):
+            return Analysis(self.allocated_words, self.allocated, refusals=self.allocated_refusals)
+        return super().analysis(document, body)
+
+    def allocated_words(self, document: Document, body: Body) -> Reduction:
+        """One round among the bins, each as far from the origin as its turns make it."""
+        sigma = shown(body.noise.multiplier, "σ")
+        return replace(
+            self.words(document, body),
+            theorem="mixture over the bins, whose rounds are none of another's",
+            source=f"{self.source(body)}. {RATIO}",
+            pair=f"(1/T) Σ_t N(√E_t e_t, {sigma}²I) against N(0, {sigma}²I), E_t the turns of bin t of T = {bins(body)}",
+        )
+
+    def allocated(self, document: Document, body: Body) -> DirectedBounds:
+        """An allocation for each run."""
+        sigma, count = number(body.noise.multiplier), bins(body)
+        turns, more = divmod(whole(body.training.iterations), count)
+        squares = [(turns / (sigma * sigma), count - more), ((turns + 1) / (sigma * sigma), more)]
+        return allocation(document, [(square, rounds) for square, rounds in squares if rounds], body.count)
+
+    def allocated_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Groups, and blanks on which the rounds depend."""
+        problems = self.unit_refusals(document, body)
+        blank = document.blank
+        if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
+            message = "with balls in bins the blank is noise.multiplier, privacy.epsilon or privacy.delta"
+            problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
+        return problems
 
     def truncated_assumptions(self, body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:
         """What is kept of a bin is chosen once."""

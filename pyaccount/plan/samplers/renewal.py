@@ -13,6 +13,7 @@ from pyaccount.document import sampling_probability, separation
 from pyaccount.plan.common import whole
 from pyaccount.plan.matrices import columns, product_cost, strategy
 from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import Worst, public_participation
 from pyaccount.plan.samplers.truncated import upper_tail
 from pyaccount.plan.samplers.whole_run import WholeRun
@@ -21,6 +22,7 @@ from pyaccount.rounding import up
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
+    from pyaccount.plan.rare_truncation import RareTruncation
 
 #: Nanoseconds for a sample and a step on one core, what the kernel takes on a machine of 2024; and for each further record.
 STEP_COST, USER_COST = 6.0, 1.0
@@ -123,6 +125,21 @@ class Renewal(WholeRun):
         rate, rest = self.largest_rate(body), body.training.dataset_size - 1
         n, b = whole(body.training.iterations), separation(body) or 1
         return min(1.0, min(n * rate, math.ceil(n / b)) * upper_tail(rest, rate, limit) * (1.0 + 1e-12))
+
+    def rare_truncation(self, body: Body, limit: int) -> RareTruncation:
+        """With the probability that a record is drawn in each round, from either start."""
+        assert body.training.dataset_size is not None
+        b, p, rounds = separation(body) or 1, sampling_probability(body), whole(body.training.iterations)
+        if self.start(body) == "warm":
+            # A tail may grow by many times what a rate does: the rate is rounded up.
+            stationary = max(self.largest_rate(body), p / (1.0 + (b - 1) * p))
+            rates = [(min(1.0, stationary * (1.0 + truncated.ROUNDING)), rounds)]
+        else:
+            rates = rarely.counted(rarely.cold_rates(p, b, rounds))
+        tails = [(count, rate, rarely.upper_tail(body.training.dataset_size - 1, rate, limit)) for rate, count in rates]
+        full = math.fsum(count * tail for count, _, tail in tails)
+        hit = math.fsum(count * rate * tail for count, rate, tail in tails)
+        return rarely.of_renewal(hit, full, p, b)
 
     def worst(self, document: Document, body: Body) -> Worst:
         """Whenever it may be drawn."""

@@ -25,13 +25,14 @@ from pyaccount.plan.common import (
 )
 from pyaccount.plan.matrices import matrix_text
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.samplers import truncated
+from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import SamplerPlan
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
+    from pyaccount.plan.rare_truncation import RareTruncation
     from pyaccount.plan.sampled import SampledMechanism
 
 #: What a sample costs more for the number of other records in a round or a bin, in nanoseconds.
@@ -89,12 +90,22 @@ class WholeRun(SamplerPlan):
         """
         raise AssertionError("truncated batches that are refused reached the arithmetic")
 
+    def rare_truncation(self, body: Body, limit: int) -> RareTruncation | None:
+        """What truncation adds to δ of the run without it; None where there is no proof for that."""
+        return None
+
     # ---- the theorem
 
     def analysis(self, document: Document, body: Body) -> Analysis:
         """The pair on the whole run; see the head of this file."""
-        words = self.words if truncation(body) is None else self.truncated_words
-        return Analysis(words, mechanism=self.mechanism, refusals=self.refusals)
+        limit = truncation(body)
+        if limit is None:
+            return Analysis(self.words, mechanism=self.mechanism, refusals=self.refusals)
+        if rarely.known(document):
+            found = self.rare_truncation(body, limit)
+            if found is not None and rarely.preferred(document, body, found):
+                return Analysis(self.rarely_truncated_words, mechanism=self.rarely_truncated, refusals=self.refusals)
+        return Analysis(self.truncated_words, mechanism=self.truncated_mechanism, refusals=self.refusals)
 
     def words(self, document: Document, body: Body) -> Reduction:
         """Of runs in which no batch is truncated."""
@@ -142,17 +153,44 @@ class WholeRun(SamplerPlan):
         """What is kept of a batch, and when it is chosen."""
         return truncated.assumptions(body, usual, self.kept)
 
+    def rarely_truncated_words(self, document: Document, body: Body) -> Reduction:
+        """Of runs in which batches are truncated so seldom that the pair without truncation serves."""
+        usual, limit = self.words(document, body), truncation(body)
+        assert limit is not None
+        found = self.rare_truncation(body, limit)
+        assert found is not None
+        return replace(
+            usual,
+            subject=f"{usual.subject}, batches seldom truncated to {limit}",
+            theorem=f"{usual.theorem}; without truncation, and what rare truncation adds to δ",
+            source=f"{usual.source}; given the other records' counts: {truncated.SOURCE}; {rarely.SOURCE}",
+            pair=f"{usual.pair}; truncation adds to δ what the remark says",
+            tight=False,
+            remark=rarely.remark(body, found),
+            assumptions=self.truncated_assumptions(body, usual.assumptions),
+        )
+
     def mechanism(self, document: Document, body: Body) -> SampledMechanism:
         """What is sampled: the likelihood ratio of one run."""
         directions = sampled_directions(document.privacy.adjacency)
-        built, limit = self.untruncated(document, body, number(body.noise.multiplier), directions), truncation(body)
-        if limit is None:
-            return built
+        return self.untruncated(document, body, number(body.noise.multiplier), directions)
+
+    def rarely_truncated(self, document: Document, body: Body) -> SampledMechanism:
+        """The same, with what truncation adds."""
+        limit = truncation(body)
+        assert limit is not None
+        return replace(self.mechanism(document, body), rare_truncation=self.rare_truncation(body, limit))
+
+    def truncated_mechanism(self, document: Document, body: Body) -> SampledMechanism:
+        """The likelihood ratio of a run and of the other records' counts."""
+        built, limit = self.mechanism(document, body), truncation(body)
+        assert limit is not None
         assert body.training.dataset_size is not None
         core = built.core.truncated(body.training.dataset_size, limit)
         # The pair that releases the others' counts is not attained: lower ends are those of records that nothing displaces.
         lower = replace(built, overstated=self.displaced(body, limit))
-        return replace(built, core=core, cost=built.cost + COUNT_COST * built.steps, lower=lower)
+        cost = built.cost + COUNT_COST * built.steps
+        return replace(built, core=core, cost=cost, lower=lower, plain_only=True)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """What this analysis does not cover."""

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use pyaccount_core::gram::gram as core_gram;
 use pyaccount_core::laws::binomial;
+use pyaccount_core::laws::exact::upper_tail;
+use pyaccount_core::pair::allocation::Terms;
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
@@ -27,6 +29,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rayon::prelude::*;
 
+mod allocation;
 mod errors;
 mod inspection;
 mod interruptible;
@@ -157,6 +160,23 @@ impl RoundProfile {
             .map_err(raise)
     }
 
+    /// One of several rounds, chosen in secret; see `pair::allocation`. Both directions and bounds come from laws that are kept.
+    #[staticmethod]
+    #[pyo3(signature = (squares, counts, spacing, negligible, *, reverse, below))]
+    fn allocation(
+        py: Python<'_>,
+        squares: Vec<f64>,
+        counts: Vec<u64>,
+        spacing: f64,
+        negligible: f64,
+        reverse: bool,
+        below: bool,
+    ) -> PyResult<Self> {
+        let terms: Vec<Terms> =
+            squares.into_iter().zip(counts).map(|(square, count)| Terms { square, count }).collect();
+        allocation::kept(py, &terms, spacing, negligible).map(|law| Self::of(law.profile(reverse, below)))
+    }
+
     #[staticmethod]
     fn laplace(sensitivity: f64, scale: f64) -> PyResult<Self> {
         Laplace::new(sensitivity, scale).map(Self::of).map_err(raise)
@@ -240,6 +260,12 @@ fn copies(
 ) -> PyResult<(Vec<u32>, Vec<f64>, f64)> {
     let weights = sampler_of(sampler, subset_size)?.copies(group_size, dataset_size, batch_size).map_err(raise)?;
     Ok((weights.count, weights.log_probability, weights.relative_error))
+}
+
+/// An upper bound on Pr[Bin(trials, probability) ≥ count].
+#[pyfunction]
+fn binomial_upper_tail(trials: u64, probability: f64, count: u64) -> PyResult<f64> {
+    upper_tail(trials, probability, count).map_err(raise)
 }
 
 /// What one draw by a sampler does to a base mechanism, for each ε: (δ_1, η, ε′, δ′), all upper bounds.
@@ -342,6 +368,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;
     module.add_function(wrap_pyfunction!(curve_all, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;
+    module.add_function(wrap_pyfunction!(binomial_upper_tail, module)?)?;
     module.add_function(wrap_pyfunction!(amplify, module)?)?;
     module.add_function(wrap_pyfunction!(gram, module)?)?;
     module.add_class::<sampling::Columns>()?;

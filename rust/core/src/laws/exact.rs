@@ -5,6 +5,7 @@
 //! a double and rounded to whole units of 2⁻⁶³, which the units' drawing then reproduces without any further error.
 
 use crate::error::{Error, Result};
+use crate::special::UNIT_ROUNDOFF;
 
 /// 2⁶³ units are a probability of 1.
 pub const UNITS: u64 = 1 << 63;
@@ -155,6 +156,42 @@ pub fn probabilities(trials: u64, odds: &Odds) -> Result<(u64, Vec<f64>)> {
     Ok((low as u64, law.iter().map(|v| v.over(total).0).collect()))
 }
 
+/// An upper bound on Pr[X ≥ count], X ~ Bin(trials, probability).
+///
+/// * Domain: trials up to 2⁵³, a probability in [0, 1], taken as it is.
+/// * Guarantee: never below the tail; above it by at most (m + 16)u relatively, m the number of values that the law is tabulated
+///   at, and by 2e-280.
+/// * Source: the tail is Σ_{r ≥ count} Pr[X = r], summed from the least term on; a sum of m positive terms that are each within
+///   4u is within (m + 4)u, to first order.
+///
+/// # Errors
+/// [`Error::Domain`] outside the domain, and as [`check_width`].
+pub fn upper_tail(trials: u64, probability: f64, count: u64) -> Result<f64> {
+    if !(0.0..=1.0).contains(&probability) {
+        return Err(Error::Domain { name: "probability", value: probability, allowed: "from 0 to 1" });
+    }
+    #[allow(clippy::cast_precision_loss)] // reported only
+    if trials > 1 << 53 {
+        return Err(Error::Domain { name: "trials", value: trials as f64, allowed: "at most 2^53" });
+    }
+    if count == 0 {
+        return Ok(1.0);
+    }
+    if count > trials || probability <= 0.0 {
+        return Ok(0.0);
+    }
+    let odds = Odds::of(probability);
+    if odds.certain() {
+        return Ok(1.0);
+    }
+    let (first, law) = probabilities(trials, &odds)?;
+    let skipped = usize::try_from(count.saturating_sub(first)).unwrap_or(usize::MAX).min(law.len());
+    let tail: f64 = law[skipped..].iter().rev().sum();
+    #[allow(clippy::cast_precision_loss)] // a count
+    let rounding = UNIT_ROUNDOFF * (law.len() as f64 + 16.0);
+    Ok((tail * (1.0 + rounding) + 2e-280).min(1.0))
+}
+
 /// Bin(trials, ·) in units of 2⁻⁶³: the first value of its window, and the units of each value from there, which sum to 2⁶³.
 ///
 /// * Domain: trials from 1 to 2⁵³, odds that are not [`Odds::certain`].
@@ -248,6 +285,39 @@ mod tests {
             assert!((square / (m as f64 * p * (1.0 - p)) - 1.0).abs() < 1e-11);
             assert_eq!(law.iter().sum::<u64>(), UNITS);
         }
+    }
+
+    /// Pr[Bin(m, a/2^b) ≥ k] in exact whole numbers, over 2^(bm).
+    #[allow(clippy::cast_precision_loss)] // compared to 1e-14
+    fn tail(m: u32, a: u128, b: u32, k: u32) -> f64 {
+        let stay = (1u128 << b) - a;
+        let mut ways = 1u128;
+        let mut sum = 0u128;
+        for j in 0..=m {
+            if j >= k {
+                sum += ways * a.pow(j) * stay.pow(m - j);
+            }
+            ways = ways * u128::from(m - j) / u128::from(j + 1);
+        }
+        sum as f64 / 2f64.powf(f64::from(b * m))
+    }
+
+    #[test]
+    fn tails_are_those_of_the_law_from_above() {
+        for (m, a, b) in [(1, 1, 2), (12, 1, 4), (30, 3, 4), (40, 1, 1), (25, 5, 3)] {
+            #[allow(clippy::cast_precision_loss)] // small
+            let probability = a as f64 / f64::from(1u32 << b);
+            for k in 0..=m + 1 {
+                let (expected, found) =
+                    (tail(m, a, b, k), upper_tail(u64::from(m), probability, u64::from(k)).unwrap());
+                assert!(found >= expected * (1.0 - 1e-15), "{m} {a}/2^{b} {k}: {found} {expected}");
+                assert!(found <= expected * (1.0 + 1e-13) + 2e-280, "{m} {a}/2^{b} {k}: {found} {expected}");
+            }
+        }
+        assert!(upper_tail(9, 0.0, 1).unwrap() <= 0.0 && upper_tail(9, 1.0, 9).unwrap() >= 1.0);
+        assert!(upper_tail(9, 1.5, 1).is_err() && upper_tail(1 << 54, 0.5, 1).is_err());
+        // Far out nothing is left but what a table leaves out.
+        assert!((upper_tail(1000, 1e-6, 900).unwrap() / 2e-280 - 1.0).abs() < 1e-12);
     }
 
     #[test]

@@ -7,9 +7,10 @@
 //! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`rare`] (one record that
 //! hardly ever takes part), [`substitution`] (batches of
 //! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`public`]
-//! (participation that the attacker knows), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw
+//! (participation that the attacker knows), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw
 //! before any mechanism); [`batch`] has the laws of how many sensitive records a batch holds.
 
+pub mod allocation;
 pub mod amplification;
 pub mod batch;
 mod components;

@@ -7,9 +7,10 @@
 //! qN(2), and by at most 1 the other way for its empty stand-in under Q = (1 − q)N(0) + qN(−1) (zero-out; Ganesh 2025,
 //! arXiv:2508.15089; Dong & Ganesh 2026, Appendix D, with b = 1).
 //!
-//! **Blocks.** Neighbouring r ≥ B share the s of the least of them. That is an upper bound: for s′ < s the pair of s′ is the
-//! mixture of the pair of s and of (N(0), N(0)) with weights s′/s and 1 − s′/s, so by joint convexity H(s′) ≤ (s′/s)H(s) + (1 −
-//! s′/s)(1 − α)₊, and (1 − α)₊ ≤ H(s) always.
+//! **Nodes.** Only some r ≥ B are kept, and the probability of an r between two of them goes to both, so that the mean of s is
+//! kept. That is an upper bound: P and Q are linear in q, so by joint convexity H is convex in s. It is also an upper bound to take
+//! an r for a smaller one: for s′ < s the pair of s′ is the mixture of the pair of s and of (N(0), N(0)) with weights s′/s and 1 −
+//! s′/s, so H(s′) ≤ (s′/s)H(s) + (1 − s′/s)(1 − α)₊, and (1 − α)₊ ≤ H(s) always.
 
 use crate::error::{Error, Result};
 use crate::laws::binomial;
@@ -18,10 +19,13 @@ use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
-/// r and r + r/256 are in one block.
-const FINENESS: u64 = 256;
-/// So are all r on either side that have less than this probability together.
+/// Below this every r is a node, and from there on they are r/32 apart.
+const SMALL: u64 = 256;
+const FINENESS: u64 = 32;
+/// All r on either side that have less than this probability together are taken for the least of them.
 const NEGLIGIBLE: f64 = 1e-30;
+/// More than the rounding of a share between nodes: it goes to the lower one.
+const ROUNDING: f64 = 1e-12;
 /// What the probabilities leave out.
 const LEFT_OUT: f64 = 1e-280;
 
@@ -56,7 +60,7 @@ impl TruncatedPoisson {
         if untruncated > 0.0 {
             terms.push((untruncated, usual));
         }
-        for (least, weight) in blocks(&law, first, limit) {
+        for (least, weight) in nodes(&law, first, limit) {
             #[allow(clippy::cast_precision_loss)] // below 2^53
             let share = limit as f64 / (least + 1) as f64;
             // Rounded up: a likelier survivor is no more private.
@@ -75,23 +79,47 @@ impl TruncatedPoisson {
     }
 }
 
-/// The least r ≥ limit of each block, and the block's probability.
-fn blocks(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
-    let mut beyond = law.iter().rev().scan(0.0, |sum, w| {
-        *sum += w;
-        Some(*sum)
-    });
-    // From here on up everything is negligible.
-    let end = first + (law.len() - beyond.by_ref().take_while(|sum| *sum < NEGLIGIBLE).count()) as u64;
-    let mut found: Vec<(u64, f64)> = Vec::new();
-    let mut passed = 0.0;
-    for (r, weight) in (first..).zip(law).filter(|(r, _)| *r >= limit) {
-        passed += weight;
-        match found.last_mut() {
-            Some((least, sum)) if r > end || passed < NEGLIGIBLE || r - *least <= *least / FINENESS => *sum += weight,
-            _ => found.push((r, *weight)),
-        }
+/// The r ≥ limit that are kept, each with its probability and what it has of its neighbours'.
+#[allow(clippy::cast_precision_loss)] // below 2^53
+fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
+    let beyond = first + law.len() as u64;
+    let least = first.max(limit);
+    if least >= beyond {
+        return vec![];
     }
+    let weights = &law[usize::try_from(least - first).expect("inside the law")..];
+    let negligible = |weights: &mut dyn Iterator<Item = &f64>| {
+        let mut sum = 0.0;
+        let within = |w: &&f64| {
+            sum += **w;
+            sum < NEGLIGIBLE
+        };
+        weights.take_while(within).count()
+    };
+    let from = negligible(&mut weights.iter()).min(weights.len() - 1);
+    let to = weights.len() - negligible(&mut weights.iter().rev()).min(weights.len() - 1 - from);
+    let mut found = Vec::new();
+    if from > 0 {
+        found.push((least, weights[..from].iter().sum()));
+    }
+    let survives = |r: u64| 1.0 / (r + 1) as f64;
+    let end = least + to as u64 - 1;
+    let mut node = least + from as u64;
+    found.push((node, weights[from]));
+    while node < end {
+        let next = (node + if node < SMALL { 1 } else { node / FINENESS }).min(end);
+        let (mut lower, mut upper) = (0.0, weights[usize::try_from(next - least).expect("inside")]);
+        for r in node + 1..next {
+            let weight = weights[usize::try_from(r - least).expect("inside")];
+            let share = (survives(r) - survives(next)) / (survives(node) - survives(next)) + ROUNDING;
+            lower += weight * share;
+            upper += weight * (1.0 - share).max(0.0);
+        }
+        found.last_mut().expect("the node before").1 += lower;
+        found.push((next, upper));
+        node = next;
+    }
+    found.last_mut().expect("a node").1 += weights[to..].iter().sum::<f64>();
     found
 }
 
@@ -120,14 +148,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_share_out_all_of_the_probability() {
+    #[allow(clippy::cast_precision_loss)] // small numbers
+    fn nodes_share_out_all_of_the_probability() {
         let law = [1e-40, 1e-35, 0.25, 0.25, 0.25, 0.25, 1e-35, 1e-40];
-        // One for the negligible below, one for each that counts, one for the negligible above.
-        assert_eq!(blocks(&law, 10, 3).iter().map(|b| b.0).collect::<Vec<_>>(), [10, 12, 13, 14, 15, 16]);
-        assert_eq!(blocks(&law, 10, 14).iter().map(|b| b.0).collect::<Vec<_>>(), [14, 15, 16]);
-        assert_eq!(blocks(&law, 1000, 3).iter().map(|b| b.0).collect::<Vec<_>>(), [1000, 1004]);
-        assert!(blocks(&law, 10, 18).is_empty());
-        let total: f64 = blocks(&law, 10, 3).iter().map(|b| b.1).sum();
-        assert!((total - 1.0).abs() < 1e-15);
+        let kept = |first, limit| nodes(&law, first, limit).iter().map(|node| node.0).collect::<Vec<_>>();
+        // One for the negligible below, one for each that counts, which has the negligible above.
+        assert_eq!(kept(10, 3), [10, 12, 13, 14, 15]);
+        assert_eq!(kept(10, 14), [14, 15]);
+        assert_eq!(kept(1000, 3), [1000, 1002, 1005]);
+        assert!(kept(10, 18).is_empty());
+        for (first, limit) in [(10, 3), (1000, 3), (10_000, 3)] {
+            let found = nodes(&law, first, limit);
+            assert!((found.iter().map(|node| node.1).sum::<f64>() - 1.0).abs() < 1e-15);
+            // The mean of 1/(r + 1) is kept, or is larger by what is negligible.
+            let of = |pairs: &mut dyn Iterator<Item = (u64, f64)>| pairs.map(|(r, w)| w / (r + 1) as f64).sum::<f64>();
+            let (kept, exact) = (of(&mut found.into_iter()), of(&mut (first..).zip(law)));
+            assert!(kept >= exact * (1.0 - 1e-14) && kept <= exact * (1.0 + 1e-11));
+        }
     }
 }

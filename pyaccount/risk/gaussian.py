@@ -29,7 +29,7 @@ from itertools import pairwise
 from statistics import NormalDist
 from typing import NamedTuple
 
-from pyaccount.certificate.tradeoff import OVERFLOW, Bound
+from pyaccount.risk.tradeoff import OVERFLOW, Bound
 
 #: More than the relative error of Mills' ratio, of the exponential, and of the products.
 GUARD = 1e-12
@@ -105,11 +105,13 @@ def needed_within_range(points: Sequence[Bound]) -> float | None:
     The smallest that tangents prove; an upper bound. As for `needed_at_points`, a δ near 1 may have none.
     """
     corners = hull(points)
-    return _least(
-        lambda mu: (
-            all(_reaches(mu, corner) for corner in corners)
-            and all(_above_chord(mu, left, right) for left, right in pairwise(corners))
-        )
+    return _least(lambda mu: suffices(mu, corners))
+
+
+def suffices(mu: float, corners: Sequence[Bound]) -> bool:
+    """Whether δ(ε) ≤ δ_μ(ε) is proven from the first ε of a `hull` to the last, given δ at most at its corners."""
+    return all(_reaches(mu, corner) for corner in corners) and all(
+        _above_chord(mu, left, right) for left, right in pairwise(corners)
     )
 
 

@@ -1,0 +1,290 @@
+"""opake: processes as documents.
+
+A process, or its `state_dict()`, says what was run and leaves open which data sets are neighbours. Without a matrix noise
+multipliers mean the same in both. With one, opake's is the raw standard deviation, and a document's is relative to the largest
+norm of a column: it is divided by that.
+
+`KOutOfT` with `allocation="block"` places a record once in each of k neighbouring blocks, which is an allocation for each block;
+with "total" it is k of t. opake's `BallsInBins` and `CyclicPoisson` are whole runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyaccount.adapters.reading import Body, document, no_equivalent, real, whole
+from pyaccount.document.nodes import DEEPEST
+from pyaccount.document.ranges import (
+    BINS,
+    COUNT,
+    DATASET_SIZE,
+    DRAWS_PER_ITERATION,
+    ITERATIONS,
+    LARGEST_BATCH,
+    NOISE_MULTIPLIER,
+    RELEASES,
+    Range,
+)
+from pyaccount.errors import Path
+
+_RATE, _SPREAD = Range(0, 1), Range(1e-12, 1e12)
+
+#: Processes that no document means.
+_REFUSED = {
+    "NonPrivate": "a release without noise has no guarantee; leave it out only if nothing was released",
+    "EpsDelta": "an (ε, δ) guarantee does not say which mechanism was run; describe that one",
+}
+
+
+def from_process(  # noqa: PLR0913 - the head of the document that a process lacks
+    process: object,
+    *,
+    adjacency: str,
+    delta: float | str,
+    epsilon: float | str = "solve",
+    group_size: int = 1,
+    name: str = "opake",
+) -> dict[str, Any]:
+    """The document of a process of opake (0.16), or of its `state_dict()`: a phase for each part, in order.
+
+    Read are `Gaussian`, `AdaClip`, `Poisson`, `ParallelPoisson` and `KOutOfT` of opake-dpsgd; `MfGaussian`, `CyclicPoisson`,
+    `BMinSep` and `BallsInBins` of opake-dpftrl with `IdentityStrategy`, `BandMfStrategy` or `BsrStrategy` (the strategies with
+    a matrix as objects, which know their coefficients); `Composed`, `Repeated`, `CachedProcess`, `Identity`.
+
+    Raises `DocumentError` with the path in the process, such as `inner.noise_multiplier`, for what has no document.
+    """
+    bodies = _bodies(process, ())
+    if not bodies:
+        no_equivalent((), "the process releases nothing: there is no document of no rounds", value=_kind(process, ()))
+    return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
+
+
+def _bodies(process: object, path: Path) -> list[Body]:
+    """The bodies of a process. Compositions are walked in a loop: one step more is one level more."""
+    found: list[Body] = []
+    left: list[tuple[object, Path, int]] = [(process, path, 1)]
+    while left:
+        node, place, count = left.pop()
+        kind = _kind(node, place)
+        if kind == "Composed":
+            left += [(_field(node, side, place), (*place[:DEEPEST], side), count) for side in ("right", "left")]
+        elif kind == "Repeated":
+            runs = count * whole(_field(node, "count", place), COUNT, (*place, "count"))
+            left.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), runs))
+        elif kind == "CachedProcess":
+            left.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), count))
+        elif kind != "Identity":
+            if count not in COUNT:
+                message = f"{count} runs are more than a document can describe"
+                no_equivalent(place, message, value=kind, allowed=COUNT.describe())
+            found += [_repeated(body, count) for body in _leaf(node, kind, place)]
+    return found
+
+
+def _repeated(body: Body, count: int) -> Body:
+    """So many runs of a body: of rounds that are drawn afresh, more rounds; of whole runs, a count."""
+    if count == 1:
+        return body
+    rounds = body["training"]["iterations"] * count
+    if body["sampler"]["kind"] in ("poisson", "random-allocation") and rounds in ITERATIONS:
+        return body | {"training": body["training"] | {"iterations": rounds}}
+    if body["sampler"]["kind"] == "none" and "matrix" not in body:
+        return body | {"training": body["training"] | {"iterations": rounds}}
+    return body | {"count": count}
+
+
+def _leaf(node: object, kind: str, path: Path) -> list[Body]:
+    reader = _READERS.get(kind)
+    if reader is None:
+        reason = _REFUSED.get(kind, f"no document describes this process; those that are read: {', '.join(_READERS)}")
+        no_equivalent(path, reason, value=kind)
+    return reader(node, path)
+
+
+def _gaussian(node: object, path: Path) -> list[Body]:
+    return [{"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": _noise(node, path)}]
+
+
+def _poisson(node: object, path: Path) -> list[Body]:
+    training: Body = {"iterations": 1, "sampling_probability": _rate(node, path)}
+    return [_truncated(node, path, training, _noise(_field(node, "inner", path), (*path, "inner")))]
+
+
+def _truncated(node: object, path: Path, training: Body, noise: Body) -> Body:
+    """Poisson batches, with opake's cap if there is one."""
+    sampler: Body = {"kind": "poisson"}
+    limit = _field(node, "truncated_batch_size", path)
+    if limit is not None:
+        records = _field(node, "dataset_size", path)
+        training["dataset_size"] = whole(records, DATASET_SIZE, (*path, "dataset_size"))
+        sampler["truncate_to"] = whole(limit, LARGEST_BATCH, (*path, "truncated_batch_size"))
+    return {"training": training, "sampler": sampler, "noise": noise}
+
+
+def _parallel_poisson(node: object, path: Path) -> list[Body]:
+    """Each worker draws for itself, and noise is added once."""
+    workers = whole(_field(node, "num_workers", path), DRAWS_PER_ITERATION, (*path, "num_workers"))
+    (body,) = _poisson(_field(node, "inner", path), (*path, "inner"))
+    return [body | {"sampler": body["sampler"] | ({"draws_per_iteration": workers} if workers > 1 else {})}]
+
+
+def _k_out_of_t(node: object, path: Path) -> list[Body]:
+    taken = whole(_field(node, "k", path), ITERATIONS, (*path, "k"))
+    rounds = whole(_field(node, "n_steps", path), ITERATIONS, (*path, "n_steps"))
+    noise = _noise(_field(node, "inner", path), (*path, "inner"))
+
+    def allocated(count: int, length: int, k: int) -> Body:
+        sampler = {"kind": "random-allocation", "iterations_per_allocation": length}
+        return {
+            "training": {"iterations": count * length},
+            "sampler": sampler | ({"participations": k} if k > 1 else {}),
+            "noise": noise,
+        }
+
+    if _field(node, "allocation", path) == "total":
+        return [allocated(1, rounds, taken)]
+    length, longer = divmod(rounds, taken)
+    blocks = ((taken - longer, length), (longer, length + 1))
+    return [allocated(count, size, 1) for count, size in blocks if count]
+
+
+def _mf_gaussian(node: object, path: Path) -> list[Body]:
+    """Without sampling: the rounds in which a record takes part may be known."""
+    rounds = _field(node, "n_steps", path)
+    if rounds is None:
+        message = "without n_steps this is a recipe for a sampled run, and no release"
+        no_equivalent((*path, "n_steps"), message, value="None", allowed="a number of rounds")
+    iterations = whole(rounds, ITERATIONS, (*path, "n_steps"))
+    apart = whole(_field(node, "min_sep", path), ITERATIONS, (*path, "min_sep"))
+    most = _field(node, "max_participations", path)
+    sampler: Body = {"kind": "none"}
+    if apart > 1:
+        sampler["min_separation"] = min(apart, iterations)
+    if most is not None:
+        sampler["max_participations"] = min(
+            whole(most, ITERATIONS, (*path, "max_participations")), -(-iterations // apart)
+        )
+    return [_with_matrix(node, path, sampler=sampler, training={"iterations": iterations}, pattern=(apart, most))]
+
+
+def _cyclic_poisson(node: object, path: Path) -> list[Body]:
+    iterations, rate = _iterations(node, path), _rate(node, path)
+    inner, place = _field(node, "inner", path), (*path, "inner")
+    strategy = _field(inner, "strategy", place)
+    training: Body = {"iterations": iterations, "sampling_probability": rate}
+    if _kind(strategy, (*place, "strategy")) == "IdentityStrategy":
+        return [_truncated(node, path, training, _noise(inner, place))]
+    sampler = {"kind": "cyclic-poisson", "partitions": _bands(strategy, (*place, "strategy"))}
+    return [_with_matrix(inner, place, sampler=sampler, training=training, pattern=(iterations, 1))]
+
+
+def _b_min_sep(node: object, path: Path) -> list[Body]:
+    iterations = _iterations(node, path)
+    inner, place = _field(node, "inner", path), (*path, "inner")
+    apart = _bands(_field(inner, "strategy", place), (*place, "strategy"))
+    training = {"iterations": iterations, "participation_rate": real(_field(node, "p0", path), _RATE, (*path, "p0"))}
+    sampler = {"kind": "b-min-sep", "min_separation": apart}
+    return [_with_matrix(inner, place, sampler=sampler, training=training, pattern=(iterations, 1))]
+
+
+def _balls_in_bins(node: object, path: Path) -> list[Body]:
+    iterations = _iterations(node, path)
+    count = whole(_field(node, "num_bins", path), BINS, (*path, "num_bins"))
+    sampler, place = {"kind": "balls-in-bins", "bins": count}, (*path, "inner")
+    pattern = (count, -(-iterations // count))
+    inner = _field(node, "inner", path)
+    return [_with_matrix(inner, place, sampler=sampler, training={"iterations": iterations}, pattern=pattern)]
+
+
+def _with_matrix(inner: object, path: Path, *, sampler: Body, training: Body, pattern: tuple[int, Any]) -> Body:
+    """A run with an MfGaussian's strategy: its coefficients at this length and for this pattern of participations."""
+    strategy, place, iterations = _field(inner, "strategy", path), (*path, "strategy"), training["iterations"]
+    kind, noise = _kind(strategy, place), _noise(inner, path)
+    if kind == "IdentityStrategy":
+        return {"training": training, "sampler": sampler, "noise": noise}
+    compute = getattr(strategy, "coefficients", None)
+    if kind not in ("BandMfStrategy", "BsrStrategy") or not callable(compute):
+        message = (
+            "its coefficients are optimised by opake: give the process itself, not its state"
+            if kind in ("BandMfStrategy", "BsrStrategy")
+            else "this strategy is not read; its coefficients are a matrix of kind toeplitz, its buffers one of kind blt"
+        )
+        no_equivalent(place, message, value=kind, allowed="IdentityStrategy, BandMfStrategy or BsrStrategy")
+    found = compute(n_steps=iterations, min_sep=pattern[0], max_participations=pattern[1])
+    coefficients = [float(value) for value in found]
+    while len(coefficients) > 1 and coefficients[-1] == 0.0:
+        coefficients.pop()
+    norm = math.hypot(*coefficients[:iterations])
+    return {
+        "training": training,
+        "sampler": sampler,
+        "matrix": {"kind": "toeplitz", "coefficients": coefficients},
+        "noise": {"multiplier": noise["multiplier"] / norm},
+    }
+
+
+_READERS: dict[str, Callable[[object, Path], list[Body]]] = {
+    "Gaussian": _gaussian,
+    "AdaClip": _gaussian,
+    "Poisson": _poisson,
+    "ParallelPoisson": _parallel_poisson,
+    "KOutOfT": _k_out_of_t,
+    "MfGaussian": _mf_gaussian,
+    "CyclicPoisson": _cyclic_poisson,
+    "BMinSep": _b_min_sep,
+    "BallsInBins": _balls_in_bins,
+}
+
+
+def _noise(node: object, path: Path) -> Body:
+    """The noise of an inner mechanism: of adaptive clipping with the counts beside, each of which a record moves by ½."""
+    kind = _kind(node, path)
+    if kind == "AdaClip":
+        noise = _noise(_field(node, "inner", path), (*path, "inner"))
+        deviation = real(_field(node, "fraction_noise_std", path), _SPREAD, (*path, "fraction_noise_std"))
+        batch = real(_field(node, "expected_batch_size", path), _SPREAD, (*path, "expected_batch_size"))
+        groups = whole(_field(node, "num_groups", path), RELEASES, (*path, "num_groups"))
+        counts = [{"what": "clipped counts", "multiplier": 2.0 * deviation * batch}] * groups
+        if groups > 1:
+            counts = [{**one, "what": f"clipped counts of group {place}"} for place, one in enumerate(counts, 1)]
+        return noise | {"also": counts}
+    if kind not in ("Gaussian", "MfGaussian"):
+        no_equivalent(
+            path, _REFUSED.get(kind, "only Gaussian noise is described below a sampler"), value=kind, allowed="Gaussian"
+        )
+    multiplier = real(_field(node, "noise_multiplier", path), NOISE_MULTIPLIER, (*path, "noise_multiplier"))
+    return {"multiplier": multiplier}
+
+
+def _bands(strategy: object, path: Path) -> int:
+    if _kind(strategy, path) != "BandMfStrategy":
+        message = "only a banded strategy keeps participations apart"
+        no_equivalent(path, message, value=_kind(strategy, path), allowed="BandMfStrategy")
+    return whole(_field(strategy, "bands", path), ITERATIONS, (*path, "bands"))
+
+
+def _iterations(node: object, path: Path) -> int:
+    return whole(_field(node, "n_steps", path), ITERATIONS, (*path, "n_steps"))
+
+
+def _rate(node: object, path: Path) -> float:
+    return real(_field(node, "sample_rate", path), _RATE, (*path, "sample_rate"))
+
+
+def _kind(node: object, path: Path) -> str:
+    """The name of a process's class, which a state has as `type`."""
+    if isinstance(node, Mapping):
+        kind = node.get("type")
+        if not isinstance(kind, str):
+            no_equivalent(path, "a state of a process says its type", value=None, allowed="a state_dict of opake")
+        return kind
+    return type(node).__name__
+
+
+def _field(node: object, name: str, path: Path) -> Any:
+    try:
+        return node[name] if isinstance(node, Mapping) else getattr(node, name)
+    except (AttributeError, KeyError):
+        no_equivalent(path, f"this {_kind(node, path)} has no field {name}", value=_kind(node, path))

@@ -1,0 +1,119 @@
+"""The rules about budgets of risk, which stand instead of ε and δ; and the δ at which ε is told beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyaccount.document.fields import SOLVE
+from pyaccount.document.kinds import Section
+from pyaccount.document.sections import Privacy, Risk
+from pyaccount.document.shape import reader_of
+from pyaccount.document.stated import number
+from pyaccount.errors import Problem
+from pyaccount.rounding import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+
+#: The fields that say a budget; the second of a pair says where the first is.
+MEASURES = ("advantage", "true_positive_rate", "gaussian_mu")
+AT_A_RATE = ("true_positive_rate", "false_positive_rate")
+
+
+def usual_delta(records: int | None) -> str:
+    """The largest power of ten below 1 over the number of records: with more, δ allows to publish one of them."""
+    return f"1e-{len(str(records or 10**6 - 1))}"
+
+
+def target(privacy: Privacy, bodies: Iterable[Body]) -> Privacy:
+    """The section as the later rooms read it: beside a budget of risk, ε is asked for at the δ at which it is to be told."""
+    if not isinstance(privacy.risk, Risk):
+        return privacy
+    delta = number(privacy.risk.report_delta)
+    if delta is None:
+        sizes = [number(body.training.dataset_size) for body in bodies]
+        delta = float(usual_delta(max((int(size) for size in sizes if size is not None), default=None)))
+    return privacy.model_copy(update={"epsilon": SOLVE, "delta": delta})
+
+
+def one_target(document: Document) -> Iterator[Problem]:
+    """ε and δ, or a budget of risk."""
+    privacy = document.stated_privacy
+    for name in ("epsilon", "delta"):
+        path, value = ("privacy", name), getattr(privacy, name)
+        if privacy.risk is None and value is None:
+            message = f"privacy.{name} is required, or privacy.risk instead of ε and δ"
+            yield document.problem("missing-key", path, message, allowed=_allowed(Privacy, name))
+        elif isinstance(privacy.risk, Risk) and (number(value) is not None or value == SOLVE):
+            message = (
+                "privacy.risk stands instead of ε and δ: leave this out, or leave risk out; risk.report_delta is the δ at which "
+                "ε is told"
+            )
+            yield document.problem("contradiction", path, message)
+
+
+def one_budget(document: Document) -> Iterator[Problem]:
+    """One budget, which some mechanism keeps and not every one."""
+    risk, path = document.stated_privacy.risk, ("privacy", "risk")
+    if not isinstance(risk, Risk):
+        return
+    stated = [name for name in MEASURES if number(getattr(risk, name)) is not None]
+    for name in stated[1:]:
+        message = f"a document has one budget, and {stated[0]} is given too: leave one of the two out"
+        yield document.problem("contradiction", (*path, name), message)
+    if all(getattr(risk, name) is None for name in (*MEASURES, *AT_A_RATE)):
+        message = (
+            "privacy.risk says no budget: give advantage, true_positive_rate with false_positive_rate, or gaussian_mu"
+        )
+        yield document.problem("missing-key", path, message, allowed=", ".join(MEASURES))
+    for name, other in (AT_A_RATE, AT_A_RATE[::-1]):
+        if getattr(risk, name) is None and getattr(risk, other) is not None:
+            message = f"privacy.risk.{name} is required: {other} is given, and a budget of rates has both"
+            yield document.problem("missing-key", (*path, name), message, allowed=_allowed(Risk, name))
+    yield from _rates(document, number(risk.true_positive_rate), number(risk.false_positive_rate))
+    yield from _gaussian(document, number(risk.gaussian_mu))
+
+
+def _allowed(section: type[Section], name: str) -> str | None:
+    reader = reader_of(section.model_fields[name])
+    return None if reader is None else reader.allowed
+
+
+def _rates(document: Document, rate: float | None, at: float | None) -> Iterator[Problem]:
+    """Guessing has equal rates; and what is above the falling diagonal is said by its mirror image."""
+    if rate is None or at is None:
+        return
+    path = ("privacy", "risk", "true_positive_rate")
+    if rate <= at:
+        message = (
+            f"it must be above false_positive_rate, {plain(at)}: who guesses has as many true as false positives, "
+            "whatever the noise"
+        )
+        yield document.problem(
+            "contradiction", path, message, allowed=f"a number greater than {plain(at)} and less than 1"
+        )
+    elif rate + at > 1.0:
+        message = (
+            f"with false_positive_rate = {plain(at)} it makes more than 1; the same budget, with presence and absence in each "
+            f"other's place, is a true_positive_rate of {1.0 - at:.10g} at a false_positive_rate of {1.0 - rate:.10g}: write that"
+        )
+        yield document.problem("contradiction", path, message, allowed=f"a number of at most {1.0 - at:.10g}")
+
+
+def _gaussian(document: Document, mu: float | None) -> Iterator[Problem]:
+    """The budget's own profile must reach the δ down to which it is to be kept."""
+    delta = number(document.privacy.delta)
+    if mu is None or delta is None:
+        return
+    largest = math.erf(mu / math.sqrt(8.0))
+    if largest <= delta:
+        message = (
+            f"N({plain(mu)}, 1) and N(0, 1) have no δ above {largest:.3g}, and the budget is to be kept down to "
+            f"δ = {plain(delta)}: give a smaller report_delta, or a larger gaussian_mu"
+        )
+        yield document.problem("contradiction", ("privacy", "risk", "gaussian_mu"), message)

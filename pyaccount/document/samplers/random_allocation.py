@@ -1,0 +1,130 @@
+"""Random allocation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from pyaccount.document.asking import AlsoCalled, Asked
+from pyaccount.document.fields import Number
+from pyaccount.document.ranges import ALLOCATION, PARTICIPATIONS, RATE_AGREEMENT
+from pyaccount.document.samplers.base import SamplerKind
+from pyaccount.document.stated import number, stated_rates
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.document.written import Written
+
+
+class RandomAllocation(SamplerKind):
+    """Random allocation: in every stretch of t rounds each record takes part in k rounds, chosen at random.
+
+    This is what a loader does that deals each epoch's records into batches at random, each record by itself; batches have no
+    fixed size.
+    """
+
+    aliases = "allocation random-allocations k-out-of-t random-partition random-epochs"
+
+    kind: Literal["random-allocation"] = Field(
+        description="In every stretch of t rounds each record takes part in k of them, chosen at random."
+    )
+    iterations_per_allocation: Annotated[
+        int,
+        Number(ALLOCATION, whole=True),
+        Asked("Rounds of an allocation, such as the batches of an epoch", trial="100", metavar="T"),
+        AlsoCalled("allocation_length rounds_per_allocation steps_per_allocation"),
+    ] = Field(description="t: the rounds among which a record's are chosen. The iterations are a multiple of it.")
+    participations: Annotated[int, Number(PARTICIPATIONS, whole=True), AlsoCalled("num_selected rounds_per_record")] = (
+        Field(default=1, description="k: in how many rounds of each allocation a record takes part.")
+    )
+
+    @property
+    def called(self) -> str:
+        """A name."""
+        return "Random-allocation"
+
+    def participation_rate(self, body: Body) -> float:
+        """k rounds of t."""
+        return self.participations / self.iterations_per_allocation
+
+    def rate_of(self, body: Body, probability: float) -> float | None:
+        """No probability is drawn with."""
+        return None
+
+    def most_participations(self, iterations: int) -> int:
+        """In so many rounds, which are whole allocations."""
+        return iterations // self.iterations_per_allocation * self.participations
+
+    def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
+        """Once in every t/k rounds."""
+        apart = max(1, self.iterations_per_allocation // self.participations)
+        return min(apart, iterations), -(-iterations // apart)
+
+    def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
+        """As many rounds as a record takes part in one of, in the mean."""
+        from pyaccount.document.epochs import epoch_of  # noqa: PLC0415 - few documents count in epochs
+
+        rounds, taken = number(self.iterations_per_allocation), number(self.participations)
+        return epoch_of(
+            self.kind, {}, allocation=None if rounds is None or taken is None else (int(rounds), int(taken))
+        )
+
+    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """What an allocation is, first."""
+        yield from self.allocation_problems(document, body)
+        yield from super().problems(document, body)
+
+    def allocation_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+        """k of t rounds, and whole allocations."""
+        rounds, taken = number(self.iterations_per_allocation), number(self.participations)
+        iterations = number(body.training.iterations)
+        if rounds is None:
+            return
+        if taken is not None and taken > rounds:
+            message = f"a record cannot take part in {taken:_} of {rounds:_} rounds"
+            path = body.at("sampler", "participations")
+            yield document.problem("contradiction", path, message, allowed=f"at most {rounds:_}")
+        if iterations is not None and iterations % rounds:
+            below = int(iterations // rounds * rounds)
+            fits = f"{below:_} or {below + int(rounds):_}" if below else f"{int(rounds):_}"
+            message = f"{iterations:_} rounds are not a whole number of allocations of {rounds:_} rounds"
+            if body.epochs is not None:
+                message = f"{message}: {body.epochs:g} epochs are {iterations:_} rounds"
+            path = body.at("training", "iterations" if body.epochs is None else "epochs")
+            yield document.problem("contradiction", path, message, allowed=f"{fits} iterations")
+        if number(body.training.sampling_probability) is not None:
+            message = "an allocation draws no probability: it is k rounds of t"
+            yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
+
+    def disagreements(self, document: Written, body: Body) -> Iterator[Problem]:
+        """What else states a rate states k/t."""
+        rounds, taken = number(self.iterations_per_allocation), number(self.participations)
+        if rounds is None or taken is None:
+            return
+        for field, rate in stated_rates(body).items():
+            if not math.isclose(rate * rounds, taken, rel_tol=RATE_AGREEMENT):
+                drawn = f"{taken / rounds:.10g}"
+                message = f"this is a participation rate of {rate:.10g}, but {taken:_} of {rounds:_} rounds are {drawn}"
+                records, allowed = number(body.training.dataset_size), f"{drawn}, or leave it out"
+                if field == "expected_batch_size" and records is not None:
+                    allowed = f"{records * taken / rounds:.10g}, or leave it out: it follows from the allocation"
+                yield document.problem("contradiction", body.at("training", field), message, allowed=allowed)
+
+    def rate_missing(self, document: Written, body: Body) -> Iterator[Problem]:
+        """The allocation says it by itself."""
+        yield from ()
+
+    def rate_is_stated(self, body: Body) -> bool:
+        """By the allocation."""
+        return True
+
+    @classmethod
+    def questions(cls, answers: Collection[str], blank: str) -> set[str]:
+        """The rounds of an allocation, of which everything follows."""
+        return cls.required()

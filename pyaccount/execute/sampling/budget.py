@@ -1,0 +1,90 @@
+"""A budget of risk as one claim: the (ε, δ) that keeps it and is tested in its stead.
+
+A true-positive rate of at most T at the false-positive rate α follows from any (ε, δ) with e^ε α + δ ≤ T, an advantage of at
+most A from (0, A): `Budget.claim`, with the proof. Which ε is taken costs noise and no truth: it is placed by estimates,
+where e^ε α + δ(ε) is least, and the claim is then tested by samples of its own like that of any document.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyaccount.execute.sampling.acceptance import STARTS, of_claim
+from pyaccount.execute.sampling.calibrate import pilot_noise
+from pyaccount.risk.budgets import budget_of
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+    from pyaccount.execute.sampling.session import Session
+    from pyaccount.plan.compiled import Instance
+    from pyaccount.risk.budget import Budget
+
+#: How often ε is placed once more, and the step, as a share of all ε that could be taken, below which it is not.
+ROUNDS, CLOSE = 4, 0.04
+#: Where δ is estimated to place ε, and how well.
+PLACES, SHARDS = 17, 16
+#: How closely σ is found meanwhile.
+PRECISION = 1e-2
+
+
+def take_claim(session: Session) -> None:
+    """Let a session work on a claim that keeps its document's budget of risk; nothing is done where there is none."""
+    document = session.plan.document
+    budget, told_at = budget_of(document), document.privacy.delta
+    if budget is None:
+        return
+    assert told_at != "solve"
+    session.told_at = told_at
+    # Placing ε may look at any of these: those for which the budget leaves a δ.
+    last = max((place for place in budget.places() if budget.claim(place) is not None), default=0.0)
+    epsilon = 0.5 * last
+    for _ in range(ROUNDS):
+        _claim(session, document, budget, epsilon)
+        if last == 0.0:
+            return
+        better = _placed(session, budget, _instance(session), last)
+        if abs(better - epsilon) <= CLOSE * last:
+            return
+        epsilon = better
+    _claim(session, document, budget, epsilon)
+
+
+def _claim(session: Session, document: Document, budget: Budget, epsilon: float) -> None:
+    """The claim at this ε. What was kept for another is not."""
+    delta = budget.claim(epsilon)
+    assert delta is not None
+    session.plan = replace(session.plan, document=document.claiming(epsilon, delta))
+    session.end, session.stream = None, None
+    session.composed.clear()
+
+
+def _instance(session: Session) -> Instance:
+    """The mechanism near which ε is placed: with about the noise that the claim of now needs, or as it is."""
+    plan = session.plan
+    if plan.blank is None:
+        return plan.at()
+    claim = of_claim(plan.document, STARTS).delta
+    return plan.at(pilot_noise(session, claim, precision=PRECISION, shards=SHARDS)[0])
+
+
+def _placed(session: Session, budget: Budget, instance: Instance, last: float) -> float:
+    """The ε at which the claim is easiest: where δ̂(ε), of the larger direction, is farthest below what the budget leaves."""
+    mechanism = session.mechanism(instance)
+    epsilons = [last * (k + 0.5) / PLACES for k in range(PLACES)]
+    found = [
+        session.estimator.curve(mechanism, direction, epsilons, shards=SHARDS) for direction in mechanism.directions
+    ]
+    # limit − e^ε α − δ̂, the same for all ε but for its last two terms.
+    room = [
+        (budget.claim(epsilon) or 0.0) - max(one.value for one in ends)
+        for epsilon, ends in zip(epsilons, zip(*found, strict=True), strict=True)
+    ]
+    best = max(range(PLACES), key=room.__getitem__)
+    if not 0 < best < PLACES - 1:
+        return epsilons[best]
+    # The vertex of the parabola through the best one and its neighbours.
+    left, middle, right = room[best - 1 : best + 2]
+    bend = left - 2.0 * middle + right
+    shift = 0.0 if bend >= 0.0 else 0.5 * (left - right) / bend
+    return epsilons[best] + min(max(shift, -0.5), 0.5) * last / PLACES

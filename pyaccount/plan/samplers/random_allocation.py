@@ -1,0 +1,141 @@
+"""Random allocation: in every stretch of t rounds a record takes part in k, chosen at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pyaccount.document.samplers import RandomAllocation
+from pyaccount.plan.common import (
+    NORMALISATION,
+    OTHER_BLANKS,
+    SECRET,
+    basic_assumptions,
+    group_refusals,
+    number,
+    shown,
+    whole,
+)
+from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Reduction, combine, gaussian, tight
+from pyaccount.plan.samplers.allocation import RATIO, allocation
+from pyaccount.plan.samplers.base import SamplerPlan, Worst
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+
+ONE_OF_MANY = (
+    "Choquette-Choo et al. 2025 (arXiv:2410.06266) and Feldman & Shenfeld 2025 (arXiv:2502.08202); attained by gradients 1. "
+    f"{RATIO}"
+)
+BLOCKS = (
+    "Feldman & Shenfeld 2025 (arXiv:2502.08202): the t rounds are split into k blocks at random and one round is taken from "
+    "each, which is the uniform law, so that by joint convexity the composition of the blocks dominates"
+)
+
+
+def _sampler(body: Body) -> RandomAllocation:
+    assert isinstance(body.sampler, RandomAllocation)
+    return body.sampler
+
+
+def words(document: Document, body: Body) -> Reduction:
+    """(1/t) Σ_i N(e_i, σ²I) against N(0, σ²I) for each allocation, or for each of k blocks of one."""
+    t, k, sigma = (
+        _sampler(body).iterations_per_allocation,
+        _sampler(body).participations,
+        shown(body.noise.multiplier, "σ"),
+    )
+    exact = k in (1, t)
+    allocations = body.count * whole(body.training.iterations) // t
+    length = f"{t}" if exact else f"{t // k}" if t % k == 0 else f"{t // k} or {t // k + 1}"
+    return Reduction(
+        path=body.path,
+        subject=f"random allocation of {k} of {t} rounds",
+        theorem="mixture over the rounds of an allocation"
+        if exact
+        else "composition of allocations to blocks of rounds",
+        source=ONE_OF_MANY if exact else BLOCKS,
+        pair=f"(1/T) Σ_i N(e_i, {sigma}²I) against N(0, {sigma}²I), T = {length}",
+        rounds=str(allocations if k in (1, t) else allocations * k) if k < t else str(allocations * t),
+        tight=exact,
+        remark=None
+        if exact
+        else "The lower end is that of an attacker who sees no more than the sum of the rounds of an allocation.",
+        assumptions=(
+            *basic_assumptions(document.privacy),
+            f"In every {t} consecutive rounds, from the first on, every record takes part in {k} of them, chosen uniformly at "
+            "random, independently of the other records and of other allocations; batches have no fixed size.",
+            SECRET,
+            NORMALISATION,
+        ),
+        components=1,
+    )
+
+
+def bounds(document: Document, body: Body) -> DirectedBounds:
+    """Blocks of one round each; from below, where there are several, the sum of their rounds."""
+    t, k, sigma = _sampler(body).iterations_per_allocation, _sampler(body).participations, number(body.noise.multiplier)
+    count = body.count * whole(body.training.iterations) // t
+    if k == t:
+        # In every round.
+        part = gaussian(1.0, sigma)
+        return tight(part, part, count * t)
+    square = 1.0 / (sigma * sigma)
+    sizes = [(t // k, k - t % k), (t // k + 1, t % k)]
+    found = combine(
+        [allocation(document, [(square, size)], count * blocks) for size, blocks in sizes if blocks],
+        merge_gaussians=False,
+    )
+    if k == 1:
+        return found
+    # Of all t rounds together: N(k, tσ²) against N(0, tσ²).
+    seen = tight(*(2 * (gaussian(float(k), sigma * t**0.5),)), count)
+    return {direction: Bounds(found[direction].upper, seen[direction].lower) for direction in found}
+
+
+def refusals(document: Document, body: Body) -> list[Problem]:
+    """What these pairs do not cover."""
+    problems = group_refusals(document, body)
+    if document.privacy.adjacency == "replace-one":
+        message = (
+            "no bound is known for a record that is replaced by another: both are allocated, and their rounds differ"
+        )
+        path = ("privacy", "adjacency")
+        problems.append(document.problem("no-valid-bound", path, message, allowed="add-remove or zero-out"))
+    if document.accounting.method == "monte-carlo":
+        message = "allocations are composed, not sampled"
+        problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
+    blank = document.blank
+    if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta"):
+        message = "the rounds of a run are whole allocations: they, and what follows from them, are no blank"
+        problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
+    return problems
+
+
+ANALYSIS = Analysis(words, bounds, refusals=refusals)
+
+
+class RandomAllocationPlan(SamplerPlan):
+    """Allocations that compose."""
+
+    round_by_round: ClassVar[bool] = True
+    states_probability: ClassVar[bool] = False
+
+    def analysis(self, document: Document, body: Body) -> Analysis:
+        """Without samples, for any k."""
+        return ANALYSIS
+
+    def worst(self, document: Document, body: Body) -> Worst:
+        """The rounds known."""
+        t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
+        taken = body.count * whole(body.training.iterations) // t * k
+        words = f"the rounds known: each record in {k} of every {t} rounds"
+        return Worst(words, lambda: 1.0, taken)
+
+    def shortest_run(self, body: Body, rounds: int) -> int:
+        """Whole allocations: of one that has begun, all of it counts."""
+        t = _sampler(body).iterations_per_allocation
+        return -(-rounds // t) * t
+
+
+PLAN = RandomAllocationPlan()

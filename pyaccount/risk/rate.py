@@ -1,0 +1,236 @@
+"""The true-positive rate at a false-positive rate as a budget.
+
+Write x = e^ε and δ(x) = H_x(P‖Q) for all x > 0. The largest true-positive rate of a test for presence at the false-positive
+rate α is
+
+    t(α) = min over x > 0 of g(x),   g(x) = α x + δ(x)
+
+(Dong, Roth & Su 2022, Proposition 2.12: the trade-off function is the conjugate of the profile). Its points with x ≥ 1 are
+those of the direction *remove*; with H_x(P‖Q) = 1 − x + x H_{1/x}(Q‖P), those with x ≤ 1 are those of *add*. For absence P
+and Q change places. The budget is kept if both rates are at most the limit. **From above** every point gives a bound:
+`TradeOff`.
+
+**From below.** δ(x) is convex, falls, no faster than x grows, and is at least (1 − x)₊, so g is convex and its slopes lie
+between α − 1 and α. Between two neighbouring points g lies above the line through the two points to the left (with δ at least
+at the nearer one and at most at the farther one), or with the slope α − 1 where there are none; likewise above the line of
+those to the right. The least that the larger of the two lines comes to there, is a lower bound on g there: at an end, or
+where they cross. Beyond the last point g ≥ α x, before the first g ≥ 1 − (1 − α) x, which closes both ends. Bounds of the two
+directions need not be of one pair; so the points of each direction are looked at by themselves.
+
+**One point is a proof.** t(α) ≤ T follows from any (ε, δ) in both directions with e^ε α + δ ≤ T, and for absence, too. Where
+α + T ≤ 1 nothing is lost by ε ≥ 0, if one direction is the larger one for all ε: the trade-off function of the larger profile
+is symmetric, and convex, so that its slope at a point above the diagonal is −1 or steeper.
+
+**Rounding.** x·|δ′(x)| ≤ P(L ≥ ε) ≤ 1 for x ≥ 1, and |g′| ≤ 1 for x ≤ 1, so that the rounding of x moves g by no more than
+(1 + α x) units; with the sum's own it is below `UNITS` times that, by which the ends at each point are moved apart: slopes
+between points that are near to one another stay bounds. What is read off the lines is below 1, a height and a slope times a
+distance no larger than the two together: some ten roundings, for which `GUARD` and `SMALLEST` are taken off.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from pyaccount.risk.budget import Budget, Enclosure, Points, curve_of
+from pyaccount.risk.tradeoff import SLACK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.directions import Direction
+    from pyaccount.document import Risk
+
+#: What lower bounds are moved by, relatively and absolutely.
+GUARD, SMALLEST = 1e-12, 1e-14
+#: What the ends of g at a point are moved apart by, times 1 + α x.
+UNITS = 2.0**-49
+#: How many points are looked at first, and how many are put between two of them.
+FIRST, BETWEEN = 24, 4
+
+
+class Spot(NamedTuple):
+    """g at this x is at least `lower` and at most `upper`."""
+
+    x: float
+    lower: float
+    upper: float
+
+
+class Ray(NamedTuple):
+    """The line through (x, y) with a slope."""
+
+    x: float
+    y: float
+    slope: float
+
+    def at(self, x: float) -> float:
+        """The line's height."""
+        return self.y + self.slope * (x - self.x)
+
+
+class Gap(NamedTuple):
+    """What lies between two x: g is at least `least` there."""
+
+    left: float
+    right: float
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class RateBudget(Budget):
+    """The true-positive rate at `alpha` is at most `limit`; α + limit ≤ 1."""
+
+    measure: ClassVar[str] = "true_positive_rate"
+
+    limit: float
+    alpha: float
+
+    @classmethod
+    def of(cls, risk: Risk, delta: float) -> RateBudget | None:
+        """Of `privacy.risk.true_positive_rate` and `false_positive_rate`."""
+        if risk.true_positive_rate is None or risk.false_positive_rate is None:
+            return None
+        return cls(risk.true_positive_rate, risk.false_positive_rate)
+
+    @property
+    def words(self) -> str:
+        """What is measured."""
+        return "true-positive rate"
+
+    @property
+    def note(self) -> str:
+        """At which false-positive rate."""
+        return f"at a false-positive rate of {self.alpha:.10g}"
+
+    def details(self) -> dict[str, float]:
+        """The false-positive rate."""
+        return {"false_positive_rate": self.alpha}
+
+    def places(self) -> tuple[float, ...]:
+        """Evenly up to ε = −ln α, where e^ε α is 1."""
+        last = -math.log(self.alpha)
+        return tuple(last * k / FIRST for k in range(FIRST + 1))
+
+    @property
+    def negligible(self) -> float:
+        """Beside α, which every rate is at least."""
+        return 1e-6 * self.alpha
+
+    def at_most(self, points: Points) -> float:
+        """The larger of the two tests' bounds."""
+        curve = curve_of(points)
+        return max(curve.true_positive_rate(self.alpha), curve.swapped.true_positive_rate(self.alpha))
+
+    def at_least(self, points: Points) -> float:
+        """The larger of the two tests' bounds; see the head of this file."""
+        return max(self._least(points, test) for test in TESTS)
+
+    def finer(self, points: Points, tolerance: float) -> dict[Direction, tuple[float, ...]]:
+        """Points between those between which g may be least, of each test that decides."""
+        decided = self.at_least(points)
+        found: dict[Direction, set[float]] = {}
+        curve = curve_of(points)
+        for test, of_test in zip(TESTS, (curve, curve.swapped), strict=True):
+            most = of_test.true_positive_rate(self.alpha)
+            if most <= decided:
+                continue
+            above, below = test
+            for side, gaps in ((above, self._above(points[above])), (below, self._below(points[below]))):
+                for gap in gaps:
+                    if gap.least < most * (1.0 - 0.3 * tolerance) and gap.left < gap.right:
+                        near = abs(math.log(gap.right))
+                        # Before the first x there is no end: a step further.
+                        places = [near + 1.0] if gap.left == 0.0 else _inside(*sorted((abs(math.log(gap.left)), near)))
+                        found.setdefault(side, set()).update(places)
+        known = {side: {point.epsilon for point in points[side]} for side in found}
+        return {side: tuple(sorted(places - known[side])) for side, places in found.items()}
+
+    def claim(self, epsilon: float) -> float | None:
+        """(ε, limit − e^ε α), less the rounding of `at_most`."""
+        delta = self.limit * (1.0 - 4.0 * SLACK) - math.exp(epsilon) * self.alpha * (1.0 + 4.0 * SLACK)
+        return delta if 0.0 < delta < 1.0 else None
+
+    def _least(self, points: Points, test: tuple[Direction, Direction]) -> float:
+        above, below = test
+        gaps = [*self._above(points[above]), *self._below(points[below])]
+        least = min(gap.least for gap in gaps)
+        return max(0.0, min(1.0, least) * (1.0 - GUARD) - SMALLEST)
+
+    def _above(self, points: Sequence[Enclosure]) -> list[Gap]:
+        """Of x ≥ 1: the points of the first direction themselves, and g ≥ α x beyond the last."""
+        spots = [
+            _spot(x, self.alpha * x, point.lower, point.upper)
+            for point, x in ((point, math.exp(point.epsilon)) for point in points)
+        ]
+        gaps = self._between(spots)
+        last, end = spots[-1], max(1.0 / self.alpha, spots[-1].x)
+        left = _from_left(spots, len(spots) - 1, self.alpha - 1.0)
+        return [*gaps, Gap(last.x, end, _dip(left, Ray(0.0, 0.0, self.alpha), last.x, end))]
+
+    def _below(self, points: Sequence[Enclosure]) -> list[Gap]:
+        """Of x ≤ 1, by the other direction's points at 1/x, and g ≥ 1 − (1 − α) x before the first."""
+        fall = 1.0 - self.alpha
+        spots = [
+            _spot(x, 1.0 - fall * x, x * point.lower, x * point.upper)
+            for point, x in ((point, math.exp(-point.epsilon)) for point in reversed(points))
+        ]
+        right = _from_right(spots, 0, self.alpha)
+        return [
+            Gap(0.0, spots[0].x, _dip(Ray(0.0, 1.0, -fall), right, 0.0, spots[0].x)),
+            *self._between(spots),
+        ]
+
+    def _between(self, spots: Sequence[Spot]) -> list[Gap]:
+        return [
+            Gap(
+                left.x,
+                right.x,
+                _dip(_from_left(spots, k, self.alpha - 1.0), _from_right(spots, k + 1, self.alpha), left.x, right.x),
+            )
+            for k, (left, right) in enumerate(pairwise(spots))
+        ]
+
+
+#: Presence and absence: the direction whose points lie at x ≥ 1, and the one whose points lie at x ≤ 1.
+TESTS: tuple[tuple[Direction, Direction], ...] = (("remove", "add"), ("add", "remove"))
+
+
+def _spot(x: float, base: float, lower: float, upper: float) -> Spot:
+    """g at x, which is `base` and what lies between `lower` and `upper`."""
+    rounding = UNITS * (1.0 + base)
+    return Spot(x, base + lower - rounding, base + upper + rounding)
+
+
+def _from_left(spots: Sequence[Spot], k: int, least: float) -> Ray:
+    """A line below g to the right of a point, with the slope of those to its left; at least `least`."""
+    slope = least
+    if k > 0:
+        slope = max(slope, (spots[k].lower - spots[k - 1].upper) / (spots[k].x - spots[k - 1].x))
+    return Ray(spots[k].x, spots[k].lower, slope)
+
+
+def _from_right(spots: Sequence[Spot], k: int, most: float) -> Ray:
+    """A line below g to the left of a point, with the slope of those to its right; at most `most`."""
+    slope = most
+    if k + 1 < len(spots):
+        slope = min(slope, (spots[k + 1].upper - spots[k].lower) / (spots[k + 1].x - spots[k].x))
+    return Ray(spots[k].x, spots[k].lower, slope)
+
+
+def _dip(one: Ray, other: Ray, left: float, right: float) -> float:
+    """A lower bound on the larger of two lines from `left` to `right`: it is convex, so least at an end or where they cross."""
+    least = min(max(one.at(left), other.at(left)), max(one.at(right), other.at(right)))
+    if one.slope == other.slope:
+        return least
+    cross = one.x + (other.y - one.y + other.slope * (one.x - other.x)) / (one.slope - other.slope)
+    if not left < cross < right:
+        return least
+    # Wherever it is placed, one of them is no higher there than where they cross.
+    return min(least, one.at(cross), other.at(cross))
+
+
+def _inside(left: float, right: float) -> list[float]:
+    return [left + (right - left) * k / (BETWEEN + 1) for k in range(1, BETWEEN + 1)]

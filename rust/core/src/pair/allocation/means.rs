@@ -1,0 +1,193 @@
+//! Laws below in convex order: cells of a geometric grid, each with its mass and its conditional mean.
+
+use crate::error::Result;
+use crate::pair::allocation::grid::GeometricGrid;
+use crate::pair::allocation::leaf::LogNormal;
+use crate::pair::allocation::pairs::{Nodes, Pairs};
+use crate::pair::allocation::ratio::{Atom, RatioLaw};
+use crate::pair::allocation::{Law, Terms};
+use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
+
+/// A law below that of a sum. Any grouping of values into cells is valid, so cells are only nominally those of the grid: a sum goes to
+/// the cell in which the sum of the cells' middles lies.
+#[derive(Debug, Clone)]
+pub struct Means {
+    refined: u32,
+    /// Of the cell with the first mass: cell i holds what lies near e^{h(i + ½)}.
+    first: i64,
+    masses: Vec<f64>,
+    /// E of what lies in each cell.
+    moments: Vec<f64>,
+    /// After the grid was refined, every so many cells have mass.
+    stride: usize,
+    /// A bound on the relative error of every mass and moment.
+    error: f64,
+}
+
+impl Means {
+    /// The law of one term.
+    pub fn leaf(term: Terms, grid: &GeometricGrid) -> Self {
+        let (law, h) = (LogNormal::new(term.square), grid.step(0));
+        let (low, high) = grid.ends(term.square);
+        #[allow(clippy::cast_possible_truncation)] // limited by the grid
+        let (first, last) = ((low / h).floor() as i64, (high / h).ceil() as i64);
+        #[allow(clippy::cast_precision_loss)] // cells
+        let edge = |cell: i64| h * cell as f64;
+        let (below, above) = (law.below(edge(first)), law.above(edge(last)));
+        let (mut masses, mut moments) = (vec![below.0], vec![below.1]);
+        for cell in first..last {
+            let v = edge(cell);
+            masses.push(law.over_cell(v, h, |_| 1.0));
+            moments.push(v.exp() * law.over_cell(v, h, f64::exp));
+        }
+        masses.push(above.0);
+        moments.push(above.1);
+        let error = law.error(grid.reach()) + 4.0 * UNIT_ROUNDOFF * (1.0 + low.abs().max(high.abs()));
+        Self { refined: 0, first: first - 1, masses, moments, stride: 1, error }
+    }
+
+    /// The law of the mean of so many terms, read as one of the likelihood ratio.
+    pub fn ratio(&self, terms: u64) -> RatioLaw {
+        #[allow(clippy::cast_precision_loss)] // a count
+        let terms = terms as f64;
+        let cells = self.masses.iter().zip(&self.moments).filter(|(mass, moment)| **mass > 0.0 && **moment > 0.0);
+        let mut atoms: Vec<Atom> =
+            cells.map(|(mass, moment)| Atom { value: moment / mass / terms, mass: *mass }).collect();
+        atoms.sort_by(|one, other| one.value.total_cmp(&other.value));
+        RatioLaw::new(atoms, 0.0, 0.0, self.error, 2.0 * self.error + 8.0 * UNIT_ROUNDOFF)
+    }
+
+    fn nodes(&self) -> Nodes {
+        Nodes { first: self.first, count: self.masses.len(), phase: self.stride / 2, stride: self.stride }
+    }
+
+    /// Add masses and moments, from a cell on.
+    fn merge(&mut self, first: i64, more: &[Vec<f64>; 2]) {
+        if self.masses.is_empty() {
+            self.first = first;
+        }
+        let before = usize::try_from(self.first - first).unwrap_or(0);
+        self.first -= i64::try_from(before).expect("cells");
+        let place = usize::try_from(first - self.first).expect("at or above the first");
+        for (sums, more) in [(&mut self.masses, &more[0]), (&mut self.moments, &more[1])] {
+            sums.splice(0..0, std::iter::repeat_n(0.0, before));
+            sums.resize(sums.len().max(place + more.len()), 0.0);
+            for (sum, one) in sums[place..].iter_mut().zip(more) {
+                *sum += one;
+            }
+        }
+    }
+}
+
+impl Law for Means {
+    fn refined(&self) -> u32 {
+        self.refined
+    }
+
+    fn embedded(&self, refined: u32) -> Self {
+        let finer = 1_usize << (refined - self.refined);
+        let spread = |values: &[f64]| {
+            let mut found = vec![0.0; values.len() * finer];
+            for (value, place) in values.iter().zip(found.iter_mut().skip(finer / 2).step_by(finer)) {
+                *place = *value;
+            }
+            found
+        };
+        Self {
+            refined,
+            first: self.first * i64::try_from(finer).expect("a few"),
+            masses: spread(&self.masses),
+            moments: spread(&self.moments),
+            stride: self.stride * finer,
+            error: self.error,
+        }
+    }
+
+    fn plus(&self, other: &Self, finer: usize, grid: &GeometricGrid, run: &Run) -> Result<Self> {
+        let mut found = Self {
+            refined: self.refined + u32::from(finer == 2),
+            first: 0,
+            masses: vec![],
+            moments: vec![],
+            stride: 1,
+            error: 0.0,
+        };
+        // Of a law and itself one order stands for both.
+        let same = std::ptr::eq(self, other);
+        for (late, early, strict) in
+            [(self, other, false), (other, self, true)].into_iter().take(if same { 1 } else { 2 })
+        {
+            let pairs = Pairs::new(late.nodes(), early.nodes(), strict, grid.step(self.refined), finer);
+            let Some(pairs) = pairs else { continue };
+            // The middle of the higher cell is half a cell above its lower edge.
+            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cells
+            let lifted = |distance: usize| {
+                let (whole, part) = pairs.above(distance);
+                whole + (part + 0.5 * finer as f64) as usize
+            };
+            let lifts: Vec<usize> = pairs.distances().map(lifted).collect();
+            let nearest = *pairs.distances().start();
+            let sums = pairs.sums(
+                |distance| lifts[distance - nearest],
+                2,
+                run,
+                |row, [masses, moments]| {
+                    let (x, x_mean) = (&late.masses[row.late.clone()], &late.moments[row.late.clone()]);
+                    let (y, y_mean) = (&early.masses[row.early.clone()], &early.moments[row.early.clone()]);
+                    let factor = if same && row.distance > 0 { 2.0 } else { 1.0 };
+                    if row.stride > 1 {
+                        for k in (0..x.len()).step_by(row.stride) {
+                            masses[k] += factor * (x[k] * y[k]);
+                            moments[k] += factor * (x_mean[k] * y[k] + x[k] * y_mean[k]);
+                        }
+                        return;
+                    }
+                    let terms = x.iter().zip(x_mean).zip(y.iter().zip(y_mean));
+                    for ((mass, moment), ((x, x_mean), (y, y_mean))) in
+                        masses.iter_mut().zip(moments.iter_mut()).zip(terms)
+                    {
+                        *mass += factor * (x * y);
+                        *moment += factor * (x_mean * y + x * y_mean);
+                    }
+                },
+            )?;
+            found.merge(pairs.base(), &sums);
+        }
+        #[allow(clippy::cast_precision_loss)] // cells
+        let additions = (2 * (self.masses.len() + other.masses.len()) + 16) as f64;
+        found.error = (self.error + other.error + additions * UNIT_ROUNDOFF) * (1.0 + 1e-6);
+        Ok(found)
+    }
+
+    fn pruned(mut self, terms: u64, grid: &GeometricGrid) -> Self {
+        let loss = grid.loss(terms);
+        let (mut mass, mut moment, mut cut) = (0.0, 0.0, 0);
+        while cut + 1 < self.masses.len() && mass + self.masses[cut] <= loss {
+            mass += self.masses[cut];
+            moment += self.moments[cut];
+            cut += 1;
+        }
+        self.masses.drain(..cut);
+        self.moments.drain(..cut);
+        self.first += i64::try_from(cut).expect("cells");
+        self.masses[0] += mass;
+        self.moments[0] += moment;
+        let (mut mass, mut moment, mut keep) = (0.0, 0.0, self.masses.len());
+        #[allow(clippy::cast_precision_loss)] // a count
+        let most = loss * grid.total();
+        while keep > 1 && moment + self.moments[keep - 1] <= most {
+            keep -= 1;
+            mass += self.masses[keep];
+            moment += self.moments[keep];
+        }
+        self.masses.truncate(keep);
+        self.moments.truncate(keep);
+        self.masses[keep - 1] += mass;
+        self.moments[keep - 1] += moment;
+        #[allow(clippy::cast_precision_loss)] // cells
+        let additions = (cut + 8) as f64;
+        self.error += additions * UNIT_ROUNDOFF;
+        self
+    }
+}

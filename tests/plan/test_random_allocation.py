@@ -1,0 +1,212 @@
+"""Random allocation and balls in bins without a matrix: documents, and certificates against independent values."""
+
+from __future__ import annotations
+
+import copy
+import math
+from itertools import combinations
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import oracle
+import pytest
+
+import pyaccount
+from pyaccount.certificate.consistency import inconsistencies
+from pyaccount.document import load
+from pyaccount.errors import DocumentError
+from pyaccount.plan import compile_document
+
+BASE: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "allocation",
+    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+    "training": {"iterations": 12},
+    "sampler": {"kind": "random-allocation", "iterations_per_allocation": 6},
+    "noise": {"multiplier": 1.2},
+    "accounting": {"tolerance": 1e-3},
+}
+
+
+def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:
+    changed = copy.deepcopy(BASE) | (changes or {})
+    for section, values in sections.items():
+        changed[section] = {**changed.get(section, {}), **values}
+    return changed
+
+
+def problem(raw: dict[str, Any]) -> Any:
+    with pytest.raises(DocumentError) as caught:
+        compile_document(load(raw))
+    (found,) = caught.value.problems
+    return found
+
+
+def of_subsets(rounds: int, taken: int, sigma: float, epsilon: float) -> tuple[float, float]:
+    """δ (remove, add) of one allocation by quadrature over all rounds: S is the mean over subsets of their densities' ratios."""
+    points = {3: 181, 4: 61}[rounds]
+    z = np.linspace(-8.0, 8.0, points)
+    weight = np.exp(-z * z / 2)
+    weight /= weight.sum()
+    factors = np.exp(z / sigma - 0.5 / sigma**2)
+    total, weights = np.zeros((points,) * rounds), np.ones((points,) * rounds)
+    shaped = [factors.reshape([-1 if i == t else 1 for i in range(rounds)]) for t in range(rounds)]
+    for t in range(rounds):
+        weights = weights * weight.reshape([-1 if i == t else 1 for i in range(rounds)])
+    for chosen in combinations(range(rounds), taken):
+        total = total + math.prod(shaped[t] for t in chosen)
+    ratio, alpha = total / math.comb(rounds, taken), math.exp(epsilon)
+    remove = float((weights * np.maximum(ratio - alpha, 0)).sum())
+    return remove, float((weights * np.maximum(1 - alpha * ratio, 0)).sum())
+
+
+def test_every_round_is_one_gaussian_mechanism() -> None:
+    raw = document(training={"iterations": 3}, sampler={"iterations_per_allocation": 3, "participations": 3})
+    truth = float(oracle.gaussian_epsilon(math.sqrt(3) / 1.2, 1e-5))
+    data = pyaccount.certify(raw).data
+    assert data.guarantee.epsilon_lower is not None
+    assert data.guarantee.epsilon_lower <= truth <= data.guarantee.epsilon <= truth * 1.001
+
+
+@pytest.mark.parametrize(("rounds", "taken"), [(3, 1), (3, 2), (4, 2)])
+def test_subsets_of_few_rounds(rounds: int, taken: int) -> None:
+    """k = 1 is enclosed narrowly, k > 1 between the sum of the rounds and the blocks."""
+    epsilons = [0.0, 0.4, 1.5]
+    raw = document(training={"iterations": rounds}, accounting={"profile": epsilons})
+    raw["sampler"] = {"kind": "random-allocation", "iterations_per_allocation": rounds, "participations": taken}
+    data = pyaccount.certify(raw).data
+    assert [reduction.tight for reduction in data.reductions] == [taken == 1]
+    for place, direction in enumerate((data.directions.remove, data.directions.add)):
+        for row in direction.profile:
+            # The corner of the integrand costs the quadrature a few units in the fourth digit.
+            exact = of_subsets(rounds, taken, 1.2, row.epsilon)[place]
+            assert row.delta_lower * 0.998 <= exact <= row.delta * 1.002
+            if taken == 1:
+                assert row.delta - row.delta_lower <= 0.01 * row.delta
+
+
+def test_allocations_compose_with_phases() -> None:
+    """An allocation of one round is a Gaussian mechanism, and so is the other phase."""
+    raw = {key: value for key, value in document().items() if key not in ("training", "sampler", "noise")}
+    raw["phases"] = [
+        {
+            "training": {"iterations": 4},
+            "sampler": {"kind": "random-allocation", "iterations_per_allocation": 1},
+            "noise": {"multiplier": 3.0},
+        },
+        {"training": {"iterations": 5}, "sampler": {"kind": "none"}, "noise": {"multiplier": 4.0}},
+    ]
+    truth = float(oracle.gaussian_epsilon(math.sqrt(4 / 9 + 5 / 16), 1e-5))
+    data = pyaccount.certify(raw).data
+    assert data.guarantee.epsilon_lower is not None
+    assert data.guarantee.epsilon_lower <= truth <= data.guarantee.epsilon <= truth * 1.002
+    assert not inconsistencies(data)
+
+
+@pytest.mark.parametrize(("iterations", "bins", "sigma"), [(8, 4, 1.5), (7, 3, 2.0), (40, 40, 0.8)])
+def test_bins_are_certified_without_samples_and_samples_agree(iterations: int, bins: int, sigma: float) -> None:
+    raw = document(
+        {"sampler": {"kind": "balls-in-bins", "bins": bins}},
+        privacy={"epsilon": 1.0, "delta": "solve"},
+        training={"iterations": iterations},
+        noise={"multiplier": sigma},
+    )
+    exact = pyaccount.certify(raw).data
+    assert exact.guarantee.kind == "deterministic"
+    assert exact.reductions[0].tight
+    sampled = pyaccount.certify(
+        raw | {"accounting": {"method": "monte-carlo", "tolerance": 0.05, "seed": 20261122}}
+    ).data
+    assert sampled.guarantee.kind != "deterministic"
+    assert sampled.guarantee.delta_lower is not None
+    assert exact.guarantee.delta_lower is not None
+    assert sampled.guarantee.delta_lower <= exact.guarantee.delta
+    assert exact.guarantee.delta_lower <= sampled.guarantee.delta
+    assert sampled.guarantee.delta <= 1.2 * exact.guarantee.delta
+
+
+def test_bins_in_one_epoch_are_an_allocation() -> None:
+    allocated = pyaccount.certify(document(training={"iterations": 6})).data
+    in_bins = pyaccount.certify(document({"sampler": {"kind": "balls-in-bins", "bins": 6}}, training={"iterations": 6}))
+    assert in_bins.data.guarantee == allocated.guarantee
+
+
+def test_noise_that_hides_nothing_and_noise_that_hides_all() -> None:
+    """Outside of what the law is made for: the rounds known from above, their sum from below."""
+    for sigma in (0.01, 1e-4, 2e6):
+        data = pyaccount.certify(document(noise={"multiplier": sigma})).data
+        assert data.guarantee.epsilon_lower is not None
+        assert data.guarantee.epsilon_lower <= data.guarantee.epsilon
+        assert data.guarantee.epsilon <= 1.01 * float(oracle.gaussian_epsilon(math.sqrt(2) / sigma, 1e-5)) + 1e-6
+
+
+def test_a_tiny_delta() -> None:
+    """One of two rounds at δ = 1e-100, in many digits."""
+    raw = document(privacy={"delta": 1e-100}, training={"iterations": 2}, noise={"multiplier": 1.0})
+    raw["sampler"] = {"kind": "random-allocation", "iterations_per_allocation": 2}
+    data = pyaccount.certify(raw).data
+    epsilon, below = data.guarantee.epsilon, data.guarantee.epsilon_lower
+    assert below is not None
+    assert below <= epsilon <= below * 1.002
+
+    def delta(epsilon: float) -> Any:
+        edge = 2 * mp.exp(mp.mpf(epsilon))
+
+        def inner(z: Any) -> Any:
+            left = edge - mp.exp(z - mp.mpf(1) / 2)
+            density = mp.exp(-z * z / 2) / mp.sqrt(2 * mp.pi)
+            if left <= 0:
+                return density * (1 - left)
+            d = mp.mpf(1) / 2 - mp.log(left)
+            return density * (oracle.tail(-d) - left * oracle.tail(1 - d))
+
+        whole = mp.log(edge) + mp.mpf(1) / 2
+        return mp.quad(inner, [*mp.linspace(-12, whole, 41), *mp.linspace(whole, whole + 12, 13)[1:]]) / 2
+
+    with mp.workdps(40):
+        assert delta(epsilon) <= mp.mpf("1e-100") <= delta(below)
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "words"),
+    [
+        ({"training": {"iterations": 20}}, "training.iterations", "18 or 24 iterations"),
+        ({"training": {"iterations": 5}}, "training.iterations", "6 iterations"),
+        ({"sampler": {"participations": 7}}, "sampler.participations", "at most 6"),
+        ({"training": {"sampling_probability": 0.1}}, "training.sampling_probability", "no probability"),
+        ({"training": {"participation_rate": 0.1}}, "training.participation_rate", "or leave it out"),
+        ({"training": {"dataset_size": 60, "expected_batch_size": 12}}, "training.expected_batch_size", "10, or leave"),
+        ({"matrix": {"kind": "banded-square-root", "bands": 2}}, "sampler.kind", "balls-in-bins"),
+        ({"privacy": {"adjacency": "replace-one"}}, "privacy.adjacency", "add-remove or zero-out"),
+        ({"privacy": {"group_size": 2}}, "privacy.group_size", ""),
+        ({"accounting": {"method": "monte-carlo"}}, "accounting.method", "auto or pld"),
+        ({"training": {"iterations": "solve"}, "privacy": {"epsilon": 1.0}}, "training.iterations", "multiplier"),
+    ],
+)
+def test_what_is_refused_says_what_to_write(changes: dict[str, Any], path: str, words: str) -> None:
+    found = problem(document(**changes))
+    assert found.path_text == path
+    assert words in f"{found.message} {found.allowed}"
+
+
+def test_epochs_of_an_allocation() -> None:
+    raw = document(sampler={"participations": 2})
+    raw["training"] = {"epochs": 4, "dataset_size": 60}
+    (body,) = load(raw).bodies
+    assert body.training.iterations == 12
+    data = pyaccount.certify(raw).data
+    assert data.phases[0].expected_batch_size == 20
+    raw["training"] = {"epochs": 3, "dataset_size": 60}
+    assert "3 epochs are 9 rounds" in problem(raw).message
+
+
+@pytest.mark.parametrize("field", ["iterations", "epochs", "participation_rate", "expected_batch_size"])
+def test_what_a_certificate_says_of_an_allocation_is_checked(field: str) -> None:
+    raw = document(sampler={"participations": 2})
+    raw["training"] = {"epochs": 4, "dataset_size": 60}
+    data = pyaccount.certify(raw).data
+    assert not inconsistencies(data)
+    (phase,) = data.phases
+    changed = phase.model_copy(update={field: 2 * getattr(phase, field)})
+    assert inconsistencies(data.model_copy(update={"phases": [changed]}))
