@@ -65,6 +65,22 @@ class RoundProfile:
         """
 
     @staticmethod
+    def summed_outputs(
+        shifts: Sequence[Sequence[float]],
+        min_separation: int,
+        record_probability: float,
+        records: int,
+        *,
+        warm: bool,
+        reverse: bool,
+    ) -> RoundProfile:
+        """A lower bound: b-min-sep sampling of one user alone, seen by the sums of the first m outputs, for several m.
+
+        max_m of Σ_x w_x N(S_m(x), 1) against N(0, 1), S_m = Σ_{i ≤ m} x_i a_i, x_i the number of records drawn in round i;
+        `shifts` are the a_i for each m: what a record in round i adds to the sum, over the sum's standard deviation.
+        """
+
+    @staticmethod
     def truncated_poisson(
         dataset_size: int, limit: int, sampling_probability: float, noise_multiplier: float, *, reverse: bool
     ) -> RoundProfile:
@@ -84,6 +100,16 @@ class RoundProfile:
 
         `squares` are ‖m_t‖²/σ², each with how many rounds have it. A bound from above, or from `below`, with a relative gap
         of about the square of `spacing`; masses below `negligible` are not resolved.
+        """
+
+    @staticmethod
+    def several_of(
+        square: float, count: int, participations: int, spacing: float, negligible: float, *, reverse: bool
+    ) -> RoundProfile:
+        """A lower bound: so many of `count` rounds, chosen at random and in secret, with orthogonal m_t, ‖m_t‖²/σ² = `square`.
+
+        Σ_A N(Σ_{t ∈ A} m_t, σ²I)/C(T, k) over the sets A of k rounds against N(0, σ²I); the rest as of `allocation`.
+        What is seen is in which cell Σ_t e^(y_t/σ²) lies, or the sum of all projections: the larger profile.
         """
 
     @staticmethod
@@ -180,6 +206,9 @@ SHARD_UNITS: int
 
 MOST_WORK: float
 """The most additions that the law of public participations may take: iterations × values of S × records."""
+
+MOST_PARTICIPATIONS: int
+"""The most participations of `several_of`."""
 
 MOST_LIKELY: float
 """The largest probability with which a proposal joins a round, unless the sampler itself always does."""

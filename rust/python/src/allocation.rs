@@ -2,7 +2,9 @@
 
 use std::sync::Mutex;
 
-use pyaccount_core::pair::allocation::{Allocation, Terms};
+use pyaccount_core::pair::allocation::{Allocation, Several, Terms};
+use pyaccount_core::run::Run;
+use pyaccount_core::Result;
 use pyo3::prelude::*;
 
 use crate::interruptible;
@@ -10,33 +12,58 @@ use crate::interruptible;
 /// How many are kept.
 const KEPT: usize = 4;
 
-struct Made {
-    terms: Vec<Terms>,
-    spacing: f64,
-    negligible: f64,
-    law: Allocation,
+struct Made<L> {
+    key: Key,
+    law: L,
 }
 
-static LAWS: Mutex<Vec<Made>> = Mutex::new(Vec::new());
+/// What a law is made of: terms, participations, spacing, and what is negligible.
+type Key = (Vec<Terms>, usize, f64, f64);
 
-fn laws() -> std::sync::MutexGuard<'static, Vec<Made>> {
-    LAWS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+type Laws<L> = Mutex<Vec<Made<L>>>;
+
+static SINGLE: Laws<Allocation> = Mutex::new(Vec::new());
+static SEVERAL: Laws<Several> = Mutex::new(Vec::new());
+
+fn locked<L>(laws: &Laws<L>) -> std::sync::MutexGuard<'_, Vec<Made<L>>> {
+    laws.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The law of these terms; made if it is not one of the last.
-#[allow(clippy::float_cmp)] // the same argument
-pub fn kept(py: Python<'_>, terms: &[Terms], spacing: f64, negligible: f64) -> PyResult<Allocation> {
-    let found = laws()
-        .iter()
-        .find(|one| one.terms == terms && one.spacing == spacing && one.negligible == negligible)
-        .map(|one| one.law.clone());
+/// The law made of this; made if it is not one of the last.
+fn kept<L: Clone + Send + 'static>(
+    py: Python<'_>,
+    laws: &Laws<L>,
+    key: Key,
+    make: impl FnOnce(&Key, &Run) -> Result<L> + Send + 'static,
+) -> PyResult<L> {
+    let found = locked(laws).iter().find(|one| one.key == key).map(|one| one.law.clone());
     if let Some(law) = found {
         return Ok(law);
     }
-    let own = terms.to_vec();
-    let law = interruptible::call(py, 0, None, move |run| Allocation::new(&own, spacing, negligible, run))?;
-    let mut all = laws();
+    let own = key.clone();
+    let law = interruptible::call(py, 0, None, move |run| make(&own, run))?;
+    let mut all = locked(laws);
     all.truncate(KEPT - 1);
-    all.insert(0, Made { terms: terms.to_vec(), spacing, negligible, law: law.clone() });
+    all.insert(0, Made { key, law: law.clone() });
     Ok(law)
+}
+
+/// The law of one of these terms, from both sides.
+pub fn single(py: Python<'_>, terms: Vec<Terms>, spacing: f64, negligible: f64) -> PyResult<Allocation> {
+    kept(py, &SINGLE, (terms, 1, spacing, negligible), |(terms, _, spacing, negligible), run| {
+        Allocation::new(terms, *spacing, *negligible, run)
+    })
+}
+
+/// A law of several of these terms, from below.
+pub fn several(
+    py: Python<'_>,
+    terms: Vec<Terms>,
+    participations: usize,
+    spacing: f64,
+    negligible: f64,
+) -> PyResult<Several> {
+    kept(py, &SEVERAL, (terms, participations, spacing, negligible), |(terms, count, spacing, negligible), run| {
+        Several::new(terms, *count, *spacing, *negligible, run)
+    })
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pyaccount_core::gram::gram as core_gram;
 use pyaccount_core::laws::binomial;
 use pyaccount_core::laws::exact::upper_tail;
-use pyaccount_core::pair::allocation::Terms;
+use pyaccount_core::pair::allocation::{Terms, MOST_PARTICIPATIONS};
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
 use pyaccount_core::pair::discrete::DiscretePair;
@@ -18,6 +18,7 @@ use pyaccount_core::pair::opposed::Opposed;
 use pyaccount_core::pair::public::{PublicParticipation, MOST_WORK};
 use pyaccount_core::pair::rare::poisson;
 use pyaccount_core::pair::substitution::{displaced, Change};
+use pyaccount_core::pair::summed::SummedOutputs;
 use pyaccount_core::pair::truncated::TruncatedPoisson;
 use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::participation::renewal::Renewal;
@@ -146,6 +147,23 @@ impl RoundProfile {
         law.and_then(|law| PublicParticipation::new(&law)).map(Self::of).map_err(raise)
     }
 
+    /// What the sums of the first rounds' outputs tell of secret participations, from below.
+    #[staticmethod]
+    #[pyo3(signature = (shifts, min_separation, record_probability, records, *, warm, reverse))]
+    #[allow(clippy::needless_pass_by_value)] // converted from a sequence
+    fn summed_outputs(
+        shifts: Vec<Vec<f64>>,
+        min_separation: usize,
+        record_probability: f64,
+        records: u32,
+        warm: bool,
+        reverse: bool,
+    ) -> PyResult<Self> {
+        SummedOutputs::new(&shifts, min_separation, record_probability, records, warm, reverse)
+            .map(Self::of)
+            .map_err(raise)
+    }
+
     #[staticmethod]
     #[pyo3(signature = (dataset_size, limit, sampling_probability, noise_multiplier, *, reverse))]
     fn truncated_poisson(
@@ -174,7 +192,23 @@ impl RoundProfile {
     ) -> PyResult<Self> {
         let terms: Vec<Terms> =
             squares.into_iter().zip(counts).map(|(square, count)| Terms { square, count }).collect();
-        allocation::kept(py, &terms, spacing, negligible).map(|law| Self::of(law.profile(reverse, below)))
+        allocation::single(py, terms, spacing, negligible).map(|law| Self::of(law.profile(reverse, below)))
+    }
+
+    /// Several of so many rounds, all alike, chosen at random and in secret, from below; see `pair::allocation`.
+    #[staticmethod]
+    #[pyo3(signature = (square, count, participations, spacing, negligible, *, reverse))]
+    fn several_of(
+        py: Python<'_>,
+        square: f64,
+        count: u64,
+        participations: usize,
+        spacing: f64,
+        negligible: f64,
+        reverse: bool,
+    ) -> PyResult<Self> {
+        let terms = vec![Terms { square, count }];
+        allocation::several(py, terms, participations, spacing, negligible).map(|law| Self::of(law.profile(reverse)))
     }
 
     #[staticmethod]
@@ -209,7 +243,7 @@ struct ProvenInterval {
 impl From<Answer> for ProvenInterval {
     fn from(answer: Answer) -> Self {
         // By name, so that a new source of error cannot be forgotten.
-        let Budget { truncation, window, aliasing, transform_rounding, mass_rounding, profile_relative_error } =
+        let Budget { truncation, window, aliasing, transform_rounding, mass_rounding, cells, profile_relative_error } =
             answer.budget;
         Self {
             lower: answer.lower,
@@ -225,6 +259,7 @@ impl From<Answer> for ProvenInterval {
                 ("aliasing", aliasing),
                 ("transform_rounding", transform_rounding),
                 ("mass_rounding", mass_rounding),
+                ("cells", cells),
                 ("profile_relative_error", profile_relative_error),
             ]
             .into(),
@@ -380,6 +415,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SHARD_UNITS", shard_units)?;
     module.add("SHARD_SIZE", shard_size)?;
     module.add("MOST_WORK", MOST_WORK)?;
+    module.add("MOST_PARTICIPATIONS", MOST_PARTICIPATIONS)?;
     module.add("MOST_LIKELY", pyaccount_core::montecarlo::mechanism::MOST_LIKELY)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -7,7 +7,7 @@
 //! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`rare`] (one record that
 //! hardly ever takes part), [`substitution`] (batches of
 //! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`public`]
-//! (participation that the attacker knows), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw
+//! (participation that the attacker knows), [`summed`] (what sums of rounds tell of secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw
 //! before any mechanism); [`batch`] has the laws of how many sensitive records a batch holds.
 
 pub mod allocation;
@@ -22,6 +22,7 @@ pub mod opposed;
 pub mod public;
 pub mod rare;
 pub mod substitution;
+pub mod summed;
 pub mod truncated;
 
 /// One evaluation of a profile at ε, with the error of each number.
@@ -65,6 +66,15 @@ impl ProfilePoint {
             threshold: f64::NAN,
         }
     }
+}
+
+/// The larger of two profiles of one pair of data sets, each of something that is seen of them.
+///
+/// Both are at most the pair's at every α, so their maximum is, in composition too. Either may be the larger one where they are
+/// near: it is known to the worse of the two errors.
+fn larger(one: ProfilePoint, other: ProfilePoint) -> ProfilePoint {
+    let (most, least) = if other.delta > one.delta { (other, one) } else { (one, other) };
+    ProfilePoint { delta_error: most.delta_error.max(least.delta_error), threshold: f64::NAN, ..most }
 }
 
 /// A privacy profile: convex and decreasing in α = e^ε, with δ(α → 0) = 1.

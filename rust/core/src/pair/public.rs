@@ -21,6 +21,7 @@
 
 use crate::error::{Error, Result};
 use crate::pair::{Profile, ProfilePoint};
+use crate::participation::counts::sums as law_of_sum;
 use crate::participation::renewal::Renewal;
 use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
 
@@ -134,31 +135,9 @@ fn sums(law: &Renewal, cells: &[usize]) -> Result<Vec<f64>> {
             allowed: "fewer, or records, for the law of the draws",
         });
     }
-    let (stay, join) = (1.0 - law.sampling_probability, law.sampling_probability);
-    // open[i mod (b + 1)]: the record is available in round i, and has S so far.
-    let mut open = vec![vec![0.0; size]; b + 1];
-    let mut done = vec![0.0; size];
-    for (start, log) in law.log_start().into_iter().enumerate() {
-        let place = if start < n { &mut open[start % (b + 1)][0] } else { &mut done[0] };
-        *place += log.exp();
-    }
-    for i in 0..n {
-        let mut now = std::mem::take(&mut open[i % (b + 1)]);
-        // Whoever is available in round i took part ⌈i/b⌉ times at most.
-        let reached = most(law, cells[0]).min(k * k * cells[0] * i.div_ceil(b));
-        for (target, weight, shift) in std::iter::once((i + law.waiting(), stay, 0))
-            .chain(law.counts.iter().enumerate().map(|(j, count)| (i + b, join * count, (j + 1) * (j + 1) * cells[i])))
-        {
-            // The ring's slot of this round is free for round i + b + 1 only; it is put back below.
-            let into = if target < n { &mut open[target % (b + 1)] } else { &mut done };
-            // Sums beyond the largest possible one have no probability.
-            for (probability, sum) in now[..=reached].iter().zip(&mut into[shift..]) {
-                *sum += probability * weight;
-            }
-        }
-        now.fill(0.0);
-        open[i % (b + 1)] = now;
-    }
+    // Whoever is available in round i took part ⌈i/b⌉ times at most.
+    let reached = |i: usize| k * k * cells[0] * i.div_ceil(b);
+    let mut done = law_of_sum(law, size, reached, |i, j| j * j * cells[i]);
     let mut tail = 0.0;
     let mut last = done.len() - 1;
     while last > 0 && tail + done[last] <= NEGLIGIBLE {

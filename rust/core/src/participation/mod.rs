@@ -3,12 +3,13 @@
 //! This room takes the parameters of a sampler and gives the sums over all patterns that bounds need. It draws no
 //! samples and knows no matrix beyond the squared norm that a participation adds.
 //!
-//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`separated`] has the largest sums
-//! over rounds that are kept apart.
+//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`counts`] has the laws of sums over a
+//! pattern, [`separated`] the largest sums over rounds that are kept apart.
 
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 
 pub mod bins;
+pub mod counts;
 pub mod renewal;
 pub mod separated;
 

@@ -48,6 +48,9 @@ pub struct Budget {
     pub transform_rounding: f64,
     /// Rounding of the masses, of the tilting and of the scale.
     pub mass_rounding: f64,
+    /// What the cells of laws that were composed without a lattice spread, and what the rounds' meshes add there: no more than the
+    /// distance of the law from above to the one from below. 0 where there was a lattice.
+    pub cells: f64,
     /// The largest relative error of an evaluated profile value δ, over the nodes where it is above 1e-290. Part of the
     /// discretised profiles already.
     pub profile_relative_error: f64,
@@ -382,13 +385,14 @@ impl<'a> Search<'a> {
                 return Err(Error::Numerics { reason: "the law from below came out above the one from above" });
             }
             let epsilon = if let Query::Epsilon(_) = self.query { high } else { place.epsilon };
-            let point = above.at(epsilon);
+            let (point, least) = (above.at(epsilon), below.at(epsilon));
             let found = Answer {
                 lower: low,
                 upper: high,
                 budget: Budget {
                     truncation: upper.at_infinity(),
                     mass_rounding: upper.excess() * point.delta,
+                    cells: ((point.delta + point.delta_error) - (least.delta - least.delta_error)).max(0.0),
                     ..Budget::default()
                 },
                 nodes: upper.len() + lower.len(),

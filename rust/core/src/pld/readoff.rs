@@ -242,6 +242,7 @@ impl Readoff {
             aliasing: self.aliasing(epsilon),
             transform_rounding: unit * self.transform,
             mass_rounding: finite * self.relative,
+            cells: 0.0,
             profile_relative_error: 0.0,
         }
     }

@@ -1,4 +1,9 @@
 //! Laws below in convex order: cells of a geometric grid, each with its mass and its conditional mean.
+//!
+//! **Several participations.** If a record takes part in k of T rounds, any k of them with the same probability, the likelihood ratio is
+//! S = e_k(Z)/C(T, k), e_k the elementary symmetric polynomial. Cells are those of the sum of all Z, whatever k is, and each keeps the
+//! expectations of e_0 = 1, e_1, …, e_k over what lies in it: of two independent lots of terms they are those of e_j = Σ_i e_i·e_{j−i}.
+//! In the end E[S | cell] = E[e_k; cell]/(C(T, k)·Pr[cell]), which lies below S in convex order (Jensen).
 
 use crate::error::Result;
 use crate::pair::allocation::grid::GeometricGrid;
@@ -17,8 +22,10 @@ pub struct Means {
     /// Of the cell with the first mass: cell i holds what lies near e^{h(i + ½)}.
     first: i64,
     masses: Vec<f64>,
-    /// E of what lies in each cell.
+    /// E of what lies in each cell: of e_1.
     moments: Vec<f64>,
+    /// The same of e_2, e_3, …, e_k.
+    higher: Vec<Vec<f64>>,
     /// After the grid was refined, every so many cells have mass.
     stride: usize,
     /// A bound on the relative error of every mass and moment.
@@ -26,8 +33,8 @@ pub struct Means {
 }
 
 impl Means {
-    /// The law of one term.
-    pub fn leaf(term: Terms, grid: &GeometricGrid) -> Self {
+    /// The law of one term, for so many participations.
+    pub fn leaf(term: Terms, participations: usize, grid: &GeometricGrid) -> Self {
         let (law, h) = (LogNormal::new(term.square), grid.step(0));
         let (low, high) = grid.ends(term.square);
         #[allow(clippy::cast_possible_truncation)] // limited by the grid
@@ -44,33 +51,54 @@ impl Means {
         masses.push(above.0);
         moments.push(above.1);
         let error = law.error(grid.reach()) + 4.0 * UNIT_ROUNDOFF * (1.0 + low.abs().max(high.abs()));
-        Self { refined: 0, first: first - 1, masses, moments, stride: 1, error }
+        // Of one term there is no product of two.
+        let higher = vec![vec![0.0; masses.len()]; participations - 1];
+        Self { refined: 0, first: first - 1, masses, moments, higher, stride: 1, error }
     }
 
-    /// The law of the mean of so many terms, read as one of the likelihood ratio.
+    /// E of e_j over what lies in each cell.
+    fn elementary(&self, j: usize) -> &[f64] {
+        match j {
+            0 => &self.masses,
+            1 => &self.moments,
+            _ => &self.higher[j - 2],
+        }
+    }
+
+    /// The largest j.
+    fn degree(&self) -> usize {
+        self.higher.len() + 1
+    }
+
+    /// The law of e_k of so many terms over its mean, read as one of the likelihood ratio.
     pub fn ratio(&self, terms: u64) -> RatioLaw {
-        #[allow(clippy::cast_precision_loss)] // a count
-        let terms = terms as f64;
-        let cells = self.masses.iter().zip(&self.moments).filter(|(mass, moment)| **mass > 0.0 && **moment > 0.0);
-        let mut atoms: Vec<Atom> =
-            cells.map(|(mass, moment)| Atom { value: moment / mass / terms, mass: *mass }).collect();
+        let degree = self.degree();
+        let sets = sets(terms, degree);
+        let cells = self.masses.iter().zip(self.elementary(degree)).filter(|(mass, sum)| **mass > 0.0 && **sum > 0.0);
+        let mut atoms: Vec<Atom> = cells
+            .map(|(mass, sum)| Atom { value: sum / mass / sets, mass: *mass })
+            .filter(|atom| atom.value.is_finite())
+            .collect();
         atoms.sort_by(|one, other| one.value.total_cmp(&other.value));
-        RatioLaw::new(atoms, 0.0, 0.0, self.error, 2.0 * self.error + 8.0 * UNIT_ROUNDOFF)
+        #[allow(clippy::cast_precision_loss)] // a count
+        let rounding = (4.0 + 4.0 * degree as f64) * UNIT_ROUNDOFF;
+        RatioLaw::new(atoms, 0.0, 0.0, self.error, 2.0 * self.error + rounding)
     }
 
     fn nodes(&self) -> Nodes {
         Nodes { first: self.first, count: self.masses.len(), phase: self.stride / 2, stride: self.stride }
     }
 
-    /// Add masses and moments, from a cell on.
-    fn merge(&mut self, first: i64, more: &[Vec<f64>; 2]) {
+    /// Add masses and moments and what else there is, in this order, from a cell on.
+    fn merge(&mut self, first: i64, more: &[Vec<f64>]) {
         if self.masses.is_empty() {
             self.first = first;
         }
         let before = usize::try_from(self.first - first).unwrap_or(0);
         self.first -= i64::try_from(before).expect("cells");
         let place = usize::try_from(first - self.first).expect("at or above the first");
-        for (sums, more) in [(&mut self.masses, &more[0]), (&mut self.moments, &more[1])] {
+        let all = [&mut self.masses, &mut self.moments].into_iter().chain(&mut self.higher);
+        for (sums, more) in all.zip(more) {
             sums.splice(0..0, std::iter::repeat_n(0.0, before));
             sums.resize(sums.len().max(place + more.len()), 0.0);
             for (sum, one) in sums[place..].iter_mut().zip(more) {
@@ -78,6 +106,12 @@ impl Means {
             }
         }
     }
+}
+
+/// C(terms, k): a product of k quotients.
+#[allow(clippy::cast_precision_loss)] // counts
+fn sets(terms: u64, k: usize) -> f64 {
+    (0..k).map(|i| (terms as f64 - i as f64) / (i as f64 + 1.0)).product()
 }
 
 impl Law for Means {
@@ -99,6 +133,7 @@ impl Law for Means {
             first: self.first * i64::try_from(finer).expect("a few"),
             masses: spread(&self.masses),
             moments: spread(&self.moments),
+            higher: self.higher.iter().map(|values| spread(values)).collect(),
             stride: self.stride * finer,
             error: self.error,
         }
@@ -110,6 +145,7 @@ impl Law for Means {
             first: 0,
             masses: vec![],
             moments: vec![],
+            higher: vec![vec![]; self.higher.len()],
             stride: 1,
             error: 0.0,
         };
@@ -152,10 +188,31 @@ impl Law for Means {
                     }
                 },
             )?;
-            found.merge(pairs.base(), &sums);
+            let mut all = Vec::from(sums);
+            for j in 2..=self.degree() {
+                let [sums] = pairs.sums(
+                    |distance| lifts[distance - nearest],
+                    2,
+                    run,
+                    |row, [sums]| {
+                        let factor = if same && row.distance > 0 { 2.0 } else { 1.0 };
+                        for i in 0..=j {
+                            let x = &late.elementary(i)[row.late.clone()];
+                            let y = &early.elementary(j - i)[row.early.clone()];
+                            for k in (0..x.len()).step_by(row.stride) {
+                                sums[k] += factor * (x[k] * y[k]);
+                            }
+                        }
+                    },
+                )?;
+                all.push(sums);
+            }
+            found.merge(pairs.base(), &all);
         }
+        // Of each pair k + 1 products at most are added.
+        let products = self.degree();
         #[allow(clippy::cast_precision_loss)] // cells
-        let additions = (2 * (self.masses.len() + other.masses.len()) + 16) as f64;
+        let additions = (2 * products * (self.masses.len() + other.masses.len()) + 16) as f64;
         found.error = (self.error + other.error + additions * UNIT_ROUNDOFF) * (1.0 + 1e-6);
         Ok(found)
     }
@@ -173,18 +230,33 @@ impl Law for Means {
         self.first += i64::try_from(cut).expect("cells");
         self.masses[0] += mass;
         self.moments[0] += moment;
-        let (mut mass, mut moment, mut keep) = (0.0, 0.0, self.masses.len());
-        #[allow(clippy::cast_precision_loss)] // a count
-        let most = loss * grid.total();
-        while keep > 1 && moment + self.moments[keep - 1] <= most {
+        for sums in &mut self.higher {
+            let dropped: f64 = sums.drain(..cut).sum();
+            sums[0] += dropped;
+        }
+        // Of all numbers of participations in these terms, what lies beyond is little.
+        let most: Vec<f64> =
+            (1..=self.degree()).map(|j| loss * if j == 1 { grid.total() } else { sets(terms, j) }).collect();
+        let (mut mass, mut tails, mut keep) = (0.0, vec![0.0; most.len()], self.masses.len());
+        while keep > 1 {
+            let next: Vec<f64> =
+                tails.iter().enumerate().map(|(j, tail)| tail + self.elementary(j + 1)[keep - 1]).collect();
+            if next.iter().zip(&most).any(|(tail, most)| tail > most) {
+                break;
+            }
             keep -= 1;
             mass += self.masses[keep];
-            moment += self.moments[keep];
+            tails = next;
         }
+        let moment = tails[0];
         self.masses.truncate(keep);
         self.moments.truncate(keep);
         self.masses[keep - 1] += mass;
         self.moments[keep - 1] += moment;
+        for sums in &mut self.higher {
+            let dropped: f64 = sums.drain(keep..).sum();
+            sums[keep - 1] += dropped;
+        }
         #[allow(clippy::cast_precision_loss)] // cells
         let additions = (cut + 8) as f64;
         self.error += additions * UNIT_ROUNDOFF;

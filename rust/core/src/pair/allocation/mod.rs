@@ -33,13 +33,18 @@ mod ratio;
 mod spread;
 
 use crate::error::{Error, Result};
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::mixture::MixturePair;
+use crate::pair::{larger, Profile, ProfilePoint};
 use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
 
 use grid::GeometricGrid;
 use means::Means;
 use ratio::RatioLaw;
 use spread::Spread;
+
+/// The law of several participations costs as many products as there are pairs of numbers of them.
+pub const MOST_PARTICIPATIONS: usize = 16;
 
 /// Terms of one kind: `count` rounds that each move the record's contribution by √`square` standard deviations.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,28 +73,9 @@ impl Allocation {
     /// # Errors
     /// [`Error::Domain`] outside of it, and where the nodes would be too many to be summed; those of [`Run::check`].
     pub fn new(terms: &[Terms], spacing: f64, negligible: f64, run: &Run) -> Result<Self> {
-        let total: u64 = terms.iter().map(|term| term.count).sum();
-        let inside = |value: f64, low: f64, high: f64| (low..=high).contains(&value);
-        if terms.is_empty() || terms.iter().any(|term| term.count == 0) || total > 1_000_000_000 {
-            #[allow(clippy::cast_precision_loss)] // shown
-            return Err(Error::Domain {
-                name: "rounds",
-                value: total as f64,
-                allowed: "1 to 10^9 in all, of each kind at least 1",
-            });
-        }
-        if let Some(term) = terms.iter().find(|term| !inside(term.square, 1e-12, 1e3)) {
-            return Err(Error::Domain { name: "square", value: term.square, allowed: "1e-12 to 1e3" });
-        }
-        if !inside(spacing, 2.0_f64.powi(-14), 2.0_f64.powi(-4)) {
-            return Err(Error::Domain { name: "spacing", value: spacing, allowed: "2^-14 to 2^-4" });
-        }
-        if !inside(negligible, 1e-250, 1e-3) {
-            return Err(Error::Domain { name: "negligible", value: negligible, allowed: "1e-250 to 1e-3" });
-        }
-        let grid = GeometricGrid::new(terms, total, spacing, negligible)?;
+        let (grid, total) = grid_of(terms, spacing, negligible)?;
         let above = summed(terms, &grid, |term| Spread::leaf(term, &grid), run)?;
-        let below = summed(terms, &grid, |term| Means::leaf(term, &grid), run)?;
+        let below = summed(terms, &grid, |term| Means::leaf(term, 1, &grid), run)?;
         Ok(Self {
             above: std::sync::Arc::new(above.ratio(total, &grid)),
             below: std::sync::Arc::new(below.ratio(total)),
@@ -100,6 +86,86 @@ impl Allocation {
     #[must_use]
     pub fn profile(&self, add: bool, below: bool) -> AllocationProfile {
         AllocationProfile { law: std::sync::Arc::clone(if below { &self.below } else { &self.above }), add }
+    }
+}
+
+/// The grid for these terms, and how many there are; in the domain of [`Allocation::new`].
+fn grid_of(terms: &[Terms], spacing: f64, negligible: f64) -> Result<(GeometricGrid, u64)> {
+    let total: u64 = terms.iter().map(|term| term.count).sum();
+    let inside = |value: f64, low: f64, high: f64| (low..=high).contains(&value);
+    if terms.is_empty() || terms.iter().any(|term| term.count == 0) || total > 1_000_000_000 {
+        #[allow(clippy::cast_precision_loss)] // shown
+        return Err(Error::Domain {
+            name: "rounds",
+            value: total as f64,
+            allowed: "1 to 10^9 in all, of each kind at least 1",
+        });
+    }
+    if let Some(term) = terms.iter().find(|term| !inside(term.square, 1e-12, 1e3)) {
+        return Err(Error::Domain { name: "square", value: term.square, allowed: "1e-12 to 1e3" });
+    }
+    if !inside(spacing, 2.0_f64.powi(-14), 2.0_f64.powi(-4)) {
+        return Err(Error::Domain { name: "spacing", value: spacing, allowed: "2^-14 to 2^-4" });
+    }
+    if !inside(negligible, 1e-250, 1e-3) {
+        return Err(Error::Domain { name: "negligible", value: negligible, allowed: "1e-250 to 1e-3" });
+    }
+    Ok((GeometricGrid::new(terms, total, spacing, negligible)?, total))
+}
+
+/// An allocation of several rounds to a record, any so many with the same probability, from below.
+///
+/// The record moves what is released by m_t in each of its rounds t, orthogonal to what it moves in the others: two data sets, of
+/// which is seen
+///
+/// - in which cell the sum of all Z lies, by which the likelihood ratio is averaged ([`means`]): where few rounds decide;
+/// - the sum of the outputs' projections on the m_t, N(k·√s, T) against N(0, T), s the least square: where many rounds do, each a little.
+///
+/// The larger of the two profiles bounds both directions from below, at every ε and in composition.
+#[derive(Debug, Clone)]
+pub struct Several {
+    below: std::sync::Arc<RatioLaw>,
+    summed: MixturePair,
+}
+
+impl Several {
+    /// `participations` of these rounds, the rest as for [`Allocation::new`].
+    ///
+    /// # Errors
+    /// Those of [`Allocation::new`]; [`Error::Domain`] for no participations, more than rounds, or more than [`MOST_PARTICIPATIONS`].
+    pub fn new(terms: &[Terms], participations: usize, spacing: f64, negligible: f64, run: &Run) -> Result<Self> {
+        let (grid, total) = grid_of(terms, spacing, negligible)?;
+        let most = usize::try_from(total).unwrap_or(usize::MAX).min(MOST_PARTICIPATIONS);
+        if !(1..=most).contains(&participations) {
+            #[allow(clippy::cast_precision_loss)] // shown
+            let value = participations as f64;
+            return Err(Error::Domain { name: "participations", value, allowed: "1 to 16, at most the rounds" });
+        }
+        let below = summed(terms, &grid, |term| Means::leaf(term, participations, &grid), run)?;
+        let least = terms.iter().fold(f64::INFINITY, |least, term| least.min(term.square));
+        #[allow(clippy::cast_precision_loss)] // counts
+        let shift = participations as f64 * (least / total as f64).sqrt() * (1.0 - 8.0 * UNIT_ROUNDOFF);
+        Ok(Self { below: std::sync::Arc::new(below.ratio(total)), summed: MixturePair::gaussian(shift, 1.0)? })
+    }
+
+    /// The profile of one direction.
+    #[must_use]
+    pub fn profile(&self, add: bool) -> SeveralProfile {
+        let cells = AllocationProfile { law: std::sync::Arc::clone(&self.below), add };
+        SeveralProfile { cells, summed: self.summed.clone() }
+    }
+}
+
+/// One of the two profiles of several rounds, from below. Those of the sum are the same in both directions.
+#[derive(Debug, Clone)]
+pub struct SeveralProfile {
+    cells: AllocationProfile,
+    summed: MixturePair,
+}
+
+impl Profile for SeveralProfile {
+    fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
+        larger(self.cells.at(epsilon), self.summed.at(epsilon).or_trivial(epsilon))
     }
 }
 

@@ -1,0 +1,146 @@
+//! Secret participations from below: what the sums of the first rounds' outputs tell of them.
+//!
+//! Let one user take part in rounds x_1, x_2, … (x_i records at once), all its records contribute the same unit vector, and nobody
+//! else anything: two concrete data sets, P = Σ_x w_x N(Cx, σ²I) against Q = N(0, σ²I). The sum of the first m outputs is a
+//! post-processing: over its standard deviation √m·σ it is `P_m = Σ_x w_x N(S_m(x), 1)` against N(0, 1), S_m = Σ_{i ≤ m} x_i
+//! a_i, a_i = Σ_{l ≤ m} C_li/(√m·σ) ≥ 0. So `H(P‖Q) ≥ max_m H(P_m‖N(0, 1))` and `H(Q‖P) ≥ max_m H(N(0, 1)‖P_m)` for every α: the
+//! data sets are the same for every m, so a composition of (P, Q) with anything is no more private than one of the maximum.
+//!
+//! **Moving means towards 0.** `P_m/N(0, 1) = Σ w e^{Sy − S²/2}` rises in y where all S ≥ 0, so the best sets are half-lines, y > τ
+//! for P_m and y < τ for N(0, 1). If S is replaced by something that is stochastically smaller and still ≥ 0, P_m(y > τ) falls at
+//! every τ and N(0, 1) stays: both hockey sticks fall, for every α. Therefore
+//!
+//! * each a_i is rounded down to a grid, and lowered to the least of the rounds before it;
+//! * with such a_i, which never rise, the probability to join may be rounded down: coupled with the law itself each
+//!   participation comes later, if at all, with as many records;
+//! * sums that are too unlikely to be computed are taken for 0.
+
+use crate::error::{Error, Result};
+use crate::laws::Weights;
+use crate::pair::mixture::MixturePair;
+use crate::pair::{larger, Profile, ProfilePoint};
+use crate::participation::counts::{sum_error, sums};
+use crate::participation::renewal::Renewal;
+use crate::special::UNIT_ROUNDOFF;
+
+/// The grid has at most so many points to the middle round's shift, and S so many values if it has several.
+const FINEST: usize = 64;
+const MOST_VALUES: usize = 512;
+/// Less likely sums are taken for 0.
+const NEGLIGIBLE: f64 = 1e-290;
+
+/// `max_m H_{e^ε}(P_m‖N(0, 1))`, or of (N(0, 1), P_m): see the head of this file.
+///
+/// * Guarantee: at most the hockey stick of the run's two data sets for every ε, within the stated errors; convex in α.
+/// * Precision: that of [`MixturePair`], and about (k + 4)(n + b)·10⁻¹⁶ of each probability.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SummedOutputs {
+    sums: Vec<MixturePair>,
+}
+
+impl SummedOutputs {
+    /// `shifts`: for each m the a_i of the first m rounds, positive and rounded down; of `min_separation` and the following the
+    /// law is that of [`Renewal::of_users`].
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for no shifts, and where the law has none.
+    pub fn new(
+        shifts: &[Vec<f64>],
+        min_separation: usize,
+        record_probability: f64,
+        records: u32,
+        warm: bool,
+        reverse: bool,
+    ) -> Result<Self> {
+        let sum = |shifts: &Vec<f64>| {
+            let law = Renewal::of_users(min_separation, record_probability, records, warm, vec![1.0; shifts.len()])?;
+            let pair = of_sum(&law, shifts)?;
+            Ok(if reverse { pair.reversed() } else { pair })
+        };
+        if shifts.is_empty() {
+            return Err(Error::Domain { name: "shifts", value: 0.0, allowed: "at least one sum of rounds" });
+        }
+        Ok(Self { sums: shifts.iter().map(sum).collect::<Result<_>>()? })
+    }
+}
+
+/// `Σ_s Pr[S = s] N(s, 1)` against N(0, 1).
+fn of_sum(law: &Renewal, shifts: &[f64]) -> Result<MixturePair> {
+    let mut least = f64::INFINITY;
+    let falling: Vec<f64> = shifts
+        .iter()
+        .map(|shift| {
+            least = least.min(*shift);
+            least
+        })
+        .collect();
+    let middle = falling[falling.len() / 2];
+    let positive = middle > 0.0 && falling[0].is_finite();
+    if !positive {
+        return Err(Error::Domain { name: "shift", value: middle, allowed: "positive and finite" });
+    }
+    let points = grid(law, &falling);
+    let cells: Vec<usize> = falling.iter().map(|shift| cell(shift / middle, points)).collect();
+    // The true probability to join is no smaller.
+    let joins = law.sampling_probability * (1.0 - 16.0 * UNIT_ROUNDOFF);
+    let law = Renewal { sampling_probability: joins, ..law.clone() };
+    let k = law.counts.len();
+    let most = |rounds: usize| k * cells[0] * rounds.div_ceil(law.min_separation);
+    let mut found = sums(&law, most(law.iterations()) + 1, most, |i, j| j * cells[i]);
+    let mut dropped = NEGLIGIBLE;
+    for probability in found[1..].iter_mut().filter(|probability| **probability < NEGLIGIBLE) {
+        dropped += *probability;
+        *probability = 0.0;
+    }
+    found[0] += dropped;
+    let likely = || (0_u32..).zip(&found).filter(|(_, probability)| **probability > 0.0);
+    let weights = Weights {
+        count: likely().map(|(s, _)| s).collect(),
+        log_probability: likely().map(|(_, probability)| probability.ln()).collect(),
+        // The logarithm of a probability above 10⁻²⁹⁰ and its exponential are off by 700u each.
+        relative_error: sum_error(&law) + 2048.0 * UNIT_ROUNDOFF,
+    };
+    #[allow(clippy::cast_precision_loss)] // at most `FINEST`
+    let unit = middle / points as f64 * (1.0 - 8.0 * UNIT_ROUNDOFF);
+    MixturePair::counted(&weights, unit, None, 1.0)
+}
+
+/// Points of the grid to the middle round's shift: 1 where all shifts are the same, otherwise as many as the number of values of S
+/// allows.
+#[allow(clippy::float_cmp)] // shifts that are the same are so to the last bit
+fn grid(law: &Renewal, falling: &[f64]) -> usize {
+    if falling.iter().all(|shift| *shift == falling[0]) {
+        return 1;
+    }
+    let mut points = FINEST;
+    while points > 1 && 2 * law.counts.len() * points * law.most_participations() > MOST_VALUES {
+        points /= 2;
+    }
+    points
+}
+
+/// A shift relative to the middle one in whole points, rounded down; no more than twice the middle one's.
+fn cell(share: f64, points: usize) -> usize {
+    #[allow(clippy::cast_precision_loss)] // at most `FINEST`
+    let exact = (share.min(2.0) * points as f64).floor();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and 2·`points`
+    let cell = exact as usize;
+    cell
+}
+
+impl Profile for SummedOutputs {
+    fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
+        let everywhere = (f64::NEG_INFINITY, f64::INFINITY);
+        // Without any sum: nothing is an outcome that tells, or everything is.
+        let all = -epsilon.exp_m1();
+        let nothing = ProfilePoint {
+            delta: all.max(0.0),
+            delta_error: 4.0 * UNIT_ROUNDOFF * all.abs(),
+            slope: if all > 0.0 { epsilon.exp() } else { 0.0 },
+            slope_error: 4.0 * UNIT_ROUNDOFF,
+            threshold: f64::NAN,
+        };
+        let points = self.sums.iter().map(|sum| sum.at_within(epsilon, everywhere).or_trivial(epsilon));
+        points.fold(nothing, larger)
+    }
+}
