@@ -75,6 +75,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
             rounds=reduction.rounds,
             tight=reduction.tight,
             remark=reduction.remark,
+            lower_end=reduction.lower_end,
         )
         for reduction in worded
     ]

@@ -233,6 +233,19 @@ class ReductionRecord(Record):
     rounds: str = Field(description="How many such rounds compose.")
     tight: bool = Field(description="Whether some data sets and gradients attain the bound exactly.")
     remark: str | None = Field(description="What the bound gives up, where it is not tight.")
+    lower_end: str | None = Field(
+        default=None,
+        description="Where the bound is not attained: which two data sets the lower end is of, what is seen of which rounds, and "
+        "what is taken off. Absent where it is attained, and in certificates made before it was stated.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """A certificate of bounds that are attained is written as before there was a field for others (see `PhaseRecord`)."""
+        written: dict[str, Any] = serialize(self)
+        if written.get("lower_end") is None:
+            written.pop("lower_end", None)
+        return written
 
 
 class Composition(Record):

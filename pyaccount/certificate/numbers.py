@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The line that is no contribution to δ.
 RELATIVE = "profile_relative_error"
+#: The line that is there only where rounds were composed without a lattice.
+CELLS = "cells"
 
 #: The lines of the error budget, in the order of the computation.
 SOURCES = {
@@ -25,6 +27,7 @@ SOURCES = {
     "aliasing": "mass wrapped around the window (lower end)",
     "transform_rounding": "rounding of the Fourier transforms and powers",
     "mass_rounding": "rounding of masses, tilt and scale",
+    CELLS: "cells of losses composed without a lattice, and the rounds' meshes (inside the bounds; no more than their distance)",
     RELATIVE: "largest relative error of a profile evaluation (relative, inside the discretised bounds)",
 }
 
@@ -66,6 +69,7 @@ def budget_lines(answer: DirectedAnswer, label: Direction | Literal["both"]) -> 
     return [
         BudgetLine(source=SOURCES[key], direction=label, contribution=_finite(key, budget[key]))
         for key in sorted(budget, key=list(SOURCES).index)
+        if key != CELLS or budget[key] > 0.0
     ]
 
 

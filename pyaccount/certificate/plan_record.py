@@ -151,6 +151,7 @@ def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecor
                 rounds=one.rounds,
                 tight=one.tight,
                 remark=one.remark,
+                lower_end=one.lower_end,
                 assumptions=list(one.assumptions),
             )
             for one in plan.reductions

@@ -54,6 +54,8 @@ def print_plan(console: Console, plan: CompiledDocument, price: Price | None = N
         grid.add_row("tight", Text("yes" if reduction.tight else "no"))
         if reduction.remark:
             grid.add_row("remark", Text(reduction.remark))
+        if reduction.lower_end:
+            grid.add_row("lower end", Text(reduction.lower_end))
         title = Text(f"{path_text(reduction.path) or 'document'}: {reduction.subject}")
         # A title that the frame has no room for would be cut.
         fits = cell_len(title.plain) <= console.width - _FRAME

@@ -62,7 +62,9 @@ def render(data: CertificateModel, inconsistencies: Sequence[str] = ()) -> Rende
         Text("Reductions: the theorems used", style="bold"),
         *items(
             f"{r.subject} ({r.path}), {r.rounds} {'round' if r.rounds == '1' else 'rounds'}: {r.theorem}; "
-            f"{'tight' if r.tight else 'not tight'}. {r.source}.\n{r.pair}" + (f"\n{r.remark}" if r.remark else "")
+            f"{'tight' if r.tight else 'not tight'}. {r.source}.\n{r.pair}"
+            + (f"\n{r.remark}" if r.remark else "")
+            + (f"\nLower end: {r.lower_end}" if r.lower_end else "")
             for r in data.reductions
         ),
         Text(),

@@ -27,7 +27,7 @@ class Part:
     """A profile of the core: the name of its constructor, positional arguments, keyword arguments."""
 
     constructor: str
-    arguments: tuple[float | str | tuple[float, ...], ...]
+    arguments: tuple[float | str | tuple[float, ...] | tuple[tuple[float, ...], ...], ...]
     options: tuple[tuple[str, bool], ...] = ()
 
     def build(self) -> _core.RoundProfile:
@@ -69,6 +69,8 @@ class Reduction:
     remark: str | None
     assumptions: tuple[str, ...]
     components: int
+    #: Of which two data sets, and of what is seen of which rounds, the lower end is; None where the pair is attained.
+    lower_end: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
         part, options = item.part, dict(item.part.options)
         symmetric = part.constructor in ("gaussian", "laplace") or options.get("two_sided", False)
         if not symmetric:
-            if part.constructor not in ("poisson", "copies"):
+            if part.constructor not in ("poisson", "copies", "summed_outputs"):
                 return None
             flipped = tuple((name, not value if name == "reverse" else value) for name, value in part.options)
             part = Part(part.constructor, part.arguments, flipped)

@@ -335,6 +335,8 @@ def _theorems(data: CertificateModel) -> tuple[Block, ...]:
         ]
         if one.remark:
             rows.append(Fact("remark", (one.remark,), ()))
+        if one.lower_end:
+            rows.append(Fact("lower end", (one.lower_end,), ()))
         tag = "tight" if one.tight else "not tight"
         blocks.append(Entry(f"{one.subject} ({one.path})", tag, tuple(rows)))
     return tuple(blocks)

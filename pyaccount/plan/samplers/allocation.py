@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyaccount import _core
 from pyaccount.plan.common import number
 from pyaccount.plan.reduction import DirectedBounds, Part, enclosed, gaussian
 
@@ -36,9 +37,8 @@ LEAST_SQUARE, MOST_LOSS = 1e-12, 650.0
 def allocation(document: Document, squares: Sequence[tuple[float, int]], count: int) -> DirectedBounds:
     """So many independent allocations, each of one round among these: ‖m‖²/σ², and how many rounds have it."""
     largest, least = max(square for square, _ in squares), min(square for square, _ in squares)
-    delta = document.privacy.delta
-    negligible = LEAST if delta == "solve" else max(LEAST, min(FLOOR, RESOLVED * number(delta)))
-    reach = (-2.0 * math.log(negligible / 64.0)) ** 0.5
+    negligible = _negligible(document)
+    reach = _reach(negligible)
     if least < LEAST_SQUARE or 0.5 * largest + reach * math.sqrt(largest) >= MOST_LOSS:
         # Known rounds from above; from below the sum of all, in which whatever round was chosen shows as at least the least.
         known = gaussian(math.sqrt(largest), 1.0)
@@ -55,3 +55,34 @@ def allocation(document: Document, squares: Sequence[tuple[float, int]], count: 
 
     above = part(reverse=False, below=False), part(reverse=True, below=False)
     return enclosed(above, (part(reverse=False, below=True), part(reverse=True, below=True)), count)
+
+
+def several(document: Document, square: float, rounds: int, participations: int) -> tuple[Part, Part] | None:
+    """One allocation of several of so many rounds to a record, from below: (remove, add), or None where the core makes no law.
+
+    Two data sets, those of a record whose contributions are 1. The nodes are as far apart as they may be: what is above does not
+    come from these data sets, and is farther away than that.
+    """
+    negligible = _negligible(document)
+    # Of all participations together.
+    total = participations * square
+    if (
+        participations > _core.MOST_PARTICIPATIONS
+        or square < LEAST_SQUARE
+        or 0.5 * total + _reach(negligible) * math.sqrt(total) >= MOST_LOSS
+    ):
+        return None
+    arguments = (square, rounds, participations, COARSEST, negligible)
+    remove, add = (Part("several_of", arguments, (("reverse", reverse),)) for reverse in (False, True))
+    return remove, add
+
+
+def _negligible(document: Document) -> float:
+    """Masses below are not resolved."""
+    delta = document.privacy.delta
+    return LEAST if delta == "solve" else max(LEAST, min(FLOOR, RESOLVED * number(delta)))
+
+
+def _reach(negligible: float) -> float:
+    """How many standard deviations from the mean they lie."""
+    return float((-2.0 * math.log(negligible / 64.0)) ** 0.5)

@@ -11,10 +11,9 @@ from pyaccount.plan.common import OTHER_BLANKS, number, shown, whole
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
-from pyaccount.plan.samplers import truncated
+from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.allocation import RATIO, allocation
 from pyaccount.plan.samplers.base import Worst
-from pyaccount.plan.samplers.truncated import upper_tail
 from pyaccount.plan.samplers.whole_run import WholeRun
 
 if TYPE_CHECKING:
@@ -110,7 +109,8 @@ class BallsInBinsPlan(WholeRun):
     def displaced(self, body: Body, limit: int) -> float:
         """The record's own bin is drawn once."""
         assert body.training.dataset_size is not None
-        return upper_tail(body.training.dataset_size - 1, self.largest_rate(body), limit)
+        rate = self.largest_rate(body) * (1.0 + truncated.ROUNDING)
+        return rarely.upper_tail(body.training.dataset_size - 1, rate, limit)
 
     def worst(self, document: Document, body: Body) -> Worst:
         """The bin known."""

@@ -86,6 +86,10 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
         else f"The sensitivity is an upper bound; evenly spaced rounds reach {down(below)}, which gives the lower end.",
         assumptions=_assumptions(document, body, str(m)),
         components=1,
+        lower_end=None
+        if attained
+        else "two data sets: the group contributes 1, or what it is changed to, in evenly spaced rounds, as early as may be, and "
+        "nobody else contributes. All rounds.",
     )
 
 

@@ -127,7 +127,7 @@ class FixedDrawsPlan(SamplerPlan):
         )
         # Under add-remove the data set with the record is the one with more of them; otherwise either may be called that.
         lower = (remove, add) if privacy.adjacency == "add-remove" else (remove, remove)
-        if change == "zeroed" and group == 1 and (self.once or batch == 1):
+        if self._opposed(document, body):
             # All others contribute −1. So does the record itself in the direction add, which attains the bound; in the direction
             # remove it contributes 1.
             lower = (Part("opposed", (dataset, batch, noise)), remove)
@@ -174,7 +174,23 @@ class FixedDrawsPlan(SamplerPlan):
             remark=DISPLACEMENT if exact else f"{DISPLACEMENT} {CONCRETE}",
             assumptions=(*basic_assumptions(document.privacy), drawn, size, SECRET),
             components=self.components(document),
+            lower_end=None if exact else self._lower_end(document, body),
         )
+
+    def _opposed(self, document: Document, body: Body) -> bool:
+        """Whether a record that is set to zero is drawn once at most: then all others can oppose it."""
+        single = document.privacy.adjacency == "zero-out" and document.privacy.group_size == 1
+        return single and (self.once or (body.training.expected_batch_size != "solve" and batch_size(body) == 1))
+
+    def _lower_end(self, document: Document, body: Body) -> str:
+        """The data sets of `bounds`."""
+        if document.privacy.adjacency == "zero-out":
+            others = "−1" if self._opposed(document, body) else "0"
+            sets = f"remove: the record contributes 1, or 0, and all others {others}; add: the record −1, or 0, and all others −1"
+        else:
+            sets = "the record contributes 1, and all others −1, also whatever replaces it or is drawn in its place"
+        several = "" if document.privacy.group_size == 1 else ", each record of the group like the first"
+        return f"two data sets: {sets}{several}. All rounds."
 
     def _tight(self, document: Document, body: Body) -> Reduction:
         sigma = shown(body.noise.multiplier, "σ")

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyaccount.document import draws_per_iteration, expected_batch_size, sampling_probability, truncation
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
 from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed, gaussian, tight
-from pyaccount.plan.samplers import truncated
+from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
 from pyaccount.plan.samplers.renewal import Renewal
-from pyaccount.plan.samplers.truncated import upper_tail
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -133,6 +132,10 @@ def truncated_words(document: Document, body: Body) -> Reduction:
         remark=truncated.remark(body, sampling_probability),
         assumptions=truncated.assumptions(body, usual.assumptions, KEPT),
         components=64,
+        lower_end=(
+            "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, each as one of Poisson "
+            "sampling with the probability to be drawn and kept."
+        ),
     )
 
 
@@ -146,14 +149,30 @@ def truncated_bounds(document: Document, body: Body) -> DirectedBounds:
     upper = [
         Part("truncated_poisson", (records, limit, p, sigma), (("reverse", reverse),)) for reverse in (False, True)
     ]
-    # A record that is drawn survives for certain if r < B, and else with probability B/(r + 1) ≥ B/N.
-    least = p * max(1.0 - upper_tail(records - 1, p, limit), limit / records) * (1.0 - truncated.ROUNDING)
+    least = _kept(records, p, limit)
     lower = [
         Part("poisson", (1, least, sigma), (("two_sided", False), ("reverse", reverse))) for reverse in (False, True)
     ]
     return enclosed((upper[0], upper[1]), (lower[0], lower[1]), rounds(body))
 
 
+def _kept(records: int, p: float, limit: int) -> float:
+    """The probability that a record is drawn for a round and kept, from below.
+
+    It is p·s, s = E min(1, B/(r + 1)) with r ~ Bin(N − 1, p) others. As C(N − 1, r)/(r + 1) = C(N, r + 1)/N, s = Pr[r < B] +
+    B/(Np)·Pr[Bin(N, p) > B]; and s ≥ B/N in any case.
+    """
+    cut = 0.0
+    if records * p <= rarely.TABULATED:
+        # Tails are rounded up, by less than that.
+        tail = max(0.0, (1.0 - TAIL_ERROR) * rarely.upper_tail(records, p, limit + 1) - LEAST_TAIL)
+        cut = limit / (records * p) * tail
+    kept = 1.0 - rarely.upper_tail(records - 1, p, limit) + cut
+    return p * max(kept * (1.0 - TAIL_ERROR), limit / records) * (1.0 - truncated.ROUNDING)
+
+
+#: By how much tails may have been rounded up, relatively and absolutely.
+TAIL_ERROR, LEAST_TAIL = 2e-9, 2e-280
 #: What becomes of those that are left out of a truncated batch.
 KEPT = "Later iterations draw from all records again."
 

@@ -16,7 +16,7 @@ from pyaccount.plan.common import (
     whole,
 )
 from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Reduction, combine, gaussian, tight
-from pyaccount.plan.samplers.allocation import RATIO, allocation
+from pyaccount.plan.samplers.allocation import RATIO, allocation, several
 from pyaccount.plan.samplers.base import SamplerPlan, Worst
 
 if TYPE_CHECKING:
@@ -30,6 +30,13 @@ ONE_OF_MANY = (
 BLOCKS = (
     "Feldman & Shenfeld 2025 (arXiv:2502.08202): the t rounds are split into k blocks at random and one round is taken from "
     "each, which is the uniform law, so that by joint convexity the composition of the blocks dominates"
+)
+
+GIVEN_UP = "Which rounds are a block counts as known; the sampler keeps it secret."
+LOWER_END = (
+    "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, in secret; of an allocation's outputs y "
+    "is seen in which of many narrow cells Σ e^(y/σ²) lies, or Σ y, whichever is better at an ε; with hardly any noise, or k > 16, "
+    "Σ y only."
 )
 
 
@@ -58,9 +65,7 @@ def words(document: Document, body: Body) -> Reduction:
         pair=f"(1/T) Σ_i N(e_i, {sigma}²I) against N(0, {sigma}²I), T = {length}",
         rounds=str(allocations if k in (1, t) else allocations * k) if k < t else str(allocations * t),
         tight=exact,
-        remark=None
-        if exact
-        else "The lower end is that of an attacker who sees no more than the sum of the rounds of an allocation.",
+        remark=None if exact else GIVEN_UP,
         assumptions=(
             *basic_assumptions(document.privacy),
             f"In every {t} consecutive rounds, from the first on, every record takes part in {k} of them, chosen uniformly at "
@@ -69,6 +74,7 @@ def words(document: Document, body: Body) -> Reduction:
             NORMALISATION,
         ),
         components=1,
+        lower_end=None if exact else LOWER_END,
     )
 
 
@@ -88,8 +94,9 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     )
     if k == 1:
         return found
-    # Of all t rounds together: N(k, tσ²) against N(0, tσ²).
-    seen = tight(*(2 * (gaussian(float(k), sigma * t**0.5),)), count)
+    # Of two data sets; where there is no law of theirs, of all t rounds together: N(k, tσ²) against N(0, tσ²).
+    below = several(document, square, t, k) or 2 * (gaussian(float(k), sigma * t**0.5),)
+    seen = tight(*below, count)
     return {direction: Bounds(found[direction].upper, seen[direction].lower) for direction in found}
 
 

@@ -15,7 +15,6 @@ from pyaccount.plan.matrices import columns, product_cost, strategy
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import Worst, public_participation
-from pyaccount.plan.samplers.truncated import upper_tail
 from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.rounding import up
 
@@ -122,9 +121,10 @@ class Renewal(WholeRun):
         Whoever else contributes nothing, the run differs from one without truncation by no more in total variation.
         """
         assert body.training.dataset_size is not None
-        rate, rest = self.largest_rate(body), body.training.dataset_size - 1
+        # A tail may grow by many times what a rate does: the rate is rounded up.
+        rate, rest = self.largest_rate(body) * (1.0 + truncated.ROUNDING), body.training.dataset_size - 1
         n, b = whole(body.training.iterations), separation(body) or 1
-        return min(1.0, min(n * rate, math.ceil(n / b)) * upper_tail(rest, rate, limit) * (1.0 + 1e-12))
+        return min(1.0, min(n * rate, math.ceil(n / b)) * rarely.upper_tail(rest, rate, limit) * (1.0 + 1e-12))
 
     def rare_truncation(self, body: Body, limit: int) -> RareTruncation:
         """With the probability that a record is drawn in each round, from either start."""

@@ -4,6 +4,9 @@ With shared records the published pair is not an upper bound: a draw of the sens
 records out of later batches, so that the rest of the sum reveals the draw. What holds is the bound that gives the secrecy of the
 draws up and keeps their randomness: δ(ε) ≤ E_x G_{‖Cx‖}(e^ε), x the user's participations. Each of them counts for its column's
 squared norm and what the column shares with others; where these norm bounds differ they are rounded up to a grid.
+
+From below: records may be shared, and need not be. A user that shares none takes part by the law of a user alone, in secret; with
+contributions all alike and nobody else's, sums of the first rounds' outputs tell of it (`rust/core/src/pair/summed.rs`).
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import UserBMinSep, sampling_probability, separation, user_probability
+from pyaccount.document import UserBMinSep, sampling_probability, separation
 from pyaccount.plan.common import (
     NO_ITERATIONS,
     NORMALISATION,
@@ -34,7 +37,11 @@ if TYPE_CHECKING:
 REMARK = (
     "Records are shared: a draw of the user's record keeps its other users' records out of later batches, so the other records' "
     "sum reveals it, and the amplification that comes from secrecy is given up (the pair published for this case is beaten by a "
-    "concrete data set). The randomness of how often the user takes part is kept. The lower end is that of the first round alone."
+    "concrete data set). The randomness of how often the user takes part is kept."
+)
+LOWER_END = (
+    "two data sets: the user shares no record, contributes 1 with each that is drawn, or 0, and nobody else contributes. All "
+    "rounds, in secret; of them the sums of the first m outputs are seen, m = 1, 4, 16, … and all, the best for each ε."
 )
 
 
@@ -58,6 +65,7 @@ def words(document: Document, body: Body) -> Reduction:
         remark=REMARK,
         assumptions=(*basic_assumptions(document.privacy, body), users_text(body), NORMALISATION),
         components=50,
+        lower_end=LOWER_END,
     )
 
 
@@ -110,7 +118,7 @@ def _work(body: Body) -> float:
 
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
-    """The run of a user whose draws are known, and what the first round alone tells."""
+    """The run of a user whose draws are known, and the sums of one whose draws are secret."""
     assert isinstance(body.sampler, UserBMinSep)
     built = strategy(document, body)
     b, p, k = separation(body) or 1, sampling_probability(body), body.sampler.records_per_user
@@ -119,21 +127,29 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     # about the start; being available at once is the worst there is.
     norm_bounds = tuple(bound * (1.0 + built.slack) / (sigma * sigma) for bound in _norm_bounds(document, body))
     upper = Part("public_participation", (norm_bounds, b, p, k), (("warm", False),))
-    # What the first round alone tells: any of the records drawn, counted once.
-    joins = user_probability(body)
-    drawn = joins / (1.0 + (b - 1.0) * joins) if body.sampler.start == "warm" else joins
-    # Rounded to the safe side of a lower bound: fewer draws, more noise.
-    corner = built.coefficients[0] if built.coefficients is not None else _corner(built)
-    drawn, first = drawn * (1.0 - built.slack), sigma / corner * (1.0 + built.slack)
-    remove, add = (
-        Part("poisson", (1, drawn, first), (("two_sided", False), ("reverse", reverse))) for reverse in (False, True)
-    )
+    shifts = tuple(_shifts(built, m, sigma) for m in _sums(built.iterations))
+    warm = ("warm", body.sampler.start == "warm")
+    remove, add = (Part("summed_outputs", (shifts, b, p, k), (("reverse", reverse), warm)) for reverse in (False, True))
     return enclosed((upper, upper), (remove, add), body.count)
 
 
-def _corner(built: Strategy) -> float:
+def _sums(iterations: int) -> list[int]:
+    """1, 4, 16, … and all: of how many outputs, the first ones, sums are taken."""
+    found = [1]
+    while found[-1] < iterations:
+        found.append(min(4 * found[-1], iterations))
+    return found
+
+
+def _shifts(built: Strategy, m: int, sigma: float) -> tuple[float, ...]:
+    """What a record in each of the first m rounds adds to their outputs' sum, over the sum's standard deviation; rounded down."""
+    scale = (1.0 - built.slack) / (sigma * m**0.5)
+    if built.coefficients is not None:
+        # Of the column of round i, the first m − i entries.
+        partial = list(accumulate(built.coefficients[:m]))
+        return tuple(scale * partial[min(m - i, len(partial)) - 1] for i in range(m))
     assert built.dense is not None
-    return float(built.dense[0, 0])
+    return tuple((scale * built.dense[:m, :m].sum(axis=0)).tolist())
 
 
 def _norm_bounds(document: Document, body: Body) -> list[float]:

@@ -82,6 +82,15 @@ def remark(body: Body, largest_rate: Callable[[Body], float]) -> str:
     )
 
 
+def lower_end(displaced: float | None) -> str:
+    """What lower ends are of, `displaced` the probability that the record is ever in a truncated batch."""
+    most = "" if displaced is None else f", {up(displaced, 2)} at most"
+    return (
+        "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, sampled as if no batch were "
+        f"truncated; the probability that the record is ever in a truncated batch{most}, is taken off (add: times e^ε)."
+    )
+
+
 def upper_tail(records: int, rate: float, count: int) -> float:
     """An upper bound on Pr[Bin(records, rate) ≥ count]: Chernoff's, e^{−n·KL(count/n‖rate)} above the mean."""
     if count > records:

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 #: What a sample costs more for the number of other records in a round or a bin, in nanoseconds.
 COUNT_COST = 16.0
+#: Of what a lower end is where the likelihood ratio is enclosed.
+ENCLOSED = (
+    "the pair's data sets: the record contributes 1, or what it is changed to, and nobody else contributes. All rounds, sampled; "
+    "the likelihood ratio is the end of its enclosure that makes losses smaller."
+)
 #: Of a body that is run several times.
 RUNS = "The runs of a phase draw their batches and their noise independently of one another."
 
@@ -122,6 +127,7 @@ class WholeRun(SamplerPlan):
             rounds=rounds_text(body),
             tight=remark is None,
             remark=remark,
+            lower_end=None if remark is None else ENCLOSED,
             assumptions=(
                 *basic_assumptions(privacy, body),
                 self.sampling(body),
@@ -146,8 +152,15 @@ class WholeRun(SamplerPlan):
             ),
             tight=False,
             remark=truncated.remark(body, self.largest_rate),
+            lower_end=self._lower_end(document, body),
             assumptions=self.truncated_assumptions(body, usual.assumptions),
         )
+
+    def _lower_end(self, document: Document, body: Body) -> str:
+        """Of runs without truncation; how far these are off is not known while a rate is the blank."""
+        limit = truncation(body)
+        assert limit is not None
+        return truncated.lower_end(self.displaced(body, limit) if rarely.known(document) else None)
 
     def truncated_assumptions(self, body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:
         """What is kept of a batch, and when it is chosen."""
@@ -167,6 +180,7 @@ class WholeRun(SamplerPlan):
             pair=f"{usual.pair}; truncation adds to δ what the remark says",
             tight=False,
             remark=rarely.remark(body, found),
+            lower_end=truncated.lower_end(found.hit),
             assumptions=self.truncated_assumptions(body, usual.assumptions),
         )
 
