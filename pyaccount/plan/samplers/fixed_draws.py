@@ -185,8 +185,8 @@ class FixedDrawsPlan(SamplerPlan):
     def _lower_end(self, document: Document, body: Body) -> str:
         """The data sets of `bounds`."""
         if document.privacy.adjacency == "zero-out":
-            others = "−1" if self._opposed(document, body) else "0"
-            sets = f"remove: the record contributes 1, or 0, and all others {others}; add: the record −1, or 0, and all others −1"
+            rest = "−1" if self._opposed(document, body) else "0"
+            sets = f"remove: the record contributes 1, or 0, and all others {rest}; add: the record −1, or 0, and all others −1"
         else:
             sets = "the record contributes 1, and all others −1, also whatever replaces it or is drawn in its place"
         several = "" if document.privacy.group_size == 1 else ", each record of the group like the first"

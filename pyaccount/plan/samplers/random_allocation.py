@@ -34,9 +34,9 @@ BLOCKS = (
 
 GIVEN_UP = "Which rounds are a block counts as known; the sampler keeps it secret."
 LOWER_END = (
-    "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, in secret; of an allocation's outputs y "
-    "is seen in which of many narrow cells Σ e^(y/σ²) lies, or Σ y, whichever is better at an ε; with hardly any noise, or k > 16, "
-    "Σ y only."
+    "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, in secret; of an allocation's "
+    "outputs y is seen in which narrow cell Σ e^(y/σ²) lies, or Σ y, whichever is better at an ε (with hardly any noise, "
+    "or k > 16, Σ y only)."
 )
 
 
