@@ -241,9 +241,9 @@ def test_every_round_of_an_allocation_is_one_gaussian() -> None:
             for epsilon in (0.0, 0.7, 2.0):
                 exact = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
                 delta, error, *_ = _core.Inspection.profile(profile, epsilon)
+                # The sum of the outputs tells all there is.
                 assert delta - error <= exact
-                # The sum of log-normal numbers tells less than their product, which is what decides here.
-                assert delta >= (0.99 if count == 1 else 0.1) * exact
+                assert delta == pytest.approx(exact, rel=1e-9)
 
 
 def test_one_round_of_an_allocation_is_the_law_there_is() -> None:
@@ -275,6 +275,20 @@ def test_several_of_many_rounds_against_samples(rounds: int, taken: int, square:
             delta, rounding, *_ = _core.Inspection.profile(profile, epsilon)
             assert delta - rounding <= mean + 4.5 * error
             assert delta >= 0.9 * mean - 4.5 * error
+
+
+@pytest.mark.parametrize("square", [0.1, 1.0, 4.0])
+def test_several_rounds_tell_no_less_than_their_sum_and_no_more_than_known_ones(square: float) -> None:
+    rounds, taken = 40, 10
+    summed, known = (
+        _core.RoundProfile.gaussian(shift, 1.0)
+        for shift in (taken * math.sqrt(square / rounds), math.sqrt(taken * square))
+    )
+    for reverse in (False, True):
+        profile = _core.RoundProfile.several_of(square, rounds, taken, 2.0**-5, 1e-40, reverse=reverse)
+        for epsilon in (-0.5, 0.0, 1.0, 5.0, 9.0):
+            least, delta, most = (_core.Inspection.profile(one, epsilon)[0] for one in (summed, profile, known))
+            assert least * (1 - 1e-9) <= delta <= most * (1 + 1e-9)
 
 
 def test_participations_out_of_range_are_refused() -> None:
