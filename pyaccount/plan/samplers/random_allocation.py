@@ -83,7 +83,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     square = 1.0 / (sigma * sigma)
     sizes = [(t // k, k - t % k), (t // k + 1, t % k)]
     found = combine(
-        [allocation(document, [(square, size)], count * blocks) for size, blocks in sizes if blocks],
+        [allocation(document, ((square, size),), count * blocks) for size, blocks in sizes if blocks],
         merge_gaussians=False,
     )
     if k == 1:
