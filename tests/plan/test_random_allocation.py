@@ -181,13 +181,81 @@ def test_a_tiny_delta() -> None:
         ({"privacy": {"adjacency": "replace-one"}}, "privacy.adjacency", "add-remove or zero-out"),
         ({"privacy": {"group_size": 2}}, "privacy.group_size", ""),
         ({"accounting": {"method": "monte-carlo"}}, "accounting.method", "auto or pld"),
-        ({"training": {"iterations": "solve"}, "privacy": {"epsilon": 1.0}}, "training.iterations", "multiplier"),
+        ({"privacy": {"epsilon": 1.0, "group_size": "solve"}}, "privacy.group_size", "user-b-min-sep"),
+        (
+            {"privacy": {"epsilon": 1.0}, "training": {"dataset_size": 60, "expected_batch_size": "solve"}},
+            "training.expected_batch_size",
+            "training.iterations",
+        ),
     ],
 )
 def test_what_is_refused_says_what_to_write(changes: dict[str, Any], path: str, words: str) -> None:
     found = problem(document(**changes))
     assert found.path_text == path
     assert words in f"{found.message} {found.allowed}"
+
+
+@pytest.mark.parametrize(("taken", "count"), [(1, 1), (2, 1), (1, 3)])
+def test_the_most_iterations_are_whole_allocations(taken: int, count: int) -> None:
+    """One allocation more fails: by claims without a blank."""
+    raw = document({"count": count}, privacy={"epsilon": 3.0}, training={"iterations": "solve"})
+    raw["sampler"]["participations"] = taken
+    raw["noise"]["multiplier"] = 2.5
+    data = pyaccount.certify(raw).data
+    assert data.solved is not None
+    value, fails_at = data.solved.value, data.solved.fails_at
+    assert value > 6
+    assert value % 6 == 0
+    assert fails_at == value + 6
+    assert data.phases[0].iterations == value
+    assert data.reductions[0].rounds == str(count * taken * int(value) // 6)
+    assert not inconsistencies(data)
+    for iterations, holds in ((value, True), (fails_at, False)):
+        raw["training"]["iterations"] = iterations
+        assert pyaccount.certify(raw).holds is holds
+    # In words there is a symbol for what is open.
+    raw["training"]["iterations"] = "solve"
+    (found,) = pyaccount.compile(raw).reductions
+    assert found.rounds == ("n/6" if count * taken == 1 else f"{count * taken} × n/6")
+
+
+def test_iterations_of_rounds_in_all_of_which_a_record_is_are_in_closed_form() -> None:
+    raw = document(privacy={"epsilon": 4.0}, training={"iterations": "solve"}, noise={"multiplier": 5.0})
+    raw["sampler"] = {"kind": "random-allocation", "iterations_per_allocation": 4, "participations": 4}
+    data = pyaccount.certify(raw).data
+    assert data.solved is not None
+    value, fails_at = int(data.solved.value), int(data.solved.fails_at or 0)
+    assert fails_at == value + 4
+    at, beyond = (float(oracle.gaussian_epsilon(math.sqrt(n) / 5.0, 1e-5)) for n in (value, fails_at))
+    assert at <= 4.0 < beyond
+
+
+def test_not_one_allocation() -> None:
+    with pytest.raises(DocumentError) as caught:
+        pyaccount.certify(document(privacy={"epsilon": 0.01}, training={"iterations": "solve"}))
+    (found,) = caught.value.problems
+    assert found.path_text == "training.iterations"
+    assert "not even 6 iterations, the fewest there can be, meet the target" in found.message
+
+
+def test_iterations_of_a_phase_beside_another() -> None:
+    """Allocations of one round are Gaussian mechanisms, and so is the other phase."""
+    raw = {key: value for key, value in document(privacy={"epsilon": 2.0}).items() if key in ("pyaccount", "name")}
+    raw["privacy"] = {"adjacency": "add-remove", "epsilon": 2.0, "delta": 1e-5}
+    raw["phases"] = [
+        {"training": {"iterations": 5}, "sampler": {"kind": "none"}, "noise": {"multiplier": 9.0}},
+        {
+            "training": {"iterations": "solve"},
+            "sampler": {"kind": "random-allocation", "iterations_per_allocation": 2, "participations": 2},
+            "noise": {"multiplier": 9.0},
+        },
+    ]
+    data = pyaccount.certify(raw).data
+    assert data.solved is not None
+    value = int(data.solved.value)
+    at, beyond = (float(oracle.gaussian_epsilon(math.sqrt(5 + n) / 9.0, 1e-5)) for n in (value, value + 2))
+    assert value % 2 == 0
+    assert at <= 2.0 < beyond
 
 
 def test_epochs_of_an_allocation() -> None:
