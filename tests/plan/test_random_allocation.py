@@ -278,3 +278,65 @@ def test_what_a_certificate_says_of_an_allocation_is_checked(field: str) -> None
     (phase,) = data.phases
     changed = phase.model_copy(update={field: 2 * getattr(phase, field)})
     assert inconsistencies(data.model_copy(update={"phases": [changed]}))
+
+
+def enclosure(data: Any, direction: str) -> float:
+    """What the error budget says of the laws, in one direction."""
+    (line,) = (
+        line
+        for line in data.evidence.error_budget
+        if line.source.startswith("law of a likelihood ratio") and line.direction in (direction, "both")
+    )
+    return float(line.contribution)
+
+
+def test_the_error_budget_has_the_distance_of_the_laws() -> None:
+    """It is no less than what the upper end really is too much: by quadrature, and by a law that is far nearer."""
+    raw = document(
+        privacy={"epsilon": 0.8, "delta": "solve"}, training={"iterations": 4}, accounting={"tolerance": 0.1}
+    )
+    raw["sampler"]["iterations_per_allocation"] = 4
+    coarse = pyaccount.certify(raw).data
+    raw["accounting"]["tolerance"] = 1e-4
+    fine = pyaccount.certify(raw).data
+    for place, direction in enumerate(("remove", "add")):
+        upper = getattr(coarse.directions, direction).delta
+        truth = of_subsets(4, 1, 1.2, 0.8)[place]
+        nearest = getattr(fine.directions, direction)
+        assert nearest.delta_lower * 0.998 <= truth <= nearest.delta * 1.002
+        assert upper > nearest.delta
+        assert upper - nearest.delta <= enclosure(coarse, direction) <= 0.2 * upper
+        assert enclosure(fine, direction) <= 0.1 * enclosure(coarse, direction)
+
+
+def test_of_several_rounds_the_laws_are_those_of_the_blocks() -> None:
+    """Not the distance to the concrete data sets, which is that of the theorem."""
+    raw = document(privacy={"epsilon": 2.0, "delta": "solve"}, sampler={"participations": 2})
+    data = pyaccount.certify(raw).data
+    assert data.guarantee.delta_lower < 0.6 * data.guarantee.delta
+    assert 0.0 < enclosure(data, "remove") <= 0.02 * data.guarantee.delta
+    assert {one.bound for one in data.evidence.compositions} == {"upper", "concrete-pair"}
+    assert not inconsistencies(data)
+
+
+def test_every_end_of_a_composition_is_labelled() -> None:
+    """The composition of a law above ends above the mechanism, from below as well: it is called an upper one."""
+    raw = document(
+        privacy={"epsilon": 0.8, "delta": "solve"}, training={"iterations": 4}, accounting={"tolerance": 0.1}
+    )
+    raw["sampler"]["iterations_per_allocation"] = 4
+    data = pyaccount.certify(raw).data
+    truth = of_subsets(4, 1, 1.2, 0.8)[0]
+    upper, lower = (one for one in data.evidence.compositions if one.direction == "remove")
+    assert (upper.bound, lower.bound) == ("upper", "lower")
+    assert truth < upper.lower <= upper.upper == data.directions.remove.delta
+    assert data.directions.remove.delta_lower == lower.lower <= lower.upper < truth
+    assert not inconsistencies(data)
+    wrong = [upper.model_copy(update={"bound": "lower"}), *data.evidence.compositions[1:]]
+    evidence = data.evidence.model_copy(update={"compositions": wrong})
+    assert inconsistencies(data.model_copy(update={"evidence": evidence}))
+    # What is known exactly stays the mechanism's.
+    raw["sampler"]["participations"] = 4
+    exact = pyaccount.certify(raw).data
+    assert {one.bound for one in exact.evidence.compositions} == {"mechanism"}
+    assert not any(line.source.startswith("law of") for line in exact.evidence.error_budget)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.plan.common import number
@@ -83,7 +84,7 @@ def allocation(document: Document, squares: Squares, count: int, *, below: Squar
         # Known rounds from above; from below the sum of all, in which whatever round was chosen shows as at least the least.
         known = gaussian(math.sqrt(largest), 1.0)
         summed = gaussian(math.sqrt(least / sum(count for _, count in below)), 1.0)
-        return enclosed((known, known), (summed, summed), count)
+        return _enclosed((known, known), (summed, summed), count)
     tolerance = document.accounting.tolerance or TOLERANCE
     spacing = (0.5 * tolerance / GAP / (1.0 + largest / 4.0)) ** 0.5
     most = MOST_NODES if len(above) <= 2 else 2.0 * MOST_NODES / len(above)
@@ -96,4 +97,9 @@ def allocation(document: Document, squares: Squares, count: int, *, below: Squar
 
     upper = part(above, reverse=False, below=False), part(above, reverse=True, below=False)
     lower = part(below, reverse=False, below=True), part(below, reverse=True, below=True)
-    return enclosed(upper, lower, count)
+    return _enclosed(upper, lower, count)
+
+
+def _enclosed(upper: tuple[Part, Part], lower: tuple[Part, Part], count: int) -> DirectedBounds:
+    """Of one pair both, whose distance is an error of the bound."""
+    return {side: replace(found, inner=found.lower) for side, found in enclosed(upper, lower, count).items()}

@@ -98,7 +98,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
         return found
     # Of all t rounds together: N(k, tσ²) against N(0, tσ²).
     seen = tight(*(2 * (gaussian(float(k), sigma * t**0.5),)), count)
-    return {direction: Bounds(found[direction].upper, seen[direction].lower) for direction in found}
+    return {side: Bounds(found[side].upper, seen[side].lower, found[side].inner) for side in found}
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:
