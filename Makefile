@@ -44,6 +44,7 @@ bench: benchmarks/.venv/installed
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/benchmarks/.venv benchmarks/.venv/bin/maturin develop --release --locked --quiet
 	benchmarks/.venv/bin/python benchmarks/composition.py
 	benchmarks/.venv/bin/python benchmarks/monte_carlo.py
+	benchmarks/.venv/bin/python benchmarks/opake_peer.py
 	cargo run --locked --quiet --release -p pyaccount-core --example kernel
 	benchmarks/.venv/bin/python benchmarks/startup.py
 

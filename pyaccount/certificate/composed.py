@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument
 
 
+#: The line of laws that are enclosed.
+ENCLOSURE = (
+    "law of a likelihood ratio: δ by the law above less δ by the law below, with what the other lines say of both"
+)
+
+
 def composed(plan: CompiledDocument, evidence: Evidence) -> CertificateNumbers:
     """The numbers of a certificate; `plan` is the plan that was run."""
     claim = evidence.claim
@@ -107,9 +113,12 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
     for direction in DIRECTIONS[:1] if shared else DIRECTIONS:
         label: Literal["remove", "add", "both"] = "both" if shared else "add" if direction == "add" else "remove"
         answer = anchor.directions[direction]
-        accounts = [("mechanism" if attained else "upper", answer.upper_account)]
-        if bounds[direction].lower != bounds[direction].upper and not attained:
-            accounts.append(("concrete-pair", answer.lower_account))
+        rounds = bounds[direction]
+        # Of rounds that are enclosed by laws no composition is the mechanism's own.
+        laws = set(rounds.inner or ()) - set(rounds.upper)
+        accounts = [("mechanism" if attained and not laws else "upper", answer.upper_account)]
+        if rounds.lower != rounds.upper and (laws or not attained):
+            accounts.append(("lower" if laws & set(rounds.lower) else "concrete-pair", answer.lower_account))
         for bound, account in accounts:
             compositions.append(
                 Composition(
@@ -125,6 +134,10 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
                 )
             )
         budget += budget_lines(answer, label)
+        if direction in evidence.inner:
+            # Both compositions bound δ of the pair, so that what the law above adds is no more than the distance of their ends.
+            width = min(claim.at_epsilon.directions[direction].upper, 1.0) - evidence.inner[direction]
+            budget.append(BudgetLine(source=ENCLOSURE, direction=label, contribution=max(0.0, width)))
     if evidence.risk is not None:
         measured = evidence.risk.measured
         # All of it together: the points' lattice, tails, transforms and rounding, and what lies between the points.

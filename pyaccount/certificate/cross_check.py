@@ -194,11 +194,12 @@ def _compositions(data: CertificateModel) -> Iterator[Inconsistency]:
     for index, one in enumerate(data.evidence.compositions):
         for direction in sides[one.direction]:
             uppers, lowers = (direction.epsilon, direction.delta), (direction.epsilon_lower, direction.delta_lower)
-            if one.bound != "concrete-pair" and one.upper not in uppers and min(one.upper, 1.0) not in uppers:
+            below = one.bound in ("concrete-pair", "lower")
+            if not below and one.upper not in uppers and min(one.upper, 1.0) not in uppers:
                 yield Inconsistency(
                     f"evidence.compositions[{index}].upper", f"{one.upper!r} is no bound of the direction"
                 )
-            if one.bound == "concrete-pair" and one.lower not in lowers and min(one.lower, 1.0) not in lowers:
+            if below and one.lower not in lowers and min(one.lower, 1.0) not in lowers:
                 yield Inconsistency(
                     f"evidence.compositions[{index}].lower", f"{one.lower!r} is no bound of the direction"
                 )

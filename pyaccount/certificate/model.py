@@ -252,8 +252,10 @@ class Composition(Record):
     """One composition behind the guarantee."""
 
     direction: Literal["remove", "add", "both"] = Field(description="Which of the two directions.")
-    bound: Literal["mechanism", "upper", "concrete-pair"] = Field(
-        description="mechanism: a tight pair; upper: a bound that is not attained; concrete-pair: two data sets."
+    bound: Literal["mechanism", "upper", "concrete-pair", "lower"] = Field(
+        description="mechanism: a tight pair; upper: a bound that is not attained, such as a law above that of a tight pair; "
+        "concrete-pair: two data sets; lower: a law below that of two data sets. Of an upper one only the upper end bounds the "
+        "mechanism, of a concrete pair or a lower one only the lower end."
     )
     question: str = Field(description="What was asked, e.g. ε at a δ.")
     lower: NonNegative = Field(description="The answer is at least this.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
@@ -23,6 +23,7 @@ from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import Found, said
 from pyaccount.execute.unamplified import unamplified_bounds
 from pyaccount.plan.profile import default_profile
+from pyaccount.plan.reduction import Bounds
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -123,6 +124,8 @@ class Evidence:
     not_computed: tuple[NotComputed, ...] = ()
     #: The risk, where the document has a budget of it.
     risk: CertifiedRisk | None = None
+    #: In the directions whose rounds are enclosed by laws: what laws below give for δ at least, at the ε certified.
+    inner: dict[Direction, float] = field(default_factory=dict)
 
     @property
     def document(self) -> Document:
@@ -262,9 +265,29 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
             lemma = group_lemma(document, engine, delta)
         except LimitError:
             missing.append("group lemma")
+    inner = _inner(engine, bounds, claim)
     report("done", 3, 3)
     certified = None if risk is None else CertifiedRisk(risk, min(attained, risk.upper))
-    return Evidence(instance, holds, claim, solution, profile, contrast, lemma, more, tuple(missing), certified)
+    return Evidence(instance, holds, claim, solution, profile, contrast, lemma, more, tuple(missing), certified, inner)
+
+
+def _inner(engine: Engine, bounds: DirectedBounds, claim: PinnedClaim) -> dict[Direction, float]:
+    """δ at least by the laws below those that bound the rounds from above, at the ε certified.
+
+    Where these are the mechanism's own bounds from below, or time is up, what is known of the mechanism: it is no more.
+    """
+    sides = [side for side in DIRECTIONS if bounds[side].inner is not None]
+    known = {side: claim.at_epsilon.directions[side].lower for side in sides}
+    if all(bounds[side].inner == bounds[side].lower for side in sides):
+        return known
+    below = {
+        side: Bounds(rounds, rounds) for side in DIRECTIONS for rounds in [bounds[side].inner or bounds[side].upper]
+    }
+    try:
+        answer = engine.ask(below, claim.at_epsilon.question)
+    except LimitError:
+        return known
+    return {side: answer.directions[side].lower for side in sides}
 
 
 def _known(claim: PinnedClaim, profile: tuple[Answer, ...], direction: Direction) -> list[CurvePoint]:

@@ -144,7 +144,8 @@ def _solve(search: Search) -> Solution:
     if name == "multiplier":
         return _smallest_noise(search)
     if name == "iterations":
-        return _largest_whole(search, int(ITERATIONS.maximum), "iteration")
+        body = next(body for body in document.bodies if body.at("training", "iterations") == search.path)
+        return _largest_whole(search, int(ITERATIONS.maximum), "iteration", sampler_plan(body).rounds_at_a_time(body))
     if name == "group_size":
         sizes = [body.training.dataset_size for body in document.bodies if body.sampler.fixed_draws]
         return _largest_whole(
@@ -262,32 +263,35 @@ def _between(search: Search, fails: float, holds: float, width: float) -> float:
     return math.exp(root if low < root < high else 0.5 * (low + high))
 
 
-def _largest_whole(search: Search, most: int, unit: str) -> Solution:
-    """The largest whole number that holds; ends when the next one fails, or is closer than the tolerance."""
-    if not search.try_value(1, ROUGH).holds:
+def _largest_whole(search: Search, most: int, unit: str, step: int = 1) -> Solution:
+    """The largest multiple of `step`, from that on, that holds; ends when the next one fails, or is closer than the tolerance."""
+    if not search.try_value(step, ROUGH).holds:
+        least = f"one {unit} meets" if step == 1 else f"{step:_} {unit}s, the fewest there can be, meet"
         raise search.infeasible(
-            f"not even one {unit} meets the target {search.target.words}", f"more noise, or {search.target.looser}"
+            f"not even {least} the target {search.target.words}", f"more noise, or {search.target.looser}"
         )
-    value = 1
+    value, most = 1, most // step
     while not search.failed:
-        best = max(search.held)
+        best = int(max(search.held)) // step
         if best >= most:
             raise search.infeasible(
-                f"the target {search.target.words} holds for every value up to {most}, so there is no largest one to find",
-                f"writing {most}",
+                f"the target {search.target.words} holds for every value up to {most * step}, so there is no largest one to find",
+                f"writing {most * step}",
             )
         grown = max(value + 1, int(value * 4))
         value = min(most, grown)
-        search.try_value(value, ROUGH)
+        search.try_value(value * step, ROUGH)
     while True:
         holds, fails = int(max(search.held)), int(min(search.failed))
         left, right = _open_ends(search, holds, fails)
         widest = max((left, right), key=lambda end: end[1] - end[0])
-        if widest[1] - widest[0] <= max(1.0, search.tolerance * holds) or search.steps >= MOST_STEPS - 1:
+        if widest[1] - widest[0] <= max(step, search.tolerance * holds) or search.steps >= MOST_STEPS - 1:
             return search.solution(holds, fails)
         if left == right:
-            candidate = round(_between(search, fails, holds, max(search.tolerance, 1.0 / holds)))
-            candidate = min(max(candidate, holds + 1), fails - 1)
+            candidate = round(_between(search, fails, holds, max(search.tolerance, step / holds)) / step)
+            candidate = min(max(candidate, holds // step + 1), fails // step - 1)
         else:
-            candidate = round(0.5 * sum(widest))
-        search.try_value(candidate, _needed(math.log(widest[1] / widest[0]), max(search.tolerance, 0.1 / holds)))
+            candidate = round(0.5 * sum(widest) / step)
+        search.try_value(
+            candidate * step, _needed(math.log(widest[1] / widest[0]), max(search.tolerance, 0.1 * step / holds))
+        )

@@ -50,6 +50,8 @@ class Bounds:
 
     upper: tuple[Rounds, ...]
     lower: tuple[Rounds, ...]
+    #: Where `upper` are laws above those of the theorem's rounds: laws below them. None where they are the theorem's own.
+    inner: tuple[Rounds, ...] | None = None
 
 
 DirectedBounds = dict[Direction, Bounds]
@@ -141,9 +143,13 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
     for direction in DIRECTIONS:
         upper = _counted(rounds for body in bodies for rounds in body[direction].upper)
         lower = _counted(rounds for body in bodies for rounds in body[direction].lower)
+        inner = None
+        if any(body[direction].inner is not None for body in bodies):
+            inner = _counted(rounds for body in bodies for rounds in body[direction].inner or body[direction].upper)
         if merge_gaussians:
             upper, lower = _merged(upper, rounding=1.0), _merged(lower, rounding=-1.0)
-        combined[direction] = Bounds(upper, lower)
+            inner = None if inner is None else _merged(inner, rounding=-1.0)
+        combined[direction] = Bounds(upper, lower, inner)
     return combined
 
 

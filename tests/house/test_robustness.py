@@ -11,7 +11,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -230,10 +229,10 @@ import sys
 from pathlib import Path
 from pyaccount.files import write_atomically
 target, texts = Path(sys.argv[1]), [Path(name).read_text(encoding="utf-8") for name in sys.argv[2:]]
-print("ready", flush=True)
 while True:
     for text in texts:
         write_atomically(target, text)
+        print("written", flush=True)
 """
 
 
@@ -244,20 +243,16 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     target = folder / "c.json"
-    target.write_bytes(texts[0])
-    seen = set()
     for _ in range(12):
         process = subprocess.Popen([sys.executable, "-c", WRITER, str(target), *names], stdout=subprocess.PIPE)
         assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(rng.uniform(0.0, 0.05))
+        # Killed while it writes on, somewhere after this many.
+        for _ in range(rng.randint(1, 20)):
+            assert process.stdout.readline() == b"written\n"
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
         assert process.returncode == -signal.SIGKILL
-        content = target.read_bytes()
-        assert content in texts
-        seen.add(content)
+        assert target.read_bytes() in texts
         # What a killed writer leaves behind besides is hidden, and is no certificate's name.
         assert all(item.name.startswith(".c.json.") for item in folder.iterdir() if item != target)
-    assert seen == set(texts), "the writer was meant to be caught at work"

@@ -181,13 +181,81 @@ def test_a_tiny_delta() -> None:
         ({"privacy": {"adjacency": "replace-one"}}, "privacy.adjacency", "add-remove or zero-out"),
         ({"privacy": {"group_size": 2}}, "privacy.group_size", ""),
         ({"accounting": {"method": "monte-carlo"}}, "accounting.method", "auto or pld"),
-        ({"training": {"iterations": "solve"}, "privacy": {"epsilon": 1.0}}, "training.iterations", "multiplier"),
+        ({"privacy": {"epsilon": 1.0, "group_size": "solve"}}, "privacy.group_size", "user-b-min-sep"),
+        (
+            {"privacy": {"epsilon": 1.0}, "training": {"dataset_size": 60, "expected_batch_size": "solve"}},
+            "training.expected_batch_size",
+            "training.iterations",
+        ),
     ],
 )
 def test_what_is_refused_says_what_to_write(changes: dict[str, Any], path: str, words: str) -> None:
     found = problem(document(**changes))
     assert found.path_text == path
     assert words in f"{found.message} {found.allowed}"
+
+
+@pytest.mark.parametrize(("taken", "count"), [(1, 1), (2, 1), (1, 3)])
+def test_the_most_iterations_are_whole_allocations(taken: int, count: int) -> None:
+    """One allocation more fails: by claims without a blank."""
+    raw = document({"count": count}, privacy={"epsilon": 3.0}, training={"iterations": "solve"})
+    raw["sampler"]["participations"] = taken
+    raw["noise"]["multiplier"] = 2.5
+    data = pyaccount.certify(raw).data
+    assert data.solved is not None
+    value, fails_at = data.solved.value, data.solved.fails_at
+    assert value > 6
+    assert value % 6 == 0
+    assert fails_at == value + 6
+    assert data.phases[0].iterations == value
+    assert data.reductions[0].rounds == str(count * taken * int(value) // 6)
+    assert not inconsistencies(data)
+    for iterations, holds in ((value, True), (fails_at, False)):
+        raw["training"]["iterations"] = iterations
+        assert pyaccount.certify(raw).holds is holds
+    # In words there is a symbol for what is open.
+    raw["training"]["iterations"] = "solve"
+    (found,) = pyaccount.compile(raw).reductions
+    assert found.rounds == ("n/6" if count * taken == 1 else f"{count * taken} × n/6")
+
+
+def test_iterations_of_rounds_in_all_of_which_a_record_is_are_in_closed_form() -> None:
+    raw = document(privacy={"epsilon": 4.0}, training={"iterations": "solve"}, noise={"multiplier": 5.0})
+    raw["sampler"] = {"kind": "random-allocation", "iterations_per_allocation": 4, "participations": 4}
+    data = pyaccount.certify(raw).data
+    assert data.solved is not None
+    value, fails_at = int(data.solved.value), int(data.solved.fails_at or 0)
+    assert fails_at == value + 4
+    at, beyond = (float(oracle.gaussian_epsilon(math.sqrt(n) / 5.0, 1e-5)) for n in (value, fails_at))
+    assert at <= 4.0 < beyond
+
+
+def test_not_one_allocation() -> None:
+    with pytest.raises(DocumentError) as caught:
+        pyaccount.certify(document(privacy={"epsilon": 0.01}, training={"iterations": "solve"}))
+    (found,) = caught.value.problems
+    assert found.path_text == "training.iterations"
+    assert "not even 6 iterations, the fewest there can be, meet the target" in found.message
+
+
+def test_iterations_of_a_phase_beside_another() -> None:
+    """Allocations of one round are Gaussian mechanisms, and so is the other phase."""
+    raw = {key: value for key, value in document(privacy={"epsilon": 2.0}).items() if key in ("pyaccount", "name")}
+    raw["privacy"] = {"adjacency": "add-remove", "epsilon": 2.0, "delta": 1e-5}
+    raw["phases"] = [
+        {"training": {"iterations": 5}, "sampler": {"kind": "none"}, "noise": {"multiplier": 9.0}},
+        {
+            "training": {"iterations": "solve"},
+            "sampler": {"kind": "random-allocation", "iterations_per_allocation": 2, "participations": 2},
+            "noise": {"multiplier": 9.0},
+        },
+    ]
+    data = pyaccount.certify(raw).data
+    assert data.solved is not None
+    value = int(data.solved.value)
+    at, beyond = (float(oracle.gaussian_epsilon(math.sqrt(5 + n) / 9.0, 1e-5)) for n in (value, value + 2))
+    assert value % 2 == 0
+    assert at <= 2.0 < beyond
 
 
 def test_epochs_of_an_allocation() -> None:
@@ -210,3 +278,65 @@ def test_what_a_certificate_says_of_an_allocation_is_checked(field: str) -> None
     (phase,) = data.phases
     changed = phase.model_copy(update={field: 2 * getattr(phase, field)})
     assert inconsistencies(data.model_copy(update={"phases": [changed]}))
+
+
+def enclosure(data: Any, direction: str) -> float:
+    """What the error budget says of the laws, in one direction."""
+    (line,) = (
+        line
+        for line in data.evidence.error_budget
+        if line.source.startswith("law of a likelihood ratio") and line.direction in (direction, "both")
+    )
+    return float(line.contribution)
+
+
+def test_the_error_budget_has_the_distance_of_the_laws() -> None:
+    """It is no less than what the upper end really is too much: by quadrature, and by a law that is far nearer."""
+    raw = document(
+        privacy={"epsilon": 0.8, "delta": "solve"}, training={"iterations": 4}, accounting={"tolerance": 0.1}
+    )
+    raw["sampler"]["iterations_per_allocation"] = 4
+    coarse = pyaccount.certify(raw).data
+    raw["accounting"]["tolerance"] = 1e-4
+    fine = pyaccount.certify(raw).data
+    for place, direction in enumerate(("remove", "add")):
+        upper = getattr(coarse.directions, direction).delta
+        truth = of_subsets(4, 1, 1.2, 0.8)[place]
+        nearest = getattr(fine.directions, direction)
+        assert nearest.delta_lower * 0.998 <= truth <= nearest.delta * 1.002
+        assert upper > nearest.delta
+        assert upper - nearest.delta <= enclosure(coarse, direction) <= 0.2 * upper
+        assert enclosure(fine, direction) <= 0.1 * enclosure(coarse, direction)
+
+
+def test_of_several_rounds_the_laws_are_those_of_the_blocks() -> None:
+    """Not the distance to the concrete data sets, which is that of the theorem."""
+    raw = document(privacy={"epsilon": 2.0, "delta": "solve"}, sampler={"participations": 2})
+    data = pyaccount.certify(raw).data
+    assert data.guarantee.delta_lower < 0.6 * data.guarantee.delta
+    assert 0.0 < enclosure(data, "remove") <= 0.02 * data.guarantee.delta
+    assert {one.bound for one in data.evidence.compositions} == {"upper", "concrete-pair"}
+    assert not inconsistencies(data)
+
+
+def test_every_end_of_a_composition_is_labelled() -> None:
+    """The composition of a law above ends above the mechanism, from below as well: it is called an upper one."""
+    raw = document(
+        privacy={"epsilon": 0.8, "delta": "solve"}, training={"iterations": 4}, accounting={"tolerance": 0.1}
+    )
+    raw["sampler"]["iterations_per_allocation"] = 4
+    data = pyaccount.certify(raw).data
+    truth = of_subsets(4, 1, 1.2, 0.8)[0]
+    upper, lower = (one for one in data.evidence.compositions if one.direction == "remove")
+    assert (upper.bound, lower.bound) == ("upper", "lower")
+    assert truth < upper.lower <= upper.upper == data.directions.remove.delta
+    assert data.directions.remove.delta_lower == lower.lower <= lower.upper < truth
+    assert not inconsistencies(data)
+    wrong = [upper.model_copy(update={"bound": "lower"}), *data.evidence.compositions[1:]]
+    evidence = data.evidence.model_copy(update={"compositions": wrong})
+    assert inconsistencies(data.model_copy(update={"evidence": evidence}))
+    # What is known exactly stays the mechanism's.
+    raw["sampler"]["participations"] = 4
+    exact = pyaccount.certify(raw).data
+    assert {one.bound for one in exact.evidence.compositions} == {"mechanism"}
+    assert not any(line.source.startswith("law of") for line in exact.evidence.error_budget)

@@ -10,7 +10,7 @@ up, after the very first value was rejected costs another q.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 LEAST_DISTANCE, NARROW = 0.005, 0.02
 #: Where a second grid starts if the first one's largest value is rejected: multiples of that.
 SECOND = (5.0, 3.0, 2.0)
-#: Below the tolerance a value is tested if its tests are expected to take no more than this many seconds on one core (of
-#: the machine
-#: that costs are told for), or no more samples than the tests before it took: so the answer does not depend on the machine.
+#: Values below the tolerance are tested while all their tests together are expected to take no more than this many seconds on one
+#: core (of the machine that costs are told for: so the answer does not depend on the machine), or no more samples than those
+#: that were asked for. What such tests took themselves does not count: a wider tolerance, with more of them, would take longer.
 CHEAP = 1.0
 #: How well a root is known, relatively.
 ROOT = 3e-4
@@ -95,9 +95,12 @@ class GridSearch:
         """Whether a value is as near to the pilot's as was asked for."""
         return value <= self.pilot_value * (1.0 + tolerance) * (1.0 + 1e-12)
 
-    def budget(self, grid: Grid, distance: float, spent: int) -> float | None:
-        """The samples that tests of a value may be expected to take, after so many for those above; none: whatever it takes."""
-        return None if distance in grid.asked else max(CHEAP * 1e9 / self.cost, spent)
+    def budget(self, grid: Grid, distance: float, spent: Mapping[float, float]) -> float | None:
+        """The samples that tests of a value may be expected to take, after those above took so many; none: whatever it takes."""
+        if distance in grid.asked:
+            return None
+        asked = sum(samples for above, samples in spent.items() if above in grid.asked)
+        return max(CHEAP * 1e9 / self.cost, asked) + asked - sum(spent.values())
 
 
 #: Tests of one value: all of them; none where they are expected to take more samples than the second argument allows.
@@ -113,9 +116,9 @@ def fixed_sequence_test(search: GridSearch, test: Testing) -> SequenceResult:
     tests: list[Test] = []
     for one in search.reachable:
         reached: float | None = None
+        spent: dict[float, float] = {}
         for distance in (*one.asked, *one.optional):
             value = search.pilot_value * (1.0 + distance)
-            spent = sum(found.samples for found in tests)
             try:
                 outcome = test(value, search.budget(one, distance, spent))
             except LimitError:
@@ -123,6 +126,7 @@ def fixed_sequence_test(search: GridSearch, test: Testing) -> SequenceResult:
                     raise
                 return SequenceResult(reached, tuple(tests), limited=True)
             tests += outcome
+            spent[distance] = sum(found.samples for found in outcome)
             if not outcome or not all(found.accepted for found in outcome):
                 break
             reached = value

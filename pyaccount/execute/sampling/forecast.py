@@ -121,7 +121,7 @@ class _Pricing:
         tested: list[Priced] = []
         for distance in (*grid.asked, *grid.optional):
             one = self.at(distance)
-            budget = self.search.budget(grid, distance, round(sum(each.samples for each in tested)))
+            budget = self.search.budget(grid, distance, {each.distance: each.samples for each in tested})
             if not math.isfinite(one.samples) or (budget is not None and one.samples > budget):
                 break
             tested.append(one)

@@ -6,6 +6,8 @@ what comes out, with the `sensitivity` of participation patterns; `full_column` 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,17 @@ from pyaccount.plan.matrices.built import Strategy
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
 
-__all__ = ["PLANS", "MatrixPlan", "Strategy", "columns", "matrix_plan", "matrix_text", "product_cost", "strategy"]
+__all__ = [
+    "PLANS",
+    "MatrixPlan",
+    "Strategy",
+    "columns",
+    "disjoint_modes",
+    "matrix_plan",
+    "matrix_text",
+    "product_cost",
+    "strategy",
+]
 
 PLANS: dict[str, MatrixPlan] = {
     "identity": identity.PLAN,
@@ -38,8 +50,20 @@ def matrix_plan(body: Body) -> MatrixPlan:
 
 def strategy(document: Document, body: Body) -> Strategy:
     """The matrix of a body. Raises `DocumentError` for a file that holds none, and for an inverse that gives none."""
-    try:
+    with _located(document, body):
         return matrix_plan(body).build(document, body)
+
+
+def disjoint_modes(document: Document, body: Body, bins: int) -> bool:
+    """Whether no two bins of a body move the same coordinate; see `MatrixPlan`. Raises as `strategy` does."""
+    with _located(document, body):
+        return matrix_plan(body).disjoint_modes(document, body, bins)
+
+
+@contextmanager
+def _located(document: Document, body: Body) -> Iterator[None]:
+    try:
+        yield
     except DocumentError:
         raise
     except ValueError as error:

@@ -32,6 +32,15 @@ class MatrixPlan(ABC):
     def build(self, document: Document, body: Body) -> Strategy:
         """The matrix of a run. Raises `ValueError` for one that is not non-negative, or whose error no double holds."""
 
+    def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
+        """Whether the modes m_t = Σ_e C e_{eT+t} of T bins are known to be orthogonal.
+
+        Row i of m_{i mod T} is positive, since C ≥ 0 has a positive diagonal, and a product of two modes sums terms of one sign:
+        they are orthogonal exactly where C[i, j] = 0 for all i ≢ j mod T, so that no row is in two of them. That is asked of the
+        entries, none of which is rounded to 0 for it. Bands that are next to each other have it for one bin only.
+        """
+        return bins == 1 or body.matrix.diagonals() == 1
+
     def product_cost(self, body: Body) -> float:
         """Nanoseconds that a sample and a step take longer where columns overlap."""
         raise AssertionError("the columns of a banded matrix do not overlap")

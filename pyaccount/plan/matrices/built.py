@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pyaccount.plan.matrices.modes import Counted, dense_modes, toeplitz_modes
 from pyaccount.plan.matrices.sensitivity import dense_sensitivity, toeplitz_sensitivity
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class Strategy:
         return int(bands_of(self.dense))
 
     @property
+    def independent(self) -> bool:
+        """Whether it is the identity: the noise of every round by itself."""
+        return self.coefficients == (1.0,)
+
+    @property
     def slack(self) -> float:
         """Norms are known to better than this, relatively; whoever bounds with one moves it by this to the safe side.
 
@@ -94,6 +100,25 @@ class Strategy:
                 modes[t] = self.dense[:, t::bins].sum(axis=1)
         gram = sums.gram(modes)
         return gram.ravel().tolist(), float(np.sqrt(gram.diagonal().max()) * (1.0 + self.slack))
+
+    def mode_squares(self, bins: int, *, upper: bool) -> Counted:
+        """‖m_t‖² of the modes of T bins, from above or from below, each with the number of bins that have it.
+
+        Of disjoint modes (`MatrixPlan.disjoint_modes`). The rounding that `modes` states is below `slack` by more than four
+        others; sums of ones are exact.
+        """
+        if self.coefficients is not None:
+            found = toeplitz_modes(self.coefficients, self.iterations, bins)
+        else:
+            found = _dense_modes(self, bins)
+        factor = 1.0 if self.independent else 1.0 + self.slack if upper else 1.0 - self.slack
+        return tuple((square * factor, count) for square, count in found)
+
+
+@lru_cache(maxsize=8)
+def _dense_modes(built: Strategy, bins: int) -> Counted:
+    assert built.dense is not None
+    return dense_modes(built.dense, bins)
 
 
 # Asked for in words and for every value of a blank: that of a matrix without structure takes n³ steps.

@@ -10,6 +10,7 @@ from pyaccount.document import Dense
 from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
 from pyaccount.plan.matrices.built import Strategy
+from pyaccount.plan.matrices.modes import disjoint
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -42,6 +43,12 @@ class DensePlan(MatrixPlan):
             return _dense(path, rounds_of(body), body.matrix.normalize, stamp)
         except MatrixFileError as error:
             raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
+
+    def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
+        """Where the entries between bins are 0."""
+        dense = self.build(document, body).dense
+        assert dense is not None
+        return disjoint(dense, bins)
 
     def product_cost(self, body: Body) -> float:
         """Whole columns."""

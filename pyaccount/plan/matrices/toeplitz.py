@@ -24,6 +24,11 @@ class ToeplitzPlan(MatrixPlan):
             listed.pop()
         return toeplitz_strategy(tuple(listed), rounds_of(body), normalize=body.matrix.normalize)
 
+    def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
+        """Where only multiples of T have a coefficient."""
+        assert isinstance(body.matrix, Toeplitz)
+        return all(lag % bins == 0 for lag, c in enumerate(body.matrix.coefficients) if c != 0.0)
+
     def text(self, body: Body) -> str:
         """Its coefficients say how many there are."""
         return f"{body.matrix.kind} matrix"

@@ -84,7 +84,7 @@ class Joined:
         below, above = multipliers(body)
         upper = self.inner.bounds(document, _with(body, below))
         lower = self.inner.bounds(document, _with(body, above))
-        return {direction: Bounds(upper[direction].upper, lower[direction].lower) for direction in upper}
+        return {side: Bounds(upper[side].upper, lower[side].lower, lower[side].inner) for side in upper}
 
     def mechanism(self, document: Document, body: Body) -> SampledMechanism:
         """What is sampled, with no more noise than there is; for lower ends with no less."""

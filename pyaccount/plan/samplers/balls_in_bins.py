@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.document import bins, truncation
 from pyaccount.plan.common import OTHER_BLANKS, number, shown, whole
-from pyaccount.plan.matrices import strategy
+from pyaccount.plan.compiled import SAMPLED_TOLERANCE
+from pyaccount.plan.matrices import disjoint_modes, strategy
 from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
-from pyaccount.plan.samplers.allocation import RATIO, allocation
+from pyaccount.plan.samplers.allocation import RATIO, allocation, resolved
 from pyaccount.plan.samplers.base import Worst
 from pyaccount.plan.samplers.whole_run import WholeRun
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import DirectedBounds, Reduction
+    from pyaccount.plan.samplers.allocation import Squares
 
 #: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.
 BINS_COST, LEAST_COST = 0.3, 200.0
@@ -53,31 +56,46 @@ class BallsInBinsPlan(WholeRun):
     def analysis(self, document: Document, body: Body) -> Analysis:
         """Without samples where no two bins move the same coordinate, unless samples are asked for."""
         if (
-            body.matrix.kind == "identity"
-            and document.accounting.method != "monte-carlo"
+            document.accounting.method != "monte-carlo"
             and document.privacy.adjacency != "replace-one"
             and truncation(body) is None
             and body.training.iterations != "solve"
+            and self.orthogonal(document, body)
         ):
             return Analysis(self.allocated_words, self.allocated, refusals=self.allocated_refusals)
         return super().analysis(document, body)
 
+    def orthogonal(self, document: Document, body: Body) -> bool:
+        """Whether the bins' modes are, and few enough of them differ for a law that is as narrow as samples would be."""
+        count = bins(body)
+        if not disjoint_modes(document, body, count):
+            return False
+        squares = strategy(document, body).mode_squares(count, upper=True)
+        return resolved(squares, document.accounting.tolerance or SAMPLED_TOLERANCE)
+
     def allocated_words(self, document: Document, body: Body) -> Reduction:
         """One round among the bins, each as far from the origin as its turns make it."""
         sigma = shown(body.noise.multiplier, "σ")
+        mode, turns = "m_t = Σ_e C e_{eT+t}, orthogonal, the mode of bin t", "E_t the turns of bin t"
+        independent = strategy(document, body).independent
         return replace(
             self.words(document, body),
             theorem="mixture over the bins, whose rounds are none of another's",
             source=f"{self.source(body)}. {RATIO}",
-            pair=f"(1/T) Σ_t N(√E_t e_t, {sigma}²I) against N(0, {sigma}²I), E_t the turns of bin t of T = {bins(body)}",
+            pair=f"(1/T) Σ_t N({'√E_t' if independent else '‖m_t‖'} e_t, {sigma}²I) against N(0, {sigma}²I), "
+            f"{turns if independent else mode} of T = {bins(body)}",
         )
 
     def allocated(self, document: Document, body: Body) -> DirectedBounds:
         """An allocation for each run."""
-        sigma, count = number(body.noise.multiplier), bins(body)
-        turns, more = divmod(whole(body.training.iterations), count)
-        squares = [(turns / (sigma * sigma), count - more), ((turns + 1) / (sigma * sigma), more)]
-        return allocation(document, [(square, rounds) for square, rounds in squares if rounds], body.count)
+        sigma, built = number(body.noise.multiplier), strategy(document, body)
+
+        def squares(*, upper: bool) -> Squares:
+            return tuple(
+                (square / (sigma * sigma), count) for square, count in built.mode_squares(bins(body), upper=upper)
+            )
+
+        return allocation(document, squares(upper=True), body.count, below=squares(upper=False))
 
     def allocated_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Groups, and blanks on which the rounds depend."""
@@ -116,7 +134,17 @@ class BallsInBinsPlan(WholeRun):
         """The bin known."""
         turns = -(-whole(body.training.iterations) // bins(body))
         words = f"the bin known: each record in {'one round' if turns == 1 else f'up to {turns} rounds'}"
-        return Worst(words, lambda: strategy(document, body).bin_gram(bins(body))[1], body.count)
+
+        def norm() -> float:
+            built, count = strategy(document, body), bins(body)
+            if disjoint_modes(document, body, count):
+                # The same without vectors as long as the run.
+                return math.sqrt(max(square for square, _ in built.mode_squares(count, upper=True))) * (
+                    1.0 + built.slack
+                )
+            return built.bin_gram(count)[1]
+
+        return Worst(words, norm, body.count)
 
     def shortest_run(self, body: Body, rounds: int) -> int:
         """Every bin has had its turn."""

@@ -59,9 +59,14 @@ class SamplerPlan(ABC):
     def worst(self, document: Document, body: Body) -> Worst:
         """What it allows at worst. Where batches have a fixed number of draws, a record is counted once in a round."""
 
+    def rounds_at_a_time(self, body: Body) -> int:
+        """What the number of iterations is a multiple of."""
+        return 1
+
     def shortest_run(self, body: Body, rounds: int) -> int:
         """The least number of rounds, at least so many, of which a document can be written."""
-        return rounds
+        step = self.rounds_at_a_time(body)
+        return -(-rounds // step) * step
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
         """What the sampler's section has to say of the first rounds of a run, where it follows from the whole run otherwise."""

@@ -53,7 +53,6 @@ def words(document: Document, body: Body) -> Reduction:
         shown(body.noise.multiplier, "σ"),
     )
     exact = k in (1, t)
-    allocations = body.count * whole(body.training.iterations) // t
     length = f"{t}" if exact else f"{t // k}" if t % k == 0 else f"{t // k} or {t // k + 1}"
     return Reduction(
         path=body.path,
@@ -63,7 +62,7 @@ def words(document: Document, body: Body) -> Reduction:
         else "composition of allocations to blocks of rounds",
         source=ONE_OF_MANY if exact else BLOCKS,
         pair=f"(1/T) Σ_i N(e_i, {sigma}²I) against N(0, {sigma}²I), T = {length}",
-        rounds=str(allocations if k in (1, t) else allocations * k) if k < t else str(allocations * t),
+        rounds=_composed(body, k),
         tight=exact,
         remark=None if exact else GIVEN_UP,
         assumptions=(
@@ -78,8 +77,17 @@ def words(document: Document, body: Body) -> Reduction:
     )
 
 
+def _composed(body: Body, each: int) -> str:
+    """How many rounds, or blocks of rounds, compose: so many of every allocation."""
+    t, n = _sampler(body).iterations_per_allocation, body.training.iterations
+    if n != "solve":
+        return str(body.count * n // t * each)
+    times = body.count if each == t else body.count * each
+    return ("" if times == 1 else f"{times} × ") + ("n" if each == t else f"n/{t}")
+
+
 def bounds(document: Document, body: Body) -> DirectedBounds:
-    """Blocks of one round each; from below, where there are several, the sum of their rounds."""
+    """Blocks of one round each; from below, where there are several, two data sets."""
     t, k, sigma = _sampler(body).iterations_per_allocation, _sampler(body).participations, number(body.noise.multiplier)
     count = body.count * whole(body.training.iterations) // t
     if k == t:
@@ -89,7 +97,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     square = 1.0 / (sigma * sigma)
     sizes = [(t // k, k - t % k), (t // k + 1, t % k)]
     found = combine(
-        [allocation(document, [(square, size)], count * blocks) for size, blocks in sizes if blocks],
+        [allocation(document, ((square, size),), count * blocks) for size, blocks in sizes if blocks],
         merge_gaussians=False,
     )
     if k == 1:
@@ -97,7 +105,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     # Of two data sets; where there is no law of theirs, of all t rounds together: N(k, tσ²) against N(0, tσ²).
     below = several(document, square, t, k) or 2 * (gaussian(float(k), sigma * t**0.5),)
     seen = tight(*below, count)
-    return {direction: Bounds(found[direction].upper, seen[direction].lower) for direction in found}
+    return {side: Bounds(found[side].upper, seen[side].lower, found[side].inner) for side in found}
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:
@@ -112,10 +120,11 @@ def refusals(document: Document, body: Body) -> list[Problem]:
     if document.accounting.method == "monte-carlo":
         message = "allocations are composed, not sampled"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
-    blank = document.blank
-    if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta"):
-        message = "the rounds of a run are whole allocations: they, and what follows from them, are no blank"
-        problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
+    batch = body.at("training", "expected_batch_size")
+    if document.blank == batch:
+        message = "an expected batch follows from the allocation, k rounds of t: it is no blank"
+        allowed = f"{OTHER_BLANKS}, or at training.iterations"
+        problems.append(document.problem("no-valid-bound", batch, message, allowed=allowed))
     return problems
 
 
@@ -139,10 +148,9 @@ class RandomAllocationPlan(SamplerPlan):
         words = f"the rounds known: each record in {k} of every {t} rounds"
         return Worst(words, lambda: 1.0, taken)
 
-    def shortest_run(self, body: Body, rounds: int) -> int:
+    def rounds_at_a_time(self, body: Body) -> int:
         """Whole allocations: of one that has begun, all of it counts."""
-        t = _sampler(body).iterations_per_allocation
-        return -(-rounds // t) * t
+        return _sampler(body).iterations_per_allocation
 
 
 PLAN = RandomAllocationPlan()
