@@ -13,6 +13,7 @@ use crate::pld::doubling::{Care, Law, Place};
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
 use crate::pld::readoff::Readoff;
+use crate::pld::tangents::tangents;
 use crate::pld::window::{choose, Goal, Grid};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -97,8 +98,16 @@ const MOST_NODES: usize = 1 << 18;
 const NARROW: f64 = 2e-5;
 /// Fewer rounds are not doubled.
 const MANY: f64 = 1024.0;
-/// Relative widths of the answers that show where to look more closely.
-const ROUGH: [f64; 2] = [0.03, 0.002];
+/// Relative width of the first answer, which shows where to look more closely.
+const ROUGH: f64 = 0.03;
+/// How much narrower the next is to be, and how many there are.
+const STEP: f64 = 0.1;
+const PASSES: usize = 6;
+/// The first pass has at least so many cells for a product, each later one twice as many as the one before: what they cost is
+/// estimated, and where it is more than that, more cells are the remedy.
+const LEAST_CELLS: u32 = 256;
+/// Losses so far beyond the answer count as infinite: by e to the minus this their share of δ is off.
+const BEYOND: f64 = 40.0;
 /// The law of one round that is doubled has about this many atoms at most.
 const MOST_BASE_NODES: usize = 1 << 12;
 /// Tilts beyond this are not useful: δ falls below 1e-300 within a nat.
@@ -370,14 +379,16 @@ impl<'a> Search<'a> {
             Query::Delta(epsilon) => (epsilon, best.upper),
         };
         let hazard = groups.tilt_for_epsilon(epsilon, LARGEST_TILT).max(1.0);
-        let mut place = Place { epsilon, hazard, log_delta: delta.ln() };
+        let mut place = Place { epsilon, reach: 0.0, hazard, log_delta: delta.ln(), losses: None };
         let finest = self.tolerance.max(NARROW);
-        for tolerance in ROUGH.into_iter().filter(|rough| *rough > 2.0 * finest).chain([finest; 2]) {
+        let (mut tolerance, mut previous) = (ROUGH.max(finest), f64::INFINITY);
+        for pass in 0..PASSES {
             let width = match self.query {
                 Query::Epsilon(_) => tolerance * place.epsilon.max(SMALLEST_EPSILON),
                 Query::Delta(_) => tolerance / place.hazard,
             };
-            let (upper, lower) = self.laws(&place, 0.3 * width * place.hazard)?;
+            let laws = self.laws(&place, 0.3 * width * place.hazard, LEAST_CELLS << pass)?;
+            let Some((upper, lower)) = laws else { break };
             let (above, below) = (upper.profile(), lower.profile());
             let (high, low) = (single(above.as_ref(), self.query)?.upper, single(below.as_ref(), self.query)?.lower);
             // The first sign of a defect in any bound: never hidden.
@@ -399,17 +410,35 @@ impl<'a> Search<'a> {
                 ..Answer::default()
             };
             best = self.judged(best.and(found));
-            if best.within_tolerance || !high.is_finite() {
+            let width = (high - low) / self.wanted(&best);
+            if best.within_tolerance || !best.upper.is_finite() {
                 break;
             }
-            let hazard = (point.slope / point.delta.max(SMALLEST_DELTA)).max(1.0);
-            place = Place { epsilon, hazard, log_delta: point.delta.max(SMALLEST_DELTA).ln() };
+            let next = if tolerance > finest {
+                finest.max(STEP * tolerance.min(width * finest))
+            } else {
+                tolerance * (0.7 / width).max(0.25)
+            };
+            tolerance = next.max(0.01 * finest);
+            let point = above.at(best.upper.min(high));
+            place.hazard = (point.slope / point.delta.max(SMALLEST_DELTA)).max(1.0);
+            match self.query {
+                Query::Epsilon(_) => {
+                    place.epsilon = 0.5 * (best.upper + best.lower);
+                    place.reach = 0.5 * (best.upper - best.lower);
+                }
+                Query::Delta(_) => place.log_delta = best.upper.max(SMALLEST_DELTA).ln(),
+            }
+            if width < previous {
+                (previous, place.losses) = (width, Some(upper.spread()));
+            }
         }
         Ok(best)
     }
 
-    /// The laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`.
-    fn laws(&self, place: &Place, budget: f64) -> Result<(Law, Law)> {
+    /// The laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`, on at least so
+    /// many cells; `None` where errors leave nothing.
+    fn laws(&self, place: &Place, budget: f64, least: u32) -> Result<Option<(Law, Law)>> {
         let finest = self.finest();
         let mut ones = Vec::with_capacity(self.rounds.len());
         for (round, &extent) in self.rounds.iter().zip(&self.extents) {
@@ -419,19 +448,27 @@ impl<'a> Search<'a> {
             let (count, share) = (round.count as f64, 0.2 * budget / self.rounds.len() as f64);
             ones.push(self.graded(ends, profile, share, MOST_BASE_NODES, place.cost(count), |_, _, _| true)?);
         }
-        let law = |side: Side| -> Result<Law> {
+        #[allow(clippy::cast_precision_loss)] // an estimate
+        let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| r.count as f64 * e.0.min(0.0)).sum();
+        let law = |side: Side| -> Result<Option<Law>> {
             let mut product: Option<Law> = None;
             for (round, mesh) in self.rounds.iter().zip(&ones) {
-                let masses = Masses::new(side, round.profile.as_ref(), mesh);
-                if masses.mass.is_empty() {
-                    return Err(Error::Numerics { reason: "a round has no mass at a finite loss on its mesh" });
-                }
-                let one = Law::of(side, &masses);
+                let profile = round.profile.as_ref();
+                let one = match side {
+                    Side::Upper => Law::above(&Masses::new(side, profile, mesh)),
+                    Side::Lower => {
+                        let floor = profile.delta_at_infinity();
+                        Law::below(tangents(mesh, floor), floor)
+                    }
+                };
+                let Some(one) = one else { return Ok(None) };
                 let care = Care {
-                    place: *place,
+                    place,
                     #[allow(clippy::cast_precision_loss)] // a count of groups
                     budget: 0.8 * budget / self.rounds.len() as f64,
                     ignored: self.ignored(place.log_delta.exp()),
+                    least,
+                    highest: place.epsilon + place.reach + BEYOND - common,
                 };
                 let power = one.power(round.count, &care, self.run)?;
                 product = Some(match product {
@@ -439,10 +476,10 @@ impl<'a> Search<'a> {
                     None => power,
                 });
             }
-            product.ok_or(Error::Numerics { reason: "there are no rounds" })
+            Ok(product)
         };
         let (upper, lower) = rayon::join(|| law(Side::Upper), || law(Side::Lower));
-        Ok((upper?, lower?))
+        Ok(upper?.zip(lower?))
     }
 
     /// An answer, and whether it is as narrow as was asked for.
@@ -715,7 +752,11 @@ impl<'a> Search<'a> {
             .windows(2)
             .map(|w| cost(&w[0], &w[1], Defects::between(&w[0], &w[1], floor).gap()).cbrt())
             .sum();
-        let per_cell = (share / roots.max(1e-3)).powf(1.5).min(0.02);
+        // With more nodes than there may be the cells on the right would stay as they are; halving leaves up to twice as many
+        // as are needed.
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let affordable = (2.0 * roots / limit as f64).powi(3);
+        let per_cell = (share / roots.max(1e-3)).powf(1.5).min(0.02).max(affordable);
         coarse.refined(profile, limit, self.run, |left, right, gap| {
             cost(left, right, gap) <= per_cell && markov(left, right, gap)
         })

@@ -25,6 +25,7 @@ use crate::error::Result;
 use crate::pair::{Profile, ProfilePoint};
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::Node;
+use crate::pld::tangents::Tangents;
 use crate::run::Run;
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -39,73 +40,156 @@ pub struct Law {
     at_infinity: f64,
 }
 
-/// About where an answer lies.
-#[derive(Debug, Clone, Copy)]
+/// About where an answer lies, and what the rounds lose.
+#[derive(Debug, Clone)]
 pub struct Place {
     /// ε there.
     pub epsilon: f64,
+    /// How far from there it may lie.
+    pub reach: f64,
     /// −d ln δ/dε there.
     pub hazard: f64,
     /// ln δ there.
     pub log_delta: f64,
+    /// What all rounds lose, where it is known.
+    pub losses: Option<Spread>,
 }
 
 impl Place {
-    /// How much ln δ changes with half the variance of one loss of this size.
+    /// How much ln δ changes with half the variance of one loss in this range.
     ///
-    /// A loss x makes of δ(ε) about δ(ε − x): e^{κx} times as much with the hazard κ, and never more than 1. The second derivative
-    /// is at most κ²e^{κx} therefore, about κ/δ where x is ε, and 1/δ further out, where δ(ε − x) = 1 − e^{ε−x}.
+    /// A loss x makes of δ(ε) the others' δ(ε − x). Two losses with the same sums of p and p·e^{−x} differ in it by its curvature in
+    /// e^{−x}, which is the density of what the others lose at ε − x: nearly that of all rounds. Before that is known: the loss x
+    /// makes e^{κx} times as much of δ with the hazard κ, and never more than 1, so the curvature is at most κ²e^{κx}, about κ/δ
+    /// where x is ε, and 1/δ further out, where δ(ε − x) = 1 − e^{ε−x}.
     #[must_use]
-    pub fn weight(&self, loss: f64) -> f64 {
+    pub fn weight(&self, left: f64, right: f64) -> f64 {
+        if let Some(losses) = &self.losses {
+            let (from, to) = (self.epsilon - right - self.reach, self.epsilon - left + self.reach);
+            return losses.density(from, to) * (-self.log_delta).exp();
+        }
         let log = self.hazard.ln();
-        let close = loss < self.epsilon + 8.0 / self.hazard;
+        let close = right < self.epsilon + 8.0 / self.hazard;
         let far = if close { log } else { 0.0 } - self.log_delta;
-        (2.0 * log + self.hazard * loss).min(far).exp()
+        (2.0 * log + self.hazard * right).min(far).exp()
     }
 
     /// How much a gap between the profile of so many rounds and its chord changes ln δ: its area is half a variance.
-    pub fn cost(self, rounds: f64) -> impl Fn(&Node, &Node, f64) -> f64 {
+    pub fn cost(&self, rounds: f64) -> impl Fn(&Node, &Node, f64) -> f64 + '_ {
         move |left, right, gap| {
             if gap == 0.0 {
                 return 0.0;
             }
-            gap * (right.epsilon - left.epsilon) * rounds * self.weight(right.epsilon)
+            gap * (right.epsilon - left.epsilon) * rounds * self.weight(left.epsilon, right.epsilon)
         }
+    }
+}
+
+/// A law as a density that is constant between points. For choices: nothing here is a bound.
+#[derive(Debug, Clone)]
+pub struct Spread {
+    /// Increasing.
+    point: Vec<f64>,
+    /// The mass up to each point.
+    below: Vec<f64>,
+    /// The mass from each point on: far up it is less than the other sum resolves.
+    above: Vec<f64>,
+}
+
+/// Atoms with more mass than this are looked at on so many scales.
+const HEAVY: f64 = 0.02;
+const SCALES: i32 = 12;
+
+impl Spread {
+    /// From `first` on, the mass up to each of these points; where one lies on the last, its mass is spread up to the next.
+    fn new(first: f64, parts: impl Iterator<Item = (f64, f64)>) -> Self {
+        let (mut point, mut mass, mut carried) = (vec![first], vec![0.0], 0.0);
+        for (at, part) in parts {
+            carried += part;
+            if at > point[point.len() - 1] {
+                point.push(at);
+                mass.push(carried);
+                carried = 0.0;
+            }
+        }
+        let added = |sum: &mut f64, part: &f64| {
+            *sum += part;
+            Some(*sum)
+        };
+        let below = mass.iter().scan(0.0, added).collect();
+        let mut above: Vec<f64> = mass[1..].iter().rev().scan(0.0, added).collect();
+        above.reverse();
+        above.push(0.0);
+        Self { point, below, above }
+    }
+
+    /// The value of one of the sums at a loss.
+    fn at(&self, sums: &[f64], loss: f64) -> f64 {
+        let next = self.point.partition_point(|&point| point <= loss);
+        if next == 0 || next == self.point.len() {
+            return sums[next.max(1) - 1];
+        }
+        let share = (loss - self.point[next - 1]) / (self.point[next] - self.point[next - 1]);
+        sums[next - 1] + share * (sums[next] - sums[next - 1])
+    }
+
+    /// The mass between two losses.
+    fn mass(&self, from: f64, to: f64) -> f64 {
+        let below = self.at(&self.below, to);
+        let found = if below <= 0.5 {
+            below - self.at(&self.below, from)
+        } else {
+            self.at(&self.above, from) - self.at(&self.above, to)
+        };
+        found.max(0.0)
+    }
+
+    /// The mean density between two losses.
+    fn density(&self, from: f64, to: f64) -> f64 {
+        self.mass(from, to) / (to - from).max(f64::MIN_POSITIVE)
     }
 }
 
 /// What the cells are to be good for: nothing here is a bound.
 #[derive(Debug, Clone, Copy)]
-pub struct Care {
+pub struct Care<'a> {
     /// Where the answer lies.
-    pub place: Place,
+    pub place: &'a Place,
     /// How much all cells together may change ln δ.
     pub budget: f64,
     /// Mass of a round's losses that may be counted as infinite, or left out.
     pub ignored: f64,
+    /// Cells of a product, at least.
+    pub least: u32,
+    /// Larger losses may be counted as infinite, or as this one.
+    pub highest: f64,
 }
 
 impl Law {
-    /// The law of one round.
+    /// The law of one round from above; `None` where all of it may be an infinite loss.
     #[must_use]
-    pub fn of(side: Side, masses: &Masses) -> Self {
-        let factor = match side {
-            Side::Upper => (1.0 + masses.relative_error) * (1.0 + 4.0 * UNIT_ROUNDOFF),
-            Side::Lower => (1.0 - masses.relative_error) * (1.0 - 4.0 * UNIT_ROUNDOFF),
-        };
-        Self {
-            side,
+    pub fn above(masses: &Masses) -> Option<Self> {
+        let factor = (1.0 + masses.relative_error) * (1.0 + 4.0 * UNIT_ROUNDOFF);
+        (!masses.mass.is_empty()).then(|| Self {
+            side: Side::Upper,
             loss: masses.epsilon.clone(),
             mass: masses.mass.iter().map(|mass| mass * factor).collect(),
             at_infinity: masses.at_infinity * factor,
-        }
+        })
+    }
+
+    /// The law of one round from below, with this mass of infinite loss; `None` where nothing is certain.
+    #[must_use]
+    pub fn below(tangents: Tangents, at_infinity: f64) -> Option<Self> {
+        let Tangents { loss, mass } = tangents;
+        (!loss.is_empty()).then_some(Self { side: Side::Lower, loss, mass, at_infinity })
     }
 
     /// The law of `count` such rounds: doubled, and one round more where `count` has a binary digit.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
-    pub fn power(&self, count: u64, care: &Care, run: &Run) -> Result<Self> {
+    pub fn power(&self, count: u64, care: &Care<'_>, run: &Run) -> Result<Self> {
         // Each product has its share of the budget.
         let care = Care { budget: care.budget / f64::from(1 + count.ilog2() + count.count_ones()), ..*care };
         #[allow(clippy::cast_precision_loss)] // enters no bound
@@ -113,10 +197,24 @@ impl Law {
         let mut law = self.clone();
         for digit in (0..count.ilog2()).rev() {
             rounds *= 2.0;
-            law = law.product(&law, true, &cells(&law, &law, &care, all / rounds), rounds * care.ignored, run)?;
+            law = law.product(
+                &law,
+                true,
+                &cells(&law, &law, &care, all / rounds),
+                rounds * care.ignored,
+                care.highest,
+                run,
+            )?;
             if count >> digit & 1 == 1 {
                 rounds += 1.0;
-                law = law.product(self, false, &cells(&law, self, &care, all / rounds), rounds * care.ignored, run)?;
+                law = law.product(
+                    self,
+                    false,
+                    &cells(&law, self, &care, all / rounds),
+                    rounds * care.ignored,
+                    care.highest,
+                    run,
+                )?;
             }
         }
         Ok(law)
@@ -126,8 +224,8 @@ impl Law {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
-    pub fn times(&self, other: &Self, care: &Care, run: &Run) -> Result<Self> {
-        self.product(other, false, &cells(self, other, care, 1.0), care.ignored, run)
+    pub fn times(&self, other: &Self, care: &Care<'_>, run: &Run) -> Result<Self> {
+        self.product(other, false, &cells(self, other, care, 1.0), care.ignored, care.highest, run)
     }
 
     /// The mass of infinite loss.
@@ -142,6 +240,28 @@ impl Law {
         (self.mass.iter().sum::<f64>() + self.at_infinity - 1.0).max(0.0)
     }
 
+    /// The law with the mass of each atom spread out half of the way to its neighbours; where much is in one atom, on all scales
+    /// up to that, for nobody knows how narrow it is.
+    #[must_use]
+    pub fn spread(&self) -> Spread {
+        let (n, loss) = (self.loss.len(), &self.loss);
+        let gap = |k: usize| if k < n && k > 0 { 0.5 * (loss[k] - loss[k - 1]) } else { 0.0 };
+        let mut parts = Vec::with_capacity(2 * n);
+        for (k, (&at, &mass)) in loss.iter().zip(&self.mass).enumerate() {
+            let scales = if mass > HEAVY { SCALES } else { 1 };
+            let right = if k + 1 < n { gap(k + 1) } else { gap(k) };
+            let left = if k > 0 { gap(k) } else { right };
+            // Half of the mass lies on each side, evenly over the scales.
+            let part = 0.5 * mass / f64::from(scales);
+            parts.extend(
+                (0..scales).map(|scale| (at - left * 0.25_f64.powi(scale), if scale > 0 { part } else { 0.0 })),
+            );
+            parts.push((at, part));
+            parts.extend((0..scales).rev().map(|scale| (at + right * 0.25_f64.powi(scale), part)));
+        }
+        Spread::new(parts.first().map_or(0.0, |part| part.0), parts.into_iter())
+    }
+
     /// The number of atoms.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // there is always one
@@ -150,7 +270,7 @@ impl Law {
     }
 
     /// The product of two laws on cells between these edges; `same`: both are one, and pairs are taken once.
-    fn product(&self, other: &Self, same: bool, edges: &[f64], ignored: f64, run: &Run) -> Result<Self> {
+    fn product(&self, other: &Self, same: bool, edges: &[f64], ignored: f64, highest: f64, run: &Run) -> Result<Self> {
         let mut sums = vec![Sums::default(); edges.len() - 1];
         for (i, (&one, &p)) in self.loss.iter().zip(&self.mass).enumerate() {
             if i % 256 == 0 {
@@ -164,7 +284,10 @@ impl Law {
                 if loss >= edges[cell + 1] && cell + 2 < edges.len() {
                     sums[cell].gather(&sum);
                     sum = Sums::default();
-                    cell = position(edges, loss);
+                    // Most often the next one: not to be searched for.
+                    while loss >= edges[cell + 1] && cell + 2 < edges.len() {
+                        cell += 1;
+                    }
                 }
                 let mass = if same && j > i { 2.0 * p * q } else { p * q };
                 sum.take(mass, loss - edges[cell]);
@@ -184,13 +307,24 @@ impl Law {
             Side::Upper => infinite * (1.0 + summed) + UNDERFLOW,
             Side::Lower => infinite * (1.0 - summed),
         };
-        law.cut(ignored);
+        law.cut(ignored, highest);
         Ok(law)
     }
 
-    /// Without its largest losses, which have at most this mass: they become infinite, or are left out.
-    fn cut(&mut self, ignored: f64) {
+    /// Without its largest losses: those with at most the mass `ignored` become infinite, or are left out; those above `highest`
+    /// become infinite, or as large as that.
+    fn cut(&mut self, ignored: f64, highest: f64) {
+        if self.side == Side::Lower {
+            for loss in &mut self.loss {
+                *loss = loss.min(highest);
+            }
+        }
         let mut mass = 0.0;
+        while self.side == Side::Upper && self.mass.len() > 2 && self.loss[self.loss.len() - 1] > highest {
+            mass += self.mass.pop().unwrap_or(0.0);
+            self.loss.pop();
+        }
+        let ignored = mass + ignored;
         while self.mass.len() > 2 && mass + self.mass[self.mass.len() - 1] <= ignored {
             mass += self.mass.pop().unwrap_or(0.0);
             self.loss.pop();
@@ -304,69 +438,97 @@ const SKETCHED: usize = 160;
 /// Groups of pairs of these that each have cells of one width.
 const GROUPS: usize = 400;
 /// Cells of a block, about.
-const MOST_CELLS: f64 = 4000.0;
-const LEAST_CELLS: f64 = 64.0;
+const MOST_CELLS: f64 = 8192.0;
+/// This share of them is spread evenly.
+const EVERYWHERE: f64 = 0.05;
+/// The widths of cells are found so often, each time with weights for those of the time before.
+const SMOOTHED: usize = 3;
 
 /// Edges of cells for the product of two laws, of which there are `blocks` in all rounds: such that all their cells together change
 /// ln δ by about `care.budget`.
 ///
 /// A cell of width w adds a variance of w²/6 at most to each loss in it. For a given number of cells the sum of what that costs is
-/// least when each costs the same; each group of pairs gets cells in proportion to the cube root of its own cost.
-fn cells(a: &Law, b: &Law, care: &Care, blocks: f64) -> Vec<f64> {
-    let (one, two) = (sketch(a, care), sketch(b, care));
-    let mut pairs: Vec<(f64, f64)> = Vec::with_capacity(one.len() * two.len());
-    for x in &one {
-        pairs.extend(two.iter().map(|y| {
-            let loss = x.0 + y.0;
-            (loss, x.1 * y.1 * care.place.weight(loss))
-        }));
-    }
-    pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+/// least when each costs the same: where the density of the product times the weight is g, cells have a width in proportion to
+/// g^(−1/3).
+fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
     let (first, last) = (a.loss[0] + b.loss[0], a.loss[a.loss.len() - 1] + b.loss[b.loss.len() - 1]);
-    let mut groups: Vec<(f64, f64)> = Vec::with_capacity(GROUPS + 1);
-    let mut start = first;
-    for group in pairs.chunks(pairs.len().div_ceil(GROUPS)) {
-        let end = group[group.len() - 1].0.max(start);
-        let share: f64 = group.iter().map(|pair| pair.1).sum();
-        groups.push((end, (share * (end - start).powi(2)).cbrt()));
-        start = end;
+    let product = pairs(a, b, care, first);
+    let mut points: Vec<f64> = product.point.iter().copied().chain([first, last]).collect();
+    if let Some(losses) = &care.place.losses {
+        points.extend(losses.point.iter().map(|loss| care.place.epsilon - loss));
     }
-    groups.push((last.max(start), 0.0));
-    let total: f64 = groups.iter().map(|group| group.1).sum();
-    let count = (blocks / (12.0 * care.budget) * total.powi(3)).sqrt().clamp(LEAST_CELLS, MOST_CELLS);
+    points.retain(|point| (first..=last).contains(point));
+    points.sort_unstable_by(f64::total_cmp);
+    // A cell is as wide as it is: the weight is a mean over what its own cell and the ones beside it cover.
+    let cost = |from: f64, to: f64, width: f64| {
+        let weight = care.place.weight(from - width, to + width);
+        (product.mass(from, to) * weight * (to - from).powi(2)).cbrt()
+    };
+    let mut groups: Vec<(f64, f64, f64)> = points.windows(2).map(|w| (w[0], w[1], cost(w[0], w[1], 0.0))).collect();
+    let mut each = 0.0;
+    for round in 0..SMOOTHED {
+        if round > 0 {
+            for (from, to, spent) in &mut groups {
+                *spent = cost(*from, *to, each * (*to - *from) / *spent);
+            }
+        }
+        let total: f64 = groups.iter().map(|group| group.2).sum();
+        // A few cells everywhere: what was thought to cost nothing may matter elsewhere.
+        let rest = if total > 0.0 { EVERYWHERE * total } else { 1.0 } / (last - first).max(f64::MIN_POSITIVE);
+        for (from, to, spent) in &mut groups {
+            *spent += rest * (*to - *from);
+        }
+        let count = (blocks / (12.0 * care.budget) * total.powi(3)).sqrt().max(f64::from(care.least)).min(MOST_CELLS);
+        each = groups.iter().map(|group| group.2).sum::<f64>() / count;
+    }
     let mut edges = vec![first];
-    let mut start = first;
-    for (end, cost) in groups {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most MOST_CELLS
-        let parts = (count * cost / total).ceil().max(1.0) as u32;
-        for part in 1..=parts {
-            let edge = start + (end - start) * (f64::from(part) / f64::from(parts));
+    let mut spent = 0.0;
+    for (from, to, cost) in groups {
+        let mut used = 0.0;
+        while spent + (cost - used) >= each {
+            used += each - spent;
+            spent = 0.0;
+            let edge = from + (to - from) * (used / cost).min(1.0);
             // Cells that rounding could empty are none.
             if edge - edges[edges.len() - 1] > 1e-10 * edge.abs() {
                 edges.push(edge);
             }
         }
-        start = end;
+        spent += cost - used;
     }
     // Nothing lies beyond the last edge.
     let end = edges.len() - 1;
     if end == 0 {
         edges.push(last.max(first + 1e-10 * first.abs()) + 1e-300);
+    } else if last - edges[end] > 1e-10 * last.abs() {
+        edges.push(last);
     } else {
         edges[end] = edges[end].max(last);
     }
     edges
 }
 
+/// The product of two laws in outline.
+fn pairs(a: &Law, b: &Law, care: &Care<'_>, first: f64) -> Spread {
+    let (one, two) = (sketch(a, care), sketch(b, care));
+    let mut pairs: Vec<(f64, f64)> = Vec::with_capacity(one.len() * two.len());
+    for x in &one {
+        pairs.extend(two.iter().map(|y| (x.0 + y.0, x.1 * y.1)));
+    }
+    pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let groups = pairs.chunks(pairs.len().div_ceil(GROUPS));
+    Spread::new(first, groups.map(|group| (group[group.len() - 1].0, group.iter().map(|pair| pair.1).sum())))
+}
+
 /// A law as a few atoms (loss, mass), closest where it counts.
-fn sketch(law: &Law, care: &Care) -> Vec<(f64, f64)> {
+fn sketch(law: &Law, care: &Care<'_>) -> Vec<(f64, f64)> {
     let atoms: Vec<(f64, f64)> = law.loss.iter().copied().zip(law.mass.iter().copied()).collect();
     if atoms.len() <= SKETCHED {
         return atoms;
     }
     let cost = |i: usize| {
-        let ((loss, mass), width) = (atoms[i], atoms[i].0 - atoms[i.saturating_sub(1)].0);
-        (mass * care.place.weight(loss) * width * width).cbrt()
+        let ((loss, mass), before) = (atoms[i], atoms[i.saturating_sub(1)].0);
+        (mass * care.place.weight(before, loss) * (loss - before).powi(2)).cbrt()
     };
     #[allow(clippy::cast_precision_loss)] // small
     let step = (0..atoms.len()).map(cost).sum::<f64>() / SKETCHED as f64;
@@ -460,8 +622,10 @@ mod tests {
         AT_INFINITY + outcomes.map(|(loss, mass)| mass * enumerated(rounds - 1, epsilon - loss)).sum::<f64>()
     }
 
-    fn care(budget: f64) -> Care {
-        Care { place: Place { epsilon: 1.0, hazard: 1.5, log_delta: -3.0 }, budget, ignored: 0.0 }
+    const PLACE: Place = Place { epsilon: 1.0, reach: 0.1, hazard: 1.5, log_delta: -3.0, losses: None };
+
+    fn care(place: &Place, budget: f64) -> Care<'_> {
+        Care { place, budget, ignored: 0.0, least: 64, highest: 30.0 }
     }
 
     #[test]
@@ -469,7 +633,8 @@ mod tests {
         let law = |side| Law { side, loss: LOSSES.to_vec(), mass: MASSES.to_vec(), at_infinity: AT_INFINITY };
         for (budget, near) in [(10.0, 0.05), (1e-5, 1e-3)] {
             for rounds in [2, 5, 7] {
-                let of = |side| law(side).power(rounds.into(), &care(budget), &Run::default()).unwrap().profile();
+                let of =
+                    |side| law(side).power(rounds.into(), &care(&PLACE, budget), &Run::default()).unwrap().profile();
                 let (above, below) = (of(Side::Upper), of(Side::Lower));
                 for step in -20..40 {
                     let epsilon = 0.25 * f64::from(step);
@@ -486,7 +651,7 @@ mod tests {
     #[test]
     fn rounds_that_lose_nothing_lose_nothing_together() {
         let law = Law { side: Side::Lower, loss: vec![0.0], mass: vec![1.0], at_infinity: 0.0 };
-        let point = law.power(16, &care(1.0), &Run::default()).unwrap().profile().at(-1.0);
+        let point = law.power(16, &care(&PLACE, 1.0), &Run::default()).unwrap().profile().at(-1.0);
         assert!((point.delta + (-1.0_f64).exp_m1()).abs() < 1e-12, "{point:?}");
     }
 
@@ -494,7 +659,7 @@ mod tests {
     fn what_is_left_out_is_infinite_above_and_missing_below() {
         let [above, below] = [Side::Upper, Side::Lower].map(|side| {
             let mut law = Law { side, loss: vec![0.0, 1.0, 2.0], mass: vec![0.9, 0.09, 0.01], at_infinity: 0.0 };
-            law.cut(0.05);
+            law.cut(0.05, 5.0);
             law
         });
         assert_eq!(above.mass, [0.9, 0.09]);

@@ -75,6 +75,12 @@ impl Defects {
         Self { a, b, resolved }
     }
 
+    /// Whether both stand out of the errors of values and slopes.
+    #[must_use]
+    pub fn resolved(self) -> bool {
+        self.resolved
+    }
+
     /// How far the chord rises above the larger of the two lines, at most: ab/(a + b), where they meet.
     #[must_use]
     pub fn gap(self) -> f64 {

@@ -8,7 +8,8 @@
 //!           δ, slope              upper and lower hull              tilted FFT                 ε(δ), δ(ε)
 //! ```
 //!
-//! Where no lattice is fine enough for what most rounds lose, the rounds are composed without one ([`doubling`]).
+//! Where no lattice is fine enough for what most rounds lose, the rounds are composed without one ([`doubling`]), from the hull above
+//! and from [`tangents`] below.
 //!
 //! # Why the result is an interval
 //!
@@ -28,6 +29,7 @@ pub mod doubling;
 pub mod masses;
 pub mod mesh;
 pub mod readoff;
+pub mod tangents;
 pub mod window;
 
 pub use answer::{answer, Answer, Budget, Query, Round};

@@ -1,0 +1,168 @@
+//! From a profile at some nodes to a law below it that needs no lattice: the largest of the supporting lines.
+//!
+//! Between two nodes the lines at both meet; there lies an atom, with the mass by which the slopes differ. Exactly computed this
+//! is the law with each cell's mass at its mean e^{−loss}, so the profile falls by what a variance of w²/12 makes of it, where the
+//! law that [`super::masses`] makes for a lattice loses w²/3.
+//!
+//! **Rounding.** Atoms are taken as they come out. Their profile g is piecewise linear in α; on the piece that passes node i it is
+//! below the supporting line there if it is so at both ends. So g is compared at each atom with what the lines of the nodes beside
+//! it are there at least, with all errors of values and slopes. Where it is above them by some factor, all that g is made of there,
+//! the masses of larger losses, are divided by it; that lowers g elsewhere too. Where wide cells resolve little, far out, little
+//! else is lost.
+
+use crate::pld::mesh::{Defects, Mesh, Node};
+use crate::special::UNIT_ROUNDOFF;
+
+/// Atoms of finite loss whose profile, together with a mass of infinite loss, lies below the one the nodes were taken from.
+#[derive(Debug, Clone)]
+pub struct Tangents {
+    /// Increasing.
+    pub loss: Vec<f64>,
+    /// Positive.
+    pub mass: Vec<f64>,
+}
+
+/// The errors of a node's value may be this share of it.
+const RESOLVED: f64 = 1e-10;
+
+/// The law from below; `floor`: at most the profile's limit at ∞, which is its mass of infinite loss. Without atoms where errors
+/// leave nothing.
+#[must_use]
+pub fn tangents(mesh: &Mesh, floor: f64) -> Tangents {
+    let nodes = kept(mesh, floor);
+    let (mut loss, mut mass) = (Vec::with_capacity(nodes.len()), Vec::with_capacity(nodes.len()));
+    // The node to the left of each atom.
+    let mut left = Vec::with_capacity(nodes.len());
+    for (i, node) in nodes.iter().enumerate() {
+        let (value, slope) = (node.point.delta - floor, node.point.slope);
+        // Where the line meets the next one, as α/α_i − 1, and by how much the slope changes there, times α_i.
+        let (over, change) = match nodes.get(i + 1) {
+            Some(next) => {
+                let width = next.epsilon - node.epsilon;
+                let missed = value - (next.point.delta - floor) + next.point.slope * (-width).exp_m1();
+                let change = slope - next.point.slope * (-width).exp();
+                ((missed / change).clamp(0.0, width.exp_m1()), change)
+            }
+            None => (value / slope, slope),
+        };
+        let (at, part) = (node.epsilon + over.ln_1p(), (1.0 + over) * change);
+        if part > 0.0 && part.is_finite() && at.is_finite() && loss.last().is_none_or(|last| at > *last) {
+            loss.push(at);
+            mass.push(part);
+            left.push(i);
+        }
+    }
+    let ratios = ratios(&nodes, floor, &loss, &mass, &left);
+    let mut factor: f64 = 1.0;
+    for (part, ratio) in mass.iter_mut().zip(ratios) {
+        factor = factor.min(ratio);
+        *part *= factor;
+    }
+    let resolved = mass.iter().take_while(|part| **part > 0.0).count();
+    loss.truncate(resolved);
+    mass.truncate(resolved);
+    Tangents { loss, mass }
+}
+
+/// Nodes whose values and defects stand out of their errors.
+fn kept(mesh: &Mesh, floor: f64) -> Vec<Node> {
+    let mut kept: Vec<Node> = Vec::with_capacity(mesh.nodes.len());
+    for node in &mesh.nodes {
+        let (point, value) = (&node.point, node.point.delta - floor);
+        let known = value > 0.0 && point.slope > 0.0 && point.delta_error + UNIT_ROUNDOFF * floor <= RESOLVED * value;
+        if known && kept.last().is_none_or(|last| Defects::between(last, node, floor).resolved()) {
+            kept.push(*node);
+        }
+    }
+    kept
+}
+
+/// For each atom a ratio of supporting lines and the atoms' profile where the piece that ends at it begins: at the atom before it,
+/// or at α = 0.
+fn ratios(nodes: &[Node], floor: f64, loss: &[f64], mass: &[f64], left: &[usize]) -> Vec<f64> {
+    let n = loss.len();
+    #[allow(clippy::cast_precision_loss)] // a count of atoms
+    let summed = 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0);
+    // The atoms' profile at the atoms, from the right, and its slope times α.
+    let mut heights = vec![0.0; n];
+    let mut slope = 0.0;
+    for k in (0..n.saturating_sub(1)).rev() {
+        let width = loss[k + 1] - loss[k];
+        let right = slope + mass[k + 1];
+        heights[k] = heights[k + 1] + right * -(-width).exp_m1();
+        slope = right * (-width).exp();
+    }
+    let total: f64 = mass.iter().sum();
+    let mut ratios = vec![1.0_f64; n];
+    for (i, node) in nodes.iter().enumerate() {
+        // The atoms between which the profile passes this node.
+        let after = left.partition_point(|&at| at < i);
+        let before = after.checked_sub(1);
+        let ends = [before.map_or(-1.0, |k| (loss[k] - node.epsilon).exp_m1()), over(loss, after, node.epsilon)];
+        let point = &node.point;
+        let value = point.delta - point.delta_error - floor * (1.0 + UNIT_ROUNDOFF);
+        // What the line with the true value and slope is at an end, at least.
+        let line = |end: f64| {
+            let rounding = 8.0 * UNIT_ROUNDOFF * (point.delta + point.slope * end.abs());
+            value - point.slope * end - point.slope_error * end.abs() - rounding
+        };
+        // The profile where this piece begins is made of the atoms from `after` on, and where it ends of those after that one.
+        let heights = [before.map_or(total, |k| heights[k]), heights.get(after).copied().unwrap_or(0.0)];
+        for ((end, height), atom) in ends.into_iter().zip(heights).zip(after..n) {
+            ratios[atom] = ratios[atom].min(line(end) / (height * (1.0 + summed)) * (1.0 - summed));
+        }
+    }
+    ratios
+}
+
+/// An atom's e^{loss}/α − 1; right of all atoms there is nothing to compare with.
+fn over(loss: &[f64], k: usize, epsilon: f64) -> f64 {
+    loss.get(k).map_or(0.0, |at| (at - epsilon).exp_m1())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::mixture::MixturePair;
+    use crate::pair::rare::RarePair;
+    use crate::pair::Profile;
+    use crate::pld::mesh::exact_spacing;
+    use crate::run::Run;
+
+    /// The profile of atoms by its definition.
+    fn profile(atoms: &Tangents, epsilon: f64) -> f64 {
+        let terms = atoms.loss.iter().zip(&atoms.mass).filter(|(loss, _)| **loss > epsilon);
+        terms.map(|(loss, mass)| mass * -(epsilon - loss).exp_m1()).sum()
+    }
+
+    #[test]
+    fn atoms_are_below_the_profile_everywhere_and_meet_it_at_the_nodes() {
+        let often: [Box<dyn Profile>; 2] = [false, true].map(|reverse| {
+            let pair = MixturePair::poisson(1, 0.1, 1.0, false).unwrap();
+            Box::new(if reverse { pair.reversed() } else { pair }) as Box<dyn Profile>
+        });
+        let rare =
+            [false, true].map(|reverse| Box::new(RarePair::new(1e-9, 0.3, reverse).unwrap()) as Box<dyn Profile>);
+        for (pair, (low, high)) in often.iter().chain(&rare).zip([(-0.2, 3.0), (-3.0, 0.2), (-1e-6, 8.0), (-8.0, 1e-6)])
+        {
+            let ends = Mesh::around(pair.as_ref(), exact_spacing(1e-11), (low, high));
+            // Cells as wide as what is left of the profile allows.
+            let fine = |left: &Node, right: &Node, gap: f64| {
+                gap <= 1e-3 * right.point.delta && right.epsilon - left.epsilon < 0.5
+            };
+            let mesh = ends.refined(pair.as_ref(), 1 << 14, &Run::default(), fine).unwrap();
+            let atoms = tangents(&mesh, 0.0);
+            assert!(atoms.loss.len() > 10, "{}", atoms.loss.len());
+            for cell in mesh.nodes.windows(2) {
+                for share in [0.0, 0.2, 0.5, 0.9] {
+                    let epsilon = cell[0].epsilon + share * (cell[1].epsilon - cell[0].epsilon);
+                    let (exact, found) = (pair.at(epsilon), profile(&atoms, epsilon));
+                    assert!(found <= exact.delta + exact.delta_error, "{epsilon} {found} {exact:?}");
+                    if share == 0.0 && exact.delta > 1e-280 && exact.delta_error < 1e-11 * exact.delta {
+                        assert!(found >= exact.delta * (1.0 - 1e-6), "{epsilon} {found} {exact:?}");
+                    }
+                }
+            }
+        }
+    }
+}
