@@ -52,9 +52,15 @@ struct Frozen {
     cumulative: Vec<f64>,
     /// The exponents' constants: ln ω_t − κ²Γ_tt/2 − κθh_t.
     constants: Vec<f64>,
+    /// e^{constant − that of ln f}, each divided by the largest, and the logarithm of that: where κ = 1 and these numbers are of
+    /// ordinary size, its terms are those of ln f times these.
+    ratios: Option<(Vec<f64>, f64)>,
     /// −θ²q/2.
     norm: f64,
 }
+
+/// Ratios of terms whose logarithms differ by no more than this are of ordinary size: terms themselves are at least e^−700.
+const ORDINARY: f64 = 200.0;
 
 /// What all shards share.
 struct Setting<'a> {
@@ -134,7 +140,7 @@ impl<'a> Setting<'a> {
                     (0.0, *mean_scale, origin.proposal(only, *mean_scale)?.law.log_weights)
                 }
             };
-            let constants = logs
+            let constants: Vec<f64> = logs
                 .iter()
                 .zip(kernel.law().squares.iter().zip(&base.overlap))
                 .map(|(log, (s, h))| log - mean_scale * (0.5 * mean_scale * s + theta * h))
@@ -142,6 +148,7 @@ impl<'a> Setting<'a> {
             components.push(Frozen {
                 theta,
                 mean_scale,
+                ratios: ratios(mean_scale, &constants, kernel.constants()),
                 share: f64::from(*share) / f64::from(UNITS),
                 cumulative: cumulative(logs.iter().map(|log| log.exp())),
                 constants,
@@ -150,6 +157,15 @@ impl<'a> Setting<'a> {
         }
         Ok(Self { job, kernel, components, weights, overlap: base.overlap, square: base.square })
     }
+}
+
+#[allow(clippy::float_cmp)] // given as that very number
+fn ratios(mean_scale: f64, constants: &[f64], own: &[f64]) -> Option<(Vec<f64>, f64)> {
+    let logs: Vec<f64> = constants.iter().zip(own).map(|(one, own)| one - own).collect();
+    let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let least = logs.iter().copied().fold(f64::INFINITY, f64::min);
+    let shared = mean_scale == 1.0 && largest - least < ORDINARY;
+    shared.then(|| (logs.iter().map(|log| (log - largest).exp()).collect(), largest))
 }
 
 /// Buffers of one worker.
@@ -177,6 +193,8 @@ struct Derivatives {
     diagonal: Vec<Lanes>,
     overlap: Vec<Lanes>,
     square: f64,
+    /// Eight consecutive numbers of each lane's noise.
+    turned: Vec<Lanes>,
 }
 
 /// Σ_t e^{κv_t + constant_t}: the terms, with the largest exponent taken out, and what they add up to.
@@ -185,6 +203,8 @@ struct Sum {
     terms: Vec<Lanes>,
     total: Lanes,
     log: Lanes,
+    /// The largest exponent.
+    largest: Lanes,
 }
 
 impl Sum {
@@ -205,7 +225,22 @@ impl Sum {
             value.store(term);
         }
         total.store(&mut self.total);
+        largest.store(&mut self.largest);
         largest.add(ln(total)).store(&mut self.log);
+    }
+
+    /// The same from the terms of another sum, each times its ratio.
+    #[inline(always)]
+    fn share<V: Vector>(&mut self, other: &Self, (ratios, log): &(Vec<f64>, f64)) {
+        self.terms.resize(ratios.len(), splat(0.0));
+        let mut total = V::splat(0.0);
+        for ((ratio, own), term) in ratios.iter().zip(&other.terms).zip(&mut self.terms) {
+            let value = V::load(own).mul(V::splat(*ratio));
+            total = total.add(value);
+            value.store(term);
+        }
+        total.store(&mut self.total);
+        V::load(&other.largest).add(V::splat(*log)).add(ln(total)).store(&mut self.log);
     }
 }
 
@@ -300,7 +335,10 @@ impl Setting<'_> {
         for ((component, sum), log) in self.components.iter().zip(each.iter_mut()).zip(logs.iter_mut()) {
             let mut total = statistic.mul_add(V::splat(component.theta), V::splat(component.norm));
             if !component.constants.is_empty() {
-                sum.take::<V>(products, component.mean_scale, &component.constants);
+                match &component.ratios {
+                    Some(ratios) => sum.share::<V>(own, ratios),
+                    None => sum.take::<V>(products, component.mean_scale, &component.constants),
+                }
                 total = total.add(V::load(&sum.log));
             }
             largest = largest.max(total);
@@ -412,9 +450,9 @@ impl Derivatives {
     /// Add slopes·noiseᵀ of all lanes, up to the diagonal.
     #[inline(always)]
     fn multiply<V: Vector>(&mut self, slopes: &[Lanes], noise: &[Lanes]) {
-        // Eight consecutive numbers of each lane: here a vector holds columns, not samples.
-        let columns = noise.len().div_ceil(LANES);
-        let mut turned = vec![splat(0.0); columns * LANES];
+        // Here a vector holds columns, not samples.
+        let turned = &mut self.turned;
+        turned.resize(noise.len().next_multiple_of(LANES), splat(0.0));
         for (k, numbers) in noise.iter().enumerate() {
             for lane in 0..LANES {
                 turned[k / LANES * LANES + lane][k % LANES] = numbers[lane];
@@ -453,34 +491,42 @@ impl Derivatives {
 
 /// The derivative by Γ = LLᵀ from that by L: see the head of this file.
 fn through_factor(lower: &[f64], by_factor: impl Fn(usize, usize) -> f64, bins: usize) -> Vec<f64> {
-    let at = |row: usize, column: usize| row * bins + column;
     let mut inner = vec![0.0; bins * bins];
-    for row in 0..bins {
-        for column in 0..=row {
-            let product: f64 = (row..bins).map(|k| lower[at(k, row)] * by_factor(k, column)).sum();
-            inner[at(row, column)] = if row == column { 0.5 * product } else { product };
+    for k in 0..bins {
+        let row: Vec<f64> = (0..=k).map(|column| by_factor(k, column)).collect();
+        for i in 0..=k {
+            add_multiple(&mut inner[i * bins..][..=i], lower[k * bins + i], &row);
         }
     }
-    // X = L⁻ᵀ·inner by columns, then X·L⁻¹ by rows: both solve with Lᵀ.
-    for column in 0..bins {
-        solve(lower, bins, &mut inner, |k| at(k, column));
+    for i in 0..bins {
+        inner[i * bins + i] *= 0.5;
     }
-    for row in 0..bins {
-        solve(lower, bins, &mut inner, |k| at(row, k));
-    }
-    let mut symmetric = vec![0.0; bins * bins];
-    for row in 0..bins {
-        for column in 0..bins {
-            symmetric[at(row, column)] = 0.5 * (inner[at(row, column)] + inner[at(column, row)]);
-        }
-    }
-    symmetric
+    // X = L⁻ᵀ·inner; of X·L⁻¹ the transpose is L⁻ᵀ·Xᵀ.
+    solve(lower, bins, &mut inner);
+    let mut inner = transposed(&inner, bins);
+    solve(lower, bins, &mut inner);
+    let other = transposed(&inner, bins);
+    inner.iter().zip(&other).map(|(a, b)| 0.5 * (a + b)).collect()
 }
 
-/// Solve Lᵀx = y in place, the entries of y at `place`.
-fn solve(lower: &[f64], bins: usize, numbers: &mut [f64], place: impl Fn(usize) -> usize) {
+fn add_multiple(to: &mut [f64], factor: f64, more: &[f64]) {
+    to.iter_mut().zip(more).for_each(|(to, more)| *to += factor * more);
+}
+
+fn transposed(matrix: &[f64], bins: usize) -> Vec<f64> {
+    (0..bins * bins).map(|k| matrix[k % bins * bins + k / bins]).collect()
+}
+
+/// LᵀX = Y in place, for all columns of Y at once.
+fn solve(lower: &[f64], bins: usize, numbers: &mut [f64]) {
     for i in (0..bins).rev() {
-        let known: f64 = (i + 1..bins).map(|k| lower[k * bins + i] * numbers[place(k)]).sum();
-        numbers[place(i)] = (numbers[place(i)] - known) / lower[i * bins + i];
+        let (above, below) = numbers.split_at_mut((i + 1) * bins);
+        let row = &mut above[i * bins..];
+        for (k, known) in (i + 1..bins).zip(below.chunks_exact(bins)) {
+            add_multiple(row, -lower[k * bins + i], known);
+        }
+        for number in row {
+            *number /= lower[i * bins + i];
+        }
     }
 }
