@@ -121,7 +121,7 @@ fn main() {
         println!("    noise {noise:.2}, correlation {correlation:.2}, recursion {recursion:.2} ns per sample and step");
         let plain = timed_shards(&Mechanism::Renewal(Arc::clone(&kernel)), p, mean_scale, n);
         println!("n={n} b={b} bands={bands} mean_scale={mean_scale}:{plain}");
-        if mean_scale == 1.0 {
+        if mean_scale.to_bits() == 1.0f64.to_bits() {
             let near = c.iter().map(|x| 1.001 * x / norm).collect();
             let near = RenewalKernel::new(near, n, b, p, true).unwrap().into();
             println!("    {}", timed_gradients(&Mechanism::Renewal(Arc::clone(&kernel)), near));
@@ -137,9 +137,9 @@ fn main() {
     }
 }
 
-/// Orthonormal modes with a bit of overlap.
+/// Modes of one norm that all overlap a bit.
 fn bins(count: usize, scale: f64) -> Mechanism {
-    let entry = |k: usize| scale * if k % (count + 1) == 0 { 1.0 } else { 0.2 };
+    let entry = |k: usize| scale * if k.is_multiple_of(count + 1) { 1.0 } else { 0.2 };
     BinsKernel::new(&(0..count * count).map(entry).collect::<Vec<f64>>(), count).unwrap().into()
 }
 

@@ -162,8 +162,8 @@ mod tests {
     fn enumerated(law: &Renewal, products: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {
         let n = law.iterations();
         let (mut total, mut means, mut squares) = (0.0, vec![0.0; n], vec![0.0; n]);
-        let mut open: Vec<(usize, f64, Vec<(usize, f64)>)> =
-            law.log_start().iter().enumerate().map(|(s, log)| (s, log.exp(), Vec::new())).collect();
+        let mut open: Vec<_> =
+            law.log_start().iter().enumerate().map(|(s, log)| (s, log.exp(), Vec::<(usize, f64)>::new())).collect();
         while let Some((round, weight, taken)) = open.pop() {
             if round >= n {
                 total += weight;
