@@ -380,8 +380,49 @@ class Sampled:
     ) -> list[list[tuple[list[float], float, float]]]:
         """As `simulate`, with samples from a mixture; wealths mean something after whole shards only."""
 
+    def gradient(
+        self,
+        direction: str,
+        components: Sequence[tuple[int, Sequence[float], float]],
+        epsilon: float,
+        *,
+        origin: Sampled | None,
+        key: tuple[int, int, int, int],
+        first: int,
+        count: int,
+        threads: int,
+        time_limit: float | None,
+    ) -> DeltaGradient:
+        """Estimates of δ(ε) and of its derivatives in the matrix and in σ, of `renewal`, `users`, `phases` or `bins`.
+
+        Samples come from the proposals (the components of `balanced`) of `origin`, a mechanism of the same kind with another
+        matrix on as many rounds (bins), or of this one (None). While origin, components, key, `first` and `count` stay the same,
+        the estimate of δ is a continuous function of the matrix, and the derivatives are those of this function, wherever no
+        sample's loss is exactly ε. See the core's `montecarlo::gradient` and `montecarlo::bins_gradient`. `direction` is remove
+        or add.
+        """
+
     def tilt(self, theta: float) -> tuple[float, float, float] | None:
         """‖m̄‖², E‖Cx‖²/2 (both in units of σ²) and ln Z(θ); None where nothing can be tilted."""
+
+class DeltaGradient:
+    """Estimates of δ(ε) and its derivatives from `samples` samples: pairs are (estimate, standard error). None is a bound.
+
+    Rounds: derivatives are ∂δ/∂ĉ_j, one for each coefficient in units of σ, ĉ = c/σ. Bins: ∂δ/∂Γ_st, Γ the Gram matrix of the
+    modes in units of σ², row by row and symmetric, so that dδ = Σ_st (∂δ/∂Γ_st) dΓ_st; their errors are infinite where only one
+    shard was run.
+    """
+
+    samples: int
+    effective_samples: float
+    """(Σ V)²/Σ V²: equal samples that would tell δ as well."""
+    delta: tuple[float, float]
+    log_noise: tuple[float, float]
+    """σ·∂δ/∂σ."""
+    derivatives: list[float]
+    standard_errors: list[float]
+    covariances: list[float]
+    """Of each estimated derivative with the estimated σ·∂δ/∂σ."""
 
 class LossHistogram:
     """Samples by privacy loss, with the sums of their weights and squared weights."""

@@ -5,8 +5,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use pyaccount_core::montecarlo::balanced::{simulate_balanced, BalancedJob};
 use pyaccount_core::montecarlo::betting::BetTable;
+use pyaccount_core::montecarlo::bins::BinsKernel;
+use pyaccount_core::montecarlo::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::correlate::Correlator;
+use pyaccount_core::montecarlo::gradient::{simulate_gradient, GradientJob};
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposal::Direction;
 use pyaccount_core::montecarlo::proposed::Part;
@@ -93,6 +97,9 @@ fn stages(kernel: &RenewalKernel) -> [f64; 3] {
 
 fn main() {
     println!("{:?}", instruction_sets());
+    for count in [20, 100, 400] {
+        println!("{count} bins: {}", timed_gradients(&bins(count, 1.0), bins(count, 1.001)));
+    }
     for (n, b, bands, rate, mean_scale) in [
         (1024, 64, 32, 0.01, 1.0),
         (2000, 16, 16, 0.01, 1.0),
@@ -114,6 +121,11 @@ fn main() {
         println!("    noise {noise:.2}, correlation {correlation:.2}, recursion {recursion:.2} ns per sample and step");
         let plain = timed_shards(&Mechanism::Renewal(Arc::clone(&kernel)), p, mean_scale, n);
         println!("n={n} b={b} bands={bands} mean_scale={mean_scale}:{plain}");
+        if mean_scale.to_bits() == 1.0f64.to_bits() {
+            let near = c.iter().map(|x| 1.001 * x / norm).collect();
+            let near = RenewalKernel::new(near, n, b, p, true).unwrap().into();
+            println!("    {}", timed_gradients(&Mechanism::Renewal(Arc::clone(&kernel)), near));
+        }
         if n == 7200 {
             // Batches of 1793 records on average, of 14,745,600: truncation is rare at 2048 and everywhere at 1793.
             for limit in [2048, 1793] {
@@ -123,6 +135,47 @@ fn main() {
             }
         }
     }
+}
+
+/// Modes of one norm that all overlap a bit.
+fn bins(count: usize, scale: f64) -> Mechanism {
+    let entry = |k: usize| scale * if k.is_multiple_of(count + 1) { 1.0 } else { 0.2 };
+    BinsKernel::new(&(0..count * count).map(entry).collect::<Vec<f64>>(), count).unwrap().into()
+}
+
+/// Nanoseconds of samples that estimate δ = 1e-3 or so, without and with its derivatives, of a matrix and of one beside it.
+fn timed_gradients(mechanism: &Mechanism, near: Mechanism) -> String {
+    let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
+    let components = vec![(Component::Tilted(0.0), UNITS / 8), (Component::Tilted(1.0), UNITS - UNITS / 8)];
+    let (direction, epsilon) = (Direction::Remove, 0.0);
+    let parts = vec![(mechanism.clone(), 1)];
+    let mixture = Mixture { parts, direction, components: components.clone() };
+    let balanced = BalancedJob { mixture, curve: None, epsilons: vec![epsilon], key };
+    let job = |mechanism: Mechanism, origin: &Mechanism| {
+        let (origin, components) = (origin.clone(), components.clone());
+        GradientJob { mechanism, origin, direction, components, epsilon, key }
+    };
+    let (own, other) = (job(mechanism.clone(), mechanism), job(near, mechanism));
+    let shards = 4;
+    let timed = |work: &(dyn Fn() + Sync)| {
+        let mut times: Vec<f64> = (0..5)
+            .map(|_| {
+                let began = Instant::now();
+                pool(1).unwrap().install(work);
+                began.elapsed().as_secs_f64() * 1e9 / (shards * SHARD as u64) as f64
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times[2]
+    };
+    let plain = timed(&|| drop(simulate_balanced(&balanced, 0, shards, &Run::default()).unwrap()));
+    let [own, other] =
+        [own, other].map(|job| timed(&|| drop(simulate_gradient(&job, 0, shards, &Run::default()).unwrap())));
+    format!(
+        "δ {plain:.0} ns per sample, with derivatives {own:.0} ({:.2} times), of a matrix beside it {other:.0} ({:.2} times)",
+        own / plain,
+        other / plain
+    )
 }
 
 /// Nanoseconds of whole samples on one thread and on two.

@@ -408,6 +408,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gram, module)?)?;
     module.add_class::<sampling::Columns>()?;
     module.add_class::<sampling::Sampled>()?;
+    module.add_class::<sampling::DeltaGradient>()?;
     module.add_class::<sampling::LossHistogram>()?;
     module.add_class::<sampling::ComposedCurve>()?;
     module.add_class::<inspection::Inspection>()?;

@@ -8,6 +8,7 @@ use pyaccount_core::montecarlo::bins::BinsKernel;
 use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::defensive::{simulate_defensive, DefensiveJob};
+use pyaccount_core::montecarlo::gradient::{simulate_gradient, Estimate, GradientEstimate, GradientJob};
 use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
@@ -349,6 +350,31 @@ impl Sampled {
         Ok(shards(call(py, threads, time_limit, move |run| simulate_defensive(&job, first, count, run))?))
     }
 
+    #[pyo3(signature = (direction, components, epsilon, *, origin, key, first, count, threads, time_limit))]
+    #[allow(clippy::too_many_arguments)] // a call of the engine's
+    fn gradient(
+        &self,
+        py: Python<'_>,
+        direction: &str,
+        components: Vec<Shared>,
+        epsilon: f64,
+        origin: Option<&Self>,
+        key: (u64, u32, u32, u32),
+        first: u64,
+        count: u64,
+        threads: usize,
+        time_limit: Option<f64>,
+    ) -> PyResult<DeltaGradient> {
+        let origin = origin.unwrap_or(self);
+        let ([(mechanism, 1)], [(from, 1)]) = (&self.0[..], &origin.0[..]) else {
+            return Err(PyValueError::new_err("gradients are of one run of one mechanism"));
+        };
+        let Mixture { direction, components, .. } = origin.mixture(direction, components)?;
+        let (mechanism, origin) = (mechanism.clone(), from.clone());
+        let job = GradientJob { mechanism, origin, direction, components, epsilon, key: stream_key(key) };
+        call(py, threads, time_limit, move |run| simulate_gradient(&job, first, count, run)).map(DeltaGradient::from)
+    }
+
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {
         tilt_facts(&self.0, theta)
     }
@@ -399,6 +425,35 @@ impl Sampled {
             edges: edges.map(|(lowest, width)| Edges { lowest, width }),
             key: stream_key(key),
         })
+    }
+}
+
+/// Estimates of δ and its derivatives, each with its standard error.
+#[pyclass(frozen, get_all, module = "pyaccount._core")]
+#[derive(Debug)]
+pub struct DeltaGradient {
+    samples: u64,
+    effective_samples: f64,
+    delta: (f64, f64),
+    log_noise: (f64, f64),
+    derivatives: Vec<f64>,
+    standard_errors: Vec<f64>,
+    covariances: Vec<f64>,
+}
+
+impl From<GradientEstimate> for DeltaGradient {
+    fn from(found: GradientEstimate) -> Self {
+        let pair = |one: Estimate| (one.value, one.standard_error);
+        let (derivatives, standard_errors) = found.derivatives.into_iter().map(pair).unzip();
+        Self {
+            samples: found.samples,
+            effective_samples: found.effective_samples,
+            delta: pair(found.delta),
+            log_noise: pair(found.log_noise),
+            derivatives,
+            standard_errors,
+            covariances: found.covariances,
+        }
     }
 }
 

@@ -77,6 +77,13 @@ pub struct BinsScratch {
     pub(super) products: Vec<Lanes>,
 }
 
+impl BinsScratch {
+    /// The normal numbers of the last eight samples; beyond the bins' number they mean nothing.
+    pub(super) fn noise(&self) -> &[Lanes] {
+        &self.noise
+    }
+}
+
 impl BinsKernel {
     /// The kernel for the Gram matrix of the modes in units of σ, row by row; `inner` is the length of the modes, whose
     /// products were summed in floating point.
@@ -139,6 +146,30 @@ impl BinsKernel {
         let law = Bins::uniform(squares);
         let constants = law.log_weights.iter().zip(&law.squares).map(|(w, s)| w - 0.5 * s).collect();
         Ok(Self { law, tiles, gram: lifted, lipschitz, rounding_scale, constants })
+    }
+
+    /// L, row by row.
+    pub(super) fn factor(&self) -> Vec<f64> {
+        let bins = self.law.squares.len();
+        let mut factor = vec![0.0; bins * bins];
+        for (tile, columns) in self.tiles.iter().enumerate() {
+            for (column, entries) in columns.iter().enumerate() {
+                for (row, entry) in (tile * TILE..bins).zip(entries) {
+                    factor[row * bins + column] = *entry;
+                }
+            }
+        }
+        factor
+    }
+
+    /// LLᵀ, row by row.
+    pub(super) fn gram(&self) -> &[f64] {
+        &self.gram
+    }
+
+    /// ln w_t − s_t/2.
+    pub(super) fn constants(&self) -> &[f64] {
+        &self.constants
     }
 
     /// The law of the bins.
@@ -227,8 +258,9 @@ impl BinsKernel {
         self.draw_from::<V>(&proposal.cumulative, stream)
     }
 
+    /// A bin for each lane from cumulative probabilities.
     #[inline(always)]
-    fn draw_from<V: Vector>(&self, cumulative: &[f64], stream: &mut Stream) -> [usize; LANES] {
+    pub(super) fn draw_from<V: Vector>(&self, cumulative: &[f64], stream: &mut Stream) -> [usize; LANES] {
         let mut drawn = splat(0.0);
         let mut drawing = stream.take::<V>();
         drawing.uniform().store(&mut drawn);

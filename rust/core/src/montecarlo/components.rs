@@ -175,7 +175,7 @@ pub(super) enum Prepared<'a> {
 /// Buffers of one worker.
 #[derive(Default)]
 pub(super) struct Worker {
-    buffers: Buffers,
+    pub buffers: Buffers,
     /// The last eight samples.
     pub weighed: Weighed,
     /// dM_k/dN of the last eight samples, each divided by the largest of its lane (or 1).

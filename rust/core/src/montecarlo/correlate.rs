@@ -103,6 +103,37 @@ impl Correlator {
         }
     }
 
+    /// What the outputs' weighted sum Σ_i w_i u_i has as derivative in each coefficient: Σ_i w_i ŷ_{i+j} for j < bands, over all
+    /// rounds, ŷ = 0 beyond the last.
+    ///
+    /// Both have the same number of rows. By the way the coefficients are correlated: directly, or by transforms, of which a
+    /// block's products conj(w)·ŷ are summed before one inverse. There the real part of the sum has the products of each span
+    /// with its own rows, the imaginary one those of a span with the other's.
+    #[inline(always)]
+    pub fn adjoint<V: Vector>(
+        &self,
+        weights: &[Lanes],
+        rows: &[Lanes],
+        out: &mut [Lanes],
+        workspace: &mut AdjointWorkspace,
+    ) {
+        if let Some(transform) = &self.transform {
+            transform.adjoint::<V>(weights, rows, out, workspace);
+            return;
+        }
+        for (tile, out) in out.chunks_mut(TILE).enumerate() {
+            let rows = &rows[(tile * TILE).min(rows.len())..];
+            if V::WIDE || out.len() <= TILE / 2 {
+                adjoint_tile::<V, TILE>(weights, rows, out);
+            } else {
+                // As above: fewer sums at a time.
+                let (first, second) = out.split_at_mut(TILE / 2);
+                adjoint_tile::<V, { TILE / 2 }>(weights, rows, first);
+                adjoint_tile::<V, { TILE / 2 }>(weights, &rows[(TILE / 2).min(rows.len())..], second);
+            }
+        }
+    }
+
     /// K outputs, the first of which starts at the first row: row m meets output k with coefficient m − k.
     #[inline(always)]
     fn tile<V: Vector, const K: usize>(&self, rows: &[Lanes], out: &mut [Lanes]) {
@@ -140,6 +171,36 @@ impl Correlator {
             sums[k].store(&mut out[k]);
         }
     }
+}
+
+/// Up to K sums Σ_i w_i ŷ_{i+k}, whose rows begin with those of k = 0.
+#[inline(always)]
+fn adjoint_tile<V: Vector, const K: usize>(weights: &[Lanes], rows: &[Lanes], out: &mut [Lanes]) {
+    let mut sums = [V::splat(0.0); K];
+    for (weight, window) in weights.iter().zip(rows.windows(K)) {
+        let weight = V::load(weight);
+        for k in 0..K {
+            sums[k] = weight.mul_add(V::load(&window[k]), sums[k]);
+        }
+    }
+    // Windows that reach beyond the last row.
+    for start in (rows.len() + 1).saturating_sub(K)..rows.len() {
+        let weight = V::load(&weights[start]);
+        for (k, row) in rows[start..].iter().enumerate() {
+            sums[k] = weight.mul_add(V::load(row), sums[k]);
+        }
+    }
+    for (sum, out) in sums.into_iter().zip(out) {
+        sum.store(out);
+    }
+}
+
+/// Buffers of [`Correlator::adjoint`], reused from call to call.
+#[derive(Debug, Clone, Default)]
+pub struct AdjointWorkspace {
+    weights: Vec<[Lanes; 2]>,
+    rows: Vec<[Lanes; 2]>,
+    sums: Vec<[Lanes; 2]>,
 }
 
 /// Vector operations for each output: two transforms of 7 operations a point and pass, and a product.
@@ -209,6 +270,46 @@ impl Transform {
             sums[k] = point[0];
             sums[self.fresh + k] = point[1];
         }
+    }
+
+    #[inline(always)]
+    fn adjoint<V: Vector>(
+        &self,
+        weights: &[Lanes],
+        rows: &[Lanes],
+        out: &mut [Lanes],
+        workspace: &mut AdjointWorkspace,
+    ) {
+        let AdjointWorkspace { weights: own, rows: other, sums } = workspace;
+        sums.clear();
+        sums.resize(self.length, [splat(0.0); 2]);
+        for start in (0..rows.len()).step_by(2 * self.fresh) {
+            // Two spans of weights, each with zeros behind them, and the rows that they meet.
+            self.spans(weights, (start, self.fresh), own);
+            self.spans(rows, (start, self.length), other);
+            self.forward::<V>(own);
+            self.forward::<V>(other);
+            for ((sum, a), b) in sums.iter_mut().zip(&*own).zip(&*other) {
+                let (a, b, total) = (load::<V>(a), load::<V>(b), load::<V>(sum));
+                let conjugate = (a.0, V::splat(0.0).sub(a.1));
+                store(plus(total, times(conjugate, b)), sum);
+            }
+        }
+        self.inverse::<V>(sums);
+        #[allow(clippy::cast_precision_loss)] // a power of two
+        let scale = V::splat(1.0 / self.length as f64);
+        for (out, point) in out.iter_mut().zip(&*sums) {
+            V::load(&point[0]).mul(scale).store(out);
+        }
+    }
+
+    /// Two spans of `from`, `length` rows each, that begin [`Self::fresh`] rows apart; zeros behind.
+    #[inline(always)]
+    fn spans(&self, from: &[Lanes], (start, length): (usize, usize), into: &mut Vec<[Lanes; 2]>) {
+        let row = |k: usize| from.get(k).copied().unwrap_or(splat(0.0));
+        into.clear();
+        into.extend((start..start + length).map(|k| [row(k), row(self.fresh + k)]));
+        into.resize(self.length, [splat(0.0); 2]);
     }
 
     /// Decimation in frequency, radix 4: natural order in, digit-reversed order out.
@@ -298,6 +399,32 @@ fn times<V: Vector>(a: (V, V), b: (V, V)) -> (V, V) {
 mod tests {
     use super::*;
     use crate::montecarlo::vector::{Portable, LANES};
+
+    #[test]
+    fn both_ways_of_the_adjoint_are_the_sum_that_defines_it() {
+        let noisy =
+            |i: usize, l: usize, k: usize| f64::from(u32::try_from((i * 37 + l * 11 * k) % 101).unwrap()) - 50.0;
+        for (bands, n) in [(1, 1), (1, 20), (3, 5), (5, 5), (12, 40), (60, 700), (200, 1999), (200, 200)] {
+            let rows: Vec<Lanes> = (0..n).map(|i| Lanes(std::array::from_fn(|l| noisy(i, l, 1) / 17.0))).collect();
+            let weights: Vec<Lanes> =
+                (0..n).map(|i| Lanes(std::array::from_fn(|l| noisy(i * i, l, 3).abs() / 50.0))).collect();
+            for transform in [false, true] {
+                let correlator = Correlator::new(&vec![0.5; bands], Some(transform));
+                let mut out = vec![splat(f64::NAN); bands];
+                let mut workspace = AdjointWorkspace::default();
+                correlator.adjoint::<Portable>(&weights, &rows, &mut out, &mut workspace);
+                let first = out.clone();
+                correlator.adjoint::<Portable>(&weights, &rows, &mut out, &mut workspace);
+                assert_eq!(first, out, "buffers are left as they were found");
+                for (j, sum) in out.iter().enumerate() {
+                    for l in 0..LANES {
+                        let exact: f64 = (0..n - j).map(|i| weights[i][l] * rows[i + j][l]).sum();
+                        assert!((sum[l] - exact).abs() <= 1e-11, "{bands} {n} {transform} {j}: {} {exact}", sum[l]);
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     #[allow(clippy::cast_precision_loss)] // small numbers

@@ -6,13 +6,15 @@ use crate::participation::renewal::Renewal;
 /// ln of the likelihood ratio by the recursion for any range; `exponent` is that of a single participation, and j at once have j
 /// times it less (j² − j)/2 times the squared norm, scaled.
 pub(super) fn log_ratio(law: &Renewal, squares: &[f64], scale: f64, exponent: impl Fn(usize) -> f64) -> f64 {
+    log_recursion(law, |i| joining(law, exponent(i), scale * squares[i]))
+}
+
+/// The logarithms of what f_{i+b} is multiplied with when j = 1, 2, … records take part at once.
+pub(super) fn joining(law: &Renewal, single: f64, square: f64) -> impl Iterator<Item = f64> + '_ {
     let join = law.sampling_probability.ln();
-    log_recursion(law, |i| {
-        let (single, square) = (exponent(i), scale * squares[i]);
-        (1u32..).zip(&law.log_counts).map(move |(j, log)| {
-            let j = f64::from(j);
-            join + log + j * single - 0.5 * (j * j - j) * square
-        })
+    (1u32..).zip(&law.log_counts).map(move |(j, log)| {
+        let j = f64::from(j);
+        join + log + j * single - 0.5 * (j * j - j) * square
     })
 }
 
@@ -25,15 +27,32 @@ pub(super) fn log_recursion<I>(law: &Renewal, joining: impl Fn(usize) -> I) -> f
 where
     I: Iterator<Item = f64>,
 {
+    kept_recursion(law, joining, |_, _| ()).0
+}
+
+/// The same; `keep` is told the share of f_i that joining in round i has. Also the shares that each round of the first chance has
+/// in the start-weighted sum.
+pub(super) fn kept_recursion<I>(
+    law: &Renewal,
+    joining: impl Fn(usize) -> I,
+    mut keep: impl FnMut(usize, f64),
+) -> (f64, Vec<f64>)
+where
+    I: Iterator<Item = f64>,
+{
     let (n, b) = (law.iterations(), law.min_separation);
     let stay = Scaled::new(1.0 - law.sampling_probability, 0.0);
     let mut sums = vec![Scaled::new(1.0, 0.0); n + b + 1];
     for i in (0..n).rev() {
         let taken = joining(i).fold(Scaled::ZERO, |sum, log| sum.plus(Scaled::exp(log)));
-        sums[i] = stay.times(sums[i + law.waiting()]).plus(taken.times(sums[i + b]));
+        let joined = taken.times(sums[i + b]);
+        sums[i] = stay.times(sums[i + law.waiting()]).plus(joined);
+        keep(i, joined.of(sums[i]));
     }
-    let starts = law.log_start().into_iter().zip(&sums);
-    starts.fold(Scaled::ZERO, |sum, (start, value)| sum.plus(Scaled::exp(start).times(*value))).ln()
+    let starts: Vec<Scaled> =
+        law.log_start().into_iter().zip(&sums).map(|(start, value)| Scaled::exp(start).times(*value)).collect();
+    let total = starts.iter().fold(Scaled::ZERO, |sum, start| sum.plus(*start));
+    (total.ln(), starts.iter().map(|start| start.of(total)).collect())
 }
 
 /// A number that is not negative: `fraction`·2^`power`, the fraction in [1, 2) or 0.
@@ -91,6 +110,11 @@ impl Scaled {
         let (large, small) = if self.power >= other.power { (self, other) } else { (other, self) };
         // What is too small to matter underflows to 0.
         Self::new(small.fraction.mul_add(power_of_two(small.power - large.power), large.fraction), large.power)
+    }
+
+    /// This as a share of something that is not smaller.
+    fn of(self, whole: Self) -> f64 {
+        self.fraction / whole.fraction * power_of_two(self.power - whole.power)
     }
 
     fn ln(self) -> f64 {

@@ -22,6 +22,7 @@
 //! | [`batch_sizes`] | how many of the other records join each batch |
 //! | [`proposal`] | where samples of one proposal are drawn from, and the proof that their weights are bounded |
 //! | [`components`], [`tilt`] | mixtures of several proposals, and what they are made of |
+//! | `posterior`, [`gradient`], `bins_gradient` | who took part, given the outcome; estimates of how δ changes with the matrix |
 //! | [`balanced`], [`defensive`] | estimates and tests from mixtures; in `defensive` the proof that their weights are bounded |
 //! | [`value`] | what a sample is worth with other mechanisms composed |
 //! | [`betting`], [`histogram`] | what is kept of the samples |
@@ -34,16 +35,19 @@ pub mod balanced;
 pub mod batch_sizes;
 pub mod betting;
 pub mod bins;
+mod bins_gradient;
 pub mod columns;
 pub mod components;
 pub mod correlate;
 pub mod defensive;
+pub mod gradient;
 pub mod histogram;
 pub mod kernel;
 pub mod lanes;
 mod logarithms;
 pub mod mechanism;
 pub mod overlapping;
+mod posterior;
 mod products;
 pub mod proposal;
 pub mod proposed;

@@ -213,6 +213,11 @@ impl RenewalKernel {
         &self.law
     }
 
+    /// Whether this is the kernel of the same law and coefficients.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        self.coefficients == other.coefficients && self.law == other.law
+    }
+
     /// A bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most one participation
     /// (of all of a user's records) reaches each round.
     #[must_use]

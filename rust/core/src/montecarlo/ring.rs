@@ -121,7 +121,19 @@ impl<'a> Track<'a> {
     /// The same with φ as it is, without the p.
     #[inline(always)]
     pub(super) fn advance<V: Vector>(&mut self, first: usize, count: usize, growth: [V; SETTLED]) -> bool {
-        step(self.ring, first, count, self.law, growth) & settle::<V>(self.ring, first, self.law.min_separation)
+        self.advance_kept(first, count, growth, &mut Nothing)
+    }
+
+    /// The same, with what is kept of each step.
+    #[inline(always)]
+    pub(super) fn advance_kept<V: Vector, K: Keep>(
+        &mut self,
+        first: usize,
+        count: usize,
+        growth: [V; SETTLED],
+        keep: &mut K,
+    ) -> bool {
+        step(self.ring, first, count, self.law, growth, keep) & settle::<V>(self.ring, first, self.law.min_separation)
     }
 
     /// ln of the start-weighted sum, when all rounds are through.
@@ -129,6 +141,38 @@ impl<'a> Track<'a> {
     pub(super) fn total<V: Vector>(&self) -> Lanes {
         self.ring.total::<V>(self.law)
     }
+
+    /// The shares that each round of the first chance has in that sum, into `shares`, one for each entry of the law's start.
+    #[inline(always)]
+    pub(super) fn shares<V: Vector>(&self, shares: &mut [Lanes]) {
+        let (ring, law) = (&*self.ring, self.law);
+        // Without phases the first b are as probable as joining is, relative to no wait at all.
+        let weight = V::splat(if law.phased { 1.0 } else { law.sampling_probability });
+        let mut sum = V::splat(0.0);
+        for (k, share) in shares.iter_mut().enumerate() {
+            let value = V::load(&ring.values[k & ring.mask]);
+            let value = if k == 0 { value } else { value.mul(weight) };
+            sum = sum.add(value);
+            value.store(share);
+        }
+        for share in shares {
+            V::load(share).div(sum).store(share);
+        }
+    }
+}
+
+/// What is kept of a step: p·growth·f_{i+b} and f_i, up to a common factor.
+pub(super) trait Keep {
+    /// Must be `#[inline(always)]`.
+    fn keep<V: Vector>(&mut self, round: usize, joined: V, value: V);
+}
+
+/// Nothing is kept.
+pub(super) struct Nothing;
+
+impl Keep for Nothing {
+    #[inline(always)]
+    fn keep<V: Vector>(&mut self, _: usize, _: V, _: V) {}
 }
 
 /// What a participation multiplies f_{i+b} with: e^{a_i}, and for several records at once the sum over their numbers.
@@ -140,10 +184,21 @@ pub(super) fn growths<V: Vector>(
     exponents: [V; SETTLED],
     (scale, squares): (f64, &[f64; SETTLED]),
 ) -> [V; SETTLED] {
+    counted_growths(law, exponents, (scale, squares))[0]
+}
+
+/// The same, and the sums in which the number of records counts once and twice: Σ_j j^m Pr[j]·T_j for m = 0, 1, 2.
+#[inline(always)]
+pub(super) fn counted_growths<V: Vector>(
+    law: &Renewal,
+    exponents: [V; SETTLED],
+    (scale, squares): (f64, &[f64; SETTLED]),
+) -> [[V; SETTLED]; 3] {
     let mut growth = exponents;
     for k in 0..SETTLED {
         growth[k] = exp_in_range(exponents[k]);
     }
+    let mut all = [growth; 3];
     if law.log_counts.len() > 1 {
         // Nearly all rounds have the same squared norm.
         let usual = (-scale * squares[0]).exp();
@@ -152,22 +207,35 @@ pub(super) fn growths<V: Vector>(
             let same = squares[k].to_bits() == squares[0].to_bits();
             let decay = V::splat(if same { usual } else { (-scale * squares[k]).exp() });
             let (mut term, mut factor) = (growth[k], growth[k]);
-            let mut sum = term.mul(V::splat(law.counts[0]));
+            let mut sums = [term.mul(V::splat(law.counts[0])); 3];
+            let mut count = 1.0;
             for probability in &law.counts[1..] {
+                count += 1.0;
                 factor = factor.mul(decay);
                 term = term.mul(factor);
-                sum = term.mul_add(V::splat(*probability), sum);
+                sums[0] = term.mul_add(V::splat(*probability), sums[0]);
+                sums[1] = term.mul_add(V::splat(*probability * count), sums[1]);
+                sums[2] = term.mul_add(V::splat(*probability * count * count), sums[2]);
             }
-            growth[k] = sum;
+            for m in 0..3 {
+                all[m][k] = sums[m];
+            }
         }
     }
-    growth
+    all
 }
 
 /// f_i = (1 − p) f_{i+1} + p·growth·f_{i+b} for the rounds `first + count − 1`, …, `first`; false if f leaves its range where
 /// [`settle`] would not see it.
 #[inline(always)]
-fn step<V: Vector>(ring: &mut Ring, first: usize, count: usize, law: &Renewal, mut growth: [V; SETTLED]) -> bool {
+fn step<V: Vector, K: Keep>(
+    ring: &mut Ring,
+    first: usize,
+    count: usize,
+    law: &Renewal,
+    mut growth: [V; SETTLED],
+    keep: &mut K,
+) -> bool {
     let (b, p) = (law.min_separation, law.sampling_probability);
     for k in 0..SETTLED {
         growth[k] = growth[k].mul(V::splat(p));
@@ -177,7 +245,9 @@ fn step<V: Vector>(ring: &mut Ring, first: usize, count: usize, law: &Renewal, m
     let mut inside = true;
     for k in (0..count).rev() {
         let after = V::load(&ring.values[(first + k + b) & mask]);
-        value = if law.phased { stay.add(growth[k]).mul(after) } else { value.mul_add(stay, growth[k].mul(after)) };
+        let joined = growth[k].mul(after);
+        value = if law.phased { stay.add(growth[k]).mul(after) } else { value.mul_add(stay, joined) };
+        keep.keep(first + k, joined, value);
         value.store(&mut ring.values[(first + k) & mask]);
         if p >= 1.0 || law.phased {
             // Then f_i and f_{i+1} have nothing to do with each other, and `settle` would not see all of them.

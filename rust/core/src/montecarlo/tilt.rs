@@ -189,7 +189,8 @@ impl TiltBase {
     }
 }
 
-fn cumulative(law: impl Iterator<Item = f64>) -> Vec<f64> {
+/// Cumulative probabilities.
+pub(super) fn cumulative(law: impl Iterator<Item = f64>) -> Vec<f64> {
     law.scan(0.0, |sum, p| {
         *sum += p;
         Some(*sum)
