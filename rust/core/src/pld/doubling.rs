@@ -462,10 +462,11 @@ fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
     // A cell is as wide as it is: the weight is a mean over what its own cell and the ones beside it cover.
     let cost = |from: f64, to: f64, width: f64| {
         let weight = care.place.weight(from - width, to + width);
-        (product.mass(from, to) * weight * (to - from).powi(2)).cbrt()
+        // Without a width there is no cost.
+        (product.mass(from, to) * weight * (to - from).powi(2)).cbrt().max(0.0)
     };
     let mut groups: Vec<(f64, f64, f64)> = points.windows(2).map(|w| (w[0], w[1], cost(w[0], w[1], 0.0))).collect();
-    let mut each = 0.0;
+    let (mut each, mut parts) = (0.0, 1);
     for round in 0..SMOOTHED {
         if round > 0 {
             for (from, to, spent) in &mut groups {
@@ -480,21 +481,26 @@ fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
         }
         let count = (blocks / (12.0 * care.budget) * total.powi(3)).sqrt().max(f64::from(care.least)).min(MOST_CELLS);
         each = groups.iter().map(|group| group.2).sum::<f64>() / count;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most MOST_CELLS
+        {
+            parts = count.ceil() as u32;
+        }
     }
     let mut edges = vec![first];
-    let mut spent = 0.0;
-    for (from, to, cost) in groups {
-        let mut used = 0.0;
-        while spent + (cost - used) >= each {
-            used += each - spent;
-            spent = 0.0;
-            let edge = from + (to - from) * (used / cost).min(1.0);
-            // Cells that rounding could empty are none.
-            if edge - edges[edges.len() - 1] > 1e-10 * edge.abs() {
-                edges.push(edge);
-            }
+    // The k-th edge is where k shares are spent.
+    let (mut spent, mut group) = (0.0, 0);
+    for k in 1..parts {
+        let target = f64::from(k) * each;
+        while group + 1 < groups.len() && spent + groups[group].2 < target {
+            spent += groups[group].2;
+            group += 1;
         }
-        spent += cost - used;
+        let Some(&(from, to, cost)) = groups.get(group) else { break };
+        let edge = from + (to - from) * ((target - spent) / cost).clamp(0.0, 1.0);
+        // Cells that rounding could empty are none.
+        if edge - edges[edges.len() - 1] > 1e-10 * edge.abs() {
+            edges.push(edge);
+        }
     }
     // Nothing lies beyond the last edge.
     let end = edges.len() - 1;
