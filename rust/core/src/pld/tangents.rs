@@ -36,18 +36,15 @@ pub fn tangents(mesh: &Mesh, floor: f64) -> Tangents {
     for (i, node) in nodes.iter().enumerate() {
         let (value, slope) = (node.point.delta - floor, node.point.slope);
         // Where the line meets the next one, as α/α_i − 1, and by how much the slope changes there, times α_i.
-        let (over, change) = match nodes.get(i + 1) {
-            Some(next) => {
-                let width = next.epsilon - node.epsilon;
-                let missed = value - (next.point.delta - floor) + next.point.slope * (-width).exp_m1();
-                let change = slope - next.point.slope * (-width).exp();
-                ((missed / change).clamp(0.0, width.exp_m1()), change)
-            }
-            // The last atom is where the line ends at the latest, given the errors of both.
-            None => {
-                let least = value - node.point.delta_error - 16.0 * UNIT_ROUNDOFF * (value + floor);
-                (least.max(0.0) / (slope + node.point.slope_error) * (1.0 - 8.0 * UNIT_ROUNDOFF), slope)
-            }
+        let (over, change) = if let Some(next) = nodes.get(i + 1) {
+            let width = next.epsilon - node.epsilon;
+            let missed = value - (next.point.delta - floor) + next.point.slope * (-width).exp_m1();
+            let change = slope - next.point.slope * (-width).exp();
+            ((missed / change).clamp(0.0, width.exp_m1()), change)
+        } else {
+            // The last atom is where the line ends at the earliest, given the errors of both.
+            let least = value - node.point.delta_error - 16.0 * UNIT_ROUNDOFF * (value + floor);
+            (least.max(0.0) / (slope + node.point.slope_error) * (1.0 - 8.0 * UNIT_ROUNDOFF), slope)
         };
         let at = node.epsilon + over.ln_1p();
         let (at, part) = (at - 4.0 * UNIT_ROUNDOFF * at.abs(), (1.0 + over) * change);
