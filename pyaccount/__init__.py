@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         PlanExceededError,
         Problem,
         PyaccountError,
+        RunError,
         StateError,
     )
     from pyaccount.execute.progress import Report
@@ -54,6 +55,7 @@ __all__ = [
     "Problem",
     "Profile",
     "PyaccountError",
+    "RunError",
     "StateError",
     "Verdict",
     "Verification",
@@ -91,6 +93,7 @@ _HOMES = {
             "PlanExceededError",
             "Problem",
             "PyaccountError",
+            "RunError",
             "StateError",
         ],
         "pyaccount.errors",

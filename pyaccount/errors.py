@@ -68,6 +68,7 @@ FAILURES: dict[str, str] = {
     "missing-extra": "Something optional is not installed.",
     "numerics": "A number could not be bounded.",
     "plan-exceeded": "A round beyond the end of the planned run.",
+    "training-run": "A training run cannot go on as accounted: its key, its record, its data or its state do not fit.",
     "usage": "The command line is wrong.",
 }
 
@@ -260,6 +261,13 @@ class StateError(PyaccountError, ValueError):
 
     exit_code = 2
     slug = "accountant-state"
+
+
+class RunError(PyaccountError, ValueError):
+    """A training run cannot go on as accounted: its key, its record, its data or its state do not fit. Nothing was counted."""
+
+    exit_code = 2
+    slug = "training-run"
 
 
 class MissingExtraError(PyaccountError):

@@ -19,14 +19,14 @@ TESTS = ROOT / "tests"
 #: From the bottom up: a room may import those before it. The façade is `__init__`, which is on top.
 ROOMS = (
     *("errors", "rounding", "directions", "wrapping", "files", "forms"),
-    *("document", "arguments", "risk", "strategies", "plan", "execute", "certificate", "running", "gate"),
+    *("document", "arguments", "risk", "strategies", "plan", "execute", "certificate", "running", "gate", "training"),
     *("accountant", "adapters", "draft", "messages", "schemas", "cli", "reference", "__init__", "__main__"),
 )
 #: What the package itself offers to its rooms.
 OWN = {"_core", "__version__"}
 
 #: The same of the core's rooms, and of the crate with the bindings.
-CORE = ("error", "run", "special", "gram", "laws", "participation", "pair", "pld", "montecarlo", "lib")
+CORE = ("error", "run", "secret", "special", "gram", "laws", "participation", "pair", "pld", "montecarlo", "lib")
 
 #: Folders of tests beside those of the rooms: of the core through its binding, and of the repository.
 TESTED = {"core", "house"}

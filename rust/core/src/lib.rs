@@ -11,9 +11,10 @@
 //! | [`pld`] | profiles, counts and a question | a proven interval for ε(δ) or δ(ε) |
 //! | [`participation`] | the parameters of a sampler | sums over participation patterns |
 //! | [`montecarlo`] | a participation law and a matrix | wealths of bets and loss histograms |
+//! | [`secret`] | a key, a round and a place | the words drawn there |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
-//! No room uses one above it: [`error`], [`run`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`montecarlo`].
+//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`montecarlo`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
 
@@ -27,6 +28,7 @@ pub mod pair;
 pub mod participation;
 pub mod pld;
 pub mod run;
+pub mod secret;
 pub mod special;
 
 pub use error::{Error, Result};

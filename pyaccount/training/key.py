@@ -1,0 +1,101 @@
+"""The secret that a run's batches and noise are drawn from.
+
+Whoever knows the key knows every batch and can subtract every noise: it is kept in a file of its own, and in no state, record,
+checkpoint or message. What leaves the room is a commitment, which tells runs apart and reveals nothing of the key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from pyaccount.errors import RunError
+
+#: The bytes of a key.
+KEY_BYTES = 32
+
+#: Uses of a key are told apart by this and by their coordinates; a new meaning of coordinates gets another one.
+_PERSON = b"pyaccount run v1"
+
+
+class RunKey:
+    """256 secret bits. `create` draws them from the operating system; they are never shown."""
+
+    __slots__ = ("_bits",)
+
+    def __init__(self, bits: bytes) -> None:
+        """A key of these 32 bytes. Raises `RunError` for another number of them."""
+        if len(bits) != KEY_BYTES:
+            raise RunError(f"a run's key has {KEY_BYTES} bytes, not {len(bits)}")
+        self._bits = bytes(bits)
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> RunKey:
+        """A new key from the operating system, written to a new file that its owner alone may read.
+
+        Raises `FileExistsError` if something is there: a key that is replaced is lost.
+        """
+        key = cls(secrets.token_bytes(KEY_BYTES))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="ascii") as file:
+            file.write(key._bits.hex() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return key
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> RunKey:
+        """The key in a file, as `create` wrote it: 64 hexadecimal digits.
+
+        Raises `RunError` for a file that others may read or write, or that holds no key, and `OSError` where there is none.
+        """
+        name = os.fsdecode(path)
+        with Path(path).open("rb") as file:
+            status = os.fstat(file.fileno())
+            if os.name == "posix" and stat.S_IMODE(status.st_mode) & 0o077:
+                mode = stat.S_IMODE(status.st_mode)
+                raise RunError(
+                    f"{name}: others may use this key (its permissions are {mode:04o}): chmod 600, and if anybody may have read "
+                    "it, the run needs a new key"
+                )
+            text = file.read(2 * KEY_BYTES + 3)
+        try:
+            return cls(bytes.fromhex(text.decode("ascii").strip()))
+        except (ValueError, RunError):
+            # Not what is there: it may be a key that lost a digit.
+            raise RunError(f"{name}: holds no key: {2 * KEY_BYTES} hexadecimal digits are expected") from None
+
+    def derive(self, *coordinates: str | int) -> bytes:
+        """The 32 bytes for one use, told by words and whole numbers: `derive("batches", phase)`.
+
+        BLAKE2b keyed with the run's key (RFC 7693, 2.9: a pseudorandom function) of the coordinates, each with its type and
+        length before it, so that different coordinates are different messages.
+        """
+        message = b"".join(_encoded(coordinate) for coordinate in coordinates)
+        return hashlib.blake2b(message, digest_size=KEY_BYTES, key=self._bits, person=_PERSON).digest()
+
+    @property
+    def commitment(self) -> str:
+        """What may be published: equal for equal keys, and of no use for finding one."""
+        return self.derive("commitment").hex()
+
+    def __repr__(self) -> str:
+        return f"RunKey(commitment={self.commitment[:16]}…)"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a run's key is not pickled: give other processes the path of its file")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunKey) and secrets.compare_digest(self._bits, other._bits)
+
+    def __hash__(self) -> int:
+        return hash(self.commitment)
+
+
+def _encoded(coordinate: str | int) -> bytes:
+    data = coordinate.encode() if isinstance(coordinate, str) else str(int(coordinate)).encode()
+    kind = b"t" if isinstance(coordinate, str) else b"n"
+    return kind + len(data).to_bytes(8, "little") + data
