@@ -19,8 +19,8 @@ TESTS = ROOT / "tests"
 #: From the bottom up: a room may import those before it. The façade is `__init__`, which is on top.
 ROOMS = (
     *("errors", "rounding", "directions", "wrapping", "files", "forms"),
-    *("document", "arguments", "risk", "strategies", "plan", "execute", "certificate", "running", "gate", "training"),
-    *("accountant", "adapters", "draft", "messages", "schemas", "cli", "reference", "__init__", "__main__"),
+    *("document", "arguments", "risk", "strategies", "plan", "execute", "certificate", "running", "gate"),
+    *("accountant", "training", "adapters", "draft", "messages", "schemas", "cli", "reference", "__init__", "__main__"),
 )
 #: What the package itself offers to its rooms.
 OWN = {"_core", "__version__"}

@@ -1,0 +1,102 @@
+"""What a run is given beside its certificate, held against it, and written into the first line of the record."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyaccount import __version__
+from pyaccount.arguments import number_of
+from pyaccount.document import expected_batch_size
+from pyaccount.errors import DocumentError, DomainError, RunError
+from pyaccount.plan.common import number
+from pyaccount.training.sums import ALONE
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.training.stretches import Certified
+
+
+def check_records(document: Document, records: int | Sequence[int]) -> None:
+    """Raise `RunError` if the data has another size than the document says, for each phase with data of its own."""
+    sizes = [records] * len(document.bodies) if isinstance(records, int) else list(records)
+    if len(sizes) != len(document.bodies):
+        raise RunError(f"records: {len(sizes)} numbers for {len(document.bodies)} phases: one, or one for each")
+    problems = []
+    for body, size in zip(document.bodies, sizes, strict=True):
+        stated = body.training.dataset_size
+        if stated is None:
+            message = (
+                "a run draws from a data set of a known size, and the document says none: a rate alone is not enough"
+            )
+            path = body.at("training", "dataset_size")
+            problems.append(document.problem("missing-key", path, message, allowed="the number of records"))
+        elif stated != size:
+            where = ".".join(map(str, body.at("training", "dataset_size")))
+            raise RunError(
+                f"records: the data has {size:_} records, and {where} is {stated:_}: certify a document about this data set, "
+                "since rates and batches follow from its size"
+            )
+    if problems:
+        raise DocumentError(problems)
+
+
+def clip_norms_of(document: Document, clip_norm: float, others: Mapping[str, float]) -> dict[str, float]:
+    """The clip norm of each sum, `ALONE` that of the main one. Raises `DomainError`."""
+    names = {release.what for body in document.bodies for release in body.noise.also}
+    missing, unknown = sorted(names - set(others)), sorted(set(others) - names)
+    if missing or unknown:
+        parts = [*(f"{name!r} is missing" for name in missing), *(f"{name!r} is not in noise.also" for name in unknown)]
+        raise DomainError(
+            f"also_clip_norms has one number for each sum in noise.also of the document: {', '.join(parts)}"
+        )
+    found = {ALONE: clip_norm, **{f"also: {name}": others[name] for name in sorted(others)}}
+    allowed = "greater than 0 and finite"
+    return {
+        name: number_of(f"clip norm of {name}", norm, allowed, 5e-324, float("inf")) for name, norm in found.items()
+    }
+
+
+def normaliser_of(document: Document, body: Body, given: float | None) -> float:
+    """What the sums of a body are divided by: a constant, never the size of the batch drawn, which would be a second release.
+
+    Raises `DocumentError` where nothing says it.
+    """
+    if given is not None:
+        return number_of("normaliser", given, "greater than 0 and finite", 5e-324, float("inf"))
+    expected = expected_batch_size(body)
+    if expected is None:
+        message = (
+            "the document says no expected batch size, by which sums are divided: state it, or give the run a constant "
+            "normaliser"
+        )
+        path = body.at("training", "expected_batch_size")
+        raise DocumentError([document.problem("missing-key", path, message, allowed="a number of records")])
+    return float(expected)
+
+
+def facts_of(
+    run: Certified, clip_norms: Mapping[str, float], normalisers: Sequence[float], world: int
+) -> dict[str, Any]:
+    """The first line of the record: what the run is, with nothing that is not in its certificate or public."""
+    document = run.document
+    return {
+        "name": document.name,
+        "document_sha256": document.sha256,
+        "certificate_sha256": run.certificate_sha256,
+        "statement": run.statement,
+        "guarantee": run.guarantee,
+        "matrix_sha256": list(run.matrices),
+        "rounds": run.rounds,
+        "records": [body.training.dataset_size for body in document.bodies],
+        "noise_multipliers": [number(stretch.body.noise.multiplier) for stretch in run.stretches],
+        "clip_norms": dict(clip_norms),
+        "normalisers": list(normalisers),
+        "world": world,
+        "versions": {"pyaccount": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,44 @@
+"""The state of a run as a checkpoint holds it, and where the run goes on from one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyaccount.errors import RunError, shown
+
+#: Of a state.
+KIND, VERSION = "pyaccount-training-run", 1
+
+#: What of the record's first line says which run a state is of.
+WHICH = ("document_sha256", "certificate_sha256", "key_commitment")
+
+
+def state_of(header: Mapping[str, Any], done: int) -> dict[str, Any]:
+    """The state of a run of which so many rounds are in the model."""
+    return {"kind": KIND, "version": VERSION, "rounds": done, **{name: header[name] for name in WHICH}}
+
+
+def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: int) -> int:
+    """How many rounds a state has, of a run of which so many were released.
+
+    Raises `RunError` for the state of another run, and for one with rounds that the record does not have.
+    """
+    if not isinstance(state, Mapping) or state.get("kind") != KIND:
+        raise RunError(f"this is not the state of a training run: {shown(state)}")
+    if state.get("version") != VERSION:
+        raise RunError(f"a state of version {shown(state.get('version'))}, which is not known here")
+    for name in WHICH:
+        if state.get(name) != header[name]:
+            raise RunError(
+                f"{name}: this is the state of another run: {shown(state.get(name))}, and not {shown(header[name])}"
+            )
+    done = state.get("rounds")
+    if type(done) is not int or done < 0:
+        raise RunError(f"rounds: a whole number is expected, not {shown(done)}")
+    if done > released:
+        raise RunError(
+            f"rounds: the state has {done} rounds, and the record {released}: rounds were released that are not in it. Find the "
+            "record that belongs to this state; without it the run cannot go on as accounted"
+        )
+    return done

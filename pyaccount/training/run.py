@@ -1,0 +1,275 @@
+"""`TrainingRun`: the very run that a certificate is about."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from pyaccount.accountant import Accountant
+from pyaccount.errors import DomainError, RunError
+from pyaccount.plan.common import number as filled
+from pyaccount.training.batches import Batch, Batches, batches_of
+from pyaccount.training.facts import check_records, clip_norms_of, facts_of, normaliser_of
+from pyaccount.training.folder import open_folder
+from pyaccount.training.key import RunKey
+from pyaccount.training.noise import Noise, NoiseStream, noise_of
+from pyaccount.training.record import Layout
+from pyaccount.training.resuming import position_of, state_of
+from pyaccount.training.step import Step
+from pyaccount.training.stretches import Source, Stretch, certified
+from pyaccount.training.sums import ALONE, Array, Sums, check_layout, layout_of, named, others_of, tag
+
+if TYPE_CHECKING:
+    from pyaccount.training.batches.attribution import Attributed
+
+
+class TrainingRun:
+    """The run of a certificate: who takes part in each round, the noise of its sum, and the record of what was released.
+
+    `TrainingRun(certificate, folder, records=len(data))` begins the run or takes it up. The folder has the record and, unless
+    `key` says where else, the run's key, which only its owner may read: whoever has it can subtract the noise. A round is counted
+    on the disk before its noisy sum can be used, so that a crash leaves the record too high and never too low.
+
+    With several ranks each has the same global batch, of which `batch(round).shard(rank, world)` is its part, and each releases
+    the same sum, that of all ranks; the first rank writes the record, and the others wait for it.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a run is given beside its certificate
+        self,
+        source: Source,
+        folder: str | os.PathLike[str],
+        *,
+        records: int | Sequence[int],
+        clip_norm: float = 1.0,
+        also_clip_norms: Mapping[str, float] | None = None,
+        normaliser: float | None = None,
+        key: str | os.PathLike[str] | None = None,
+        attribution: Attributed | None = None,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        """Begin a run, or take up the one in `folder`.
+
+        * `records`: how many the data has, which must be what the document says; for phases with data of their own a list.
+        * `clip_norm`: what a record's contribution to the sum is clipped to; `also_clip_norms`: to the other sums, by name.
+        * `normaliser`: what sums are divided by, a constant; the document's expected batch size, if it has one.
+        * `attribution`: whose the records are, where users are sampled.
+
+        Raises `CertificateError` and `DocumentError` for what cannot be run, `RunError` if the folder, the key or the data are
+        another run's, `DomainError`.
+        """
+        self._run = certified(source)
+        if not 0 <= rank < world:
+            raise DomainError(f"rank = {rank} is outside its domain: at least 0 and below world = {world}")
+        self._attribution = attribution
+        check_records(self._run.document, records)
+        self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
+        self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.stretches]
+        facts = facts_of(self._run, self._clip_norms, self._normalisers, world)
+        self._folder = open_folder(Path(folder), None if key is None else Path(key), facts, rank)
+        #: Everything is drawn from the run's key and its document: one key never serves two.
+        self._root = RunKey(self._folder.key.derive("run", self._run.document.sha256))
+        self._tag_key = self._root.derive("sums")
+        self._step: Step | None = None
+        self._batches: tuple[int, Batches] | None = None
+        self._noise: tuple[int, dict[str, NoiseStream]] | None = None
+        self._round = len(self._folder.tags)
+
+    @property
+    def rounds(self) -> int:
+        """The rounds of the whole run."""
+        return self._run.rounds
+
+    @property
+    def round(self) -> int:
+        """The next round, counted from 0: so many are done."""
+        return self._round
+
+    @property
+    def released(self) -> int:
+        """How many rounds were released; more than `round` while earlier ones are repeated."""
+        return len(self._folder.tags)
+
+    @property
+    def guarantee(self) -> str | None:
+        """What is certified of the whole run, in a sentence; None of a run that a document alone describes."""
+        return self._run.statement
+
+    @property
+    def clip_norm(self) -> float:
+        """What each record's contribution to the sum must be clipped to."""
+        return self._clip_norms[ALONE]
+
+    def noise_multiplier(self, number: int | None = None) -> float:
+        """σ of a round, the next one if omitted."""
+        body = self._run.stretch(self._round if number is None else number).body
+        return filled(body.noise.multiplier)
+
+    def normaliser(self, number: int | None = None) -> float:
+        """What the sum of a round is divided by, the next one if omitted."""
+        return self._normalisers[self._run.stretch(self._round if number is None else number).index]
+
+    def batch(self, number: int) -> Batch:
+        """Who takes part in a round, counted from 0. The same whenever it is asked. Raises `PlanExceededError` beyond the end."""
+        stretch = self._run.stretch(number)
+        if self._batches is None or self._batches[0] != stretch.place:
+            bits = self._root.derive("batches", stretch.place)
+            self._batches = (
+                stretch.place,
+                batches_of(self._run.document, stretch.body, bits, attribution=self._attribution),
+            )
+        return self._batches[1].batch(number - stretch.first)
+
+    def step(self) -> Step:
+        """The next round: `with run.step() as step:`. Raises `PlanExceededError` after the last one."""
+        self._run.stretch(self._round)
+        return Step(self)
+
+    def accountant(self) -> Accountant:
+        """An accountant of the planned run with the rounds that were released, those given up included."""
+        accountant = Accountant(self._run.document)
+        if self.released:
+            accountant.step(self.released)
+        return accountant
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint of the model needs, as plain data: which run, and how many of its rounds are in the model.
+
+        There is no secret in it.
+        """
+        return state_of(self._folder.header, self._round)
+
+    def load_state_dict(self, state: Mapping[str, Any], *, give_up: bool = False) -> None:
+        """Go on from a checkpoint.
+
+        If rounds were released after it was written they are to be repeated: `release` then takes the very sums of then, bit for
+        bit, and gives what it gave, which reveals nothing more; other sums with the same noise would reveal their difference, and
+        are refused. Where sums are not the same, `give_up=True` leaves these rounds behind: they stay counted, and the run goes
+        on with the next ones and noise of their own. That is refused where a matrix correlates the noise of the rounds.
+
+        Raises `RunError` for the state of another run, or of one that got further than the record.
+        """
+        if self._step is not None:
+            raise RunError("a state cannot be taken up in the middle of a round")
+        target = position_of(state, self._folder.header, self.released)
+        if target < self.released and give_up:
+            self._refuse_correlated(target)
+            self._folder.rewind(target)
+            target = self.released
+        self._round, self._noise = target, None
+
+    def close(self) -> None:
+        """Let another process go on with the run."""
+        self._folder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<TrainingRun {self._run.document.name!r}: round {self._round} of {self.rounds}>"
+
+    def _begin(self, step: Step) -> None:
+        if self._step is not None:
+            raise RunError(f"round {self._step.round} is open: one round ends before the next begins")
+        if step.round != self._round:
+            raise RunError(f"round {step.round} is not the next one: that is round {self._round}")
+        self._step = step
+
+    def _end(self) -> None:
+        self._step = None
+
+    def _release(
+        self, number: int, sums: Sums, also: Mapping[str, Array]
+    ) -> tuple[dict[str, Array] | Array, dict[str, Array]]:
+        """The noisy mean of a round, and its other noisy sums; recorded before they are given."""
+        stretch = self._run.stretch(number)
+        arrays, others = named(sums), others_of(stretch.body, also)
+        everything = arrays | {f"also: {what}": array for what, array in others.items()}
+        layout = layout_of(everything)
+        if self._folder.layout is not None:
+            check_layout(layout, self._folder.layout)
+        noise = self._rows(stretch, number - stretch.start, arrays, others)
+        self._record(number, layout, self._deviations(stretch), tag(everything, self._tag_key))
+        self._round = number + 1
+        normaliser = self._normalisers[stretch.index]
+        means = {name: (array + noise[0, name]) / array.dtype.type(normaliser) for name, array in arrays.items()}
+        rest = {what: array + noise[place, what] for place, (what, array) in enumerate(others.items(), 1)}
+        return means if isinstance(sums, Mapping) else means[ALONE], rest
+
+    def _record(self, number: int, layout: Layout, deviations: list[float], found: str) -> None:
+        """Count a round; or see to it that one that was counted before has the same sum."""
+        if number < self.released:
+            if found != self._folder.tags[number]:
+                raise RunError(
+                    f"round {number} was released with another sum: with the same noise, the two would reveal their difference. "
+                    "Sums are repeated bit for bit, or load_state_dict(…, give_up=True) leaves these rounds behind"
+                )
+            return
+        if self._folder.layout is None:
+            self._folder.begin(layout)
+        if self._folder.release(number, deviations, found) != found:
+            raise RunError(f"round {number}: the first rank released another sum: add up the sums of all ranks before")
+
+    def _rows(
+        self, stretch: Stretch, number: int, arrays: Mapping[str, Array], others: Mapping[str, Array]
+    ) -> dict[tuple[int, str], Array]:
+        """The noise of a round of a stretch, by release and name. 0 is the release of the sum."""
+        if self._noise is None or self._noise[0] != stretch.index:
+            self._noise = (stretch.index, self._streams(stretch, arrays, others))
+        found = {}
+        for (release, _), stream in self._noise[1].items():
+            if stream.round != number:
+                stream.seek(number)
+            found |= {(release, name): rows for name, rows in stream.next().items()}
+        return found
+
+    def _streams(
+        self, stretch: Stretch, arrays: Mapping[str, Array], others: Mapping[str, Array]
+    ) -> dict[tuple[int, str], NoiseStream]:
+        """A stream for each release and type of numbers."""
+        groups: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
+        for name, array in arrays.items():
+            groups.setdefault((0, array.dtype.name), {})[name] = array.shape
+        for place, (what, array) in enumerate(others.items(), 1):
+            groups[place, array.dtype.name] = {what: array.shape}
+        return {
+            (release, kind): self._noise_of(stretch, release).stream(shapes, dtype=kind)
+            for (release, kind), shapes in groups.items()
+        }
+
+    def _noise_of(self, stretch: Stretch, release: int) -> Noise:
+        """The noise of a release. Rounds are never drawn twice, so that there is no further attempt at one."""
+        norms = (self.clip_norm, *(self._clip_norms[f"also: {other.what}"] for other in stretch.body.noise.also))
+        return noise_of(
+            self._run.document,
+            stretch.body,
+            self._root,
+            phase=stretch.index,
+            attempt=0,
+            clip_norm=norms[release],
+            release=release,
+        )
+
+    def _deviations(self, stretch: Stretch) -> list[float]:
+        return [
+            self._noise_of(stretch, release).standard_deviation for release in range(1 + len(stretch.body.noise.also))
+        ]
+
+    def _refuse_correlated(self, target: int) -> None:
+        """Raise `RunError` if a matrix ties the rounds that are to be given up to later ones."""
+        for number in range(target, self.released):
+            stretch = self._run.stretch(number)
+            if stretch.body.matrix.kind != "identity":
+                raise RunError(
+                    f"rounds {target} to {self.released - 1} cannot be given up: the noise of later rounds cancels theirs, so "
+                    "that they are part of the run. Repeat them with the very same sums, take up the checkpoint of round "
+                    f"{self.released}, or begin another run, whose guarantee adds to that of this one"
+                )

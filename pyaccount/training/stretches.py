@@ -1,0 +1,98 @@
+"""Which run a certificate is about: its document without blanks, and what each of its rounds belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.accountant.planned import document_of_certificate, planned
+from pyaccount.certificate import Certificate
+from pyaccount.certificate.compared import is_certificate
+from pyaccount.document import Document, load
+from pyaccount.errors import DocumentError, PlanExceededError
+from pyaccount.plan.common import whole
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body
+
+Source = str | os.PathLike[str] | Mapping[str, Any] | Document | Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One run of one body: rounds `start` to `start + rounds`, the `index`-th such run of the whole.
+
+    It is one of `body.count` runs of the body, whose place in the document is `place`; the first of them begins at `first`.
+    """
+
+    index: int
+    start: int
+    rounds: int
+    body: Body
+    place: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """What is to be run."""
+
+    document: Document
+    stretches: tuple[Stretch, ...]
+    #: Of the certificate's JSON; None for a document that nothing was certified of yet.
+    certificate_sha256: str | None
+    #: What is certified, in a sentence, and what kind of guarantee it is.
+    statement: str | None
+    guarantee: str | None
+    #: Of the entries of matrices that come from files: a file's name does not say which matrix is in it.
+    matrices: tuple[str, ...]
+
+    @property
+    def rounds(self) -> int:
+        """The rounds of the whole run."""
+        last = self.stretches[-1]
+        return last.start + last.rounds
+
+    def stretch(self, number: int) -> Stretch:
+        """Which stretch a round belongs to. Raises `PlanExceededError` beyond the end."""
+        if not 0 <= number < self.rounds:
+            raise PlanExceededError(
+                f"the certified run has {self.rounds} rounds, numbered from 0, and round {number} is none of them: a longer run "
+                "is another document, with more iterations"
+            )
+        return self.stretches[bisect_right([one.start for one in self.stretches], number) - 1]
+
+
+def certified(source: Source) -> Certified:
+    """The run that a certificate (an object or its JSON file), or a document without a blank, is about.
+
+    The certificate is taken at its word; `pyaccount verify` recomputes one. Raises `CertificateError` for one whose claim does
+    not hold or that contradicts itself, `DocumentError` for a document that leaves something open or has no bound.
+    """
+    if isinstance(source, str | os.PathLike) and is_certificate(source):
+        source = Certificate.load(source)
+    if isinstance(source, Certificate):
+        data = source.data
+        digest = hashlib.sha256(source.to_json().encode()).hexdigest()
+        return _certified(document_of_certificate(source), digest, data.statement, data.guarantee.kind)
+    document = load(source)
+    if document.blank is not None:
+        message = "a run has no blanks: certify the document first, and give the certificate"
+        raise DocumentError([document.problem("unfilled-blank", document.blank, message, allowed="a value")])
+    return _certified(document, None, None, None)
+
+
+def _certified(document: Document, digest: str | None, statement: str | None, guarantee: str | None) -> Certified:
+    plan = planned(document)
+    stretches: list[Stretch] = []
+    start = 0
+    for place, body in enumerate(document.bodies):
+        rounds, first = whole(body.training.iterations), start
+        for _ in range(body.count):
+            stretches.append(Stretch(len(stretches), start, rounds, body, place, first))
+            start += rounds
+    return Certified(document, tuple(stretches), digest, statement, guarantee, plan.fingerprints)

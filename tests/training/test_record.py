@@ -1,0 +1,85 @@
+"""The record: a chain that shows what was changed, lost or put elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyaccount.errors import RunError
+from pyaccount.training.record import Recorded, RecordWriter
+
+
+def written(path: Path, rounds: int = 3) -> list[bytes]:
+    writer = RecordWriter(path)
+    writer.append("run", record=1, name="test")
+    writer.append("layout", arrays={"sum": ["float32", 4]})
+    for number in range(rounds):
+        writer.append("release", round=number, attempt=0, standard_deviations=[1.5], sum=f"{number:032x}")
+    writer.close()
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "record.jsonl"
+    lines = written(path)
+    found = Recorded.read(path)
+    assert found.header["name"] == "test"
+    assert found.layout == {"sum": ("float32", 4)}
+    assert [release.round for release in found.releases] == [0, 1, 2]
+    assert found.releases[1].standard_deviations == (1.5,)
+    assert found.whole == sum(map(len, lines))
+
+
+def test_a_line_that_was_not_finished_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "record.jsonl"
+    lines = written(path)
+    for cut in (1, 20, len(lines[-1]) - 1):
+        path.write_bytes(b"".join(lines[:-1]) + lines[-1][:cut])
+        writer = RecordWriter(path)
+        assert writer.before is not None
+        assert writer.before.rounds == 2
+        writer.append("release", round=2, attempt=0, standard_deviations=[1.5], sum=f"{2:032x}")
+        writer.close()
+        assert path.read_bytes() == b"".join(lines)
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_changed_lines_show(tmp_path: Path, place: int) -> None:
+    path = tmp_path / "record.jsonl"
+    lines = written(path)
+    damaged = {
+        "removed": [*lines[:place], *lines[place + 1 :]],
+        "twice": [*lines[: place + 1], *lines[place:]],
+        "changed": [*lines[:place], lines[place].replace(b"1", b"2", 1), *lines[place + 1 :]],
+        "swapped": [*lines[:place], *lines[place : place + 2][::-1], *lines[place + 2 :]],
+    }
+    for how, found in damaged.items():
+        if found == lines or (place == 4 and how in ("removed", "changed")):
+            # The end of a chain shows when the next line is written, or beside its certificate.
+            continue
+        path.write_bytes(b"".join(found))
+        with pytest.raises(RunError, match="line"):
+            Recorded.read(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"[]\n", "no line of a record"),
+        (b"{\n", "not JSON"),
+        (b'{"event":"run","event":"run"}\n', "stands twice"),
+        (b'{"event":"run","record":NaN}\n', "no number"),
+        (b'{"event":"other"}\n', "no line of a record"),
+        (b'{"event":"run","record":2,"previous":"' + b"0" * 64 + b'"}\n', "version 2"),
+        (b'{"event":"run","record":1,"previous":""}\n', "does not follow"),
+        (b'{"event":"release","previous":"' + b"0" * 64 + b'"}\n', "not where it stands"),
+        (b"\xff\n", "not JSON"),
+        (b"", "holds no record"),
+    ],
+)
+def test_what_is_no_record_is_refused_at_its_line(tmp_path: Path, line: bytes, message: str) -> None:
+    path = tmp_path / "record.jsonl"
+    path.write_bytes(line)
+    with pytest.raises(RunError, match=message):
+        Recorded.read(path)

@@ -1,0 +1,432 @@
+"""A run as accounted: what is released, what is counted, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_documents import changed
+
+import pyaccount
+from pyaccount.errors import CertificateError, DocumentError, DomainError, PlanExceededError, RunError
+from pyaccount.training import TrainingRun
+from pyaccount.training.noise import noise_of
+from pyaccount.training.record import Recorded
+
+SIZE = 5
+BASE: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "run",
+    "privacy": {"adjacency": "zero-out", "epsilon": 60.0, "delta": 1e-5},
+    "training": {"dataset_size": 40, "expected_batch_size": 8, "iterations": 12},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 0.5},
+}
+CORRELATED = {
+    "sampler": {"kind": "b-min-sep", "min_separation": 3},
+    "matrix": {"kind": "banded-square-root", "bands": 3},
+}
+
+
+def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:
+    return changed(BASE, changes, sections)
+
+
+def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
+    return TrainingRun(document(changes), folder, **{"records": 40, **options})
+
+
+def sums(number: int) -> dict[str, Any]:
+    """Sums of a round that depend on nothing but the round."""
+    generator = np.random.default_rng(number)
+    return {"bias": generator.normal(size=2), "weight": generator.normal(size=(SIZE, 2)).astype(np.float32)}
+
+
+def go(run: TrainingRun, rounds: int) -> list[dict[str, Any]]:
+    found = []
+    for _ in range(rounds):
+        with run.step() as step:
+            found.append(step.release(sums(step.round)))
+    return found
+
+
+def same(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> bool:
+    return len(one) == len(two) and all(
+        a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) and a[name].dtype == b[name].dtype for name in a)
+        for a, b in zip(one, two, strict=True)
+    )
+
+
+@pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["identity", "correlated"])
+def test_a_release_is_the_noisy_sum_over_the_expected_batch_size(tmp_path: Path, changes: dict[str, Any]) -> None:
+    run = started(tmp_path, changes, clip_norm=2.0)
+    assert run.normaliser() == 8.0
+    assert run.noise_multiplier() == 0.5
+    found = go(run, 12)
+    asked = pyaccount.load(document(changes))
+    stream = noise_of(asked, asked.bodies[0], run._root, phase=0, attempt=0, clip_norm=2.0).stream(
+        {"bias": (2,)}, dtype=np.float64
+    )
+    for number, released in enumerate(found):
+        expected = (sums(number)["bias"] + stream.next()["bias"]) / 8.0
+        assert np.array_equal(released["bias"], expected)
+        assert released["weight"].dtype == np.float32
+        assert released["weight"].shape == (SIZE, 2)
+
+
+def test_one_array_gives_one_array(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    with run.step() as step:
+        assert isinstance(step.release(np.zeros((2, 3))), np.ndarray)
+
+
+def test_a_certificate_is_run(tmp_path: Path) -> None:
+    certificate = pyaccount.certify(document(privacy={"epsilon": "solve"}))
+    path = tmp_path / "run.cert.json"
+    certificate.save(path)
+    with TrainingRun(path, tmp_path / "one", records=40) as run:
+        assert run.guarantee == certificate.statement
+        go(run, 3)
+    with TrainingRun(certificate, tmp_path / "one", records=40) as run:
+        assert run.round == 3
+        accountant = run.accountant()
+    assert accountant.steps == 3
+    assert accountant.epsilon_spent() < certificate.epsilon
+    with pytest.raises(RunError, match="another certificate"):
+        TrainingRun(document(privacy={"epsilon": certificate.epsilon}), tmp_path / "one", records=40)
+
+
+def test_a_failed_claim_and_a_blank_are_refused(tmp_path: Path) -> None:
+    certificate = pyaccount.certify(document(privacy={"epsilon": 0.1}))
+    assert not certificate.holds
+    with pytest.raises(CertificateError):
+        TrainingRun(certificate, tmp_path, records=40)
+    with pytest.raises(DocumentError, match="certify the document first"):
+        TrainingRun(document(privacy={"epsilon": "solve"}), tmp_path, records=40)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["identity", "correlated"])
+def test_resumed_at_every_round_it_is_the_same_run(tmp_path: Path, changes: dict[str, Any]) -> None:
+    key = tmp_path / "kept"
+    with started(tmp_path / "whole", changes) as run:
+        batches = [run.batch(number).indices for number in range(12)]
+        key.write_bytes((tmp_path / "whole" / "run.key").read_bytes())
+        key.chmod(0o600)
+        header = (tmp_path / "whole" / "record.jsonl").read_bytes()
+        whole = go(run, 12)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "record.jsonl").write_bytes(header)
+    parts = []
+    for number in range(12):
+        with started(folder, changes, key=key) as run:
+            assert run.round == number
+            assert np.array_equal(run.batch(number).indices, batches[number])
+            parts += go(run, 1)
+    assert same(whole, parts)
+
+
+def test_more_rounds_than_certified_are_refused(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    go(run, 12)
+    with pytest.raises(PlanExceededError, match="has 12 rounds"):
+        run.step()
+    with pytest.raises(PlanExceededError):
+        run.batch(12)
+    run.close()
+    with started(tmp_path) as again, pytest.raises(PlanExceededError):
+        again.step()
+
+
+def test_phases_follow_one_another(tmp_path: Path) -> None:
+    body = {name: BASE[name] for name in ("training", "sampler", "noise")}
+    first = changed({"name": "first", **body}, None, {"training": {"iterations": 3}})
+    second = changed({"name": "second", **body, **CORRELATED, "count": 2}, None, {"training": {"iterations": 4}})
+    whole = {name: BASE[name] for name in ("pyaccount", "name", "privacy")} | {"phases": [first, second]}
+    with TrainingRun(whole, tmp_path, records=[40, 40]) as run:
+        assert run.rounds == 11
+        found = go(run, 11)
+        drawn = [tuple(run.batch(number).indices) for number in range(11)]
+    with TrainingRun(whole, tmp_path, records=40) as run:
+        assert run.round == 11
+    assert len(set(drawn)) > 8
+    assert not np.array_equal(found[3]["bias"] - sums(3)["bias"] / 8, found[7]["bias"] - sums(7)["bias"] / 8)
+
+
+def test_other_sums_of_a_batch_have_their_own_noise(tmp_path: Path) -> None:
+    noise = {"multiplier": 0.5, "also": [{"what": "a count", "multiplier": 30.0}]}
+    run = TrainingRun(document({"noise": noise}), tmp_path, records=40, also_clip_norms={"a count": 100.0})
+    with run.step() as step:
+        mean = step.release(np.zeros(3), also={"a count": np.zeros(1)})
+        assert mean.shape == (3,)
+        assert 1.0 < abs(step.also["a count"][0]) < 3e4
+    with run.step() as step:
+        with pytest.raises(RunError, match="'a count' is missing"):
+            step.release(np.zeros(3))
+        step.release(np.zeros(3), also={"a count": np.zeros(1)})
+    with pytest.raises(DomainError, match="'a count' is missing"):
+        TrainingRun(document({"noise": noise}), tmp_path / "other", records=40)
+
+
+# What must not be counted, and what must be.
+
+
+def test_nothing_is_counted_of_a_sum_that_is_wrong(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    go(run, 1)
+    wrong = [
+        ({"bias": np.zeros(2)}, "weight is missing"),
+        (sums(1) | {"more": np.zeros(1)}, "more is new"),
+        (sums(1) | {"bias": np.zeros(3)}, "3 entries of float64, where the rounds before had 2"),
+        (sums(1) | {"bias": np.zeros(2, np.float32)}, "of float32, where"),
+        (sums(1) | {"bias": np.array([1.0, np.nan])}, "bias: 1 of 2 entries are not finite"),
+        (sums(1) | {"bias": np.array([1.0, np.inf])}, "not finite"),
+        (sums(1) | {"bias": np.zeros(2, np.int64)}, "float32 or float64, not of int64"),
+    ]
+    with run.step() as step:
+        for sum, message in wrong:
+            with pytest.raises(RunError, match=message):
+                step.release(sum)
+        assert run.released == 1
+        step.release(sums(1))
+        with pytest.raises(RunError, match="has released its sum"):
+            step.release(sums(1))
+    assert run.released == run.round == 2
+    assert Recorded.read(tmp_path / "record.jsonl").rounds == 2
+
+
+def test_a_skipped_batch_is_refused_and_stays_the_next_one(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    batch = run.batch(0).indices
+    with pytest.raises(RunError, match="an empty batch, or one that is not wanted"), run.step():
+        pass
+    assert run.round == 0
+    with pytest.raises(ZeroDivisionError), run.step():
+        raise ZeroDivisionError
+    with run.step() as step:
+        assert np.array_equal(step.batch.indices, batch)
+        with pytest.raises(RunError, match="round 0 is open"), run.step():
+            pass
+        step.release(sums(0))
+    with pytest.raises(RunError, match="not open"):
+        step.release(sums(0))
+
+
+def test_a_round_is_recorded_before_its_sum_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = started(tmp_path)
+    go(run, 1)
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    state = run.state_dict()
+    with run.step() as step:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            step.release(sums(1))
+        monkeypatch.undo()
+        with pytest.raises(RunError, match="may not be on the disk: take the run up again"):
+            step.release(sums(1))
+    run.close()
+    # The line was written, if not safely so: it counts, and the very same sum gets its noise.
+    with started(tmp_path) as again:
+        assert again.round == 2
+        again.load_state_dict(state)
+        go(again, 1)
+        assert again.released == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process of its own that is killed")
+def test_a_killed_run_never_loses_a_round(tmp_path: Path) -> None:
+    started(tmp_path / "first").close()
+    chosen = random.Random(20261123)
+    most = 0
+    for attempt in range(200):
+        folder, used = tmp_path / str(attempt), tmp_path / f"{attempt}.used"
+        run = started(folder)
+        child = os.fork()
+        if child == 0:
+            try:
+                with used.open("ab", buffering=0) as file:
+                    while run.round < run.rounds:
+                        with run.step() as step:
+                            step.release(sums(step.round))
+                        file.write(b".")
+            finally:
+                os._exit(0)
+        time.sleep(chosen.uniform(0.0, 0.02))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        run.close()
+        done = used.stat().st_size if used.exists() else 0
+        with started(folder) as again:
+            # At most the round in flight is counted without having been used.
+            assert done <= again.round <= done + 1
+            most = max(most, done)
+            go(again, again.rounds - again.round)
+    assert most > 0
+
+
+def test_two_processes_never_run_at_once(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    with pytest.raises(RunError, match="another process goes on with this run"):
+        started(tmp_path)
+    run.close()
+    started(tmp_path).close()
+
+
+# Checkpoints.
+
+
+def test_rounds_after_a_checkpoint_are_repeated_bit_for_bit(tmp_path: Path) -> None:
+    for name, changes in (("identity", {}), ("correlated", CORRELATED)):
+        with started(tmp_path / name, changes) as run:
+            before = go(run, 4)
+            state = json.loads(json.dumps(run.state_dict()))
+            after = go(run, 3)
+        with started(tmp_path / name, changes) as run:
+            run.load_state_dict(state)
+            assert (run.round, run.released) == (4, 7)
+            assert same(go(run, 3), after)
+            assert run.released == 7
+            assert len(go(run, 5)) == 5
+        assert Recorded.read(tmp_path / name / "record.jsonl").rounds == 12
+        assert len(before) == 4
+
+
+def test_another_sum_with_the_same_noise_is_refused(tmp_path: Path) -> None:
+    run = started(tmp_path, CORRELATED)
+    state = run.state_dict()
+    go(run, 2)
+    run.load_state_dict(state)
+    with run.step() as step:
+        with pytest.raises(RunError, match="the two would reveal their difference"):
+            step.release(sums(0) | {"bias": np.array([0.0, 1e-9])})
+        step.release(sums(0))
+    with pytest.raises(RunError, match="cannot be given up"):
+        run.load_state_dict(state, give_up=True)
+
+
+def test_given_up_rounds_stay_counted(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    state = run.state_dict()
+    first = go(run, 5)
+    run.load_state_dict(state, give_up=True)
+    assert run.round == run.released == 5
+    more = go(run, 7)
+    assert not np.array_equal(first[0]["bias"] - sums(0)["bias"] / 8, more[0]["bias"] - sums(5)["bias"] / 8)
+    with pytest.raises(PlanExceededError):
+        run.step()
+    recorded = Recorded.read(tmp_path / "record.jsonl")
+    assert (recorded.rounds, recorded.rewinds) == (12, 1)
+    assert [release.attempt for release in recorded.releases] == [0] * 5 + [1] * 7
+
+
+def test_states_of_other_runs_are_refused(tmp_path: Path) -> None:
+    run = started(tmp_path / "one")
+    go(run, 2)
+    state = run.state_dict()
+    assert "key" not in {name for name in state if name != "key_commitment"}
+    other = started(tmp_path / "two")
+    with pytest.raises(RunError, match="key_commitment: this is the state of another run"):
+        other.load_state_dict(state)
+    wrong = [
+        ({"rounds": 3}, "has 3 rounds, and the record 2"),
+        ({"rounds": -1}, "a whole number"),
+        ({"rounds": True}, "a whole number"),
+        ({"version": 2}, "version 2"),
+        ({"kind": "pyaccount-accountant"}, "not the state of a training run"),
+        ({"document_sha256": "0"}, "document_sha256"),
+    ]
+    for change, message in wrong:
+        with pytest.raises(RunError, match=message):
+            run.load_state_dict(state | change)
+    assert run.round == 2
+
+
+# What a run is given.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"changes": {"noise": {"multiplier": 0.4}}}, "another document"),
+        ({"changes": CORRELATED}, "another document"),
+        ({"clip_norm": 2.0}, "another clip norm"),
+        ({"normaliser": 7.0}, "another normaliser"),
+        ({"world": 2}, "another number of ranks"),
+    ],
+)
+def test_a_folder_has_one_run(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    started(tmp_path).close()
+    with pytest.raises(RunError, match=message):
+        started(tmp_path, **options)
+
+
+def test_data_of_another_size_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"the data has 41 records, and training\.dataset_size is 40"):
+        started(tmp_path, records=41)
+    with pytest.raises(RunError, match="2 numbers for 1 phases"):
+        started(tmp_path, records=[40, 40])
+    rate = {"training": {"sampling_probability": 0.2, "iterations": 12}}
+    with pytest.raises(DocumentError, match="the document says none"):
+        started(tmp_path, rate)
+    for name, value in (("clip_norm", 0.0), ("clip_norm", np.inf), ("normaliser", -1.0), ("rank", 1)):
+        with pytest.raises(DomainError):
+            started(tmp_path, **{name: value})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_key_and_a_record_belong_together(tmp_path: Path) -> None:
+    started(tmp_path / "one").close()
+    started(tmp_path / "two").close()
+    (tmp_path / "one" / "run.key").replace(tmp_path / "kept.key")
+    with pytest.raises(RunError, match=r"run\.key: the key of the run .* is not here"):
+        started(tmp_path / "one")
+    with pytest.raises(RunError, match="with another key"):
+        started(tmp_path / "one", key=tmp_path / "two" / "run.key")
+    started(tmp_path / "one", key=tmp_path / "kept.key").close()
+    (tmp_path / "one" / "record.jsonl").unlink()
+    with pytest.raises(RunError, match="nobody knows which rounds were released"):
+        started(tmp_path / "one", key=tmp_path / "kept.key")
+
+
+def test_the_record_tells_of_nothing_secret(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    go(run, 12)
+    lines = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["run", "layout", *["release"] * 12]
+    assert set(lines[5]) == {"event", "round", "attempt", "standard_deviations", "sum", "previous"}
+    # Equal sums have equal tags under one key, and under another one not.
+    other = started(tmp_path / "other")
+    go(other, 1)
+    assert json.loads((tmp_path / "other" / "record.jsonl").read_text().splitlines()[2])["sum"] != lines[2]["sum"]
+    key = (tmp_path / "run.key").read_text().strip()
+    assert key not in (tmp_path / "record.jsonl").read_text()
+    assert key not in repr(run)
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_share_one_run(tmp_path: Path, world: int) -> None:
+    runs = [started(tmp_path, rank=rank, world=world) for rank in range(world)]
+    for number in range(4):
+        parts = [run.batch(number).shard(rank, world).indices for rank, run in enumerate(runs)]
+        assert np.array_equal(np.sort(np.concatenate(parts)), runs[0].batch(number).indices)
+        released = []
+        for run in runs:
+            with run.step() as step:
+                released.append(step.release(sums(number)))
+        assert all(same([released[0]], [one]) for one in released[1:])
+    assert [run.released for run in runs] == [4] * world
+    with runs[0].step() as step:
+        step.release(sums(4))
+    with runs[1].step() as step, pytest.raises(RunError, match="add up the sums of all ranks"):
+        step.release(sums(3))
