@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -14,6 +15,9 @@ from pyaccount.cli.outputs import RequestedOutput, hand_over, put_elsewhere
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import FORMS
 from pyaccount.wrapping import room
+
+if TYPE_CHECKING:
+    from pyaccount.training.holding import RecordVerdict
 
 
 @click.command(short_help="A certificate as one HTML page, as Markdown or as text.")
@@ -167,6 +171,12 @@ def check(
 @click.option(
     "--seed", metavar="SEED", type=Seed(), help="Hold samples against others: those of a number, or of a `new` one."
 )
+@click.option(
+    "--record",
+    metavar="FILE",
+    type=FileName(),
+    help="Also hold the record of a training run against it: whether that is whole, and of this certificate.",
+)
 @click.option("--quiet", is_flag=True, help="No progress, and only what does not agree.")
 def verify(
     certificate: str,
@@ -176,6 +186,7 @@ def verify(
     folder: str | None,
     same_version: bool,
     seed: int | Literal["new"] | None,
+    record: str | None,
     quiet: bool,
 ) -> int:
     """Recompute CERT from the document inside it, and name everything that does not agree.
@@ -185,6 +196,7 @@ def verify(
       pyaccount verify training.cert.json
       pyaccount verify training.cert.json --time-limit "10 min" --format json
       pyaccount verify training.cert.json --seed new --same-version
+      pyaccount verify training.cert.json --record runs/first/record.jsonl
 
     \b
     Exit codes: 0 agrees, 1 does not, 2 cannot be read,
@@ -205,14 +217,32 @@ def verify(
             same_version=same_version,
             seed=seed,
         )
+    verdict = None if record is None else _recorded(record, certificate)
+    agrees = verification.agrees and (verdict is None or verdict.agrees)
+
+    def json_of() -> str:
+        if verdict is None:
+            return verification.to_json()
+        whole = json.loads(verification.to_json()) | {"record": verdict.to_mapping()}
+        return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def show_it(form: str) -> None:
         if form == "json":
-            click.echo(verification.to_json(), nl=False)
-        else:
-            say(verification.to_text(only_wrong=quiet))
+            click.echo(json_of(), nl=False)
+            return
+        say(verification.to_text(only_wrong=quiet))
+        if verdict is not None and not (quiet and verdict.agrees):
+            say(verdict.to_text())
 
-    asked = RequestedOutput(None, None if form == "text" else form, quiet=quiet and verification.agrees)
-    if not hand_over("verdict", lambda _: verification.to_json(), show_it, asked):
+    asked = RequestedOutput(None, None if form == "text" else form, quiet=quiet and agrees)
+    if not hand_over("verdict", lambda _: json_of(), show_it, asked):
         return STOPPED
-    return HOLDS if verification.agrees else FAILS
+    return HOLDS if agrees else FAILS
+
+
+def _recorded(record: str, certificate: str) -> RecordVerdict:
+    """A record held against a certificate."""
+    from pyaccount.certificate import Certificate  # noqa: PLC0415
+    from pyaccount.training.holding import hold_record  # noqa: PLC0415
+
+    return hold_record(record, Certificate.load(certificate))

@@ -64,6 +64,7 @@ class TrainingRun:
         self._run = certified(source)
         if not 0 <= rank < world:
             raise DomainError(f"rank = {rank} is outside its domain: at least 0 and below world = {world}")
+        self.rank, self.world = rank, world
         self._attribution = attribution
         check_records(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})

@@ -1,0 +1,75 @@
+"""Which assumptions of a certificate a recorded run makes true, and which are left to whoever trains.
+
+* **enforced**: the run does it: batches and noise are drawn so, and a round is counted before it is used.
+* **checked**: the run refuses what it can see to be otherwise.
+* **yours**: nothing in the run can know.
+
+What is not known here is yours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Held = Literal["enforced", "checked", "yours"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """An assumption, who sees to it, and how."""
+
+    text: str
+    held: Held
+    how: str
+
+
+_BATCHES = "batches are drawn so from the run's key; that the sum is of this batch, and of nothing else, is yours"
+_NOISE = "drawn so from the run's key by ChaCha20, and added before a sum is given out"
+_ROUNDS = "the run ends after its last round, and every round is recorded before its sum is given out"
+_SIZE = "the data must have the document's number of records; that it may be known is yours"
+_RELEASED = "each of these sums gets its own noise, and is released with its batch or not at all"
+_WHO = "it says whom the guarantee is about"
+_CLIPPING = "the run sees sums, not contributions: clip each to the run's clip norm before it is added"
+_SECRET = "keep the batches, their sizes, the unnoised sums and the key away from logs and releases"
+_FIXED = "the order must not follow from the data"
+_NOTHING_ELSE = "whatever else is computed from a batch and leaves the training run is yours"
+
+#: By what an assumption begins with.
+BEGINNINGS: dict[str, tuple[Held, str]] = {
+    "Neighbouring data sets differ": ("yours", _WHO),
+    "Each record's contribution to a batch is clipped": ("yours", _CLIPPING),
+    "Each release is a single number": ("yours", _CLIPPING),
+    "The sampled batches are secret": ("yours", _SECRET),
+    "Fresh Gaussian noise": ("enforced", _NOISE),
+    "The noise of the iterations is C⁻¹Z": ("enforced", _NOISE),
+    "Sums are normalised by": ("enforced", "sums are divided by a constant that is fixed when the run begins"),
+    "A run has ": ("enforced", _ROUNDS),
+    "Every record enters every batch": ("enforced", _BATCHES),
+    "Every record joins each iteration": ("enforced", _BATCHES),
+    "Every record is put in one of": ("enforced", _BATCHES),
+    "Every batch is": ("enforced", _BATCHES),
+    "For each iteration a fresh": ("enforced", _BATCHES),
+    "For every iteration": ("enforced", _BATCHES),
+    "In every ": ("enforced", _BATCHES),
+    "Iteration i draws from": ("enforced", _BATCHES),
+    "Of a batch with more than": ("enforced", _BATCHES),
+    "The contributions of all": ("enforced", _BATCHES),
+    "The data set is cut into": ("enforced", "the parts go by the records' numbers, or are drawn from the run's key"),
+    "No user has more than": ("checked", f"an attribution with more is refused; {_BATCHES}"),
+    "No record takes part in more than": ("enforced", _ROUNDS),
+    "The dataset size is": ("checked", _SIZE),
+    "The data set's size is": ("checked", _SIZE),
+    "The expected batch size is": ("checked", "it follows from the document, whose rates the batches are drawn with"),
+    "Each round also releases": ("enforced", _RELEASED),
+    "Nothing else is released of a batch": ("yours", _NOTHING_ELSE),
+    "Which records take part in which round": ("yours", _FIXED),
+}
+
+
+def held(assumption: str) -> Assumption:
+    """Who sees to an assumption of a certificate whose run was recorded."""
+    for beginning, (who, how) in BEGINNINGS.items():
+        if assumption.startswith(beginning):
+            return Assumption(assumption, who, how)
+    return Assumption(assumption, "yours", "nothing in the run knows of it")

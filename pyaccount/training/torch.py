@@ -1,0 +1,156 @@
+"""A run in PyTorch: batches for a `DataLoader`, clipped sums of gradients, and an optimizer that steps with what is released.
+
+The extra `torch`; nothing else imports this module, and the parts can be used by themselves: Opacus or a loop of one's own may
+take the batches alone, or hand clipped sums of its own to `PrivateOptimizer.add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.training.run import TrainingRun
+
+try:
+    import torch
+    from torch import Tensor, distributed, nn
+    from torch.func import functional_call, grad, vmap
+    from torch.utils.data import Sampler, default_collate
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise MissingExtraError("PyTorch is not installed: pip install 'pyaccount[torch]'") from error
+
+#: The norm of a gradient is at least this when it is divided by, so that one of zeros stays as it is.
+LEAST_NORM = 1e-30
+
+
+class RunBatches(Sampler[list[int]]):
+    """The batches of a run from its next round on, for `DataLoader(dataset, batch_sampler=…)`: this rank's part of each.
+
+    Empty batches are among them: give the loader `collate(dataset)`. A loader that fetches ahead draws ahead, which counts
+    nothing.
+    """
+
+    def __init__(self, run: TrainingRun) -> None:
+        self._run = run
+
+    def __iter__(self) -> Iterator[list[int]]:
+        run = self._run
+        for number in range(run.round, run.rounds):
+            yield run.batch(number).shard(run.rank, run.world).indices.tolist()
+
+    def __len__(self) -> int:
+        return self._run.rounds - self._run.round
+
+
+def collate(dataset: Any, usual: Callable[[list[Any]], Any] = default_collate) -> Callable[[list[Any]], Any]:
+    """What makes a batch of examples as `usual` does, and of none the same tensors without rows."""
+
+    def collated(examples: list[Any]) -> Any:
+        return usual(examples) if examples else _without_rows(usual([dataset[0]]))
+
+    return collated
+
+
+def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
+    model: nn.Module,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    clip_norm: float,
+    mask: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """Σ_i g_i·min(1, clip_norm/‖g_i‖) over the examples of a batch, g_i the gradient of `loss` of example i alone, by parameter.
+
+    ‖g_i‖ is over all parameters that are trained. Where `mask` is false an example counts for nothing; a batch without examples
+    gives zeros. A reference by `torch.func`: every example is run as a batch of one, so that layers which mix examples (batch
+    normalisation) do not; it takes the memory of a gradient for each example. Raises `RunError` for a model that keeps running
+    statistics, which would reveal its batches.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            raise RunError(
+                f"{name}: batch normalisation mixes the records of a batch and keeps statistics of them: use group normalisation"
+            )
+    trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if len(inputs) == 0:
+        return {name: torch.zeros_like(parameter) for name, parameter in trained.items()}
+
+    def alone(parameters: dict[str, Tensor], one: Tensor, target: Tensor) -> Tensor:
+        return loss(functional_call(model, parameters, (one.unsqueeze(0),)), target.unsqueeze(0))
+
+    gradients = vmap(grad(alone), in_dims=(None, 0, 0), randomness="different")(trained, inputs, targets)
+    squares = sum(gradient.flatten(1).square().sum(1) for gradient in gradients.values())
+    factors = (clip_norm / torch.as_tensor(squares).sqrt().clamp_min(LEAST_NORM)).clamp_max(1.0)
+    if mask is not None:
+        factors = torch.where(mask, factors, torch.zeros_like(factors))
+    return {name: torch.tensordot(factors, gradient, dims=1) for name, gradient in gradients.items()}
+
+
+class PrivateOptimizer:
+    """An optimizer whose gradients are the releases of a run.
+
+    `add` takes clipped sums, one or several for a round (gradient accumulation); `step` adds up those of all ranks, releases the
+    sum and makes the optimizer's step with the noisy mean. Noise is drawn from the run's key on the processor, and moved to
+    where the parameters are. With `DistributedDataParallel` give the module inside of it: gradients are not averaged by it here.
+    """
+
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, run: TrainingRun, parameters: Iterable[tuple[str, nn.Parameter]]
+    ) -> None:
+        """For the named parameters of a model, as `model.named_parameters()` gives them.
+
+        Raises `RunError` if the optimizer changes a parameter that is not among those that are trained.
+        """
+        self._optimizer, self._run = optimizer, run
+        self._parameters = {name: parameter for name, parameter in parameters if parameter.requires_grad}
+        known = {id(parameter) for parameter in self._parameters.values()}
+        for group in optimizer.param_groups:
+            if any(id(parameter) not in known for parameter in group["params"] if parameter.requires_grad):
+                raise RunError(
+                    "the optimizer has parameters that are not among those given: their gradients would have no noise"
+                )
+        self._sums: dict[str, Tensor] | None = None
+
+    def add(self, sums: Mapping[str, Tensor]) -> None:
+        """Add clipped sums of this round. Raises `RunError` if they are not of the trained parameters."""
+        if set(sums) != set(self._parameters):
+            unknown = sorted(set(sums) ^ set(self._parameters))
+            raise RunError(f"sums are of the parameters that are trained, one each; not so {', '.join(unknown)}")
+        if self._sums is None:
+            self._sums = {name: torch.zeros_like(parameter) for name, parameter in self._parameters.items()}
+        for name, sum in sums.items():
+            self._sums[name] += sum
+
+    def step(self) -> None:
+        """Release this round's sum and step with it. Raises as `Step.release`; then the sum is kept, and nothing is counted."""
+        if self._sums is None:
+            raise RunError("no sum was added: that of an empty batch is of zeros, and is added as any other")
+        sums = {name: sum.clone() for name, sum in self._sums.items()}
+        if self._run.world > 1:
+            if not distributed.is_initialized() or distributed.get_world_size() != self._run.world:
+                raise RunError(f"the run has {self._run.world} ranks, and torch.distributed is not set up for as many")
+            for name in sorted(sums):
+                distributed.all_reduce(sums[name])
+        with self._run.step() as step:
+            means = step.release({name: sum.detach().cpu().numpy() for name, sum in sums.items()})
+        assert isinstance(means, dict)
+        for name, parameter in self._parameters.items():
+            parameter.grad = torch.from_numpy(means[name]).to(parameter)
+        self._sums = None
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+
+
+def _without_rows(batch: Any) -> Any:
+    """The tensors of a batch without their rows, in the same mappings and sequences."""
+    if isinstance(batch, Tensor):
+        return batch[:0]
+    if isinstance(batch, Mapping):
+        return {name: _without_rows(part) for name, part in batch.items()}
+    if isinstance(batch, Sequence) and not isinstance(batch, str):
+        return [_without_rows(part) for part in batch]
+    raise RunError(f"an empty batch cannot be made of {type(batch).__name__}: give a collate function of your own")

@@ -1,0 +1,162 @@
+"""A run in PyTorch, where that is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_documents import changed
+
+from pyaccount.errors import RunError
+from pyaccount.training import TrainingRun
+
+try:
+    import torch
+except ModuleNotFoundError:
+    # Said once, and loudly: pytest shows the reason of every skip with -rs, and this as a warning of the session.
+    pytest.skip("PyTorch is not installed: the run in PyTorch is NOT tested here", allow_module_level=True)
+
+from pyaccount.training.torch import PrivateOptimizer, RunBatches, clipped_sum, collate
+
+RECORDS, WIDTH = 60, 4
+BASE: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "torch",
+    "privacy": {"adjacency": "zero-out", "epsilon": 200.0, "delta": 1e-5},
+    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": 8},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 0.5},
+}
+
+
+class Data(torch.utils.data.Dataset):  # type: ignore[type-arg]
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(1)
+        self.inputs = torch.randn(RECORDS, WIDTH, generator=generator)
+        self.targets = (self.inputs.sum(1) > 0).long()
+
+    def __len__(self) -> int:
+        return RECORDS
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.inputs[index], self.targets[index]
+
+
+def model() -> torch.nn.Module:
+    torch.manual_seed(3)
+    return torch.nn.Sequential(torch.nn.Linear(WIDTH, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
+
+
+def by_hand(net: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor, norm: float) -> dict[str, torch.Tensor]:
+    """One backward pass for each example."""
+    total = {name: torch.zeros_like(parameter) for name, parameter in net.named_parameters()}
+    for one, target in zip(inputs, targets, strict=True):
+        net.zero_grad()
+        torch.nn.functional.cross_entropy(net(one[None]), target[None]).backward()
+        gradients = {name: parameter.grad.clone() for name, parameter in net.named_parameters()}
+        size = torch.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
+        for name, gradient in gradients.items():
+            total[name] += gradient * min(1.0, norm / float(size))
+    net.zero_grad()
+    return total
+
+
+def test_a_clipped_sum_is_that_of_one_backward_pass_for_each_example() -> None:
+    net, data = model(), Data()
+    for norm in (0.1, 0.5, 100.0):
+        expected = by_hand(net, data.inputs[:7], data.targets[:7], norm)
+        found = clipped_sum(net, torch.nn.functional.cross_entropy, data.inputs[:7], data.targets[:7], clip_norm=norm)
+        for name in expected:
+            torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-6)
+    mask = torch.tensor([True, True, False, True])
+    kept = clipped_sum(
+        net, torch.nn.functional.cross_entropy, data.inputs[:4], data.targets[:4], clip_norm=0.1, mask=mask
+    )
+    expected = by_hand(net, data.inputs[[0, 1, 3]], data.targets[[0, 1, 3]], 0.1)
+    for name in expected:
+        torch.testing.assert_close(kept[name], expected[name], rtol=1e-5, atol=1e-6)
+
+
+def test_an_empty_batch_has_a_sum_of_zeros() -> None:
+    net, data = model(), Data()
+    inputs, targets = collate(data)([])
+    assert inputs.shape == (0, WIDTH)
+    assert targets.dtype == torch.int64
+    found = clipped_sum(net, torch.nn.functional.cross_entropy, inputs, targets, clip_norm=1.0)
+    assert all(not tensor.any() for tensor in found.values())
+    assert collate([{"a": 1.0}])([])["a"].shape == (0,)
+
+
+def test_batch_normalisation_is_refused() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(WIDTH, 3), torch.nn.BatchNorm1d(3))
+    with pytest.raises(RunError, match="batch normalisation"):
+        clipped_sum(net, torch.nn.functional.mse_loss, torch.zeros(2, WIDTH), torch.zeros(2, 3), clip_norm=1.0)
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
+    """The same weights as a loop by hand in numpy, with micro-batches or without."""
+    changes = {
+        "sampler": {"kind": "b-min-sep", "min_separation": 2},
+        "matrix": {"kind": "banded-square-root", "bands": 2},
+    }
+    document = changed(BASE, changes if correlated else {}, {})
+    data, ended = Data(), []
+    key = None
+    for parts in (1, 2):
+        net = model()
+        run = TrainingRun(document, tmp_path / str(parts), records=RECORDS, clip_norm=0.7)
+        if key is None:
+            key = run._root
+        run._root = key
+        optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
+        loader = torch.utils.data.DataLoader(data, batch_sampler=RunBatches(run), collate_fn=collate(data))
+        assert len(loader) == 8
+        for inputs, targets in loader:
+            for part in range(parts):
+                sums = clipped_sum(
+                    net,
+                    torch.nn.functional.cross_entropy,
+                    inputs[part::parts],
+                    targets[part::parts],
+                    clip_norm=run.clip_norm,
+                )
+                optimizer.add(sums)
+            optimizer.step()
+        assert run.released == 8
+        run.close()
+        ended.append({name: parameter.detach().numpy().copy() for name, parameter in net.named_parameters()})
+    net = model()
+    with TrainingRun(document, tmp_path / "hand", records=RECORDS, clip_norm=0.7) as run:
+        run._root = key
+        while run.round < run.rounds:
+            with run.step() as step:
+                batch = torch.from_numpy(step.batch.indices)
+                sums = by_hand(net, data.inputs[batch], data.targets[batch], 0.7)
+                means = step.release({name: tensor.numpy() for name, tensor in sums.items()})
+            with torch.no_grad():
+                for name, parameter in net.named_parameters():
+                    parameter.sub_(0.1 * torch.from_numpy(means[name]))
+    for found in ended:
+        for name, parameter in net.named_parameters():
+            np.testing.assert_allclose(found[name], parameter.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_what_would_get_no_noise_is_refused(tmp_path: Path) -> None:
+    net = model()
+    run = TrainingRun(BASE, tmp_path, records=RECORDS)
+    with pytest.raises(RunError, match="would have no noise"):
+        PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, list(net.named_parameters())[:1])
+    optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
+    with pytest.raises(RunError, match="no sum was added"):
+        optimizer.step()
+    with pytest.raises(RunError, match="of the parameters that are trained"):
+        optimizer.add({"other": torch.zeros(1)})
+    sums = {name: torch.zeros_like(parameter) for name, parameter in net.named_parameters()}
+    sums["0.bias"] = torch.full_like(sums["0.bias"], torch.nan)
+    optimizer.add(sums)
+    with pytest.raises(RunError, match="not finite"):
+        optimizer.step()
+    assert run.released == 0
