@@ -5,3 +5,10 @@ about: `batches` draws who takes part in a round, `noise` the rows of C⁻¹Z th
 from. Batches and noise are functions of the key and of their coordinates. The room knows certificates and documents, never how
 they were computed; it needs numpy and the compiled core, and deep-learning frameworks only in modules of their own.
 """
+
+from __future__ import annotations
+
+from pyaccount.training.key import RunKey
+from pyaccount.training.run import TrainingRun
+
+__all__ = ["RunKey", "TrainingRun"]
