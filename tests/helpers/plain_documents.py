@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 
@@ -33,3 +34,13 @@ def one_step(sigma: float, **changes: Any) -> dict[str, Any]:
         "privacy__delta": "solve",
     }
     return document(**{**base, **changes})
+
+
+def changed(
+    base: dict[str, Any], changes: dict[str, Any] | None, sections: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """A copy of a document with these of its values replaced, and of these sections those that are named."""
+    copied = copy.deepcopy(base) | copy.deepcopy(changes or {})
+    for section, values in sections.items():
+        copied[section] = {**copied.get(section, {}), **values}
+    return copied

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +12,7 @@ import oracle
 import pytest
 from log_normals import quadrature
 from numpy.typing import NDArray
+from plain_documents import changed
 
 import pyaccount
 from pyaccount.certificate.consistency import inconsistencies
@@ -36,10 +36,7 @@ BASE: dict[str, Any] = {
 
 
 def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:
-    changed = copy.deepcopy(BASE) | (changes or {})
-    for section, values in sections.items():
-        changed[section] = {**changed.get(section, {}), **values}
-    return changed
+    return changed(BASE, changes, sections)
 
 
 def stored(folder: Path, matrix: NDArray[np.float64]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from itertools import combinations
 from typing import Any
@@ -11,6 +10,7 @@ import mpmath as mp
 import numpy as np
 import oracle
 import pytest
+from plain_documents import changed
 
 import pyaccount
 from pyaccount.certificate.consistency import inconsistencies
@@ -30,10 +30,7 @@ BASE: dict[str, Any] = {
 
 
 def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:
-    changed = copy.deepcopy(BASE) | (changes or {})
-    for section, values in sections.items():
-        changed[section] = {**changed.get(section, {}), **values}
-    return changed
+    return changed(BASE, changes, sections)
 
 
 def problem(raw: dict[str, Any]) -> Any:

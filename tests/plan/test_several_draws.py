@@ -14,6 +14,7 @@ import mpmath as mp
 import numpy as np
 import oracle
 import pytest
+from plain_documents import changed
 from rich.console import Console
 
 import pyaccount
@@ -37,10 +38,7 @@ BASE: dict[str, Any] = {
 
 
 def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:
-    changed = copy.deepcopy(BASE) | (changes or {})
-    for section, values in sections.items():
-        changed[section] = {**changed.get(section, {}), **values}
-    return changed
+    return changed(BASE, changes, sections)
 
 
 def law(coins: int, p: float) -> list[tuple[mp.mpf, int]]:

@@ -17,6 +17,7 @@ import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_documents import changed
 from rich.console import Console
 from scipy import integrate, optimize  # type: ignore[import-untyped]
 
@@ -43,10 +44,7 @@ BASE: dict[str, Any] = {
 
 
 def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:
-    changed = copy.deepcopy(BASE) | copy.deepcopy(changes or {})
-    for section, values in sections.items():
-        changed[section] = {**changed.get(section, {}), **values}
-    return changed
+    return changed(BASE, changes, sections)
 
 
 def alone(raw: dict[str, Any]) -> dict[str, Any]:

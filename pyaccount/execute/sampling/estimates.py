@@ -5,14 +5,13 @@ scaled means (see the core's `tilt`, `balanced` and `proposal`). Which of them, 
 
 * a *grid* of tilts tells the mean loss of each, and so the tilts whose losses lie around every ε that is asked about;
 * a *scouting* run of these and of a library of scaled laws gives each proposal's share of the answer, which is the
-share of samples
-  it gets (one step of the EM iteration of Cappé et al. 2008). Proposals that contribute next to nothing are dropped.
+  share of samples it gets (one step of the EM iteration of Cappé et al. 2008). Proposals that contribute next to nothing are
+  dropped.
 
 The estimate itself is drawn afresh from the mixture found, so it is unbiased whatever the scouting saw. An eighth of its
-samples are plain
-ones: none weighs more than eight times what it does in plain sampling, and so a region that the other proposals miss
-shows in the standard
-error rather than in nothing. Where fewer than `ENOUGH_EFFECTIVE` samples' worth was seen, there is no estimate.
+samples are plain ones: none weighs more than eight times what it does in plain sampling, and so a region that the other
+proposals miss shows in the standard error rather than in nothing. Where fewer than `ENOUGH_EFFECTIVE` samples' worth was
+seen, there is no estimate.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ LEAST_SHARE, MOST_SCALED = 0.01, 2
 #: Effective samples below which there is no estimate, and which are wanted of one that is told.
 ENOUGH_EFFECTIVE, WANTED_EFFECTIVE = 30.0, 400.0
 #: A mixture serves a similar mechanism at a similar ε: values of ε and ‖m̄‖² that are so near, relatively, and samples
-#: that are worth so
-#: much each and no less than half of what they were. What a mixture misses does not show in its own samples.
+#: that are worth so much each and no less than half of what they were. What a mixture misses does not show in its own samples.
 NEAR_EPSILON, NEAR_SQUARE, WORTH, STALE = 0.1, 0.25, 0.02, 0.5
 
 

@@ -38,6 +38,8 @@ RESOLVED, FLOOR, LEAST = 1e-12, 1e-40, 1e-120
 MOST_NODES = 50_000.0
 #: Rounds for which the core makes a law: ‖m‖²/σ² is at least the first, likelihood ratios that count are below e to the second.
 LEAST_SQUARE, MOST_LOSS = 1e-12, 650.0
+#: By how much 1/σ², a root of it and a quotient may be off together, relatively: a few units of 1.1e-16.
+ROUNDING = 1e-15
 
 
 #: The most values of ‖m‖²/σ² whose terms the core sums one after the other, and how far apart they may be: on one grid for all of
@@ -82,8 +84,8 @@ def allocation(document: Document, squares: Squares, count: int, *, below: Squar
     reach = _reach(negligible)
     if least < LEAST_SQUARE or 0.5 * largest + reach * math.sqrt(largest) >= MOST_LOSS:
         # Known rounds from above; from below the sum of all, in which whatever round was chosen shows as at least the least.
-        known = gaussian(math.sqrt(largest), 1.0)
-        summed = gaussian(math.sqrt(least / sum(count for _, count in below)), 1.0)
+        known = gaussian(math.sqrt(largest) * (1.0 + ROUNDING), 1.0)
+        summed = gaussian(math.sqrt(least / sum(count for _, count in below)) * (1.0 - ROUNDING), 1.0)
         return _enclosed((known, known), (summed, summed), count)
     tolerance = document.accounting.tolerance or TOLERANCE
     spacing = (0.5 * tolerance / GAP / (1.0 + largest / 4.0)) ** 0.5

@@ -16,7 +16,7 @@ from pyaccount.plan.common import (
     whole,
 )
 from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Reduction, combine, gaussian, tight
-from pyaccount.plan.samplers.allocation import RATIO, allocation, several
+from pyaccount.plan.samplers.allocation import RATIO, ROUNDING, allocation, several
 from pyaccount.plan.samplers.base import SamplerPlan, Worst
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     if k == 1:
         return found
     # Of two data sets; where there is no law of theirs, of all t rounds together: N(k, tσ²) against N(0, tσ²).
-    below = several(document, square, t, k) or 2 * (gaussian(float(k), sigma * t**0.5),)
+    below = several(document, square, t, k) or 2 * (gaussian(k * (1.0 - ROUNDING), sigma * t**0.5),)
     seen = tight(*below, count)
     return {side: Bounds(found[side].upper, seen[side].lower, found[side].inner) for side in found}
 

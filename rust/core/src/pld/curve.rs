@@ -4,7 +4,8 @@
 //! serve its neighbours to the right, as far as they are narrow there; the first ε that is not served yet is asked next.
 
 use crate::error::{Error, Result};
-use crate::pld::answer::{check_arguments, observed, single, total_variation, Query, Round};
+use crate::pld::answer::{check_arguments, single, total_variation, Query, Round};
+use crate::pld::search::observed;
 use crate::run::Run;
 
 /// Proven bounds on δ at many ε.
@@ -52,9 +53,10 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
     while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
         run.check()?;
         let points = &mut found.points;
-        let answer = observed(rounds, epsilons[next], SHARPER * tolerance, run, &mut |upper, lower| {
+        let answer = observed(rounds, epsilons[next], SHARPER * tolerance, run, &mut |bounds| {
             for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
-                *point = (point.0.max(lower.delta(epsilon)), point.1.min(upper.delta(epsilon)));
+                let (lower, upper) = bounds(epsilon);
+                *point = (point.0.max(lower), point.1.min(upper));
             }
         })?;
         found.compositions += 1;

@@ -29,8 +29,11 @@ pub mod doubling;
 pub mod masses;
 pub mod mesh;
 pub mod readoff;
+mod search;
 pub mod tangents;
 pub mod window;
+mod without_lattice;
 
-pub use answer::{answer, Answer, Budget, Query, Round};
+pub use answer::{Answer, Budget, Query, Round};
 pub use curve::{curve, DeltaCurve};
+pub use search::answer;

@@ -1,0 +1,457 @@
+//! The search for an answer: rounds composed on lattices that the question and what is found so far ask for.
+//!
+//! The interval is proven whatever the choices made here; choices (tilt, spacing, mesh, window) only decide how narrow it is
+//! and how long it takes. A second-order estimate sets the first spacing and the interval found corrects it.
+
+use crate::error::{Error, Result};
+use crate::pair::Profile;
+use crate::pld::answer::{check_arguments, single, total_variation, Answer, Budget, Query, Round, SMALLEST_DELTA};
+use crate::pld::compose::{compose, Transforms};
+use crate::pld::cumulant::Groups;
+use crate::pld::masses::{Masses, Side};
+use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
+use crate::pld::readoff::Readoff;
+use crate::pld::window::{choose, Goal, Grid};
+use crate::run::Run;
+
+/// Takes proven (lower, upper) bounds on δ at any ε ≥ 0, as often as rounds were composed.
+pub(super) type Seen<'a> = dyn FnMut(&dyn Fn(f64) -> (f64, f64)) + 'a;
+
+/// Transforms are at most this long: 2²² entries, about 130 MB for one side of one direction.
+const LONGEST: usize = 1 << 22;
+/// Profiles are evaluated at most this often for one mesh.
+const MOST_NODES: usize = 1 << 18;
+/// Tilts beyond this are not useful: δ falls below 1e-300 within a nat.
+pub(super) const LARGEST_TILT: f64 = 1e5;
+/// Below this an ε is as good as zero: no interval is asked to be narrower than the tolerance times this.
+pub(super) const SMALLEST_EPSILON: f64 = 1e-6;
+/// Rounds are followed as far as matters for this δ first.
+const ORDINARY_DELTA: f64 = 1e-20;
+/// Longer transforms cost enough to look for a shorter one.
+const COSTLY: usize = 1 << 18;
+/// How much further a lower side may fall that is out of tolerance anyway, in units of what it misses.
+const FORGONE: f64 = 4.0;
+/// How much coarser than what the longest transform holds a lattice may be.
+const COARSEST: f64 = 4096.0;
+/// Attempts at narrowing the interval before it is reported as it is.
+const ATTEMPTS: usize = 5;
+
+/// Answer `query` for the composition of `rounds` in one direction, to a relative width of `tolerance`.
+///
+/// * Formula: δ(ε) = E[(1 − e^{ε − Σ L_i})_+], ε(δ) its inverse (0 where δ(0) ≤ δ).
+/// * Guarantee: `lower ≤ exact ≤ upper` for the composition of the given profiles (with separate lower profiles: the lower end
+///   is a lower bound for theirs).
+/// * Precision: width at most `tolerance` times the upper end when `within_tolerance`.
+/// * Source: the proofs are in the documentation of [`crate::pld`], [`super::masses`] and [`super::compose`]; without a lattice in
+///   that of [`super::doubling`] and [`super::tangents`].
+///
+/// # Errors
+/// [`Error::Domain`] for a query outside its domain or a count of zero; [`Error::Cancelled`]; [`Error::TimeLimit`];
+/// [`Error::Numerics`].
+pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result<Answer> {
+    check_arguments(rounds, query, tolerance)?;
+    if let [only] = rounds {
+        if only.count == 1 {
+            return single(only.profile.as_ref(), query);
+        }
+    }
+    let distance = total_variation(rounds);
+    match query {
+        Query::Epsilon(delta) if distance <= delta => Ok(Answer { within_tolerance: true, ..Answer::default() }),
+        Query::Epsilon(_) => Search::new(rounds, query, tolerance, run)?.solve(&mut |_| {}),
+        Query::Delta(_) => {
+            let answer = Search::new(rounds, query, tolerance, run)?.solve(&mut |_| {})?;
+            Ok(Answer { upper: answer.upper.min(distance), ..answer })
+        }
+    }
+}
+
+/// [`answer`] for δ at one ε of several rounds, handing every pair of composed laws to `seen` on the way.
+pub(super) fn observed(
+    rounds: &[Round],
+    epsilon: f64,
+    tolerance: f64,
+    run: &Run,
+    seen: &mut Seen<'_>,
+) -> Result<Answer> {
+    Search::new(rounds, Query::Delta(epsilon), tolerance, run)?.solve(seen)
+}
+
+/// A question about rounds, and what is known of these before they are composed.
+pub(super) struct Search<'a> {
+    pub(super) rounds: &'a [Round],
+    pub(super) query: Query,
+    pub(super) tolerance: f64,
+    pub(super) run: &'a Run,
+    /// The losses of each round that matter.
+    pub(super) extents: Vec<(f64, f64)>,
+    /// Upper masses on a coarse mesh: good to a few per mille, for estimates.
+    pub(super) sketch: Vec<Masses>,
+    pub(super) total: f64,
+}
+
+impl<'a> Search<'a> {
+    fn new(rounds: &'a [Round], query: Query, tolerance: f64, run: &'a Run) -> Result<Self> {
+        #[allow(clippy::cast_precision_loss)] // an estimate
+        let total: f64 = rounds.iter().map(|r| r.count as f64).sum();
+        let mut search = Self { rounds, query, tolerance, run, extents: Vec::new(), sketch: Vec::new(), total };
+        match query {
+            Query::Epsilon(delta) => search.look(delta)?,
+            Query::Delta(epsilon) => {
+                // How far out a round must be followed depends on the δ that comes out: try an ordinary one first, then what that
+                // gives.
+                let mut near = ORDINARY_DELTA;
+                loop {
+                    search.look(near)?;
+                    let groups = search.groups(&search.sketch);
+                    let tilt = groups.tilt_for_epsilon(epsilon, LARGEST_TILT);
+                    let log_delta =
+                        if tilt >= LARGEST_TILT { f64::NEG_INFINITY } else { groups.saddle_point_log_delta(tilt) };
+                    // An estimate that is no number says nothing: then what was looked at serves.
+                    if near <= SMALLEST_DELTA || log_delta.is_nan() || log_delta > near.ln() + 5.0 {
+                        break;
+                    }
+                    // A round followed much too far has tails that no lattice for this ε resolves.
+                    let next = (log_delta - 12.0).exp();
+                    near = if near < ORDINARY_DELTA { SMALLEST_DELTA } else { next.clamp(SMALLEST_DELTA, near) };
+                }
+            }
+        }
+        Ok(search)
+    }
+
+    /// Sketch the rounds for answers around this δ.
+    fn look(&mut self, delta: f64) -> Result<()> {
+        let ignored = self.ignored(delta);
+        self.extents.clear();
+        self.sketch.clear();
+        for round in self.rounds {
+            let profile = round.profile.as_ref();
+            let range = extent(profile, 1e-15, ignored);
+            let spacing = exact_spacing((range.1 - range.0) * 2.0_f64.powi(-36));
+            let ends = Mesh::around(profile, spacing, range);
+            let mesh = ends.refined(profile, 4096, self.run, |left, right, gap| {
+                let small = right.point.delta.min(1.0 - left.point.delta).max(1e-14 * left.point.delta);
+                gap <= 5e-2 * small + 1e-299
+            })?;
+            self.sketch.push(Masses::new(Side::Upper, profile, &mesh));
+            self.extents.push(range);
+            self.run.check()?;
+        }
+        Ok(())
+    }
+
+    /// δ of one round that does not matter for this δ of all rounds.
+    pub(super) fn ignored(&self, delta: f64) -> f64 {
+        (delta * self.tolerance * 1e-3 / self.total).max(1e-299)
+    }
+
+    pub(super) fn groups<'b>(&self, masses: &'b [Masses]) -> Groups<'b> {
+        Groups::new(masses.iter().zip(self.rounds.iter().map(|r| r.count)))
+    }
+
+    /// The answer where no sum of losses reaches ε: with every loss above a round's extent counted as infinite, only such
+    /// losses contribute, at most Σ n_i δ_i(extent).
+    fn beyond_all_losses(&self) -> Option<Answer> {
+        let Query::Delta(epsilon) = self.query else { return None };
+        let (mut reach, mut rest) = (0.0, 0.0);
+        for (round, extent) in self.rounds.iter().zip(&self.extents) {
+            #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; covered by the factor below
+            let count = round.count as f64;
+            let point = round.profile.at(extent.1).or_trivial(extent.1);
+            reach += count * extent.1.max(0.0);
+            rest += count * (point.delta + point.delta_error);
+        }
+        let upper = rest * (1.0 + 1e-12);
+        (epsilon >= reach * (1.0 + 1e-12)).then(|| Answer {
+            upper,
+            within_tolerance: upper <= SMALLEST_DELTA,
+            budget: Budget { truncation: upper, ..Budget::default() },
+            ..Answer::default()
+        })
+    }
+
+    fn solve(self, seen: &mut Seen<'_>) -> Result<Answer> {
+        let answer = self.by_transform(seen)?;
+        if answer.within_tolerance || !self.worth_doubling(&answer) {
+            return Ok(answer);
+        }
+        self.by_doubling(answer, seen)
+    }
+
+    /// An answer, and whether it is as narrow as was asked for.
+    pub(super) fn judged(&self, answer: Answer) -> Answer {
+        let wanted = self.wanted(&answer);
+        let width = answer.upper - answer.lower;
+        Answer { within_tolerance: width <= wanted && answer.upper.is_finite(), ..answer }
+    }
+
+    pub(super) fn wanted(&self, answer: &Answer) -> f64 {
+        self.tolerance
+            * match self.query {
+                Query::Delta(_) => answer.upper,
+                Query::Epsilon(_) => answer.upper.max(SMALLEST_EPSILON),
+            }
+    }
+
+    /// The finest lattice spacing on which losses have exact positions: these stay below 2⁴¹.
+    pub(super) fn finest(&self) -> f64 {
+        self.extents.iter().fold(0.0_f64, |a, e| a.max(e.1.max(-e.0))) * 2.0_f64.powi(-38)
+    }
+
+    /// The answer by composing lattice measures.
+    fn by_transform(&self, seen: &mut Seen<'_>) -> Result<Answer> {
+        if let Some(answer) = self.beyond_all_losses() {
+            return Ok(answer);
+        }
+        let groups = self.groups(&self.sketch);
+        let (mut saddle, mut center, mut log_delta) = match self.query {
+            Query::Delta(epsilon) => {
+                let saddle = groups.tilt_for_epsilon(epsilon, LARGEST_TILT);
+                (saddle, epsilon, groups.saddle_point_log_delta(saddle).max(SMALLEST_DELTA.ln()))
+            }
+            Query::Epsilon(delta) => {
+                let saddle = groups.tilt_for_delta(delta, LARGEST_TILT);
+                (saddle, groups.at(saddle).mean.max(0.0), delta.ln())
+            }
+        };
+        let mut margin = match self.query {
+            Query::Delta(_) => 0.0,
+            // Without a tilt nothing is gained by not reading everything; δ may be so large that ε lies far below the mean.
+            Query::Epsilon(_) if saddle == 0.0 => center,
+            Query::Epsilon(_) => 0.05 * center + 0.5 / (saddle + 1.0),
+        };
+        let mut effort = 1.0;
+        let mut best: Option<Answer> = None;
+        let (mut previous, mut idle) = (f64::INFINITY, 0);
+        for attempt in 0..ATTEMPTS {
+            // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
+            let width = match self.query {
+                Query::Epsilon(_) => self.tolerance * center.max(SMALLEST_EPSILON),
+                Query::Delta(_) => self.tolerance / saddle.max(1.0),
+            } / effort;
+            let goal = Goal {
+                epsilon: center,
+                margin,
+                log_delta,
+                slack: (1e-2 * width * saddle.max(1.0)).clamp(1e-9, 1e-3),
+                // Second-order error of both sides on a lattice of spacing h: n(λ+1)h²/4 nats in ε. Half of the width
+                // for it.
+                spacing: (2.0 * width / (self.total * (saddle + 1.0))).sqrt().min(0.3 / (saddle + 1.0)),
+                finest: self.finest(),
+                rounds: self.total,
+                longest: LONGEST,
+            };
+            let grid = choose(&groups, saddle, &goal);
+            let (grid, width) = if grid.limited || grid.length > COSTLY {
+                self.coarser(&groups, grid, saddle, &goal, effort)?
+            } else {
+                (grid, width)
+            };
+            // The mesh may add as much again, spread evenly over its cells.
+            let found = self.attempt(&grid, saddle, center, 0.25 * width * saddle.max(1.0), seen)?;
+            let answer = self.judged(match best {
+                Some(earlier) => earlier.and(found)?,
+                None => found,
+            });
+            let (wanted, width) = (self.wanted(&answer), answer.upper - answer.lower);
+            best = Some(answer);
+            let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
+            // Costly work that twice failed to narrow the interval is not repeated with more effort.
+            let costly = found.transform_length > COSTLY || found.nodes > 1 << 15;
+            idle = if costly && width > 0.7 * previous { idle + 1 } else { 0 };
+            previous = width;
+            // On the finest lattice there is, another attempt helps only where this one looked in the wrong place.
+            let spent = grid.limited && (attempt > 0 || matches!(self.query, Query::Delta(_)));
+            if answer.within_tolerance || below || idle == 2 || spent {
+                break;
+            }
+            match self.query {
+                Query::Epsilon(_) if !found.upper.is_finite() => {
+                    // The window ended before δ was reached.
+                    margin = 2.0 * margin + 0.5 * center;
+                    center = 1.5 * center + 1.0;
+                    saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
+                    continue;
+                }
+                Query::Epsilon(_) => {
+                    center = found.upper;
+                    saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
+                    if found.upper <= grid.read_from {
+                        // δ holds at the point of reading already: the answer lies further left.
+                        margin = center.min(4.0 * margin);
+                        continue;
+                    }
+                    margin = if saddle == 0.0 {
+                        center
+                    } else {
+                        (found.upper - found.lower)
+                            .clamp(0.02 / (saddle + 1.0), 2.0 * margin.max(0.01 / (saddle + 1.0)))
+                    };
+                }
+                Query::Delta(_) => log_delta = answer.upper.max(SMALLEST_DELTA).ln(),
+            }
+            effort *= (width / wanted).clamp(2.0, 100.0) * 1.3;
+        }
+        best.ok_or(Error::Numerics { reason: "no attempt at composing the rounds was made" })
+    }
+
+    /// A grid for `goal` where the second-order estimate asks for a long transform, and the width in ε that it is for.
+    ///
+    /// The estimate is for losses that are spread evenly over a fine lattice. Where they are not (most rounds lose nearly
+    /// nothing, a few lose thousands of nats) a coarser lattice serves as well as `finest`: the coarsest that does so is taken.
+    fn coarser(&self, groups: &Groups, finest: Grid, saddle: f64, goal: &Goal, effort: f64) -> Result<(Grid, f64)> {
+        let at = groups.at(saddle);
+        let deviation = at.variance.sqrt();
+        // ln δ falls about as fast as that of a normal law, left of whose mean it hardly falls.
+        let standing = if saddle == 0.0 { ((goal.epsilon - at.mean) / deviation).min(0.0) } else { 0.0 };
+        let hazard = saddle + (-0.5 * standing * standing).exp() / deviation;
+        let width = match self.query {
+            Query::Epsilon(_) => self.tolerance * goal.epsilon.max(SMALLEST_EPSILON),
+            Query::Delta(_) => (self.tolerance / hazard).min(0.25 * deviation),
+        } / effort;
+        let slack = (1e-2 * width * hazard).clamp(1e-9, 1e-3);
+        let best = self.sides(&finest, saddle, width)?;
+        let gap = best[0] - best[1];
+        let limited = finest.limited && gap > 0.5 * width;
+        // Where even the finest lattice falls short from below, not all of the time is spent on that side.
+        let forgone = if limited { FORGONE * gap } else { 0.0 };
+        let mut spacing = finest.spacing * COARSEST;
+        while spacing > 2.0 * finest.spacing {
+            let grid = choose(groups, saddle, &Goal { slack, spacing, ..*goal });
+            let sides = self.sides(&grid, saddle, width)?;
+            if sides[0] - best[0] <= 0.25 * width && best[1] - sides[1] <= 0.25 * width + forgone {
+                return Ok((Grid { limited, ..grid }, width));
+            }
+            spacing *= 0.25;
+        }
+        Ok((Grid { limited, ..finest }, width))
+    }
+
+    /// Where the upper and the lower side of the rounds lie on a grid, in nats: by their cumulants, or by their means where the
+    /// tilt is small.
+    fn sides(&self, grid: &Grid, saddle: f64, width: f64) -> Result<[f64; 2]> {
+        let meshes = self.meshes(grid, saddle, 0.25 * width * saddle.max(1.0))?;
+        Ok([Side::Upper, Side::Lower].map(|side| {
+            let masses: Vec<Masses> = meshes
+                .iter()
+                .zip(self.rounds)
+                .map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh))
+                .collect();
+            let at = self.groups(&masses).at(saddle);
+            if saddle * saddle * at.variance > 1.0 {
+                at.value / saddle
+            } else {
+                at.mean
+            }
+        }))
+    }
+
+    fn meshes(&self, grid: &Grid, saddle: f64, budget: f64) -> Result<Vec<Mesh>> {
+        let steepest = grid.theta[0].max(grid.tilt + grid.theta[1]);
+        (0..self.rounds.len()).map(|group| self.mesh(group, grid.spacing, saddle, steepest, budget)).collect()
+    }
+
+    /// One composition of both sides. `budget` is the error that the meshes may add to ln δ; `saddle` weighs it.
+    fn attempt(&self, grid: &Grid, saddle: f64, center: f64, budget: f64, seen: &mut Seen<'_>) -> Result<Answer> {
+        let meshes = self.meshes(grid, saddle, budget)?;
+        let mut profile_error = 0.0_f64;
+        for node in meshes.iter().flat_map(|mesh| &mesh.nodes).filter(|n| n.point.delta > SMALLEST_DELTA) {
+            profile_error = profile_error.max(node.point.delta_error / node.point.delta);
+        }
+        let transforms = Transforms::new(grid.length);
+        let side = |side: Side| {
+            let masses: Vec<Masses> = meshes
+                .iter()
+                .zip(self.rounds)
+                .map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh))
+                .collect();
+            let groups: Vec<(&Masses, u64)> = masses.iter().zip(self.rounds.iter().map(|r| r.count)).collect();
+            compose(side, &groups, grid, &transforms, self.run).map(|composed| Readoff::new(&composed, center))
+        };
+        let (upper, lower) = rayon::join(|| side(Side::Upper), || side(Side::Lower));
+        let (upper, lower) = (upper?, lower?);
+        seen(&|epsilon| (lower.delta(epsilon), upper.delta(epsilon)));
+        let (low, high) = match self.query {
+            Query::Delta(epsilon) => (lower.delta(epsilon), upper.delta(epsilon)),
+            Query::Epsilon(delta) => (lower.epsilon(delta), upper.epsilon(delta)),
+        };
+        let at = match self.query {
+            Query::Delta(epsilon) => epsilon,
+            Query::Epsilon(_) if high.is_finite() => high,
+            Query::Epsilon(_) => center,
+        };
+        // The first sign of a defect in any bound: never hidden.
+        if low > high {
+            return Err(Error::Numerics { reason: "the lower bound came out above the upper one" });
+        }
+        Ok(Answer {
+            lower: low,
+            upper: high,
+            within_tolerance: false,
+            budget: Budget {
+                aliasing: lower.budget(at).aliasing,
+                profile_relative_error: profile_error,
+                ..upper.budget(at)
+            },
+            spacing: grid.spacing,
+            nodes: meshes.iter().map(|m| m.nodes.len()).sum(),
+            transform_length: grid.length,
+            tilt: grid.tilt,
+        })
+    }
+
+    /// A mesh on which the relative error of the moment tilted by `saddle`, summed over all cells and rounds, is about `budget`,
+    /// and that of the moment tilted by `steepest`, which only enters Markov bounds, is below one.
+    fn mesh(&self, group: usize, spacing: f64, saddle: f64, steepest: f64, budget: f64) -> Result<Mesh> {
+        let profile = self.rounds[group].profile.as_ref();
+        let range = self.extents[group];
+        let sketch = Groups::new(std::iter::once((&self.sketch[group], 1)));
+        let (log_moment, log_steepest) = (sketch.at(saddle).value, sketch.at(steepest).value);
+        #[allow(clippy::cast_precision_loss)] // an estimate
+        let rounds = self.rounds[group].count as f64;
+        // E e^{λL} changes by λ(λ+1)∫e^{λε}(δ̃ − δ)dε when the profile does.
+        let weighed = |tilt: f64, log_moment: f64, left: &Node, right: &Node, gap: f64| {
+            if gap == 0.0 {
+                return 0.0;
+            }
+            let lambda = tilt.max(1.0);
+            let size = lambda * (lambda + 1.0) * rounds * (right.epsilon - left.epsilon);
+            gap * size * (tilt * right.epsilon - log_moment).exp()
+        };
+        let cost = |left: &Node, right: &Node, gap: f64| weighed(saddle, log_moment, left, right, gap);
+        let markov = |left: &Node, right: &Node, gap: f64| weighed(steepest, log_steepest, left, right, gap) <= 0.01;
+        #[allow(clippy::cast_precision_loss)] // a count of groups
+        let share = budget / self.rounds.len() as f64;
+        self.graded(Mesh::around(profile, spacing, range), profile, share, MOST_NODES, cost, markov)
+    }
+
+    /// A mesh whose cells all cost about the same, and `share` together.
+    pub(super) fn graded(
+        &self,
+        ends: Mesh,
+        profile: &dyn Profile,
+        share: f64,
+        limit: usize,
+        cost: impl Fn(&Node, &Node, f64) -> f64,
+        markov: impl Fn(&Node, &Node, f64) -> bool,
+    ) -> Result<Mesh> {
+        // Halving a cell divides its cost by eight, so the sum of cube roots barely depends on the mesh: measured on a
+        // coarse one, it gives the cost per cell at which all cells together meet the budget.
+        let coarse = ends.refined(profile, 2048, self.run, |left, right, gap| cost(left, right, gap) <= 0.02)?;
+        let floor = profile.delta_at_infinity();
+        let roots: f64 = coarse
+            .nodes
+            .windows(2)
+            .map(|w| cost(&w[0], &w[1], Defects::between(&w[0], &w[1], floor).gap()).cbrt())
+            .sum();
+        // With more nodes than there may be the cells on the right would stay as they are; halving leaves up to twice as many
+        // as are needed.
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let affordable = (2.0 * roots / limit as f64).powi(3);
+        let per_cell = (share / roots.max(1e-3)).powf(1.5).min(0.02).max(affordable);
+        coarse.refined(profile, limit, self.run, |left, right, gap| {
+            cost(left, right, gap) <= per_cell && markov(left, right, gap)
+        })
+    }
+}

@@ -1,0 +1,161 @@
+//! Answers where no lattice is fine enough for what most rounds lose: rounds doubled on cells of any width.
+//!
+//! As in [`super::search`], choices decide how narrow the interval is, and nothing else.
+
+use crate::error::{Error, Result};
+use crate::pld::answer::{at_least, at_most, single, Answer, Budget, Query, SMALLEST_DELTA};
+use crate::pld::doubling::{Care, Law, Place};
+use crate::pld::masses::{Masses, Side};
+use crate::pld::mesh::{exact_spacing, Mesh};
+use crate::pld::search::{Search, Seen, LARGEST_TILT, SMALLEST_EPSILON};
+use crate::pld::tangents::tangents;
+
+/// Intervals of this relative width are as narrow as doubling makes them.
+const NARROW: f64 = 2e-5;
+/// Fewer rounds are not doubled.
+const MANY: f64 = 1024.0;
+/// Relative width of the first answer, which shows where to look more closely.
+const ROUGH: f64 = 0.03;
+/// How much narrower the next is to be, and how many there are.
+const STEP: f64 = 0.1;
+const PASSES: usize = 6;
+/// The first pass has at least so many cells for a product, each later one twice as many as the one before: what they cost is
+/// estimated, and where it is more than that, more cells are the remedy.
+const LEAST_CELLS: u32 = 256;
+/// Passes go on while the width falls at least to this share of what it was.
+const WORTHWHILE: f64 = 0.9;
+/// A δ below this is left as wide as transforms have it: pictures of a profile ask for many, and nobody for these from below.
+const DOUBLED_DELTA: f64 = 1e-20;
+/// Losses so far beyond the answer count as infinite: by e to the minus this their share of δ is off.
+const BEYOND: f64 = 40.0;
+/// The law of one round that is doubled has about this many atoms at most.
+const MOST_BASE_NODES: usize = 1 << 12;
+
+impl Search<'_> {
+    /// Whether an answer that transforms left too wide is worth another way.
+    pub(super) fn worth_doubling(&self, answer: &Answer) -> bool {
+        let resolved = match self.query {
+            Query::Delta(_) => answer.upper > DOUBLED_DELTA,
+            Query::Epsilon(_) => answer.upper.is_finite(),
+        };
+        resolved && answer.upper - answer.lower > NARROW * answer.upper && self.total >= MANY
+    }
+
+    /// The answer where no lattice is fine enough for what most rounds lose: rounds doubled to all of them, without one.
+    ///
+    /// How fast δ falls near the answer decides what the cells must resolve, so a rough answer comes first.
+    pub(super) fn by_doubling(&self, mut best: Answer, seen: &mut Seen<'_>) -> Result<Answer> {
+        let groups = self.groups(&self.sketch);
+        let (epsilon, delta) = match self.query {
+            Query::Epsilon(delta) => (best.upper, delta),
+            Query::Delta(epsilon) => (epsilon, best.upper),
+        };
+        let hazard = groups.tilt_for_epsilon(epsilon, LARGEST_TILT).max(1.0);
+        let mut place = Place { epsilon, reach: 0.0, hazard, log_delta: delta.ln(), losses: None };
+        let finest = self.tolerance.max(NARROW);
+        let (mut tolerance, mut previous) = (ROUGH.max(finest), f64::INFINITY);
+        for pass in 0..PASSES {
+            let width = match self.query {
+                Query::Epsilon(_) => tolerance * place.epsilon.max(SMALLEST_EPSILON),
+                Query::Delta(_) => tolerance / place.hazard,
+            };
+            let laws = self.laws(&place, 0.3 * width * place.hazard, LEAST_CELLS << pass)?;
+            let Some((upper, lower)) = laws else { break };
+            let (above, below) = (upper.profile(), lower.profile());
+            let (high, low) = (single(above.as_ref(), self.query)?.upper, single(below.as_ref(), self.query)?.lower);
+            // The first sign of a defect in any bound: never hidden.
+            if low > high {
+                return Err(Error::Numerics { reason: "the law from below came out above the one from above" });
+            }
+            seen(&|epsilon| (at_least(below.as_ref(), epsilon), at_most(above.as_ref(), epsilon)));
+            let epsilon = if let Query::Epsilon(_) = self.query { high } else { place.epsilon };
+            let (point, least) = (above.at(epsilon), below.at(epsilon));
+            let found = Answer {
+                lower: low,
+                upper: high,
+                budget: Budget {
+                    truncation: upper.at_infinity(),
+                    mass_rounding: upper.excess() * point.delta,
+                    cells: ((point.delta + point.delta_error) - (least.delta - least.delta_error)).max(0.0),
+                    ..Budget::default()
+                },
+                nodes: upper.len() + lower.len(),
+                ..Answer::default()
+            };
+            best = self.judged(best.and(found)?);
+            let width = (high - low) / self.wanted(&best);
+            if best.within_tolerance || !best.upper.is_finite() {
+                break;
+            }
+            let next = if tolerance > finest {
+                finest.max(STEP * tolerance.min(width * finest))
+            } else {
+                tolerance * (0.7 / width).max(0.25)
+            };
+            tolerance = next.max(0.01 * finest);
+            let point = above.at(best.upper.min(high));
+            place.hazard = (point.slope / point.delta.max(SMALLEST_DELTA)).max(1.0);
+            match self.query {
+                Query::Epsilon(_) => {
+                    place.epsilon = 0.5 * (best.upper + best.lower);
+                    place.reach = 0.5 * (best.upper - best.lower);
+                }
+                Query::Delta(_) => place.log_delta = best.upper.max(SMALLEST_DELTA).ln(),
+            }
+            // More of the same is of no use where it has not been.
+            if pass > 1 && width > WORTHWHILE * previous {
+                break;
+            }
+            if width < previous {
+                (previous, place.losses) = (width, Some(upper.spread()));
+            }
+        }
+        Ok(best)
+    }
+
+    /// The laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`, on at least so
+    /// many cells; `None` where errors leave nothing.
+    fn laws(&self, place: &Place, budget: f64, least: u32) -> Result<Option<(Law, Law)>> {
+        let finest = self.finest();
+        let mut ones = Vec::with_capacity(self.rounds.len());
+        for (round, &extent) in self.rounds.iter().zip(&self.extents) {
+            let profile = round.profile.as_ref();
+            let ends = Mesh::around(profile, exact_spacing(finest), extent);
+            #[allow(clippy::cast_precision_loss)] // estimates
+            let (count, share) = (round.count as f64, 0.2 * budget / self.rounds.len() as f64);
+            ones.push(self.graded(ends, profile, share, MOST_BASE_NODES, place.cost(count), |_, _, _| true)?);
+        }
+        #[allow(clippy::cast_precision_loss)] // an estimate
+        let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| r.count as f64 * e.0.min(0.0)).sum();
+        let law = |side: Side| -> Result<Option<Law>> {
+            let mut product: Option<Law> = None;
+            for (round, mesh) in self.rounds.iter().zip(&ones) {
+                let profile = round.profile.as_ref();
+                let one = match side {
+                    Side::Upper => Law::above(&Masses::new(side, profile, mesh)),
+                    Side::Lower => {
+                        let floor = profile.delta_at_infinity();
+                        Law::below(tangents(mesh, floor), floor)
+                    }
+                };
+                let Some(one) = one else { return Ok(None) };
+                let care = Care {
+                    place,
+                    #[allow(clippy::cast_precision_loss)] // a count of groups
+                    budget: 0.8 * budget / self.rounds.len() as f64,
+                    ignored: self.ignored(place.log_delta.exp()),
+                    least,
+                    highest: place.epsilon + place.reach + BEYOND - common,
+                };
+                let power = one.power(round.count, &care, self.run)?;
+                product = Some(match product {
+                    Some(law) => law.times(&power, &care, self.run)?,
+                    None => power,
+                });
+            }
+            Ok(product)
+        };
+        let (upper, lower) = rayon::join(|| law(Side::Upper), || law(Side::Lower));
+        Ok(upper?.zip(lower?))
+    }
+}
