@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyaccount.gate.verdict import Verdict
     from pyaccount.gate.verification import Verification
     from pyaccount.running import Plan
+    from pyaccount.training import TrainingRun
 
 __all__ = [
     "Accountant",
@@ -57,6 +58,7 @@ __all__ = [
     "PyaccountError",
     "RunError",
     "StateError",
+    "TrainingRun",
     "Verdict",
     "Verification",
     "amplify",
@@ -80,6 +82,7 @@ _HOMES = {
     "Profile": "pyaccount.certificate",
     "Document": "pyaccount.document",
     "Plan": "pyaccount.running",
+    "TrainingRun": "pyaccount.training",
     "Verdict": "pyaccount.gate.verdict",
     "Verification": "pyaccount.gate.verification",
     **dict.fromkeys(

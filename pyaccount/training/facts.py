@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyaccount import __version__
 from pyaccount.arguments import number_of
+from pyaccount.certificate.provenance import versions
 from pyaccount.document import expected_batch_size
 from pyaccount.errors import DocumentError, DomainError, RunError
 from pyaccount.plan.common import number
@@ -97,6 +96,6 @@ def facts_of(
         "clip_norms": dict(clip_norms),
         "normalisers": list(normalisers),
         "world": world,
-        "versions": {"pyaccount": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        "versions": {**versions(), "numpy": np.__version__},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
