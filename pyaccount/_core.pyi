@@ -482,3 +482,64 @@ class Inspection:
         instruction_set: str,
     ) -> tuple[list[float], list[float], list[float]] | None:
         """ln dP/dR, ln dP⁻/dR and ln dM/dR of a shard's first eight samples; None where the processor lacks the instructions."""
+
+#: The most records, users or rounds that a list has.
+MOST_LISTED: int
+
+class BatchStreams:
+    """Where the batches of one run are drawn from: 32 secret bytes, which are shown nowhere.
+
+    Records are numbered from 0 and given as the bytes of 64-bit integers in the machine's order, ascending, each as often as it
+    was drawn. All laws are exact (`rust/core/src/batches`), and what is drawn is a function of the key and the arguments.
+    """
+
+    def __init__(self, key: bytes) -> None: ...
+    def poisson(self, round: int, records: int, probability: float, draws: int, *, before_first: bool = False) -> bytes:
+        """Each of `records` joins each of `draws` with a probability in (0, 1]; with streams `before_first`, if asked."""
+
+    def without_replacement(self, round: int, records: int, count: int) -> bytes:
+        """A uniformly random set of `count` records."""
+
+    def with_replacement(self, round: int, records: int, count: int) -> bytes:
+        """`count` independent, uniform records."""
+
+    def two_stages(self, round: int, records: int, subset: int, count: int, *, different: bool) -> bytes:
+        """`count` independent, uniform draws from `subset` uniform draws, which are of different records or independent."""
+
+    def kept(self, round: int, drawn: int, limit: int) -> bytes:
+        """Places of 0 … drawn − 1 that are kept: all, or a uniformly random set of `limit`."""
+
+    def calendar(
+        self, records: int, rounds: int, min_separation: int, probability: float, *, warm: bool
+    ) -> BatchCalendar:
+        """b-min-sep sampling of records."""
+
+    def users_calendar(  # the records, and the sampler
+        self,
+        starts: NDArray[np.uint32],
+        records: NDArray[np.uint32],
+        rounds: int,
+        min_separation: int,
+        probability: float,
+        *,
+        warm: bool,
+    ) -> BatchCalendar:
+        """b-min-sep sampling of users who share no records: `records[starts[i]:starts[i + 1]]` are those of user i."""
+
+    def dealt(self, deal: int, records: int, slots: int, taken: int) -> DealtRecords:
+        """Each record in `taken` of the slots, a uniformly random set of them, by the stream of a deal."""
+
+class BatchCalendar:
+    """The rounds of b-min-sep sampling; it goes forward in O(batch), and backward by beginning once more."""
+
+    def batch(self, round: int) -> bytes:
+        """The records of a round."""
+
+class DealtRecords:
+    """Records that were dealt into slots."""
+
+    def slot(self, slot: int) -> bytes:
+        """Those of a slot."""
+
+    def sampled(self, streams: BatchStreams, round: int, slot: int, probability: float) -> bytes:
+        """Those of a slot that join a round, each with a probability in (0, 1]."""

@@ -12,14 +12,16 @@
 //! | [`participation`] | the parameters of a sampler | sums over participation patterns |
 //! | [`montecarlo`] | a participation law and a matrix | wealths of bets and loss histograms |
 //! | [`secret`] | a key, a round and a place | the words drawn there |
+//! | [`batches`] | a key, a round and a sampler | who takes part |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
-//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`montecarlo`].
+//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`montecarlo`], [`batches`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
 
 #![deny(unsafe_code)]
 
+pub mod batches;
 pub mod error;
 pub mod gram;
 pub mod laws;

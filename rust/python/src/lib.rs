@@ -31,6 +31,7 @@ use pyo3::types::PyBytes;
 use rayon::prelude::*;
 
 mod allocation;
+mod batches;
 mod errors;
 mod inspection;
 mod interruptible;
@@ -412,9 +413,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampling::LossHistogram>()?;
     module.add_class::<sampling::ComposedCurve>()?;
     module.add_class::<inspection::Inspection>()?;
+    module.add_class::<batches::BatchStreams>()?;
+    module.add_class::<batches::BatchCalendar>()?;
+    module.add_class::<batches::DealtRecords>()?;
     let (shard_size, shard_units) = sampling::facts();
     module.add("SHARD_UNITS", shard_units)?;
     module.add("SHARD_SIZE", shard_size)?;
+    module.add("MOST_LISTED", pyaccount_core::batches::MOST_LISTED)?;
     module.add("MOST_WORK", MOST_WORK)?;
     module.add("MOST_PARTICIPATIONS", MOST_PARTICIPATIONS)?;
     module.add("MOST_LIKELY", pyaccount_core::montecarlo::mechanism::MOST_LIKELY)?;

@@ -1,0 +1,114 @@
+"""What the batches of every sampler are asked, and what their modules have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyaccount import _core
+from pyaccount.document import truncation
+from pyaccount.errors import DocumentError, RunError
+from pyaccount.plan.common import whole
+from pyaccount.plan.samplers import sampler_plan
+from pyaccount.training.batches.batch import Batch
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Path
+    from pyaccount.training.batches.attribution import Attribution
+
+#: Indices of records.
+Records = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What batches are made of: a body of a document, a key of one run of it, and whose the records are."""
+
+    document: Document
+    body: Body
+    key: bytes = field(repr=False)
+    attribution: Attribution | None = field(default=None, repr=False)
+
+    def refused(self, slug: str, path: Path, message: str, allowed: str | None = None) -> DocumentError:
+        """What cannot be drawn, at its place."""
+        return DocumentError([self.document.problem(slug, path, message, allowed=allowed)])
+
+    def dataset_size(self) -> int:
+        """How many records there are to draw from."""
+        records = self.body.training.dataset_size
+        if records is None:
+            message = "dataset_size is required: batches are drawn from so many records"
+            raise self.refused("missing-key", self.body.at("training", "dataset_size"), message)
+        return records
+
+
+class Batches(ABC):
+    """The batches of `rounds` rounds, which are counted from 0, of `dataset_size` records.
+
+    The key is shown nowhere, and batches are not pickled.
+    """
+
+    rounds: int
+    dataset_size: int
+
+    @abstractmethod
+    def batch(self, round: int) -> Batch:
+        """The batch of a round. Raises `RunError` for a round that there is not."""
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("batches are not pickled, since they hold their key: make them from the run's key")
+
+
+class RunBatches(Batches):
+    """Those of one run of a body: what its sampler draws, and of that what is kept where batches are truncated."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        """Those of a body. Raises `DocumentError` where they cannot be drawn."""
+        body = drawing.body
+        self.rounds = whole(body.training.iterations)
+        self.dataset_size = self._records(drawing)
+        self._limit = truncation(body)
+        if self._limit is not None:
+            problems = sampler_plan(body).truncation_refusals(drawing.document, body)
+            if problems:
+                raise DocumentError(problems)
+        self._streams = _core.BatchStreams(drawing.key)
+
+    def batch(self, round: int) -> Batch:
+        """The same for the same key and round, in whatever order rounds are asked for."""
+        if not 0 <= round < self.rounds:
+            raise RunError(f"there is no round {round}: the run has {self.rounds}, counted from 0")
+        drawn = self._drawn(round)
+        if self._limit is not None and len(drawn) > self._limit:
+            drawn = drawn[indices(self._streams.kept(self._kept_by(round), len(drawn), self._limit))]
+        return Batch(drawn, self._limit)
+
+    def _records(self, drawing: Drawing) -> int:
+        """How many records there are: as many as the document says."""
+        return drawing.dataset_size()
+
+    @abstractmethod
+    def _drawn(self, round: int) -> Records:
+        """Who is drawn for a round, ascending."""
+
+    def _kept_by(self, round: int) -> int:
+        """What the records that are kept of a large batch are drawn by: every round by itself."""
+        return round
+
+
+def indices(drawn: bytes) -> Records:
+    """What the core has drawn."""
+    return np.frombuffer(drawn, dtype=np.int64)
+
+
+def listable(count: int, kind: str) -> None:
+    """Refuse more records than can be kept in lists."""
+    if count > _core.MOST_LISTED:
+        raise RunError(
+            f"{kind} keeps a list of {count:_} records, and {_core.MOST_LISTED:_} are the most: draw from fewer at a time"
+        )

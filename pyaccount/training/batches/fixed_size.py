@@ -1,0 +1,18 @@
+"""Batches of a fixed size, without replacement: memoryless, in O(batch)."""
+
+from __future__ import annotations
+
+from pyaccount.document import batch_size
+from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
+
+
+class FixedSizeBatches(RunBatches):
+    """A uniformly random set of so many records in each round, each of them once."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        """With the number of draws that was analysed."""
+        super().__init__(drawing)
+        self._size = batch_size(drawing.body)
+
+    def _drawn(self, round: int) -> Records:
+        return indices(self._streams.without_replacement(round, self.dataset_size, self._size))

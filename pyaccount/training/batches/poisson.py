@@ -1,0 +1,23 @@
+"""Poisson sampling: memoryless, in O(batch)."""
+
+from __future__ import annotations
+
+from pyaccount.document import draws_per_iteration, sampling_probability
+from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
+
+
+class PoissonBatches(RunBatches):
+    """Every record joins each draw of a round with one probability, independently.
+
+    With several draws in a round a record is there as often as it was drawn. Of a truncated batch those that are kept are drawn
+    for each round by itself.
+    """
+
+    def __init__(self, drawing: Drawing) -> None:
+        """With the probability and the draws that were analysed."""
+        super().__init__(drawing)
+        self._probability = sampling_probability(drawing.body)
+        self._draws = draws_per_iteration(drawing.body)
+
+    def _drawn(self, round: int) -> Records:
+        return indices(self._streams.poisson(round, self.dataset_size, self._probability, self._draws))

@@ -1,0 +1,32 @@
+"""Random allocation: every stretch of rounds is dealt by itself."""
+
+from __future__ import annotations
+
+from pyaccount import _core
+from pyaccount.document.samplers import RandomAllocation
+from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
+
+
+class RandomAllocationBatches(RunBatches):
+    """In every stretch of t rounds each record takes part in k, chosen uniformly at random, every record by itself.
+
+    A stretch is dealt when one of its rounds is asked for, in O(records · k) with 4 bytes for each; in it a round is O(batch).
+    """
+
+    def __init__(self, drawing: Drawing) -> None:
+        """With the rounds of an allocation that were analysed."""
+        super().__init__(drawing)
+        sampler = drawing.body.sampler
+        assert isinstance(sampler, RandomAllocation)
+        self._length, self._taken = sampler.iterations_per_allocation, sampler.participations
+        listable(self.dataset_size * self._taken, sampler.kind)
+        self._deal, self._dealt = 0, self._dealt_for(0)
+
+    def _drawn(self, round: int) -> Records:
+        deal, slot = divmod(round, self._length)
+        if deal != self._deal:
+            self._deal, self._dealt = deal, self._dealt_for(deal)
+        return indices(self._dealt.slot(slot))
+
+    def _dealt_for(self, deal: int) -> _core.DealtRecords:
+        return self._streams.dealt(deal, self.dataset_size, self._length, self._taken)

@@ -1,0 +1,18 @@
+"""Batches drawn with replacement: memoryless, in O(batch)."""
+
+from __future__ import annotations
+
+from pyaccount.document import batch_size
+from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
+
+
+class WithReplacementBatches(RunBatches):
+    """So many independent, uniform draws in each round; a record is there as often as it was drawn."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        """With the number of draws that was analysed."""
+        super().__init__(drawing)
+        self._size = batch_size(drawing.body)
+
+    def _drawn(self, round: int) -> Records:
+        return indices(self._streams.with_replacement(round, self.dataset_size, self._size))
