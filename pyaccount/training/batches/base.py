@@ -103,7 +103,8 @@ class RunBatches(Batches):
 
 def indices(drawn: bytes) -> Records:
     """What the core has drawn."""
-    return np.frombuffer(drawn, dtype=np.int64)
+    # A copy, which may be written to: frameworks make tensors of it.
+    return np.frombuffer(drawn, dtype=np.int64).copy()
 
 
 def listable(count: int, kind: str) -> None:
