@@ -90,10 +90,11 @@ def slopes(weights: Array, features: Array, digits: NDArray[np.int64], clip_norm
     return features.T @ (errors * np.minimum(1.0, clip_norm / np.maximum(norms, 1e-30))[:, None])
 
 
-def accuracy(certificate: pyaccount.Certificate, found: Data, rate: float, folder: Path) -> float:
+def accuracy(certificate: pyaccount.Certificate, found: Data, rate: float, folder: Path, **options: Any) -> float:
     """Of one run with a new key."""
     weights = np.zeros((found.features.shape[1], CLASSES))
-    with pyaccount.TrainingRun(certificate, folder, records=RECORDS, clip_norm=1.0) as run:
+    records = len(found.features)
+    with pyaccount.TrainingRun(certificate, folder, records=records, clip_norm=1.0, **options) as run:
         while run.round < run.rounds:
             with run.step() as step:
                 batch = step.batch.indices
