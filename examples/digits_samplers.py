@@ -2,8 +2,8 @@
 
     python examples/digits_samplers.py [--noise 2] [--runs 10] [--epochs 10]
 
-As in the comparison of the MUST paper (Zhao et al. 2023, arXiv:2312.13389): every sampler gets the same noise, batch and number of
-rounds, and accuracies are compared. Beside each stands the ε that is certified for it at δ = 1e-5, zero-out of one record,
+As in the comparison of the paper on two-stage sampling (arXiv:2312.13389): every sampler gets the same noise, batch and number
+of rounds, and accuracies are compared. Beside each stands the ε that is certified for it at δ = 1e-5, zero-out of one record,
 which is not the same for all: at equal noise the samplers are not equally private. The data and the model are those of
 train_digits.py.
 """
