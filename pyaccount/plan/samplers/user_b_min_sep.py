@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.steering import Steering
 
 
 class UserBMinSepPlan(Renewal):
@@ -30,6 +31,10 @@ class UserBMinSepPlan(Renewal):
     def analysis(self, document: Document, body: Body) -> Analysis:
         """By whether records are shared."""
         return super().analysis(document, body) if _sampler(body).attribution == "single" else shared_records.ANALYSIS
+
+    def steering(self, document: Document, body: Body) -> Steering | None:
+        """Of users that share no records."""
+        return super().steering(document, body) if _sampler(body).attribution == "single" else None
 
     def law(self, body: Body) -> str:
         """While available, Bin(k, p) of the user's records join."""
