@@ -10,7 +10,7 @@ from scipy import optimize  # type: ignore[import-untyped]
 
 from pyaccount.execute.optimal.judge import Judge, Judged
 from pyaccount.execute.optimal.objective import FrozenSamples, LogError
-from pyaccount.execute.optimal.parametrisation import Columns, positive
+from pyaccount.execute.optimal.parametrisation import around, positive
 from pyaccount.execute.progress import knowing
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import Searched
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Rounds at most, and steps and evaluations of one.
 ROUNDS, STEPS, EVALUATIONS = 5, 8, 12
-#: How far a parameter may go in one round: the samples of its first matrix tell little of one that is far.
-REACH = 0.25
 #: Shards of the samples of a round.
 SHARDS = 8
 #: A relative gain that is not worth another round: it is within the noise of what is gained.
@@ -59,10 +57,11 @@ def optimise(
     with knowing(lambda: [f"a matrix with prefix-sum MSE near {best.mse:.4g} was found, an estimate"]):
         while True:
             report(f"optimising the matrix: prefix-sum MSE near {best.mse:.5g}", rounds + 1, ROUNDS + 1)
-            columns = Columns.around(best.column)
+            columns = around(best.column)
             samples = _samples(best, judge.target[0], candidate=rounds)
             objective = LogError(columns, steering, samples, judge.target, iterations, best.proposed.noise_multiplier)
-            norm = float(np.sqrt(np.square(objective(np.zeros(columns.basis.shape[1]))[1]).sum()))
+            slopes = columns.free(objective(columns.zero)[1])
+            norm = float(np.sqrt(np.square(slopes).sum()))
             if ended or rounds == ROUNDS:
                 break
             rounds += 1
@@ -89,13 +88,12 @@ def _samples(judged: Judged, epsilon: float, *, candidate: int) -> FrozenSamples
 
 def _descended(objective: LogError) -> Vector:
     """Some steps of L-BFGS within reach."""
-    zero = np.zeros(objective.columns.basis.shape[1])
     found = optimize.minimize(
         objective,
-        zero,
+        objective.columns.zero,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(-REACH, REACH)] * len(zero),
+        bounds=objective.columns.bounds,
         options={"maxiter": STEPS, "maxfun": EVALUATIONS},
     )
     return np.asarray(found.x)

@@ -82,7 +82,7 @@ class LogError:
         # That function has ln ‖c‖² added, which is 0 for these columns, and so has its gradient.
         return (
             2.0 * found.log_noise + value - math.log(self._iterations),
-            self.columns.pulled(c, 2.0 * found.slopes + gradient),
+            self.columns.pulled(a, 2.0 * found.slopes + gradient),
         )
 
     def noise(self, a: Vector) -> float | None:

@@ -40,7 +40,6 @@ START = {
 class Renewal(WholeRun):
     """The law of b-min-sep sampling."""
 
-    steered: ClassVar[bool] = True
     kept: ClassVar[str] = "A record that is not kept counts as drawn: it sits out the same iterations as one that is."
 
     def start(self, body: Body) -> str:
@@ -104,7 +103,9 @@ class Renewal(WholeRun):
         return _core.Sampled.renewal(coefficients, iterations, b, p, warm)
 
     def steering(self, document: Document, body: Body) -> Steering | None:
-        """The core's derivatives are ∂δ/∂(c_j/σ)."""
+        """The core's derivatives are ∂δ/∂(c_j/σ), for columns that do not overlap."""
+        if not self.steered:
+            return None
         import numpy as np  # noqa: PLC0415 - only searches for a matrix need it
 
         n = whole(body.training.iterations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount import _core
 from pyaccount.document import UserBMinSep, sampling_probability, separation
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 class UserBMinSepPlan(Renewal):
     """Users with several records."""
+
+    steered: ClassVar[bool] = True
 
     def start(self, body: Body) -> str:
         """As the document says."""
