@@ -50,9 +50,6 @@ FOREIGN_KEYS: dict[str, str] = {
             "leave it out: noise.multiplier is in units of the clip norm, whatever that is"
         ),
         "learning_rate lr optimizer momentum model loss weight_decay": "leave it out: it does not change the privacy of the run",
-        "optimize_for optimise_for optimized_for": (
-            "write `kind: optimal-toeplitz` with bands for a matrix that is optimised; any other is taken as it is"
-        ),
         "alphas orders rdp_orders": "leave it out: no Rényi orders are needed, the whole privacy loss is accounted for",
         "secure_mode secure_rng poisson_sampling": (
             "leave it out: the certificate lists what must be true of the run; sampler.kind says how batches are drawn"

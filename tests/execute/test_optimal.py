@@ -14,7 +14,7 @@ from scipy import optimize  # type: ignore[import-untyped]
 import pyaccount
 from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.choose import choose
-from pyaccount.execute.optimal import descent, optimise
+from pyaccount.execute.optimal import optimise, search
 from pyaccount.execute.optimal.judge import Judge
 from pyaccount.execute.optimal.objective import LogError
 from pyaccount.execute.optimal.parametrisation import around, positive
@@ -97,7 +97,7 @@ def objective_of(name: str, close: float) -> LogError:
     judged = judge(positive(np.array([1.0, 0.6, 0.2, 0.3])))
     steering = sampler_plan(plan.document.bodies[0]).steering(plan.document, plan.document.bodies[0])
     assert steering is not None
-    samples = replace(descent._samples(judged, judge.target[0], candidate=3), shards=2)
+    samples = replace(search._samples(judged, judge.target[0], candidate=3), shards=2)
     columns = around(judged.column)
     return LogError(columns, steering, samples, judge.target, 16, judged.proposed.noise_multiplier, close)
 
@@ -191,7 +191,7 @@ def test_the_result_is_never_worse_and_does_not_depend_on_threads(name: str) -> 
 
 
 def test_what_samples_propose_in_error_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(descent, "_descended", lambda objective: np.full(len(objective.columns.zero), 2.0))
+    monkeypatch.setattr(search, "_improved", lambda objective: np.full(len(objective.columns.zero), 2.0))
     plan = searched(document("warm"))
     assert plan.searched is not None
     assert plan.searched.found == plan.searched.start
@@ -199,8 +199,8 @@ def test_what_samples_propose_in_error_is_not_taken(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_search_that_has_not_settled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(descent, "ROUNDS", 1)
-    monkeypatch.setattr(descent, "WORTH", -1.0)
+    monkeypatch.setattr(search, "ROUNDS", 1)
+    monkeypatch.setattr(search, "WORTH", -1.0)
     plan = searched(document("warm"))
     assert plan.searched is not None
     assert plan.searched.note is not None
@@ -224,7 +224,9 @@ def test_bands_are_chosen_with_their_matrices() -> None:
 
 def test_time_limits_stop_the_search() -> None:
     with pytest.raises(LimitError) as caught:
-        pyaccount.certify(document("warm", 64, 2000, training={"participation_rate": 0.01, "iterations": 2000}), time_limit=0.5)
+        pyaccount.certify(
+            document("warm", 64, 2000, training={"participation_rate": 0.01, "iterations": 2000}), time_limit=0.5
+        )
     assert caught.value.slug == "limit"
 
 
@@ -267,7 +269,9 @@ def test_it_is_verified_without_searching(certificate: pyaccount.Certificate, mo
         (("document", "matrix", "optimize_for"), "column-norm"),
     ],
 )
-def test_what_is_changed_afterwards_is_seen(certificate: pyaccount.Certificate, path: Any, value: Any, tmp_path: Any) -> None:
+def test_what_is_changed_afterwards_is_seen(
+    certificate: pyaccount.Certificate, path: Any, value: Any, tmp_path: Any
+) -> None:
     raw = json.loads(certificate.to_json())
     place = raw
     for step in path[:-1]:
@@ -280,7 +284,10 @@ def test_what_is_changed_afterwards_is_seen(certificate: pyaccount.Certificate, 
 
 OTHERS: dict[str, Any] = {
     "cyclic": (
-        {"sampler": {"kind": "cyclic-poisson", "partitions": 4}, "training": {"participation_rate": 0.1, "iterations": 16}},
+        {
+            "sampler": {"kind": "cyclic-poisson", "partitions": 4},
+            "training": {"participation_rate": 0.1, "iterations": 16},
+        },
         "no-optimum",
         "sampler.kind",
         "use b-min-sep, user-b-min-sep, balls-in-bins",
@@ -301,7 +308,12 @@ OTHERS: dict[str, Any] = {
         "use add-remove or zero-out",
     ),
     "several runs": ({"count": 2}, "no-optimum", "count", "leave count out"),
-    "no blank": ({"noise": {"multiplier": 1}}, "contradiction", "matrix.optimize_for", "noise.multiplier must be solve"),
+    "no blank": (
+        {"noise": {"multiplier": 1}},
+        "contradiction",
+        "matrix.optimize_for",
+        "noise.multiplier must be solve",
+    ),
     "epsilon": (
         {"noise": {"multiplier": 1}, "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-2}},
         "contradiction",
@@ -318,7 +330,7 @@ OTHERS: dict[str, Any] = {
         {"matrix": {"kind": "toeplitz", "coefficients": [1, 0.5], "optimize_for": "sampling"}},
         "unknown-key",
         "matrix.optimize_for",
-        "optimal-toeplitz",
+        "its keys are kind, coefficients, normalize",
     ),
     "word": (
         {"matrix": {"kind": "optimal-toeplitz", "bands": 2, "optimize_for": "sampled"}},

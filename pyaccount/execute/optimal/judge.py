@@ -28,7 +28,7 @@ PRECISION, SHARDS = 3e-3, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedMatrix:
     """A first column, its plan, what it needs, and the session that found out."""
 
     column: Vector
@@ -59,7 +59,7 @@ class Judge:
         assert privacy.delta != "solve"
         return privacy.epsilon, privacy.delta * (1.0 - FAILURE_SHARE)
 
-    def __call__(self, column: Vector, near: float | None = None) -> Judged:
+    def __call__(self, column: Vector, near: float | None = None) -> JudgedMatrix:
         """Find σ, beginning at one that is `near` if such a one is known. Raises `DocumentError`, `LimitError`."""
         document = self.plan.document.with_coefficients(column)
         plan = compile_document(document)
@@ -77,4 +77,4 @@ class Judge:
                 precision=PRECISION,
             )
         mse = sigma * sigma * strategy(document, document.bodies[0]).error.mean_square
-        return Judged(column, plan, session, Proposed(sigma, mse))
+        return JudgedMatrix(column, plan, session, Proposed(sigma, mse))

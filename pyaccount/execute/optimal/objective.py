@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.execute.optimal.parametrisation import Columns, Vector
+    from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
     from pyaccount.execute.sampling.shards import Component, Sampler
     from pyaccount.plan.steering import Steering
 
@@ -54,7 +54,7 @@ class LogError:
 
     def __init__(  # noqa: PLR0913, PLR0917 - what it is a function of
         self,
-        columns: Columns,
+        columns: ColumnFamily,
         steering: Steering,
         samples: FrozenSamples,
         target: tuple[float, float],

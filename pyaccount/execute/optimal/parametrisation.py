@@ -1,8 +1,8 @@
 """First columns of unit norm around a given one, c = u/‖u‖, by few numbers a; a = 0 is that one.
 
-Up to `FREE` bands every ratio of coefficients is free: u_j = c⁰_j + a_j for j > 0. Of more, u_j = c⁰_j·exp(Σ_k Φ_jk a_k), where Φ has
-the cosines of πk·ln(1 + j)/ln(bands), k < `SMOOTH`, and the diagonal by itself: the ratio to the best known columns is a smooth
-function of ln(1 + j), and few numbers are found well from few samples.
+Up to `FREE` bands every ratio of coefficients is free: u_j = c⁰_j + a_j for j > 0. Of more, u_j = c⁰_j·exp(Σ_k Φ_jk a_k), where Φ
+has the cosines of πk·ln(1 + j)/ln(bands), k < `SMOOTH`, and the diagonal by itself: the ratio to the best known columns is
+smooth, and few numbers are found well from few samples.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REACH = 0.25
 
 
 @dataclass(frozen=True)
-class Columns(ABC):
+class ColumnFamily(ABC):
     """The columns around one. Sums are numpy's own, in the same order on any number of threads."""
 
     start: Vector
@@ -59,7 +59,7 @@ class Columns(ABC):
         return np.where((low == 0.0) & (gradient > 0.0), 0.0, gradient)
 
 
-class FreeColumns(Columns):
+class FreeColumns(ColumnFamily):
     """With every ratio of coefficients free."""
 
     @property
@@ -83,7 +83,7 @@ class FreeColumns(Columns):
         return np.concatenate((self.start[:1], self.start[1:] + a))
 
 
-class SmoothColumns(Columns):
+class SmoothColumns(ColumnFamily):
     """With smooth changes of the logarithms."""
 
     @property
@@ -111,7 +111,7 @@ class SmoothColumns(Columns):
         return np.asarray((self.basis.T * tangent).sum(axis=1))
 
 
-def around(start: Vector) -> Columns:
+def around(start: Vector) -> ColumnFamily:
     """The columns around one of at least two coefficients, the first positive and the others not negative."""
     kind = FreeColumns if len(start) <= FREE else SmoothColumns
     return kind(positive(start))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize  # type: ignore[import-untyped]
 
-from pyaccount.execute.optimal.judge import Judge, Judged
+from pyaccount.execute.optimal.judge import Judge, JudgedMatrix
 from pyaccount.execute.optimal.objective import FrozenSamples, LogError
 from pyaccount.execute.optimal.parametrisation import around, positive
 from pyaccount.execute.progress import knowing
@@ -65,7 +65,7 @@ def optimise(
             if ended or rounds == ROUNDS:
                 break
             rounds += 1
-            a = _descended(objective)
+            a = _improved(objective)
             found = judge(columns.at(a), objective.noise(a))
             ended = found.mse >= (1.0 - WORTH) * best.mse
             best = min(best, found, key=lambda one: one.mse)
@@ -76,7 +76,7 @@ def optimise(
     return replace(best.plan, searched=Searched(start.proposed, best.proposed, norm, rounds, note))
 
 
-def _samples(judged: Judged, epsilon: float, *, candidate: int) -> FrozenSamples:
+def _samples(judged: JudgedMatrix, epsilon: float, *, candidate: int) -> FrozenSamples:
     """New samples around a matrix, from the mixtures that its estimates use."""
     session, sigma = judged.session, judged.proposed.noise_multiplier
     mechanism = session.mechanism(judged.plan.at(sigma))
@@ -86,7 +86,7 @@ def _samples(judged: Judged, epsilon: float, *, candidate: int) -> FrozenSamples
     return FrozenSamples(session.sampler, mechanism.core, mixtures, candidate, SHARDS)
 
 
-def _descended(objective: LogError) -> Vector:
+def _improved(objective: LogError) -> Vector:
     """Some steps of L-BFGS within reach."""
     found = optimize.minimize(
         objective,
