@@ -12,6 +12,7 @@ from patterns import Array, Patterns, exact_delta, renewal_patterns
 from scipy import optimize  # type: ignore[import-untyped]
 
 import pyaccount
+from pyaccount import cli
 from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.choose import choose
 from pyaccount.execute.optimal import optimise, search
@@ -280,6 +281,15 @@ def test_what_is_changed_afterwards_is_seen(
     file = tmp_path / "changed.json"
     file.write_text(json.dumps(rehashed(raw)), encoding="utf-8")
     assert not pyaccount.verify(file, threads=1).agrees
+
+
+def test_a_plan_says_that_the_matrix_is_still_to_be_found(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "document.yaml"
+    path.write_text(json.dumps(document("bins")), encoding="utf-8")
+    assert cli.run(["plan", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "optimised for sampling first" in " ".join(printed.split())
+    assert "candidates are compared" not in printed
 
 
 OTHERS: dict[str, Any] = {
