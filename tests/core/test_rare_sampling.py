@@ -12,7 +12,6 @@ import pytest
 
 from pyaccount import _core
 
-
 def one_round(probability: float, noise_multiplier: float, *, reverse: bool) -> _core.RoundProfile:
     return _core.RoundProfile.poisson(1, probability, noise_multiplier, two_sided=False, reverse=reverse)
 
