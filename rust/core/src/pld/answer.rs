@@ -106,6 +106,10 @@ const PASSES: usize = 6;
 /// The first pass has at least so many cells for a product, each later one twice as many as the one before: what they cost is
 /// estimated, and where it is more than that, more cells are the remedy.
 const LEAST_CELLS: u32 = 256;
+/// Passes go on while the width falls at least to this share of what it was.
+const WORTHWHILE: f64 = 0.9;
+/// A δ below this is left as wide as transforms have it: pictures of a profile ask for many, and nobody for these from below.
+const DOUBLED_DELTA: f64 = 1e-20;
 /// Losses so far beyond the answer count as infinite: by e to the minus this their share of δ is off.
 const BEYOND: f64 = 40.0;
 /// The law of one round that is doubled has about this many atoms at most.
@@ -208,7 +212,8 @@ pub(super) fn single(profile: &dyn Profile, query: Query) -> Result<Answer> {
     };
     let lower = |epsilon: f64| {
         let point = profile.at(epsilon).or_trivial(epsilon);
-        (point.delta - point.delta_error).max(0.0)
+        // A law from above may have more mass than 1, by what rounding added.
+        (point.delta - point.delta_error).clamp(0.0, 1.0)
     };
     let (low, high) = match query {
         Query::Delta(epsilon) => (lower(epsilon), upper(epsilon)),
@@ -359,7 +364,7 @@ impl<'a> Search<'a> {
     fn solve(self, seen: &mut dyn FnMut(&Readoff, &Readoff)) -> Result<Answer> {
         let answer = self.by_transform(seen)?;
         let resolved = match self.query {
-            Query::Delta(_) => answer.upper > SMALLEST_DELTA,
+            Query::Delta(_) => answer.upper > DOUBLED_DELTA,
             Query::Epsilon(_) => answer.upper.is_finite(),
         };
         let narrow = answer.upper - answer.lower <= NARROW * answer.upper;
@@ -428,6 +433,10 @@ impl<'a> Search<'a> {
                     place.reach = 0.5 * (best.upper - best.lower);
                 }
                 Query::Delta(_) => place.log_delta = best.upper.max(SMALLEST_DELTA).ln(),
+            }
+            // More of the same is of no use where it has not been.
+            if pass > 1 && width > WORTHWHILE * previous {
+                break;
             }
             if width < previous {
                 (previous, place.losses) = (width, Some(upper.spread()));

@@ -52,7 +52,7 @@ pub struct Place {
     /// ln δ there.
     pub log_delta: f64,
     /// What all rounds lose, where it is known.
-    pub losses: Option<Spread>,
+    pub losses: Option<Outline>,
 }
 
 impl Place {
@@ -87,7 +87,7 @@ impl Place {
 
 /// A law as a density that is constant between points. For choices: nothing here is a bound.
 #[derive(Debug, Clone)]
-pub struct Spread {
+pub struct Outline {
     /// Increasing.
     point: Vec<f64>,
     /// The mass up to each point.
@@ -100,7 +100,7 @@ pub struct Spread {
 const HEAVY: f64 = 0.02;
 const SCALES: i32 = 12;
 
-impl Spread {
+impl Outline {
     /// From `first` on, the mass up to each of these points; where one lies on the last, its mass is spread up to the next.
     fn new(first: f64, parts: impl Iterator<Item = (f64, f64)>) -> Self {
         let (mut point, mut mass, mut carried) = (vec![first], vec![0.0], 0.0);
@@ -243,7 +243,7 @@ impl Law {
     /// The law with the mass of each atom spread out half of the way to its neighbours; where much is in one atom, on all scales
     /// up to that, for nobody knows how narrow it is.
     #[must_use]
-    pub fn spread(&self) -> Spread {
+    pub fn spread(&self) -> Outline {
         let (n, loss) = (self.loss.len(), &self.loss);
         let gap = |k: usize| if k < n && k > 0 { 0.5 * (loss[k] - loss[k - 1]) } else { 0.0 };
         let mut parts = Vec::with_capacity(2 * n);
@@ -259,7 +259,7 @@ impl Law {
             parts.push((at, part));
             parts.extend((0..scales).rev().map(|scale| (at + right * 0.25_f64.powi(scale), part)));
         }
-        Spread::new(parts.first().map_or(0.0, |part| part.0), parts.into_iter())
+        Outline::new(parts.first().map_or(0.0, |part| part.0), parts.into_iter())
     }
 
     /// The number of atoms.
@@ -462,10 +462,11 @@ fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
     // A cell is as wide as it is: the weight is a mean over what its own cell and the ones beside it cover.
     let cost = |from: f64, to: f64, width: f64| {
         let weight = care.place.weight(from - width, to + width);
-        (product.mass(from, to) * weight * (to - from).powi(2)).cbrt()
+        // Without a width there is no cost.
+        (product.mass(from, to) * weight * (to - from).powi(2)).cbrt().max(0.0)
     };
     let mut groups: Vec<(f64, f64, f64)> = points.windows(2).map(|w| (w[0], w[1], cost(w[0], w[1], 0.0))).collect();
-    let mut each = 0.0;
+    let (mut each, mut parts) = (0.0, 1);
     for round in 0..SMOOTHED {
         if round > 0 {
             for (from, to, spent) in &mut groups {
@@ -480,21 +481,26 @@ fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
         }
         let count = (blocks / (12.0 * care.budget) * total.powi(3)).sqrt().max(f64::from(care.least)).min(MOST_CELLS);
         each = groups.iter().map(|group| group.2).sum::<f64>() / count;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most MOST_CELLS
+        {
+            parts = count.ceil() as u32;
+        }
     }
     let mut edges = vec![first];
-    let mut spent = 0.0;
-    for (from, to, cost) in groups {
-        let mut used = 0.0;
-        while spent + (cost - used) >= each {
-            used += each - spent;
-            spent = 0.0;
-            let edge = from + (to - from) * (used / cost).min(1.0);
-            // Cells that rounding could empty are none.
-            if edge - edges[edges.len() - 1] > 1e-10 * edge.abs() {
-                edges.push(edge);
-            }
+    // The k-th edge is where k shares are spent.
+    let (mut spent, mut group) = (0.0, 0);
+    for k in 1..parts {
+        let target = f64::from(k) * each;
+        while group + 1 < groups.len() && spent + groups[group].2 < target {
+            spent += groups[group].2;
+            group += 1;
         }
-        spent += cost - used;
+        let Some(&(from, to, cost)) = groups.get(group) else { break };
+        let edge = from + (to - from) * ((target - spent) / cost).clamp(0.0, 1.0);
+        // Cells that rounding could empty are none.
+        if edge - edges[edges.len() - 1] > 1e-10 * edge.abs() {
+            edges.push(edge);
+        }
     }
     // Nothing lies beyond the last edge.
     let end = edges.len() - 1;
@@ -509,7 +515,7 @@ fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
 }
 
 /// The product of two laws in outline.
-fn pairs(a: &Law, b: &Law, care: &Care<'_>, first: f64) -> Spread {
+fn pairs(a: &Law, b: &Law, care: &Care<'_>, first: f64) -> Outline {
     let (one, two) = (sketch(a, care), sketch(b, care));
     let mut pairs: Vec<(f64, f64)> = Vec::with_capacity(one.len() * two.len());
     for x in &one {
@@ -517,7 +523,7 @@ fn pairs(a: &Law, b: &Law, care: &Care<'_>, first: f64) -> Spread {
     }
     pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let groups = pairs.chunks(pairs.len().div_ceil(GROUPS));
-    Spread::new(first, groups.map(|group| (group[group.len() - 1].0, group.iter().map(|pair| pair.1).sum())))
+    Outline::new(first, groups.map(|group| (group[group.len() - 1].0, group.iter().map(|pair| pair.1).sum())))
 }
 
 /// A law as a few atoms (loss, mass), closest where it counts.

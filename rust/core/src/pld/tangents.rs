@@ -7,8 +7,8 @@
 //! **Rounding.** Atoms are taken as they come out. Their profile g is piecewise linear in α; on the piece that passes node i it is
 //! below the supporting line there if it is so at both ends. So g is compared at each atom with what the lines of the nodes beside
 //! it are there at least, with all errors of values and slopes. Where it is above them by some factor, all that g is made of there,
-//! the masses of larger losses, are divided by it; that lowers g elsewhere too. Where wide cells resolve little, far out, little
-//! else is lost.
+//! the masses of larger losses, are divided by it; that lowers g elsewhere too. The last atom, where g ends, is where the last line
+//! is 0 at the earliest. Where wide cells resolve little, far out, little else is lost.
 
 use crate::pld::mesh::{Defects, Mesh, Node};
 use crate::special::UNIT_ROUNDOFF;
@@ -36,16 +36,18 @@ pub fn tangents(mesh: &Mesh, floor: f64) -> Tangents {
     for (i, node) in nodes.iter().enumerate() {
         let (value, slope) = (node.point.delta - floor, node.point.slope);
         // Where the line meets the next one, as α/α_i − 1, and by how much the slope changes there, times α_i.
-        let (over, change) = match nodes.get(i + 1) {
-            Some(next) => {
-                let width = next.epsilon - node.epsilon;
-                let missed = value - (next.point.delta - floor) + next.point.slope * (-width).exp_m1();
-                let change = slope - next.point.slope * (-width).exp();
-                ((missed / change).clamp(0.0, width.exp_m1()), change)
-            }
-            None => (value / slope, slope),
+        let (over, change) = if let Some(next) = nodes.get(i + 1) {
+            let width = next.epsilon - node.epsilon;
+            let missed = value - (next.point.delta - floor) + next.point.slope * (-width).exp_m1();
+            let change = slope - next.point.slope * (-width).exp();
+            ((missed / change).clamp(0.0, width.exp_m1()), change)
+        } else {
+            // The last atom is where the line ends at the earliest, given the errors of both.
+            let least = value - node.point.delta_error - 16.0 * UNIT_ROUNDOFF * (value + floor);
+            (least.max(0.0) / (slope + node.point.slope_error) * (1.0 - 8.0 * UNIT_ROUNDOFF), slope)
         };
-        let (at, part) = (node.epsilon + over.ln_1p(), (1.0 + over) * change);
+        let at = node.epsilon + over.ln_1p();
+        let (at, part) = (at - 4.0 * UNIT_ROUNDOFF * at.abs(), (1.0 + over) * change);
         if part > 0.0 && part.is_finite() && at.is_finite() && loss.last().is_none_or(|last| at > *last) {
             loss.push(at);
             mass.push(part);
