@@ -387,6 +387,10 @@ class SearchedRecord(Record):
     gradient_norm_estimate: NonNegative = Field(
         description="The norm of the gradient of ln(MSE) at the matrix found, in the parameters of the search; an estimate."
     )
+    gradient_error_estimate: NonNegative = Field(
+        description="The norm of its components' standard errors: what a gradient of 0 would be taken for, in root mean square. "
+        "An estimate."
+    )
     rounds: int = Field(ge=0, description="Rounds of the search, each with samples of its own.")
     note: str | None = Field(description="How it ended, where not because nothing more was to be gained.")
 

@@ -75,6 +75,7 @@ def searched(plan: CompiledDocument) -> SearchedRecord | None:
         noise_multiplier_estimate=found.found.noise_multiplier,
         prefix_sum_mse_estimate=found.found.prefix_sum_mse,
         gradient_norm_estimate=found.gradient_norm,
+        gradient_error_estimate=found.gradient_error,
         rounds=found.rounds,
         note=found.note,
     )

@@ -97,7 +97,7 @@ def search_text(found: SearchedRecord) -> str:
         f"The matrix was optimised for sampling in {found.rounds} rounds. By estimates: prefix-sum MSE "
         f"{found.prefix_sum_mse_estimate:.6g} at σ = {found.noise_multiplier_estimate:.5g}, where the search began "
         f"{found.start_prefix_sum_mse_estimate:.6g} at σ = {found.start_noise_multiplier_estimate:.5g}; gradient norm of ln(MSE) "
-        f"{found.gradient_norm_estimate:.2g}.{ended}"
+        f"{found.gradient_norm_estimate:.2g}, standard error {found.gradient_error_estimate:.2g}.{ended}"
     )
 
 

@@ -50,8 +50,10 @@ class Searched:
     #: The matrix that it began with, the better of the two that are known without sampling, and the one found.
     start: Proposed
     found: Proposed
-    #: The norm of the gradient of ln(MSE) at the matrix found, in the parameters of the search, from samples of its own.
+    #: The norm of the gradient of ln(MSE) at the matrix found, in the parameters of the search, by samples that it was not fitted
+    #: to, and that of its components' standard errors.
     gradient_norm: float
+    gradient_error: float
     rounds: int
     #: What is to be said of how it ended; None where it ended because nothing more was to be gained.
     note: str | None = None

@@ -155,7 +155,14 @@ def _searched(found: SearchedRecord) -> FactList:
             Fact(
                 "matrix optimised for sampling", figures(found.noise_multiplier_estimate, found.prefix_sum_mse_estimate)
             ),
-            Fact("gradient of ln(MSE) there", (estimate(found.gradient_norm_estimate, "norm", "samples", 2),)),
+            Fact(
+                "gradient of ln(MSE) there",
+                (
+                    estimate(found.gradient_norm_estimate, "norm", "samples", 2),
+                    ", standard error ",
+                    estimate(found.gradient_error_estimate, "norm", "samples", 2),
+                ),
+            ),
             *ended,
         )
     )

@@ -9,31 +9,36 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.engine import NOISE_RANGE
+from pyaccount.execute.optimal.objective import FrozenSamples
 from pyaccount.execute.progress import left, silent
 from pyaccount.execute.sampling.acceptance import FAILURE_SHARE
 from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.session import open_session
+from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import Proposed
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import strategy
+from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import Vector
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.plan.steering import Steering
 
 #: How closely σ is found, relatively, and the shards of an estimate.
 PRECISION, SHARDS = 3e-3, 8
+#: The shards by which mixtures are told, and a direction whose δ is so much smaller than the other's decides nothing in a round.
+SCOUTED, NEGLIGIBLE = 4, 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedMatrix:
-    """A first column, its plan, what it needs, and the session that found out."""
+    """A first column, its plan, and what it needs."""
 
     column: Vector
     plan: CompiledDocument
-    session: Session
     proposed: Proposed
 
     @property
@@ -44,7 +49,7 @@ class JudgedMatrix:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges the matrices of one search."""
+    """Judges the matrices of one search, and draws the samples of its rounds."""
 
     plan: CompiledDocument
     threads: int
@@ -59,13 +64,22 @@ class Judge:
         assert privacy.delta != "solve"
         return privacy.epsilon, privacy.delta * (1.0 - FAILURE_SHARE)
 
+    @property
+    def iterations(self) -> int:
+        """The rounds of training."""
+        return whole(self.plan.document.bodies[0].training.iterations)
+
+    @property
+    def steering(self) -> Steering:
+        """How δ follows the column."""
+        body = self.plan.document.bodies[0]
+        found = sampler_plan(body).steering(self.plan.document, body)
+        assert found is not None, "compiling refuses samplers without"
+        return found
+
     def __call__(self, column: Vector, near: float | None = None) -> JudgedMatrix:
         """Find σ, beginning at one that is `near` if such a one is known. Raises `DocumentError`, `LimitError`."""
-        document = self.plan.document.with_coefficients(column)
-        plan = compile_document(document)
-        session = open_session(
-            plan, threads=self.threads, time_limit=left(self.deadline), report=silent, seed=self.seed
-        )
+        plan, session = self._opened(column)
         epsilon, delta = self.target
         if near is None:
             sigma, _ = pilot_noise(session, delta, precision=PRECISION, shards=SHARDS)
@@ -76,5 +90,19 @@ class Judge:
                 *NOISE_RANGE,
                 precision=PRECISION,
             )
-        mse = sigma * sigma * strategy(document, document.bodies[0]).error.mean_square
-        return JudgedMatrix(column, plan, session, Proposed(sigma, mse))
+        mse = sigma * sigma * strategy(plan.document, plan.document.bodies[0]).error.mean_square
+        return JudgedMatrix(column, plan, Proposed(sigma, mse))
+
+    def samples(self, column: Vector, noise: float) -> FrozenSamples:
+        """Samples around a matrix at a σ, from the mixtures that estimates there use. Raises `LimitError`."""
+        plan, session = self._opened(column)
+        mechanism = session.mechanism(plan.at(noise))
+        estimates = session.estimate(mechanism, self.target[0], shards=SCOUTED)
+        largest = max(one.value for one in estimates.values())
+        mixtures = {side: one.components for side, one in estimates.items() if one.value > NEGLIGIBLE * largest}
+        return FrozenSamples(session.sampler, mechanism.core, mixtures)
+
+    def _opened(self, column: Vector) -> tuple[CompiledDocument, Session]:
+        plan = compile_document(self.plan.document.with_coefficients(column))
+        remaining = left(self.deadline)
+        return plan, open_session(plan, threads=self.threads, time_limit=remaining, report=silent, seed=self.seed)

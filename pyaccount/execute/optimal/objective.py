@@ -39,8 +39,8 @@ class FrozenSamples:
     origin: _core.Sampled
     mixtures: Mapping[Direction, tuple[Component, ...]]
     #: The candidate number of their streams, and how many shards they are.
-    candidate: int
-    shards: int
+    candidate: int = 0
+    shards: int = 1
 
 
 class _Root(NamedTuple):
@@ -60,20 +60,22 @@ class LogError:
         target: tuple[float, float],
         iterations: int,
         noise: float,
-        close: float = 1e-3,
+        close: float,
     ) -> None:
         """`target` is (ε, δ), `noise` the σ near which that of a = 0 lies. σ is found until ln δ̂ is that `close`; what is left of
         it is taken off by a last linear step.
         """
-        self.columns, self._steering, self._samples = columns, steering, samples
+        self.columns, self.samples, self._steering = columns, samples, steering
         self._epsilon, self._delta = target
         self._error = log_objective(iterations, len(columns.start))
         self._iterations, self._close = iterations, close
         self._near = (columns.start, math.log(noise), np.zeros(len(columns.start)))
 
-    def __call__(self, a: Vector) -> tuple[float, Vector]:
-        """ln(MSE) and its gradient; a plateau where no sample sees a loss above ε."""
+    def __call__(self, a: Vector, noise: float | None = None) -> tuple[float, Vector]:
+        """ln(MSE) and its gradient; a plateau where no sample sees a loss above ε. σ is looked for from `noise` on, if given."""
         c = self.columns.at(a)
+        if noise is not None:
+            self._near = (c, math.log(noise), np.zeros(len(c)))
         found = self._root(c)
         if found is None:
             return PLATEAU, np.zeros(len(a))
@@ -85,10 +87,10 @@ class LogError:
             self.columns.pulled(a, 2.0 * found.slopes + gradient),
         )
 
-    def noise(self, a: Vector) -> float | None:
-        """σ(c); None where no sample sees a loss above ε."""
+    def noise(self, a: Vector) -> float:
+        """σ(c), as far as samples see any loss above ε."""
         found = self._root(self.columns.at(a))
-        return None if found is None else math.exp(found.log_noise)
+        return math.exp(self._near[1] if found is None else found.log_noise)
 
     def _root(self, c: Vector) -> _Root | None:
         """σ(c), beginning where the last gradient leads to."""
@@ -111,7 +113,7 @@ class LogError:
 
     def _worst(self, c: Vector, sigma: float) -> _core.DeltaGradient | None:
         """The direction of the larger δ̂; None where nothing is seen, or δ̂ does not fall with σ."""
-        core, samples = self._steering.core(c, sigma), self._samples
+        core, samples = self._steering.core(c, sigma), self.samples
         found = [
             samples.sampler.gradient(
                 core,

@@ -53,10 +53,10 @@ class ColumnFamily(ABC):
         """The parameters of the column itself."""
         return np.zeros(len(self.bounds))
 
-    def free(self, gradient: Vector) -> Vector:
-        """The part of a gradient at a = 0 along which a function can fall: 0 where a parameter is at its end."""
+    def downhill(self, gradient: Vector) -> NDArray[np.bool_]:
+        """The parameters along which a function of this gradient at a = 0 can fall: not those that are at their end."""
         low = np.array([low for low, _ in self.bounds])
-        return np.where((low == 0.0) & (gradient > 0.0), 0.0, gradient)
+        return np.asarray((low < 0.0) | (gradient <= 0.0))
 
 
 class FreeColumns(ColumnFamily):
