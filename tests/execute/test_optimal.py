@@ -16,8 +16,8 @@ import pyaccount
 from pyaccount import cli
 from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.choose import choose
-from pyaccount.execute.optimal import descent, optimise, search
-from pyaccount.execute.optimal.descent import CLOSE, PATIENCE, SHARDS, Descent, Slope
+from pyaccount.execute.optimal import improvement, optimise, search
+from pyaccount.execute.optimal.improvement import CLOSE, PATIENCE, SHARDS, Improvement, Slope
 from pyaccount.execute.optimal.judge import Judge
 from pyaccount.execute.optimal.objective import LogError
 from pyaccount.execute.optimal.parametrisation import around, positive
@@ -209,7 +209,7 @@ def test_what_samples_propose_in_error_is_not_taken(monkeypatch: pytest.MonkeyPa
         drawn.append(objective.samples.shards)
         return 1.0, np.full(len(objective.columns.zero), 2.0)
 
-    monkeypatch.setattr(descent, "_improved", overfitted)
+    monkeypatch.setattr(improvement, "_improved", overfitted)
     plan = searched(document("warm"))
     assert plan.searched is not None
     assert plan.searched.found == plan.searched.start
@@ -222,17 +222,17 @@ def test_what_samples_propose_in_error_is_not_taken(monkeypatch: pytest.MonkeyPa
 
 def test_a_weak_round_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """One round that finds nothing is followed by another, which then gains."""
-    honest, seen = descent._improved, []
+    honest, seen = improvement._improved, []
 
     def once_weak(objective: LogError) -> tuple[float, Array]:
         seen.append(objective)
         return (1.0, objective.columns.zero) if len(seen) == 1 else honest(objective)
 
-    monkeypatch.setattr(descent, "_improved", once_weak)
+    monkeypatch.setattr(improvement, "_improved", once_weak)
     plan = planned(document("warm"))
     judge = Judge(plan, 1, None, 7)
     judged = judge(positive(np.array([1.0, 0.6, 0.2, 0.3])))
-    way = Descent(judge, judged.column, judged.proposed.noise_multiplier)
+    way = Improvement(judge, judged.column, judged.proposed.noise_multiplier)
     way.step()
     assert abs(way.gain) < 1e-4
     assert not way.ended
@@ -248,7 +248,7 @@ def test_the_error_of_a_gradient_is_that_of_sets_of_samples() -> None:
     generator = np.random.default_rng(5)
     columns = around(np.array([1.0, 0.5, 0.25, 0.0]))
     rows = generator.normal([3.0, -4.0, 5.0], [1.0, 2.0, 1.0], (4000, 3))
-    found = descent._slope(columns, rows)
+    found = improvement._slope(columns, rows)
     # The last coefficient is as small as it may be, and a larger one is worse: that is no slope.
     assert math.isclose(found.norm, 5.0, rel_tol=0.05)
     assert math.isclose(found.error, math.sqrt(5.0 / 4000), rel_tol=0.05)
@@ -265,7 +265,7 @@ def test_a_search_that_has_not_settled_says_so(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_gradient_that_is_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(descent, "STATIONARY", 0.0)
+    monkeypatch.setattr(improvement, "STATIONARY", 0.0)
     plan = searched(document("bins"))
     assert plan.searched is not None
     assert plan.searched.note == "the search ended where samples still tell the gradient from 0"

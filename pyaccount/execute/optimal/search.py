@@ -1,4 +1,4 @@
-"""The search: where it begins, its descent, and the judge's word on what was found."""
+"""The search: where it begins, its improvement, and the judge's word on what was found."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.optimal.descent import Descent
+from pyaccount.execute.optimal.improvement import Improvement
 from pyaccount.execute.optimal.judge import Judge
 from pyaccount.execute.optimal.parametrisation import positive
 from pyaccount.execute.progress import knowing
@@ -41,26 +41,26 @@ def optimise(
     report("optimising the matrix: where to begin", 0, ROUNDS + 2)
     one = judge(positive(optimal_toeplitz(iterations, bands)))
     start = min(one, judge(positive(banded_square_root(bands)), one.proposed.noise_multiplier), key=lambda it: it.mse)
-    descent = Descent(judge, start.column, start.proposed.noise_multiplier)
+    improvement = Improvement(judge, start.column, start.proposed.noise_multiplier)
 
     def near() -> float:
-        return start.mse * math.exp(-descent.gain)
+        return start.mse * math.exp(-improvement.gain)
 
     with knowing(lambda: [f"a matrix with prefix-sum MSE near {near():.4g} was found, an estimate"]):
-        while not descent.ended and descent.rounds < ROUNDS:
-            report(f"optimising the matrix: prefix-sum MSE near {near():.5g}", descent.rounds + 1, ROUNDS + 2)
-            descent.step()
+        while not improvement.ended and improvement.rounds < ROUNDS:
+            report(f"optimising the matrix: prefix-sum MSE near {near():.5g}", improvement.rounds + 1, ROUNDS + 2)
+            improvement.step()
         report("optimising the matrix: what was found", ROUNDS + 1, ROUNDS + 2)
-        found = judge(descent.column, descent.noise)
+        found = judge(improvement.column, improvement.noise)
     best = min(start, found, key=lambda one: one.mse)
-    slope = descent.first if best is start else descent.slope
-    if not descent.ended:
+    slope = improvement.first if best is start else improvement.slope
+    if not improvement.ended:
         note = f"the search was ended after {ROUNDS} rounds, while the last one still gained"
-    elif best is start or descent.gain == 0.0:
+    elif best is start or improvement.gain == 0.0:
         note = "no better matrix was found than those known without sampling"
     elif not slope.flat:
         note = "the search ended where samples still tell the gradient from 0"
     else:
         note = None
-    searched = Searched(start.proposed, best.proposed, slope.norm, slope.error, descent.rounds, note)
+    searched = Searched(start.proposed, best.proposed, slope.norm, slope.error, improvement.rounds, note)
     return replace(best.plan, searched=searched)

@@ -53,7 +53,7 @@ class Slope:
         return self.norm <= STATIONARY * self.error
 
 
-class Descent:
+class Improvement:
     """A column with the σ that it needs, and the way down from it."""
 
     def __init__(self, judge: Judge, column: Vector, noise: float) -> None:
@@ -85,8 +85,8 @@ class Descent:
         fitted = objective(self._shards, CLOSE)
         promised, a = _improved(fitted)
         noise = fitted.noise(a)
-        others = [objective(SET_SHARDS, NEAR) for _ in range(SETS)]
-        before, after = ([one(*at) for one in others] for at in ((columns.zero, self.noise), (a, noise)))
+        held = [objective(SET_SHARDS, NEAR) for _ in range(SETS)]
+        before, after = ([one(*at) for one in held] for at in ((columns.zero, self.noise), (a, noise)))
         told = _mean(np.array([one[0] - other[0] for one, other in zip(before, after, strict=True)]))
         gain, error = (float(one) for one in told)
         here, there = (np.array([gradient for _, gradient in ones]) for ones in (before, after))
