@@ -5,7 +5,7 @@ All are judged with the same random numbers, which are not those of the search: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.engine import NOISE_RANGE
@@ -55,6 +55,8 @@ class Judge:
     threads: int
     deadline: float | None
     seed: int
+    #: What was compiled, by its column.
+    _plans: dict[bytes, CompiledDocument] = field(default_factory=dict)
 
     @property
     def target(self) -> tuple[float, float]:
@@ -103,6 +105,9 @@ class Judge:
         return FrozenSamples(session.sampler, mechanism.core, mixtures)
 
     def _opened(self, column: Vector) -> tuple[CompiledDocument, Session]:
-        plan = compile_document(self.plan.document.with_coefficients(column))
+        key = column.tobytes()
+        if key not in self._plans:
+            self._plans[key] = compile_document(self.plan.document.with_coefficients(column))
+        plan = self._plans[key]
         remaining = left(self.deadline)
         return plan, open_session(plan, threads=self.threads, time_limit=remaining, report=silent, seed=self.seed)
