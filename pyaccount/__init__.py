@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate import Certificate, Interval, Profile
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.comparison import Comparison
+    from pyaccount.certificate.matrix_description import MatrixDescription
     from pyaccount.document import Amplification, Document
     from pyaccount.errors import (
         CertificateError,
@@ -49,6 +50,7 @@ __all__ = [
     "DomainError",
     "Interval",
     "LimitError",
+    "MatrixDescription",
     "MissingExtraError",
     "NumericsError",
     "Plan",
@@ -67,6 +69,7 @@ __all__ = [
     "compare",
     "compile",
     "load",
+    "matrix",
     "verify",
 ]
 
@@ -79,6 +82,7 @@ _HOMES = {
     "Certificate": "pyaccount.certificate",
     "Comparison": "pyaccount.certificate.comparison",
     "Interval": "pyaccount.certificate",
+    "MatrixDescription": "pyaccount.certificate.matrix_description",
     "Profile": "pyaccount.certificate",
     "Document": "pyaccount.document",
     "Plan": "pyaccount.running",
@@ -156,6 +160,30 @@ def certify(
 
     with progress_bar() as report:
         return plan.run(threads=threads, time_limit=time_limit, report=report)
+
+
+def matrix(
+    source: Source | Document,
+    *,
+    overrides: Sequence[str | tuple[str, object]] = (),
+    threads: int = 0,
+    progress: bool = False,
+) -> MatrixDescription:
+    """The strategy matrices of a document, to train with: `matrices` has them as arrays, one for each phase.
+
+    Where the document leaves the matrix open (`choose:`, `optimize_for: sampling`) it is chosen and found first, as `certify`
+    does with the same seed; nothing is certified. Raises `DocumentError`, also where iterations are the blank, `DomainError`,
+    `LimitError`, `NumericsError`.
+    """
+    from pyaccount.arguments import threads_of
+
+    plan, threads = compile(load(source, overrides=overrides)), threads_of(threads)
+    if not progress:
+        return plan.matrix(threads=threads)
+    from pyaccount.execute.bar import progress_bar
+
+    with progress_bar() as report:
+        return plan.matrix(threads=threads, report=report)
 
 
 def amplify(

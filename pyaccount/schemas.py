@@ -88,6 +88,13 @@ def plan_schema() -> dict[str, Any]:
     return _written(PlanRecord, "plan", "plan")
 
 
+def matrix_schema() -> dict[str, Any]:
+    """The schema of what `pyaccount matrix` writes, format version 1."""
+    from pyaccount.certificate.matrix_description import MatrixDescription  # noqa: PLC0415
+
+    return _written(MatrixDescription, "matrix", "matrix")
+
+
 def amplification_plan_schema() -> dict[str, Any]:
     """The schema of what `pyaccount plan` says of an amplification, format version 1."""
     from pyaccount.certificate.plan_record import AmplificationPlanRecord  # noqa: PLC0415
@@ -148,6 +155,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "verdict": verdict_schema,
     "verification": verification_schema,
     "plan": plan_schema,
+    "matrix": matrix_schema,
     "amplification-plan": amplification_plan_schema,
     "validation": validation_schema,
     "errors": errors_schema,

@@ -97,12 +97,14 @@ def _tolerance_of(tolerance: float) -> float:
 
 
 def resolved(data: CertificateModel, document: Document) -> Document:
-    """The document of a certificate with the choices made and the blank filled as the certificate says."""
+    """The document of a certificate with its choices made, its matrix found and its blank filled, as the certificate says."""
     if document.choices:
         matrix = data.phases[0].matrix
         fits = {"kind": matrix.kind, "bands": matrix.bands}
         for path in document.choices:
             document = document.with_value(path, fits[str(path[-1])])
+    if document.searched:
+        document = document.with_coefficients(data.phases[0].matrix.coefficients or ())
     if data.solved is not None and document.blank is not None:
         document = document.with_value(document.blank, data.solved.value)
     return document

@@ -16,7 +16,7 @@ from pyaccount.certificate.model import (
     ProfilePoint,
     Solved,
 )
-from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered
+from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text
 from pyaccount.rounding import plain
@@ -154,5 +154,6 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
         compositions=compositions,
         sampling=None,
         considered=considered(plan),
+        searched=searched(plan),
         error_budget=budget,
     )

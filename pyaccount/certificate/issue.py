@@ -110,7 +110,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
             privacy=unit,
             noise_multiplier=noises.pop() if len(noises) == 1 else None,
             noise_convention=conventions(document),
-            phases=[_phase(document, body) for body in document.bodies],
+            phases=[_phase(document, body, one) for body, one in zip(document.bodies, asked.bodies, strict=True)],
             directions=numbers.directions,
             profile=numbers.profile,
             utility=_utility(document),
@@ -170,7 +170,7 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
     return [text if len(named) == every else f"{', '.join(named)}: {text}" for text, named in holders.items()]
 
 
-def _phase(document: Document, body: Body) -> PhaseRecord:
+def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
     plan, draws, also = sampler_plan(body), draws_per_iteration(body), body.noise.also
     return PhaseRecord(
         name=body.name,
@@ -187,13 +187,14 @@ def _phase(document: Document, body: Body) -> PhaseRecord:
         expected_batch_size=expected_batch_size(body),
         distinct_records=plan.distinct_records(body),
         noise=body.noise.kind,
-        matrix=matrix_record(body, strategy(document, body)),
+        matrix=matrix_record(body, strategy(document, body), asked),
     )
 
 
-def matrix_record(body: Body, built: Strategy) -> MatrixRecord:
-    """What C is: enough to train with it."""
-    kind = body.matrix.kind if isinstance(body.matrix.kind, str) else "choose"
+def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
+    """What C is: enough to train with it. `asked` is the body as the document has it, its matrix perhaps left to a search."""
+    stated = asked.matrix if asked.matrix.searched else body.matrix
+    kind = stated.kind if isinstance(stated.kind, str) else "choose"
     listed: list[float] | None = None
     short = built.inverse is None or built.iterations <= MOST_COEFFICIENTS
     if built.coefficients is not None and built.buffers is None and short:

@@ -32,6 +32,7 @@ def matrix_inconsistencies(data: CertificateModel, bodies: Sequence[object]) -> 
         yield from _kind(path, record, written)
         yield from _described(path, phase, written)
         yield from _norm(path, phase, written)
+        yield from _searched(data, phase, written)
         if len(data.phases) == 1 and phase.count == 1 and data.utility is not None:
             mean = _error(phase)
             stated = data.utility.prefix_sum_mse
@@ -89,6 +90,23 @@ def _described(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsis
         for name, given in (("scales", record.buffers.scales), ("decays", record.buffers.decays)):
             if listed := _numbers(at(written, name)):
                 yield from _same(f"{path}.buffers.{name}", given, listed)
+
+
+def _searched(data: CertificateModel, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
+    """A search is told of where the document asks for one and there is something to find, and its error is the matrix's."""
+    asked, found = at(written, "optimize_for", default=None) == "sampling", data.evidence.searched
+    listed = phase.matrix.coefficients
+    if asked and not listed:
+        yield Inconsistency("phases[0].matrix.coefficients", "not stated, although the matrix was searched for")
+    elif (asked and phase.matrix.bands != 1) != (found is not None):
+        said = "asks for a matrix optimised for sampling" if asked else "asks for no matrix optimised for sampling"
+        yield Inconsistency("evidence.searched", f"{'stated' if found else 'not stated'}, where the document {said}")
+    elif found is not None:
+        mean = _error(phase)
+        expected = None if mean is None else found.noise_multiplier_estimate**2 * mean
+        if expected is not None and not _near(found.prefix_sum_mse_estimate, expected, ERROR):
+            message = f"{found.prefix_sum_mse_estimate!r}, where its σ and the coefficients give {expected!r}"
+            yield Inconsistency("evidence.searched.prefix_sum_mse_estimate", message)
 
 
 def _same(path: str, stated: Sequence[float], expected: Sequence[float]) -> Iterator[Inconsistency]:

@@ -374,6 +374,27 @@ class ConsideredRecord(Record):
     prefix_sum_mse_estimate: Finite = Field(description="The error it would have; an estimate.")
 
 
+class SearchedRecord(Record):
+    """How the matrix was searched for under its sampler, by estimates, none of which enters the guarantee."""
+
+    optimized_for: Literal["sampling"] = Field(description="As in the document.")
+    start_noise_multiplier_estimate: Finite = Field(
+        description="σ that the matrix needs with which the search began: the better of two known without sampling. An estimate."
+    )
+    start_prefix_sum_mse_estimate: Finite = Field(description="The error that it would have; an estimate.")
+    noise_multiplier_estimate: Finite = Field(description="σ that the matrix found needs; an estimate.")
+    prefix_sum_mse_estimate: Finite = Field(description="The error that it would have; an estimate.")
+    gradient_norm_estimate: NonNegative = Field(
+        description="The norm of the gradient of ln(MSE) at the matrix found, in the parameters of the search; an estimate."
+    )
+    gradient_error_estimate: NonNegative = Field(
+        description="The norm of its components' standard errors: what a gradient of 0 would be taken for, in root mean square. "
+        "An estimate."
+    )
+    rounds: int = Field(ge=0, description="Rounds of the search, each with samples of its own.")
+    note: str | None = Field(description="How it ended, where not because nothing more was to be gained.")
+
+
 class EvidenceRecord(Record):
     """How the numbers were reached."""
 
@@ -383,7 +404,20 @@ class EvidenceRecord(Record):
     compositions: list[Composition] = Field(description="Every composition behind the guarantee.")
     sampling: SamplingRecord | None = Field(description="Null where nothing was sampled.")
     considered: list[ConsideredRecord] = Field(description="What choices were made among; empty without any.")
+    searched: SearchedRecord | None = Field(
+        default=None,
+        description="How the matrix was found, whose coefficients the phase states. Absent where none was searched for under its "
+        "sampler.",
+    )
     error_budget: list[BudgetLine] = Field(description="Every source of error in the upper end, line by line.")
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """A certificate without a search is written as before there was a field for one (see `PhaseRecord`)."""
+        written: dict[str, Any] = serialize(self)
+        if written.get("searched") is None:
+            written.pop("searched", None)
+        return written
 
 
 class RiskRecord(Record):

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.model import BudgetLine, ConsideredRecord
+from pyaccount.certificate.model import BudgetLine, ConsideredRecord, SearchedRecord
 from pyaccount.errors import NumericsError
 
 if TYPE_CHECKING:
@@ -61,6 +61,24 @@ def considered(plan: CompiledDocument) -> list[ConsideredRecord]:
         )
         for one in plan.considered
     ]
+
+
+def searched(plan: CompiledDocument) -> SearchedRecord | None:
+    """How the plan's matrix was found; None where none was searched for."""
+    found = plan.searched
+    if found is None:
+        return None
+    return SearchedRecord(
+        optimized_for="sampling",
+        start_noise_multiplier_estimate=found.start.noise_multiplier,
+        start_prefix_sum_mse_estimate=found.start.prefix_sum_mse,
+        noise_multiplier_estimate=found.found.noise_multiplier,
+        prefix_sum_mse_estimate=found.found.prefix_sum_mse,
+        gradient_norm_estimate=found.gradient_norm,
+        gradient_error_estimate=found.gradient_error,
+        rounds=found.rounds,
+        note=found.note,
+    )
 
 
 def budget_lines(answer: DirectedAnswer, label: Direction | Literal["both"]) -> list[BudgetLine]:

@@ -38,8 +38,13 @@ def print_plan(console: Console, plan: CompiledDocument, price: Price | None = N
     """Print the plan."""
     console.print(Text.assemble(("Plan", "bold"), "  ", (plan.document.name, "bold cyan")))
     console.print(_labelled("question", plan.question))
-    if plan.candidates:
+    if len(plan.candidates) > 1 or (plan.asked is not None and plan.asked.choices):
         console.print(_labelled("choice", f"{len(plan.candidates)} candidates are compared; below is the first"))
+    if plan.document.searched:
+        words = (
+            "the matrix is optimised for sampling first; below it stands with that of least error for its column norm"
+        )
+        console.print(_labelled("search", words))
     lengths = {body.path: length_text(body) for body in plan.document.bodies}
     for reduction in plan.reductions:
         grid = Table.grid(padding=(0, 2))

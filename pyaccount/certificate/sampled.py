@@ -19,7 +19,7 @@ from pyaccount.certificate.model import (
     Solved,
     TestRecord,
 )
-from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered
+from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text
 
@@ -134,6 +134,7 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
             composed_curve=None if evidence.composed_profile is None else _curve(evidence.composed_profile),
         ),
         considered=considered(plan),
+        searched=searched(plan),
         error_budget=budget,
     )
 

@@ -14,7 +14,7 @@ from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS, met, seed_sou
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.certificate.model import CertificateModel, SearchedRecord
 
 
 def row(table: Table, *cells: str) -> None:
@@ -85,7 +85,20 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             estimates = (f"{one.noise_multiplier_estimate:.5g}", f"{one.prefix_sum_mse_estimate:.6g}")
             choice.add(one.matrix, str(one.bands), *estimates)
         parts.append(choice)
+    if data.evidence.searched is not None:
+        parts.append(Text(search_text(data.evidence.searched)))
     return parts
+
+
+def search_text(found: SearchedRecord) -> str:
+    """How the matrix was found, in words."""
+    ended = "" if found.note is None else f" Note: {found.note}."
+    return (
+        f"The matrix was optimised for sampling in {found.rounds} rounds. By estimates: prefix-sum MSE "
+        f"{found.prefix_sum_mse_estimate:.6g} at σ = {found.noise_multiplier_estimate:.5g}, where the search began "
+        f"{found.start_prefix_sum_mse_estimate:.6g} at σ = {found.start_noise_multiplier_estimate:.5g}; gradient norm of ln(MSE) "
+        f"{found.gradient_norm_estimate:.2g}, standard error {found.gradient_error_estimate:.2g}.{ended}"
+    )
 
 
 def evidence(data: CertificateModel) -> list[RenderableType]:

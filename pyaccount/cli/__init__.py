@@ -24,6 +24,7 @@ from pyaccount.cli.documents import schema, validate
 from pyaccount.cli.failures import as_data, command_of, tell_errors
 from pyaccount.cli.help import Context
 from pyaccount.cli.init import init
+from pyaccount.cli.matrix import matrix
 
 
 class _InOrder(click.Group):
@@ -68,7 +69,7 @@ def commands() -> None:
     """
 
 
-for _command in (init, validate, plan, certify, compare, report, check, verify, schema, completion):
+for _command in (init, validate, plan, matrix, certify, compare, report, check, verify, schema, completion):
     _command.context_class = Context
     commands.add_command(_command)
 

@@ -49,6 +49,27 @@ def choice_at(document: Document, path: Path) -> tuple[int | float | str, ...]:
     return chosen.choose
 
 
+def searches_have_a_target(document: Document) -> Iterator[Problem]:
+    """A matrix is optimised under its sampler at one target, so ε and δ are numbers and the noise is what is solved for."""
+    for body in document.bodies:
+        if not body.matrix.searched:
+            continue
+        path = body.at("matrix", "optimize_for")
+        if len(document.bodies) > 1:
+            message = (
+                "a matrix is optimised for the sampling of documents with one body: in phases leave optimize_for out"
+            )
+        elif document.risk is not None:
+            message = (
+                "a matrix is optimised at an epsilon and a delta, not at a budget of risk: give these instead of risk"
+            )
+        elif number(getattr(body.noise, "multiplier", None)) is not None:
+            message = "optimize_for: sampling takes the least error at the target, so noise.multiplier must be solve"
+        else:
+            continue
+        yield document.problem("contradiction", path, message, allowed="column-norm")
+
+
 def choices_compare_noise(document: Document) -> Iterator[Problem]:
     """A choice is made by the error at the target, so the noise is what is solved for."""
     for path in choices(document):

@@ -76,6 +76,16 @@ class Document(Written):
             raise KeyError(f"{path_text(path)} leads nowhere in this document")
         return Document(root, self.file, problems)
 
+    @property
+    def searched(self) -> bool:
+        """Whether a matrix is still to be found."""
+        return any(body.matrix.searched for body in self.bodies)
+
+    def with_coefficients(self, coefficients: Iterable[float]) -> Document:
+        """The document with a matrix found for its one body: a first column as it is, in place of what describes it."""
+        found = {"kind": "toeplitz", "coefficients": [float(c) for c in coefficients], "normalize": False}
+        return self.with_value(self.bodies[0].at("matrix"), found)
+
     def filled(self, value: float) -> Document:
         """The document with a value in its blank, not validated once more: for the candidates of a search, one after another.
 

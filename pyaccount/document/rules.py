@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.blanks import choices_compare_noise, one_blank
+from pyaccount.document.blanks import choices_compare_noise, one_blank, searches_have_a_target
 from pyaccount.document.epoch_rules import epochs_say_iterations, length_is_given
 from pyaccount.document.risk import one_budget, one_target
 from pyaccount.errors import Problem
@@ -25,6 +25,7 @@ def broken_rules(document: Document) -> Iterator[Problem]:
     yield from one_budget(document)
     yield from one_blank(document)
     yield from choices_compare_noise(document)
+    yield from searches_have_a_target(document)
     for body in document.bodies:
         yield from length_is_given(document, body)
         yield from epochs_say_iterations(document, body)

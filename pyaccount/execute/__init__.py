@@ -156,6 +156,29 @@ def _run(
     plan: CompiledDocument, threads: int, deadline: float | None, report: Report, seed: int | None
 ) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
     """`run` with a deadline, of `time.monotonic`."""
+    plan, seed = _settled(plan, threads, deadline, report, seed)
+    remaining = left(deadline)
+    if not plan.sampled:
+        return plan, execute(plan, threads=threads, time_limit=remaining, report=report)
+    from pyaccount.execute.sampling import execute_sampled  # noqa: PLC0415 - that room imports this one's engine
+
+    return plan, execute_sampled(plan, threads=threads, time_limit=remaining, report=report, seed=seed)
+
+
+def settle(plan: CompiledDocument, *, threads: int = 0, report: Report | None = None) -> CompiledDocument:
+    """The plan with the choices made that its document leaves open, and its matrix found; nothing else is computed.
+
+    Raises as `run`.
+    """
+    stage, limit = Stage(report), limit_of(plan.document, None, "")
+    with limited(limit, stage):
+        return _settled(plan, threads, None if limit is None else time.monotonic() + limit.seconds, stage, None)[0]
+
+
+def _settled(
+    plan: CompiledDocument, threads: int, deadline: float | None, report: Report, seed: int | None
+) -> tuple[CompiledDocument, int]:
+    """`settle` with a deadline, and the seed of everything that is sampled for the plan."""
     # One seed for the choice and for the certificate: the recorded one repeats both.
     stated = plan.document.accounting.seed
     if stated is not None:
@@ -167,12 +190,7 @@ def _run(
         from pyaccount.execute.choose import choose  # noqa: PLC0415 - seldom needed
 
         plan = choose(plan, threads=threads, deadline=deadline, seed=seed, report=report)
-    remaining = left(deadline)
-    if not plan.sampled:
-        return plan, execute(plan, threads=threads, time_limit=remaining, report=report)
-    from pyaccount.execute.sampling import execute_sampled  # noqa: PLC0415 - that room imports this one's engine
-
-    return plan, execute_sampled(plan, threads=threads, time_limit=remaining, report=report, seed=seed)
+    return plan, seed
 
 
 def given(value: float | None) -> float:

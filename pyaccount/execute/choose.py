@@ -1,5 +1,7 @@
 """Making the choices that a document leaves open: the candidate with the smallest prefix-sum error at the target.
 
+The matrix of a candidate may itself be left to a search (`optimal`); then its coefficients stand in the plan that is chosen.
+
 Each candidate's noise is calibrated, by the pilot where the mechanism is sampled, and the errors σ²·(1/n)‖AC⁻¹‖_F² are
 compared. Nothing of this enters the guarantee: it only says which mechanism to certify, and the samples of the
 certificate are others.
@@ -52,29 +54,40 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
     for k, candidate in enumerate(plan.candidates):
         matrix = candidate.bodies[0].matrix
         label = f"{matrix.kind}, {getattr(matrix, 'bands', 1)} bands"
-        stage = f"comparing {len(plan.candidates)} matrices: {label}"
+        several = f"comparing {len(plan.candidates)} matrices"
+        stage = f"{several}: {label}" if len(plan.candidates) > 1 else label
         report(stage, k, len(plan.candidates))
         try:
             # The first of them is what the plan was compiled as.
-            compiled = replace(plan, candidates=()) if k == 0 else compile_document(candidate)
+            compiled = replace(plan if k == 0 else compile_document(candidate), candidates=())
             with knowing(lambda: map(_said, considered)):
-                sigma, seconds = _noise(
-                    compiled, threads=threads, time_limit=left(deadline), seed=seed, pricing=pricing
-                )
+                if matrix.searched:
+                    from pyaccount.execute.optimal import optimise  # noqa: PLC0415 - scipy, and seldom needed
+
+                    compiled = optimise(compiled, threads=threads, deadline=deadline, seed=seed, report=report)
+                if compiled.searched is not None and pricing is None:
+                    sigma, seconds = compiled.searched.found.noise_multiplier, None
+                else:
+                    sigma, seconds = _noise(
+                        compiled, threads=threads, time_limit=left(deadline), seed=seed, pricing=pricing
+                    )
         except LimitError as error:
             error.stage = f"{stage}{': ' if error.stage else ''}{error.stage}"
             raise
         except DocumentError as error:
             refused = error
             continue
-        mse = sigma * sigma * strategy(candidate, candidate.bodies[0]).error.mean_square
+        mse = sigma * sigma * strategy(compiled.document, compiled.document.bodies[0]).error.mean_square
         considered.append(Considered(str(matrix.kind), int(getattr(matrix, "bands", 1)), sigma, mse, seconds))
         if best is None or mse < best[0]:
             best = (mse, compiled)
     if best is None:
         assert refused is not None
         raise refused
-    return replace(best[1], asked=plan.asked, considered=tuple(considered))
+    assert plan.asked is not None
+    # A single matrix that was searched for was chosen among none.
+    compared = tuple(considered) if plan.asked.choices else ()
+    return replace(best[1], candidates=(), asked=plan.asked, considered=compared)
 
 
 def _said(one: Considered) -> str:

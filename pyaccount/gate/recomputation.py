@@ -29,6 +29,10 @@ LAST_DIGITS = (
     "the search for its matrix ends in other last digits on this machine: bits cannot be compared, so the statement was "
     "retested"
 )
+STATED_MATRIX = (
+    "the search for its matrix is not repeated: everything is recomputed with the coefficients that the certificate states, and "
+    "what it tells of the search is taken from it"
+)
 #: Blanks that are a bound of the guarantee itself: they are recomputed, not put in.
 _BOUNDS = ("epsilon", "delta")
 
@@ -48,7 +52,7 @@ class Recomputation:
 
     def verdict(self) -> Verification:
         """Recompute and compare, as the kind of numbers and the version that made them demand. Raises as `Plan.run`."""
-        plan = compile_document(self.document)
+        plan = self._planned()
         limit = self.document.accounting.time_limit if self.time_limit is None else self.time_limit
         deadline = None if limit is None else time.monotonic() + limit
         sampling = self.data.evidence.sampling
@@ -78,6 +82,16 @@ class Recomputation:
         first = self._run(plan, deadline)
         return self.examination.verdict(first, terms, _seed(self.examination.read.raw, first))
 
+    def _planned(self) -> Plan:
+        """The document's plan; where its matrix was searched for, that with the coefficients that the certificate states.
+
+        A search only proposes: what a certificate guarantees is of the matrix that it states, and that is recomputed.
+        """
+        if not self.document.searched:
+            return compile_document(self.document)
+        self.examination.notes.append(STATED_MATRIX)
+        return replace(compile_document(self._chosen()), asked=self.document)
+
     def _other_last_digits(self, tolerance: float) -> bool:
         """Whether the document's matrices, built here, are the certificate's but for their last digits."""
         document = self._filled()
@@ -86,10 +100,10 @@ class Recomputation:
         terms = Terms("bounds", tolerance, same_version=True)
         found = [
             difference
-            for body, phase in zip(document.bodies, self.data.phases, strict=False)
+            for body, asked, phase in zip(document.bodies, self.document.bodies, self.data.phases, strict=False)
             for difference in differences(
                 {"matrix": phase.matrix.model_dump()},
-                {"matrix": matrix_record(body, strategy(document, body)).model_dump()},
+                {"matrix": matrix_record(body, strategy(document, body), asked).model_dump()},
                 terms,
             )
         ]
@@ -103,7 +117,14 @@ class Recomputation:
             report=self.report,
             seed=None if sampling is None else sampling.seed,
         )
-        fresh: dict[str, Any] = json.loads(certificate.to_json())
+        return self._told(json.loads(certificate.to_json()))
+
+    def _told(self, fresh: dict[str, Any]) -> dict[str, Any]:
+        """With what is told of a search for the matrix, which is not repeated."""
+        if self.document.searched:
+            for key in ("considered", "searched"):
+                if key in self.examination.read.raw["evidence"]:
+                    fresh["evidence"][key] = self.examination.read.raw["evidence"][key]
         return fresh
 
     def _composed(self, plan: Plan, terms: Terms, deadline: float | None) -> Verification:
@@ -147,7 +168,7 @@ class Recomputation:
         more = []
         if not found.accepted:
             more.append(Difference(self._tested(), self.data.statement, None, False, _refused(found)))
-        fresh = json.loads(issue(replace(plan, asked=self.document), found.evidence).to_json())
+        fresh = self._told(json.loads(issue(replace(plan, asked=self.document), found.evidence).to_json()))
         # An input: what is compared is whether the certificate has its document's.
         fresh["evidence"]["sampling"]["seed"] = recorded
         return self.examination.verdict(
@@ -219,13 +240,12 @@ class Recomputation:
     def _chosen(self) -> Document:
         """The document with the certificate's choices made; with the first ones if there is no such candidate."""
         candidates = self.document.candidates()
-        if self.document.choices:
-            made = {(phase.matrix.kind, phase.matrix.bands) for phase in self.data.phases}
-            for one in candidates:
-                matrix = one.bodies[0].matrix
-                if (matrix.kind, getattr(matrix, "bands", None)) in made:
-                    return one
-        return candidates[0]
+        made = {(phase.matrix.kind, phase.matrix.bands) for phase in self.data.phases}
+        fitting = (one for one in candidates if (one.bodies[0].matrix.kind, one.bodies[0].matrix.diagonals()) in made)
+        chosen = next(fitting, candidates[0]) if self.document.choices else candidates[0]
+        if not chosen.searched:
+            return chosen
+        return chosen.with_coefficients(self.data.phases[0].matrix.coefficients or ())
 
     def _filled(self) -> Document | None:
         """The document with the certificate's choices, and its value of the blank unless that is ε or δ itself."""

@@ -36,6 +36,30 @@ class Considered:
 
 
 @dataclass(frozen=True, slots=True)
+class Proposed:
+    """A matrix with the noise multiplier that it needs and the error that goes with it: estimates."""
+
+    noise_multiplier: float
+    prefix_sum_mse: float
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search for the matrix of a plan found: estimates, none of which enters the guarantee."""
+
+    #: The matrix that it began with, the better of the two that are known without sampling, and the one found.
+    start: Proposed
+    found: Proposed
+    #: The norm of the gradient of ln(MSE) at the matrix found, in the parameters of the search, by samples that it was not fitted
+    #: to, and that of its components' standard errors.
+    gradient_norm: float
+    gradient_error: float
+    rounds: int
+    #: What is to be said of how it ended; None where it ended because nothing more was to be gained.
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
     """A plan at a value of its blank: the mechanism itself, with every number of it. See `CompiledDocument.at`."""
 
@@ -93,11 +117,14 @@ class CompiledDocument:
     analyses: tuple[Analysis, ...]
     #: The theorems in words, the blank by its symbol.
     reductions: tuple[Reduction, ...]
-    #: What the `choose:` lists leave to choose from, and the document that has them; empty without.
+    #: What the `choose:` lists leave to choose from, or the one document whose matrix is to be found, and the document that
+    #: says so; empty without.
     candidates: tuple[Document, ...] = ()
     asked: Document | None = None
     #: What was compared to make the choices.
     considered: tuple[Considered, ...] = ()
+    #: How its matrix was found, where that was left to a search.
+    searched: Searched | None = None
 
     def at(self, value: float | None = None) -> Instance:
         """The plan at a value of its blank, which is in the blank's range.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.document import truncation
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.matrices import matrix_plan, strategy
@@ -13,7 +14,7 @@ from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
-    from pyaccount.errors import Problem
+    from pyaccount.errors import Path, Problem
     from pyaccount.plan.reduction import Analysis
 
 
@@ -25,11 +26,12 @@ def round_by_round() -> tuple[str, ...]:
 def compile_document(document: Document) -> CompiledDocument:
     """Choose the theorem for each body of the document. Raises `DocumentError` for what none covers.
 
-    A document with `choose:` lists is planned as the first of its candidates; `candidates` holds them all.
+    A document with `choose:` lists is planned as the first of its candidates; `candidates` holds them all. One whose matrix is
+    to be found is its own candidate, and planned with the matrix of least error for its column norm.
     """
     candidates = document.candidates()
     first = _compile_one(candidates[0])
-    if not document.choices:
+    if not document.choices and not document.searched:
         return first
     return CompiledDocument(first.document, first.analyses, first.reductions, tuple(candidates), document)
 
@@ -49,6 +51,9 @@ def _compile_one(document: Document) -> CompiledDocument:
             )
             problems += sampler_plan(body).matrix_refusals(document, body)
     _refuse(problems)
+    _refuse(
+        [problem for body in document.bodies if body.matrix.searched for problem in _search_refusals(document, body)]
+    )
     analyses = tuple(_analysis(document, body) for body in document.bodies)
     plan = CompiledDocument(document, analyses, worded(document, analyses))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
@@ -73,6 +78,33 @@ def _compile_one(document: Document) -> CompiledDocument:
             # So do those that depend on a file, or on an inverse.
             strategy(document, body)
     return plan
+
+
+def _search_refusals(document: Document, body: Body) -> list[Problem]:
+    """Why no matrix can be optimised for the sampling of a body; empty where one can."""
+
+    def refused(path: Path, message: str, allowed: str) -> Problem:
+        remedy = f"{message}; {allowed}, or leave optimize_for out"
+        return document.problem("no-optimum", path, remedy, allowed=allowed)
+
+    if sampler_plan(body).steering(document, body) is None:
+        known = ", ".join(word for word, plan in PLANS.items() if plan.steered)
+        message = "no derivatives of δ are known for this sampler, or for how its records are attributed"
+        return [refused(body.at("sampler", "kind"), message, f"use {known} (users that share no records)")]
+    problems = []
+    if document.privacy.adjacency == "replace-one":
+        message = "derivatives of δ are known for one record added or removed, not for one that is replaced"
+        problems.append(refused(("privacy", "adjacency"), message, "use add-remove or zero-out"))
+    if truncation(body) is not None:
+        message = "a matrix is not optimised for truncated batches"
+        problems.append(refused(body.at("sampler", "truncate_to"), message, "leave truncate_to out"))
+    if body.count > 1:
+        message = "a matrix is not optimised for a body that is run several times"
+        problems.append(refused(body.at("count"), message, "leave count out"))
+    if body.noise.also:
+        message = "a matrix is not optimised where more is released of every batch"
+        problems.append(refused(body.at("noise", "also"), message, "leave also out"))
+    return problems
 
 
 def _analysis(document: Document, body: Body) -> Analysis:

@@ -11,6 +11,7 @@ from pyaccount.plan import CompiledDocument
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
+    from pyaccount.certificate.matrix_description import MatrixDescription
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
 
@@ -48,6 +49,16 @@ class Plan(CompiledDocument):
             limited_by=limited_by,
         )
         return issue(plan, evidence)
+
+    def matrix(self, *, threads: int = 0, report: Report | None = None) -> MatrixDescription:
+        """The strategy matrices to train with; choices are made, and a matrix is found, where the document asks for that.
+
+        Nothing is certified. Raises `DocumentError` also where the number of iterations is the blank, and as `run` does.
+        """
+        from pyaccount.certificate.matrix_description import matrix_description  # noqa: PLC0415
+        from pyaccount.execute import settle  # noqa: PLC0415
+
+        return matrix_description(settle(self, threads=threads_of(threads), report=report))
 
 
 def compile_document(document: Document) -> Plan:

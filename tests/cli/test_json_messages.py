@@ -42,6 +42,7 @@ def bad(tmp_path: Path) -> str:
 COMMANDS = [
     ("certify", 2),
     ("plan", 2),
+    ("matrix", 2),
     ("compare", 2),
 ]
 

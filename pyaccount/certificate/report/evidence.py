@@ -26,7 +26,7 @@ from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
-    from pyaccount.certificate.model import CertificateModel, Composition, SamplingRecord, TestRecord
+    from pyaccount.certificate.model import CertificateModel, Composition, SamplingRecord, SearchedRecord, TestRecord
 
 
 def origin_of(data: CertificateModel) -> str:
@@ -56,6 +56,8 @@ def evidence_section(data: CertificateModel) -> PageSection:
         blocks += _sampling(evidence.sampling)
     if evidence.considered:
         blocks.append(_considered(data))
+    if evidence.searched is not None:
+        blocks.append(_searched(evidence.searched))
     return PageSection("evidence", "Evidence", tuple(blocks))
 
 
@@ -136,6 +138,34 @@ def _proposal(test: TestRecord) -> Content:
     """The mean scale, and with how many other proposals samples were mixed."""
     mean_scale, further = exact(test.proposal.stretch, "factor", "record", 3), len(test.proposal.mixture) - 1
     return (mean_scale, " in a mixture with ", exact(further, "proposals", "record")) if further > 0 else (mean_scale,)
+
+
+def _searched(found: SearchedRecord) -> FactList:
+    """How the matrix was found, by estimates."""
+
+    def figures(noise: float, mse: float) -> Content:
+        sigma, error = estimate(noise, "clip norms", "samples", 5), estimate(mse, "squared clip norms", "samples", 6)
+        return ("prefix-sum MSE ", error, " at σ = ", sigma)
+
+    start = figures(found.start_noise_multiplier_estimate, found.start_prefix_sum_mse_estimate)
+    ended = () if found.note is None else (Fact("search ended", (found.note,)),)
+    return FactList(
+        (
+            Fact("matrix before the search", start),
+            Fact(
+                "matrix optimised for sampling", figures(found.noise_multiplier_estimate, found.prefix_sum_mse_estimate)
+            ),
+            Fact(
+                "gradient of ln(MSE) there",
+                (
+                    estimate(found.gradient_norm_estimate, "norm", "samples", 2),
+                    ", standard error ",
+                    estimate(found.gradient_error_estimate, "norm", "samples", 2),
+                ),
+            ),
+            *ended,
+        )
+    )
 
 
 def _considered(data: CertificateModel) -> PageTable:

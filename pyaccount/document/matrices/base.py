@@ -41,6 +41,11 @@ class MatrixKind(Kind):
     #: The field that says how many there are.
     bands_field = "bands"
 
+    @property
+    def searched(self) -> bool:
+        """Whether its coefficients are still to be found, for the sampler and the target of the document."""
+        return False
+
     def diagonals(self) -> int | None:
         """The number of non-zero diagonals; None while it is a choice, and for a matrix that is not banded."""
         stated = getattr(self, self.bands_field, None) if self.banded else None

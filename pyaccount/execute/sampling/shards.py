@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pyaccount.plan.sampled import SampledMechanism
 
 #: What samples are drawn for. No two uses share a stream, so what one use chose cannot depend on another's samples.
-PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4, "estimate": 5}
-Purpose = Literal["pilot", "verification", "confidence", "profile", "estimate"]
+PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4, "estimate": 5, "matrix": 6}
+Purpose = Literal["pilot", "verification", "confidence", "profile", "estimate", "matrix"]
 
 SHARD: int = _core.SHARD_SIZE
 #: Shards run between two looks at the wealth. Fixed, so that results do not depend on the machine.
@@ -263,6 +263,37 @@ class Sampler:
             )
         self.samples += count * SHARD
         return Balanced(*found)
+
+    def gradient(  # noqa: PLR0913 - the coordinates of a stream
+        self,
+        core: _core.Sampled,
+        direction: Direction,
+        components: Sequence[Component],
+        epsilon: float,
+        *,
+        origin: _core.Sampled,
+        candidate: int,
+        count: int,
+    ) -> _core.DeltaGradient:
+        """δ(ε) of a mechanism and its derivatives in the matrix, estimated from samples of another one, `origin`, whose
+        mixture these are.
+
+        The samples depend on neither ε nor the mechanism. Raises `LimitError`.
+        """
+        with self._limited() as remaining:
+            found = core.gradient(
+                direction,
+                for_core(components),
+                epsilon,
+                origin=origin,
+                key=self._key("matrix", candidate, direction),
+                first=0,
+                count=count,
+                threads=self._threads,
+                time_limit=remaining,
+            )
+        self.samples += count * SHARD
+        return found
 
     def _key(self, purpose: Purpose, candidate: int, direction: Direction) -> tuple[int, int, int, int]:
         return (self.seed, PURPOSES[purpose], candidate, 1 if direction == "add" else 0)

@@ -47,6 +47,15 @@ class BandedInversePlan(MatrixPlan):
         """However they are given."""
         return _matrix(body).inverse_bands
 
+    def generation(self, built: Strategy) -> str:
+        """A sum of past independent noise, which a generator of numbers by their place can draw again."""
+        assert built.inverse is not None
+        kept = len(built.inverse) - 1
+        return (
+            f"z_t = Σ_j d_j·w_{{t−j}}, j = 0 … {kept}, with d the `inverse_coefficients` and w_s = 0 for s < 0; the last "
+            f"{kept} rows w are kept, or drawn again"
+        )
+
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """As with a BLT: the coefficients stay exactly what they are, and the noise takes what normalising did."""
         from pyaccount.strategies import inverse_square_root  # noqa: PLC0415 - numpy

@@ -45,6 +45,18 @@ class MatrixPlan(ABC):
         """Nanoseconds that a sample and a step take longer where columns overlap."""
         raise AssertionError("the columns of a banded matrix do not overlap")
 
+    def generation(self, built: Strategy) -> str:
+        """How training makes the rows z_t of C⁻¹w from rows w_t of independent noise, one round after another; exact."""
+        assert built.coefficients is not None
+        kept = len(built.coefficients) - 1
+        if kept == 0:
+            return "z_t = w_t / c_0, with c the `coefficients`; no row is kept"
+        rows = "row z is" if kept == 1 else f"{kept} rows z are"
+        return (
+            f"z_t = (w_t − Σ_j c_j·z_{{t−j}}) / c_0, j = 1 … {kept}, with c the `coefficients` and z_s = 0 for s < 0; the last "
+            f"{rows} kept"
+        )
+
     def inverse_bands(self, body: Body) -> int | None:
         """The number of diagonals of the inverse, if that is banded."""
         return None

@@ -39,6 +39,14 @@ class BLTPlan(MatrixPlan):
         """Two products for each buffer."""
         return 2.0 * BUFFER_COST * _buffers(body)
 
+    def generation(self, built: Strategy) -> str:
+        """With the past of z in the buffers: (Cz)_t = ν(z_t + Σ_k ω_k·s_k), s_k = Σ_{i≥1} θ_k^{i−1}·z_{t−i} before round t."""
+        assert built.buffers is not None
+        return (
+            "z_t = w_t/ν − Σ_k ω_k·s_k, and after it s_k becomes θ_k·s_k + z_t, each s_k 0 at first; with ν the `normalization`, "
+            f"ω the `scales` and θ the `decays` of the `buffers`; {len(built.buffers[0])} rows s are kept"
+        )
+
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """A BLT has c_0 = 1 before it is normalised, and the noise takes what normalising did."""
         assert built.buffers is not None

@@ -54,6 +54,10 @@ class DensePlan(MatrixPlan):
         """Whole columns."""
         return ENTRY_COST * rounds_of(body)
 
+    def generation(self, built: Strategy) -> str:
+        """By forward substitution."""
+        return "z_t = (w_t − Σ_s C_ts·z_s) / C_tt, s < t, C the file's entries times the `normalization`; all rows z are kept"
+
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """No file has it."""
         raise AssertionError("a dense matrix is never cut")

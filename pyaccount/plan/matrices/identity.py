@@ -22,6 +22,10 @@ class IdentityPlan(MatrixPlan):
         """One coefficient."""
         return toeplitz_strategy((1.0,), rounds_of(body), normalize=False)
 
+    def generation(self, built: Strategy) -> str:
+        """As it is."""
+        return "z_t = w_t; no row is kept"
+
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """A document without a matrix says it already."""
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.document import BMinSep, sampling_probability, separation, truncation
 from pyaccount.plan.matrices import strategy
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 class BMinSepPlan(Renewal):
     """Single records."""
+
+    steered: ClassVar[bool] = True
 
     def start(self, body: Body) -> str:
         """As the document says."""

@@ -17,6 +17,7 @@ from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.allocation import RATIO, allocation, resolved
 from pyaccount.plan.samplers.base import Worst
 from pyaccount.plan.samplers.whole_run import WholeRun
+from pyaccount.plan.steering import Steering
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import DirectedBounds, Reduction
     from pyaccount.plan.samplers.allocation import Squares
+    from pyaccount.plan.steering import Vector
 
 #: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.
 BINS_COST, LEAST_COST = 0.3, 200.0
@@ -33,6 +35,7 @@ class BallsInBinsPlan(WholeRun):
     """One bin for the whole run."""
 
     states_probability: ClassVar[bool] = False
+    steered: ClassVar[bool] = True
 
     def subject(self, body: Body) -> str:
         """As people call it."""
@@ -123,6 +126,36 @@ class BallsInBinsPlan(WholeRun):
         gram, _ = built.bin_gram(count)
         core = _core.Sampled.bins([entry / (sigma * sigma) for entry in gram], built.iterations)
         return SampledMechanism(core, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
+
+    def steering(self, document: Document, body: Body) -> Steering:
+        """By the Gram matrix Γ = MMᵀ/σ² of the modes m_t = Σ_e C e_{eT+t}, the rows of M.
+
+        dδ = Σ_st D_st dΓ_st with D symmetric, so ∂δ/∂M = 2DM/σ², and column k of C is part of m_{k mod T}:
+        ∂δ/∂c_j = Σ_{k < n − j} (∂δ/∂M)[k mod T, k + j].
+        """
+        import numpy as np  # noqa: PLC0415 - only searches for a matrix need it
+
+        from pyaccount.strategies import sums  # noqa: PLC0415
+
+        n, count = whole(body.training.iterations), bins(body)
+
+        def modes(c: Vector) -> Vector:
+            built = np.zeros((count, n))
+            turns = np.arange(n)
+            for lag, value in enumerate(c):
+                built[turns[: n - lag] % count, turns[lag:]] += value
+            return built
+
+        def slopes(c: Vector, sigma: float, gradient: _core.DeltaGradient) -> Vector:
+            derivatives = np.array(gradient.derivatives).reshape(count, count)
+            # Without a linear algebra library, whose order of sums depends on its threads.
+            by_mode = 2.0 * np.einsum("st,tn->sn", derivatives, modes(c)) / (sigma * sigma)
+            turns = np.arange(n)
+            return np.array([by_mode[turns[: n - lag] % count, turns[lag:]].sum() for lag in range(len(c))])
+
+        return Steering(
+            lambda c, sigma: _core.Sampled.bins((sums.gram(modes(c)) / (sigma * sigma)).ravel().tolist(), n), slopes
+        )
 
     def displaced(self, body: Body, limit: int) -> float:
         """The record's own bin is drawn once."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.steering import Steering
 
 #: What a record can do at worst, in words that several samplers share.
 EVERY_ROUND = "every record in every round"
@@ -42,6 +43,8 @@ class SamplerPlan(ABC):
     round_by_round: ClassVar[bool] = False
     #: Whether a sampling probability is what a record's chance in a round is, to be stated in a certificate.
     states_probability: ClassVar[bool] = True
+    #: Whether matrices can be optimised for it; see `steering`.
+    steered: ClassVar[bool] = False
 
     @abstractmethod
     def analysis(self, document: Document, body: Body) -> Analysis:
@@ -58,6 +61,10 @@ class SamplerPlan(ABC):
     @abstractmethod
     def worst(self, document: Document, body: Body) -> Worst:
         """What it allows at worst. Where batches have a fixed number of draws, a record is counted once in a round."""
+
+    def steering(self, document: Document, body: Body) -> Steering | None:
+        """How δ follows the coefficients of a banded Toeplitz matrix, where that is known."""
+        return None
 
     def rounds_at_a_time(self, body: Body) -> int:
         """What the number of iterations is a multiple of."""

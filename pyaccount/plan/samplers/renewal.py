@@ -16,6 +16,7 @@ from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import Worst, public_participation
 from pyaccount.plan.samplers.whole_run import WholeRun
+from pyaccount.plan.steering import Steering
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -100,6 +101,18 @@ class Renewal(WholeRun):
         """The core's mechanism for columns that do not overlap."""
         b, p, warm = separation(body) or 1, sampling_probability(body), self.start(body) == "warm"
         return _core.Sampled.renewal(coefficients, iterations, b, p, warm)
+
+    def steering(self, document: Document, body: Body) -> Steering | None:
+        """The core's derivatives are ∂δ/∂(c_j/σ), for columns that do not overlap."""
+        if not self.steered:
+            return None
+        import numpy as np  # noqa: PLC0415 - only searches for a matrix need it
+
+        n = whole(body.training.iterations)
+        return Steering(
+            lambda c, sigma: self.recursion(body, (c / sigma).tolist(), n),
+            lambda _c, sigma, gradient: np.array(gradient.derivatives) / sigma,
+        )
 
     def _overlapping(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]

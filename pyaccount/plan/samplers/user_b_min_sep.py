@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount import _core
 from pyaccount.document import UserBMinSep, sampling_probability, separation
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.steering import Steering
 
 
 class UserBMinSepPlan(Renewal):
     """Users with several records."""
+
+    steered: ClassVar[bool] = True
 
     def start(self, body: Body) -> str:
         """As the document says."""
@@ -30,6 +33,10 @@ class UserBMinSepPlan(Renewal):
     def analysis(self, document: Document, body: Body) -> Analysis:
         """By whether records are shared."""
         return super().analysis(document, body) if _sampler(body).attribution == "single" else shared_records.ANALYSIS
+
+    def steering(self, document: Document, body: Body) -> Steering | None:
+        """Of users that share no records."""
+        return super().steering(document, body) if _sampler(body).attribution == "single" else None
 
     def law(self, body: Body) -> str:
         """While available, Bin(k, p) of the user's records join."""

@@ -1,0 +1,105 @@
+"""The matrices of a document before anything of it is certified: what C is, its error, and how training makes C⁻¹Z."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from pyaccount.certificate.issue import matrix_record
+from pyaccount.certificate.matrix import StrategyMatrix
+from pyaccount.certificate.model import ConsideredRecord, Finite, MatrixRecord, Record, SearchedRecord
+from pyaccount.certificate.numbers import considered, searched
+from pyaccount.certificate.provenance import versions
+from pyaccount.errors import DocumentError
+from pyaccount.plan.common import whole
+from pyaccount.plan.matrices import matrix_plan, strategy
+
+if TYPE_CHECKING:
+    from pyaccount.document import Body, Document
+    from pyaccount.errors import Problem
+    from pyaccount.plan import CompiledDocument
+
+
+class PhaseMatrix(Record):
+    """The strategy matrix C of one phase."""
+
+    name: str | None = Field(description="The phase's name, if it has one.")
+    iterations: int = Field(description="Rows and columns of C.")
+    matrix: MatrixRecord = Field(description="C itself, as in a certificate.")
+    mean_square_error: Finite = Field(
+        description="(1/n)‖AC⁻¹‖_F², A the lower triangle of ones: the mean over rounds of the variance of a prefix sum's noise "
+        "at σ = 1 and clip norm 1; times σ² at another σ. But for rounding exact."
+    )
+    max_square_error: Finite = Field(
+        description="The largest squared norm of a row of AC⁻¹: the largest of these variances."
+    )
+    generation: str = Field(
+        description="How the rows z_t of C⁻¹w, which training adds to the clipped sums of rounds t = 0, 1, …, follow from rows "
+        "w_t of independent noise of standard deviation σ clip norms; the names are those of fields of `matrix`."
+    )
+
+
+class MatrixDescription(Record):
+    """What to train with, before anything is certified: nothing in it is a guarantee."""
+
+    pyaccount: Literal[1] = Field(description="Format version.")
+    kind: Literal["matrix"] = Field(description="What this is.")
+    name: str = Field(description="The document's name.")
+    workload: Literal["prefix-sums"] = Field(description="What errors are of: the sums of the first rounds' noise.")
+    phases: list[PhaseMatrix] = Field(description="One for each phase.")
+    considered: list[ConsideredRecord] = Field(description="What choices were made among; empty without any.")
+    searched: SearchedRecord | None = Field(description="How the matrix was found; null where none was searched for.")
+    document: dict[str, Any] = Field(description="The document as data.")
+    document_sha256: str = Field(description="The hash of the document.")
+    versions: dict[str, str] = Field(description="What made it: pyaccount, its core, Python.")
+
+    @property
+    def matrices(self) -> tuple[StrategyMatrix, ...]:
+        """The matrices as arrays, one for each phase."""
+        return tuple(StrategyMatrix(phase.matrix, phase.iterations) for phase in self.phases)
+
+    def to_json(self) -> str:
+        """The description as JSON text."""
+        return self.model_dump_json(indent=2) + "\n"
+
+
+def matrix_description(plan: CompiledDocument) -> MatrixDescription:
+    """The matrices of a plan whose choices are made and whose matrix is found.
+
+    Raises `DocumentError` where the number of rounds is what the document asks for, and as `strategy` does.
+    """
+    document, asked = plan.document, plan.asked or plan.document
+    unknown = [_unknown(document, body) for body in document.bodies if body.training.iterations == "solve"]
+    if unknown:
+        raise DocumentError(unknown)
+    return MatrixDescription(
+        pyaccount=1,
+        kind="matrix",
+        name=asked.name,
+        workload="prefix-sums",
+        phases=[_phase(document, body, one) for body, one in zip(document.bodies, asked.bodies, strict=True)],
+        considered=considered(plan),
+        searched=searched(plan),
+        document=asked.to_mapping(),
+        document_sha256=asked.sha256,
+        versions=versions(),
+    )
+
+
+def _unknown(document: Document, body: Body) -> Problem:
+    message = "the matrix has a row for each iteration, and how many there are is what is solved for"
+    allowed = "a number; or certify the document, whose certificate states the matrix"
+    return document.problem("contradiction", body.at("training", "iterations"), message, allowed=allowed)
+
+
+def _phase(document: Document, body: Body, asked: Body) -> PhaseMatrix:
+    built = strategy(document, body)
+    return PhaseMatrix(
+        name=body.name,
+        iterations=whole(body.training.iterations),
+        matrix=matrix_record(body, built, asked),
+        mean_square_error=built.error.mean_square,
+        max_square_error=built.error.max_square,
+        generation=matrix_plan(body).generation(built),
+    )

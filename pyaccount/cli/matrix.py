@@ -1,0 +1,67 @@
+"""The command that tells what to train with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pyaccount.cli.certify import output_option
+from pyaccount.cli.common import (
+    HOLDS,
+    STDOUT,
+    STOPPED,
+    check_apart,
+    check_output,
+    console,
+    matrix_files,
+    progress,
+    tell_notes,
+)
+from pyaccount.cli.completion import document_argument, overrides_option
+from pyaccount.cli.outputs import RequestedOutput, hand_over
+from pyaccount.cli.stdin import files_of, source_of
+
+#: What a matrix can be printed as.
+MATRICES = ["text", "json"]
+
+
+@click.command(short_help="The matrix to train with: its coefficients, its error, how to draw the noise.")
+@document_argument
+@overrides_option
+@output_option("matrix")
+@click.option("--format", "form", type=click.Choice(MATRICES), help="What to print [text].")
+@click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
+def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: str | None, threads: int) -> int:
+    """Write the strategy matrix C of DOC: coefficients, buffers or rows, as they are analysed; the error of its prefix sums at
+    σ = 1; and how training makes the noise C⁻¹Z. DOC is a file, or - for standard input.
+
+    Nothing is certified. A matrix that is left to a choice or a search is chosen or found first.
+
+    \b
+    Examples:
+      pyaccount matrix bandmf.yaml
+      pyaccount matrix bandmf.yaml --set matrix.bands=8 -o coefficients.json
+      pyaccount matrix bandmf.yaml --format json
+    """
+    from pyaccount.certificate.matrix_text import print_matrices  # noqa: PLC0415
+    from pyaccount.document import load  # noqa: PLC0415
+    from pyaccount.running import compile_document  # noqa: PLC0415
+
+    check_output(output, files_of(document), form, only="json")
+    loaded = load(source_of(document), overrides=overrides)
+    if output not in (None, STDOUT):
+        check_apart("--output", Path(output), matrix_files(loaded))
+    asked = RequestedOutput.checked(output, form, MATRICES)
+    plan = compile_document(loaded)
+    tell_notes(loaded)
+    with progress(quiet=False) as report:
+        found = plan.matrix(threads=threads, report=report)
+
+    def show(form: str) -> None:
+        if form == "json":
+            click.echo(found.to_json(), nl=False)
+        else:
+            print_matrices(console(), found)
+
+    return HOLDS if hand_over("matrix", lambda _: found.to_json(), show, asked) else STOPPED

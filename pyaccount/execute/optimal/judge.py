@@ -1,0 +1,113 @@
+"""The error of a matrix at the σ that it needs, by the pilot: what candidates of a search are told apart by.
+
+All are judged with the same random numbers, which are not those of the search: what fitted these by chance does not pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyaccount.execute.engine import NOISE_RANGE
+from pyaccount.execute.optimal.objective import FrozenSamples
+from pyaccount.execute.progress import left, silent
+from pyaccount.execute.sampling.acceptance import FAILURE_SHARE
+from pyaccount.execute.sampling.calibrate import pilot_noise
+from pyaccount.execute.sampling.fixed_sequence import root
+from pyaccount.execute.sampling.session import open_session
+from pyaccount.plan.common import whole
+from pyaccount.plan.compiled import Proposed
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.matrices import strategy
+from pyaccount.plan.samplers import sampler_plan
+
+if TYPE_CHECKING:
+    from pyaccount.execute.optimal.parametrisation import Vector
+    from pyaccount.execute.sampling.session import Session
+    from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.plan.steering import Steering
+
+#: How closely σ is found, relatively, and the shards of an estimate.
+PRECISION, SHARDS = 3e-3, 8
+#: The shards by which mixtures are told, and a direction whose δ is so much smaller than the other's decides nothing in a round.
+SCOUTED, NEGLIGIBLE = 4, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedMatrix:
+    """A first column, its plan, and what it needs."""
+
+    column: Vector
+    plan: CompiledDocument
+    proposed: Proposed
+
+    @property
+    def mse(self) -> float:
+        """The prefix-sum error, an estimate."""
+        return self.proposed.prefix_sum_mse
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges the matrices of one search, and draws the samples of its rounds."""
+
+    plan: CompiledDocument
+    threads: int
+    deadline: float | None
+    seed: int
+    #: What was compiled, by its column.
+    _plans: dict[bytes, CompiledDocument] = field(default_factory=dict)
+
+    @property
+    def target(self) -> tuple[float, float]:
+        """The document's ε, and the δ that is tested for its own."""
+        privacy = self.plan.document.privacy
+        assert privacy.epsilon != "solve"
+        assert privacy.delta != "solve"
+        return privacy.epsilon, privacy.delta * (1.0 - FAILURE_SHARE)
+
+    @property
+    def iterations(self) -> int:
+        """The rounds of training."""
+        return whole(self.plan.document.bodies[0].training.iterations)
+
+    @property
+    def steering(self) -> Steering:
+        """How δ follows the column."""
+        body = self.plan.document.bodies[0]
+        found = sampler_plan(body).steering(self.plan.document, body)
+        assert found is not None, "compiling refuses samplers without"
+        return found
+
+    def __call__(self, column: Vector, near: float | None = None) -> JudgedMatrix:
+        """Find σ, beginning at one that is `near` if such a one is known. Raises `DocumentError`, `LimitError`."""
+        plan, session = self._opened(column)
+        epsilon, delta = self.target
+        if near is None:
+            sigma, _ = pilot_noise(session, delta, precision=PRECISION, shards=SHARDS)
+        else:
+            sigma = root(
+                lambda one: session.excess(session.mechanism(plan.at(one)), epsilon, delta, shards=SHARDS),
+                near,
+                *NOISE_RANGE,
+                precision=PRECISION,
+            )
+        mse = sigma * sigma * strategy(plan.document, plan.document.bodies[0]).error.mean_square
+        return JudgedMatrix(column, plan, Proposed(sigma, mse))
+
+    def samples(self, column: Vector, noise: float) -> FrozenSamples:
+        """Samples around a matrix at a σ, from the mixtures that estimates there use. Raises `LimitError`."""
+        plan, session = self._opened(column)
+        mechanism = session.mechanism(plan.at(noise))
+        estimates = session.estimate(mechanism, self.target[0], shards=SCOUTED)
+        largest = max(one.value for one in estimates.values())
+        mixtures = {side: one.components for side, one in estimates.items() if one.value > NEGLIGIBLE * largest}
+        return FrozenSamples(session.sampler, mechanism.core, mixtures)
+
+    def _opened(self, column: Vector) -> tuple[CompiledDocument, Session]:
+        key = column.tobytes()
+        if key not in self._plans:
+            self._plans[key] = compile_document(self.plan.document.with_coefficients(column))
+        plan = self._plans[key]
+        remaining = left(self.deadline)
+        return plan, open_session(plan, threads=self.threads, time_limit=remaining, report=silent, seed=self.seed)

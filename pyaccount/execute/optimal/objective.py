@@ -1,0 +1,130 @@
+"""ln(σ²·(1/n)‖AC⁻¹‖_F²) at the σ that C needs for (ε, δ), and its gradient, as a function of the same samples throughout.
+
+With samples that stay where they are, the estimate of δ is a smooth function of c and σ and its derivatives are its own (the
+core's `montecarlo::gradient`). σ(c) is the root of ln δ̂(c, σ) = ln δ, by Newton's method in ln σ, and by the implicit function
+theorem ∂ ln σ/∂c = −(∂δ̂/∂c)/(σ·∂δ̂/∂σ): mathematics of Choquette-Choo et al. 2025 (arXiv:2410.06266), Section 4.2. All
+numbers are estimates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyaccount.strategies.toeplitz import log_objective
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyaccount import _core
+    from pyaccount.directions import Direction
+    from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
+    from pyaccount.execute.sampling.shards import Component, Sampler
+    from pyaccount.plan.steering import Steering
+
+#: Newton's steps in ln σ, and the most that one may be.
+STEPS, LARGEST_STEP = 12, 0.3
+#: What is told of a matrix of which the samples see nothing: far above all others, and flat.
+PLATEAU = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenSamples:
+    """Samples that stay where they are: those of one mechanism, `origin`, from a mixture for each direction that counts."""
+
+    sampler: Sampler
+    origin: _core.Sampled
+    mixtures: Mapping[Direction, tuple[Component, ...]]
+    #: The candidate number of their streams, and how many shards they are.
+    candidate: int = 0
+    shards: int = 1
+
+
+class _Root(NamedTuple):
+    log_noise: float
+    #: ∂ ln σ/∂c.
+    slopes: Vector
+
+
+class LogError:
+    """The objective for columns around one, from frozen samples. Called with a, it gives the value and the gradient in a."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is a function of
+        self,
+        columns: ColumnFamily,
+        steering: Steering,
+        samples: FrozenSamples,
+        target: tuple[float, float],
+        iterations: int,
+        noise: float,
+        close: float,
+    ) -> None:
+        """`target` is (ε, δ), `noise` the σ near which that of a = 0 lies. σ is found until ln δ̂ is that `close`; what is left of
+        it is taken off by a last linear step.
+        """
+        self.columns, self.samples, self._steering = columns, samples, steering
+        self._epsilon, self._delta = target
+        self._error = log_objective(iterations, len(columns.start))
+        self._iterations, self._close = iterations, close
+        self._near = (columns.start, math.log(noise), np.zeros(len(columns.start)))
+
+    def __call__(self, a: Vector, noise: float | None = None) -> tuple[float, Vector]:
+        """ln(MSE) and its gradient; a plateau where no sample sees a loss above ε. σ is looked for from `noise` on, if given."""
+        c = self.columns.at(a)
+        if noise is not None:
+            self._near = (c, math.log(noise), np.zeros(len(c)))
+        found = self._root(c)
+        if found is None:
+            return PLATEAU, np.zeros(len(a))
+        self._near = (c, found.log_noise, found.slopes)
+        value, gradient = self._error(c)
+        # That function has ln ‖c‖² added, which is 0 for these columns, and so has its gradient.
+        return (
+            2.0 * found.log_noise + value - math.log(self._iterations),
+            self.columns.pulled(a, 2.0 * found.slopes + gradient),
+        )
+
+    def noise(self, a: Vector) -> float:
+        """σ(c), as far as samples see any loss above ε."""
+        found = self._root(self.columns.at(a))
+        return math.exp(self._near[1] if found is None else found.log_noise)
+
+    def _root(self, c: Vector) -> _Root | None:
+        """σ(c), beginning where the last gradient leads to."""
+        before, log_noise, slopes = self._near
+        log_noise += min(max(float((slopes * (c - before)).sum()), -LARGEST_STEP), LARGEST_STEP)
+        for _ in range(STEPS):
+            worst = self._worst(c, math.exp(log_noise))
+            if worst is None:
+                return None
+            by_noise = worst.log_noise[0] / worst.delta[0]
+            excess = math.log(worst.delta[0] / self._delta)
+            step = -excess / by_noise
+            if abs(excess) <= self._close:
+                break
+            log_noise += min(max(step, -LARGEST_STEP), LARGEST_STEP)
+        else:
+            return None
+        by_column = self._steering.slopes(c, math.exp(log_noise), worst)
+        return _Root(log_noise + step, -by_column / worst.log_noise[0])
+
+    def _worst(self, c: Vector, sigma: float) -> _core.DeltaGradient | None:
+        """The direction of the larger δ̂; None where nothing is seen, or δ̂ does not fall with σ."""
+        core, samples = self._steering.core(c, sigma), self.samples
+        found = [
+            samples.sampler.gradient(
+                core,
+                direction,
+                mixture,
+                self._epsilon,
+                origin=samples.origin,
+                candidate=samples.candidate,
+                count=samples.shards,
+            )
+            for direction, mixture in samples.mixtures.items()
+        ]
+        worst = max(found, key=lambda one: one.delta[0])
+        return worst if worst.delta[0] > 0.0 > worst.log_noise[0] else None

@@ -1,0 +1,437 @@
+"""Matrices optimised for sampling: derivatives against differences, optima against quadrature, and what certificates say."""
+
+import functools
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from gate_tools import rehashed
+from patterns import Array, Patterns, exact_delta, renewal_patterns
+from scipy import optimize  # type: ignore[import-untyped]
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.errors import DocumentError, LimitError
+from pyaccount.execute.choose import choose
+from pyaccount.execute.optimal import improvement, optimise, search
+from pyaccount.execute.optimal.improvement import CLOSE, PATIENCE, SHARDS, Improvement, Slope
+from pyaccount.execute.optimal.judge import Judge
+from pyaccount.execute.optimal.objective import LogError
+from pyaccount.execute.optimal.parametrisation import around, positive
+from pyaccount.execute.progress import silent
+from pyaccount.plan.compiled import CompiledDocument
+from pyaccount.plan.compiling import compile_document
+
+HEAD: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "optimised",
+    "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-2},
+    "noise": {"multiplier": "solve"},
+    "accounting": {"seed": 20261123, "profile": [], "tolerance": 0.2},
+}
+SAMPLERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "warm": ({"kind": "b-min-sep"}, {"participation_rate": 0.1}),
+    "cold": ({"kind": "b-min-sep", "start": "cold", "min_separation": 5}, {"participation_rate": 0.1}),
+    "users": (
+        {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single"},
+        {"sampling_probability": 0.08},
+    ),
+    "bins": ({"kind": "balls-in-bins", "bins": 5}, {}),
+}
+
+
+def document(name: str, bands: Any = 4, iterations: int = 16, **changes: Any) -> dict[str, Any]:
+    sampler, training = SAMPLERS[name]
+    matrix = {"kind": "optimal-toeplitz", "bands": bands, "optimize_for": "sampling"}
+    return HEAD | {"sampler": sampler, "training": training | {"iterations": iterations}, "matrix": matrix} | changes
+
+
+def planned(raw: dict[str, Any]) -> CompiledDocument:
+    return compile_document(pyaccount.load(raw))
+
+
+def searched(raw: dict[str, Any], threads: int = 1) -> CompiledDocument:
+    return optimise(planned(raw), threads=threads, deadline=None, seed=7, report=silent)
+
+
+def column(plan: CompiledDocument) -> Array:
+    return np.array(plan.document.to_mapping()["matrix"]["coefficients"])
+
+
+def differences(function: Any, at: Array, h: float) -> Array:
+    """Central differences."""
+    return np.array([(function(at + one) - function(at - one)) / (2.0 * h) for one in h * np.eye(len(at))])
+
+
+@pytest.mark.parametrize("bands", [2, 5, 15, 16, 64])
+def test_columns_have_unit_norm_and_the_chain_rule_holds(bands: int) -> None:
+    generator = np.random.default_rng(bands)
+    start = generator.random(bands) + 0.1
+    columns = around(start)
+    size = len(columns.zero)
+    assert np.allclose(columns.at(np.zeros(size)), start / np.sqrt(start @ start), rtol=1e-14)
+    # No parameter is wasted: each changes the column in a direction of its own.
+    moves = differences(columns.at, np.zeros(size), 1e-5)
+    assert np.linalg.matrix_rank(moves, tol=1e-5) == size == (bands - 1 if bands < 16 else 8)
+    a, weights = 0.05 * generator.standard_normal(size), generator.standard_normal(bands)
+    assert math.isclose(float(np.square(columns.at(a)).sum()), 1.0, rel_tol=1e-12)
+
+    def function(where: Array) -> float:
+        return float(np.sin(columns.at(where)) @ weights)
+
+    c = columns.at(a)
+    found = columns.pulled(a, np.cos(c) * weights)
+    assert np.allclose(found, differences(function, a, 1e-5), rtol=1e-6, atol=1e-9)
+
+
+def test_what_is_next_to_nothing_is_raised() -> None:
+    raised = positive(np.array([3.0, 0.0, 4.0]))
+    assert np.allclose(raised, [0.6, 1.8e-9 / 3.0, 0.8], rtol=1e-8)
+
+
+def objective_of(name: str, close: float) -> LogError:
+    """Around a column that is not optimal, so that no derivative is next to nothing."""
+    plan = planned(document(name))
+    judge = Judge(plan, 1, None, 7)
+    judged = judge(positive(np.array([1.0, 0.6, 0.2, 0.3])))
+    sigma = judged.proposed.noise_multiplier
+    samples = replace(judge.samples(judged.column, sigma), candidate=3, shards=2)
+    return LogError(around(judged.column), judge.steering, samples, judge.target, 16, sigma, close)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_gradient_is_that_of_the_objective_with_the_same_samples(name: str) -> None:
+    """σ(c) is found to its last digits, so that differences tell the implicit function theorem, the core's derivatives, the
+    error's and the chain rule at once.
+    """
+    objective = objective_of(name, 1e-12)
+    a = np.array([0.02, -0.03, 0.01])
+    expected = differences(lambda where: objective(where)[0], a, 1e-4)
+    assert np.abs(expected).max() > 0.05, "the test says something"
+    # Samples cross the boundary where a loss is ε as σ moves: the second derivative jumps there.
+    assert np.allclose(objective(a)[1], expected, rtol=1e-4, atol=1e-4)
+    # What a last linear step leaves of σ is far below what a round is worth.
+    assert math.isclose(objective_of(name, CLOSE)(a)[0], objective(a)[0], abs_tol=1e-4)
+
+
+def prefix_error(c: Array, n: int) -> float:
+    """(1/n)‖AC⁻¹‖_F² by linear algebra."""
+    matrix = np.array([[c[i - j] if 0 <= i - j < len(c) else 0.0 for j in range(n)] for i in range(n)])
+    return float(np.square(np.tril(np.ones((n, n))) @ np.linalg.inv(matrix)).sum() / n)
+
+
+def bins_delta(c: Array, n: int, bins: int, sigma: float, epsilon: float) -> float:
+    """δ by quadrature in the plane of two modes."""
+    modes = np.zeros((bins, n))
+    for i in range(n):
+        for j in range(min(len(c), n - i)):
+            modes[i % bins, i + j] += c[j]
+    matrix = np.linalg.cholesky(modes @ modes.T).T / sigma
+    patterns: Patterns = (np.eye(bins), np.full(bins, 1.0 / bins))
+    return max(exact_delta(patterns, matrix, side, epsilon) for side in ("remove", "add"))
+
+
+def rounds_delta(c: Array, sigma: float, epsilon: float) -> float:
+    """δ of two rounds of b-min-sep sampling, by quadrature."""
+    matrix = np.array([[c[0], 0.0], [c[1], c[0]]]) / sigma
+    patterns = renewal_patterns(2, 2, 0.3, warm=False)
+    return max(exact_delta(patterns, matrix, side, epsilon) for side in ("remove", "add"))
+
+
+CASES: dict[str, tuple[dict[str, Any], int, Any]] = {
+    "bins": (
+        {"sampler": {"kind": "balls-in-bins", "bins": 2}, "training": {"iterations": 12}},
+        12,
+        lambda c, sigma: bins_delta(c, 12, 2, sigma, 1.0),
+    ),
+    "rounds": (
+        {
+            "sampler": {"kind": "b-min-sep", "start": "cold"},
+            "training": {"sampling_probability": 0.3, "iterations": 2},
+        },
+        2,
+        lambda c, sigma: rounds_delta(c, sigma, 1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_optimum_is_that_of_quadrature(name: str) -> None:
+    """The same minimum of σ²·(1/n)‖AC⁻¹‖_F², found without samples, derivatives or the parametrisation."""
+    changes, n, delta = CASES[name]
+
+    def exact_error(ratio: float) -> float:
+        c = np.array([1.0, ratio]) / math.hypot(1.0, ratio)
+        low, high = math.log(0.5), math.log(8.0)
+        sigma = math.exp(optimize.brentq(lambda x: math.log(delta(c, math.exp(x)) / 1e-2), low, high, xtol=1e-3))
+        return 2.0 * math.log(sigma) + math.log(prefix_error(c, n))
+
+    least = optimize.minimize_scalar(exact_error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 2e-2})
+    c = column(searched(document("warm", 2, n) | changes))
+    found = exact_error(c[1] / c[0])
+    assert found < least.fun + 2e-3
+    assert found > least.fun - 2e-3, "the search by quadrature has found the minimum"
+    start = pyaccount.strategies.optimal_toeplitz(n, 2)
+    assert exact_error(start[1] / start[0]) > found - 1e-4
+
+
+@functools.cache
+def optimum(name: str) -> CompiledDocument:
+    return searched(document(name))
+
+
+@pytest.mark.parametrize("name", ["warm", "bins"])
+def test_the_result_does_not_depend_on_threads(name: str) -> None:
+    plan, other = optimum(name), searched(document(name), threads=3)
+    assert column(plan).tolist() == column(other).tolist()
+    assert plan.searched == other.searched
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_result_is_never_worse(name: str) -> None:
+    plan = optimum(name)
+    assert plan.searched is not None
+    assert plan.searched.found.prefix_sum_mse <= plan.searched.start.prefix_sum_mse
+    # Stationary by samples that the search had not seen, within their error and in itself.
+    assert plan.searched.gradient_norm < min(3.0 * plan.searched.gradient_error, 0.05)
+    assert plan.searched.note is None
+    assert len(column(plan)) == 4
+
+
+def test_what_samples_propose_in_error_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds that keep nothing of what they promise are the end, although each had twice the samples of the one before."""
+    drawn = []
+
+    def overfitted(objective: LogError) -> tuple[float, Array]:
+        drawn.append(objective.samples.shards)
+        return 1.0, np.full(len(objective.columns.zero), 2.0)
+
+    monkeypatch.setattr(improvement, "_improved", overfitted)
+    plan = searched(document("warm"))
+    assert plan.searched is not None
+    assert plan.searched.found == plan.searched.start
+    assert plan.searched.rounds == PATIENCE
+    assert drawn == [SHARDS * 2**k for k in range(PATIENCE)]
+    assert plan.searched.note == "no better matrix was found than those known without sampling"
+    # It is told that samples see a way down from there.
+    assert plan.searched.gradient_norm > 3.0 * plan.searched.gradient_error
+
+
+def test_a_weak_round_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round that finds nothing is followed by another, which then gains."""
+    honest, seen = improvement._improved, []
+
+    def once_weak(objective: LogError) -> tuple[float, Array]:
+        seen.append(objective)
+        return (1.0, objective.columns.zero) if len(seen) == 1 else honest(objective)
+
+    monkeypatch.setattr(improvement, "_improved", once_weak)
+    plan = planned(document("warm"))
+    judge = Judge(plan, 1, None, 7)
+    judged = judge(positive(np.array([1.0, 0.6, 0.2, 0.3])))
+    way = Improvement(judge, judged.column, judged.proposed.noise_multiplier)
+    way.step()
+    assert abs(way.gain) < 1e-4
+    assert not way.ended
+    assert math.isclose(way.slope.norm, way.first.norm, rel_tol=0.01)
+    way.step()
+    assert way.gain > 0.01
+    assert not way.ended
+    assert way.slope.norm < way.first.norm
+
+
+def test_the_error_of_a_gradient_is_that_of_sets_of_samples() -> None:
+    """Of sets that are known: the mean of their rows, and what it is off in root mean square."""
+    generator = np.random.default_rng(5)
+    columns = around(np.array([1.0, 0.5, 0.25, 0.0]))
+    rows = generator.normal([3.0, -4.0, 5.0], [1.0, 2.0, 1.0], (4000, 3))
+    found = improvement._slope(columns, rows)
+    # The last coefficient is as small as it may be, and a larger one is worse: that is no slope.
+    assert math.isclose(found.norm, 5.0, rel_tol=0.05)
+    assert math.isclose(found.error, math.sqrt(5.0 / 4000), rel_tol=0.05)
+    assert not found.flat
+    assert Slope(2.9, 1.0).flat
+
+
+def test_a_search_that_has_not_settled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "ROUNDS", 1)
+    plan = searched(document("bins"))
+    assert plan.searched is not None
+    assert plan.searched.note is not None
+    assert "was ended after 1 rounds" in plan.searched.note
+
+
+def test_a_gradient_that_is_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(improvement, "STATIONARY", 0.0)
+    plan = searched(document("bins"))
+    assert plan.searched is not None
+    assert plan.searched.note == "the search ended where samples still tell the gradient from 0"
+
+
+def test_one_band_leaves_nothing_to_search() -> None:
+    plan = searched(document("warm", 1))
+    assert plan.searched is None
+    assert column(plan).tolist() == [1.0]
+
+
+def test_bands_are_chosen_with_their_matrices() -> None:
+    asked = planned(document("bins", {"choose": [2, 4]}))
+    plan = choose(asked, threads=1, deadline=None, seed=7, report=silent)
+    assert plan.searched is not None
+    assert [one.bands for one in plan.considered] == [2, 4]
+    assert plan.searched.found.prefix_sum_mse == min(one.prefix_sum_mse for one in plan.considered)
+    assert plan.asked == pyaccount.load(document("bins", {"choose": [2, 4]}))
+
+
+def test_time_limits_stop_the_search() -> None:
+    with pytest.raises(LimitError) as caught:
+        pyaccount.certify(
+            document("warm", 64, 2000, training={"participation_rate": 0.01, "iterations": 2000}), time_limit=0.5
+        )
+    assert caught.value.slug == "limit"
+
+
+@pytest.fixture(scope="module")
+def certificate() -> pyaccount.Certificate:
+    return pyaccount.certify(document("bins"), threads=1)
+
+
+def test_a_certificate_is_of_the_matrix_that_it_states(certificate: pyaccount.Certificate) -> None:
+    data, found = certificate.data, certificate.data.evidence.searched
+    assert found is not None
+    assert data.phases[0].matrix.kind == "optimal-toeplitz"
+    assert data.document["matrix"]["optimize_for"] == "sampling"
+    assert found.prefix_sum_mse_estimate < found.start_prefix_sum_mse_estimate
+    for text in (certificate.to_markdown(), certificate.to_html()):
+        assert f"{found.start_prefix_sum_mse_estimate:.4g}" in text
+    # A document with these coefficients has the same certificate: nothing of the search enters it.
+    explicit = {"kind": "toeplitz", "coefficients": data.phases[0].matrix.coefficients, "normalize": False}
+    same = pyaccount.certify(document("bins", matrix=explicit), threads=1).data
+    assert (same.guarantee, same.solved, same.utility) == (data.guarantee, data.solved, data.utility)
+    assert same.evidence.sampling == data.evidence.sampling
+    assert same.evidence.searched is None
+    assert "searched" not in json.loads(same.model_dump_json())["evidence"]
+
+
+def test_it_is_verified_without_searching(certificate: pyaccount.Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyaccount.execute.optimal.optimise", lambda *_a, **_k: pytest.fail("nothing is optimised"))
+    found = pyaccount.verify(certificate, threads=1)
+    assert found.agrees
+    assert any("the search for its matrix is not repeated" in note for note in found.notes)
+    assert pyaccount.verify(certificate, threads=1, seed=5).agrees
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("phases", 0, "matrix", "coefficients", 1), 0.7),
+        (("evidence", "searched", "prefix_sum_mse_estimate"), 1.0),
+        (("evidence", "searched"), None),
+        (("document", "matrix", "optimize_for"), "column-norm"),
+    ],
+)
+def test_what_is_changed_afterwards_is_seen(
+    certificate: pyaccount.Certificate, path: Any, value: Any, tmp_path: Any
+) -> None:
+    raw = json.loads(certificate.to_json())
+    place = raw
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    file = tmp_path / "changed.json"
+    file.write_text(json.dumps(rehashed(raw)), encoding="utf-8")
+    assert not pyaccount.verify(file, threads=1).agrees
+
+
+def test_a_plan_says_that_the_matrix_is_still_to_be_found(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "document.yaml"
+    path.write_text(json.dumps(document("bins")), encoding="utf-8")
+    assert cli.run(["plan", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "optimised for sampling first" in " ".join(printed.split())
+    assert "candidates are compared" not in printed
+
+
+OTHERS: dict[str, Any] = {
+    "cyclic": (
+        {
+            "sampler": {"kind": "cyclic-poisson", "partitions": 4},
+            "training": {"participation_rate": 0.1, "iterations": 16},
+        },
+        "no-optimum",
+        "sampler.kind",
+        "use b-min-sep, user-b-min-sep, balls-in-bins",
+    ),
+    "shared": (
+        {
+            "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared"},
+            "training": {"sampling_probability": 0.08, "iterations": 16},
+        },
+        "no-optimum",
+        "sampler.kind",
+        "users that share no records",
+    ),
+    "replaced": (
+        {"privacy": {"adjacency": "replace-one", "epsilon": 1, "delta": 1e-2}},
+        "no-optimum",
+        "privacy.adjacency",
+        "use add-remove or zero-out",
+    ),
+    "several runs": ({"count": 2}, "no-optimum", "count", "leave count out"),
+    "no blank": (
+        {"noise": {"multiplier": 1}},
+        "contradiction",
+        "matrix.optimize_for",
+        "noise.multiplier must be solve",
+    ),
+    "epsilon": (
+        {"noise": {"multiplier": 1}, "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-2}},
+        "contradiction",
+        "matrix.optimize_for",
+        "noise.multiplier must be solve",
+    ),
+    "risk": (
+        {"privacy": {"adjacency": "zero-out", "risk": {"advantage": 0.2}}},
+        "contradiction",
+        "matrix.optimize_for",
+        "give these instead of risk",
+    ),
+    "explicit": (
+        {"matrix": {"kind": "toeplitz", "coefficients": [1, 0.5], "optimize_for": "sampling"}},
+        "unknown-key",
+        "matrix.optimize_for",
+        "its keys are kind, coefficients, normalize",
+    ),
+    "word": (
+        {"matrix": {"kind": "optimal-toeplitz", "bands": 2, "optimize_for": "sampled"}},
+        "unknown-value",
+        "matrix.optimize_for",
+        "column-norm",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_cannot_be_optimised_is_refused_at_its_place(name: str) -> None:
+    changes, slug, path, words = OTHERS[name]
+    with pytest.raises(DocumentError) as caught:
+        pyaccount.compile(document("warm", **changes))
+    assert [(one.slug, one.path_text) for one in caught.value.problems] == [(slug, path)]
+    assert words in caught.value.problems[0].render()
+
+
+def test_phases_truncation_and_further_releases_are_refused() -> None:
+    body = {key: value for key, value in document("warm").items() if key in ("sampler", "training", "matrix", "noise")}
+    phases = {**{key: value for key, value in HEAD.items() if key != "noise"}, "phases": [
+        {"name": "one", **body},
+        {"name": "two", "sampler": {"kind": "none"}, "training": {"iterations": 1}, "noise": {"multiplier": 9}},
+    ]}  # fmt: skip
+    with pytest.raises(DocumentError, match="documents with one body"):
+        pyaccount.compile(phases)
+    sampler = {"kind": "b-min-sep", "truncate_to": 40}
+    training = {"dataset_size": 200, "participation_rate": 0.1, "iterations": 16}
+    with pytest.raises(DocumentError, match="not optimised for truncated batches"):
+        pyaccount.compile(document("warm", sampler=sampler, training=training))
