@@ -68,6 +68,7 @@ FAILURES: dict[str, str] = {
     "missing-extra": "Something optional is not installed.",
     "numerics": "A number could not be bounded.",
     "plan-exceeded": "A round beyond the end of the planned run.",
+    "table": "A table, of records and users or of scores, cannot be read, or is not what was asked for.",
     "usage": "The command line is wrong.",
 }
 
@@ -260,6 +261,17 @@ class StateError(PyaccountError, ValueError):
 
     exit_code = 2
     slug = "accountant-state"
+
+
+class TableError(PyaccountError, ValueError):
+    """A table cannot be read, or a row of it is wrong; `problems` are located by file and line, the path is the column."""
+
+    exit_code = 2
+    slug = "table"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
 
 
 class MissingExtraError(PyaccountError):
