@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.comparison import Comparison
     from pyaccount.certificate.matrix_description import MatrixDescription
+    from pyaccount.data.prepare import Prepared
     from pyaccount.document import Amplification, Document
     from pyaccount.errors import (
         CertificateError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         PyaccountError,
         RunError,
         StateError,
+        TableError,
     )
     from pyaccount.execute.progress import Report
     from pyaccount.gate.verdict import Verdict
@@ -55,11 +57,13 @@ __all__ = [
     "NumericsError",
     "Plan",
     "PlanExceededError",
+    "Prepared",
     "Problem",
     "Profile",
     "PyaccountError",
     "RunError",
     "StateError",
+    "TableError",
     "TrainingRun",
     "Verdict",
     "Verification",
@@ -70,6 +74,7 @@ __all__ = [
     "compile",
     "load",
     "matrix",
+    "prepare",
     "verify",
 ]
 
@@ -87,6 +92,7 @@ _HOMES = {
     "Document": "pyaccount.document",
     "Plan": "pyaccount.running",
     "TrainingRun": "pyaccount.training",
+    "Prepared": "pyaccount.data.prepare",
     "Verdict": "pyaccount.gate.verdict",
     "Verification": "pyaccount.gate.verification",
     **dict.fromkeys(
@@ -102,6 +108,7 @@ _HOMES = {
             "PyaccountError",
             "RunError",
             "StateError",
+            "TableError",
         ],
         "pyaccount.errors",
     ),
@@ -296,3 +303,39 @@ def check(
 
     documents: Any = [document] if not isinstance(document, list | tuple) else document
     return judge(certificates, policy=policy, documents=None if document is None else documents, limits=limits)
+
+
+def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
+    table: Any,
+    *,
+    records_per_user: int,
+    document: Source | Document | None = None,
+    overrides: Sequence[str | tuple[str, object]] = (),
+    expected_batch_size: float | None = None,
+    sampling_probability: float | None = None,
+    min_separation: int | None = None,
+    neighbour_limit: int | Literal["rule"] | None = None,
+    drop_shared: bool = False,
+    seed: int = 0,
+    columns: tuple[str, str] = ("record", "user"),
+) -> Prepared:
+    """Keep at most so many records of each user, and say what a document says of the records kept.
+
+    `table` is a CSV or Parquet file with a row for each pair of a record and a user, something with these two columns (a mapping,
+    a data frame), or pairs. `document` is filled in, with `overrides` before that; `docs/users.md` has the rest. What comes
+    out is no private statistic. Raises `TableError`, `DomainError`, `DocumentError`, `MissingExtraError`.
+    """
+    from pyaccount.data.prepare import prepare as compute
+
+    return compute(
+        table,
+        records_per_user=records_per_user,
+        document=None if document is None else load(document, overrides=overrides),
+        expected_batch_size=expected_batch_size,
+        sampling_probability=sampling_probability,
+        min_separation=min_separation,
+        neighbour_limit=neighbour_limit,
+        drop_shared=drop_shared,
+        seed=seed,
+        columns=columns,
+    )

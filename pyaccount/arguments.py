@@ -6,9 +6,12 @@ Takes whatever a caller gives; gives plain numbers, or raises `DomainError`. Kno
 from __future__ import annotations
 
 import operator
-from typing import SupportsFloat
+from typing import TYPE_CHECKING, SupportsFloat
 
 from pyaccount.errors import DomainError, shown
+
+if TYPE_CHECKING:
+    from pyaccount.document.ranges import Range
 
 MOST_THREADS = 1024
 
@@ -24,6 +27,19 @@ def number_of(name: str, value: SupportsFloat, allowed: str, least: float, below
             number = None
     if number is None or not least <= number < below:
         raise DomainError(f"{name} = {shown(value)} is outside its domain: {allowed}")
+    return number
+
+
+def whole_of(name: str, value: object, allowed: Range) -> int:
+    """A whole number in a range of documents."""
+    number = None
+    if not isinstance(value, bool):
+        try:
+            number = operator.index(value)  # type: ignore[arg-type]
+        except TypeError:
+            number = None
+    if number is None or number not in allowed:
+        raise DomainError(f"{name} = {shown(value)} is outside its domain: a whole number, {allowed.describe()}")
     return number
 
 

@@ -69,6 +69,7 @@ FAILURES: dict[str, str] = {
     "missing-extra": "Something optional is not installed.",
     "numerics": "A number could not be bounded.",
     "plan-exceeded": "A round beyond the end of the planned run.",
+    "table": "A table, of records and users or of scores, cannot be read, or is not what was asked for.",
     "training-run": "A training run cannot go on as accounted: its key, its record, its data or its state do not fit.",
     "usage": "The command line is wrong.",
 }
@@ -269,6 +270,17 @@ class RunError(PyaccountError, ValueError):
 
     exit_code = 2
     slug = "training-run"
+
+
+class TableError(PyaccountError, ValueError):
+    """A table cannot be read, or a row of it is wrong; `problems` are located by file and line, the path is the column."""
+
+    exit_code = 2
+    slug = "table"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
 
 
 class MissingExtraError(PyaccountError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from pyaccount.certificate.model import Record
-from pyaccount.errors import CertificateError, DocumentError, LimitError, PyaccountError
+from pyaccount.errors import CertificateError, DocumentError, LimitError, PyaccountError, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,8 +95,8 @@ class Validation(Message):
 
 
 def errors_of(error: PyaccountError) -> list[ErrorRecord]:
-    """An error as data: one record for each problem of a document, or of a certificate."""
-    if isinstance(error, DocumentError | CertificateError) and error.problems:
+    """An error as data: one record for each problem of a document, of a certificate, or of a table."""
+    if isinstance(error, DocumentError | CertificateError | TableError) and error.problems:
         return [ErrorRecord.model_validate({**problem.to_json(), "stopped": None}) for problem in error.problems]
     if isinstance(error, LimitError):
         return [failure(error.slug, error.message, stopped=StoppedRecord.model_validate(error.to_json()))]

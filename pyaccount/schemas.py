@@ -81,6 +81,13 @@ def verification_schema() -> dict[str, Any]:
     return _data(Verification, "verification", "verification")
 
 
+def preparation_schema() -> dict[str, Any]:
+    """The schema of what `pyaccount prepare` says, format version 1."""
+    from pyaccount.data.report import Preparation  # noqa: PLC0415
+
+    return _data(Preparation, "preparation", "preparation")
+
+
 def plan_schema() -> dict[str, Any]:
     """The schema of what `pyaccount plan` says, format version 1."""
     from pyaccount.certificate.plan_record import PlanRecord  # noqa: PLC0415
@@ -154,6 +161,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "policy": policy_schema,
     "verdict": verdict_schema,
     "verification": verification_schema,
+    "preparation": preparation_schema,
     "plan": plan_schema,
     "matrix": matrix_schema,
     "amplification-plan": amplification_plan_schema,

@@ -20,6 +20,7 @@ from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
 from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
 from pyaccount.cli.completion import completion
+from pyaccount.cli.data import prepare
 from pyaccount.cli.documents import schema, validate
 from pyaccount.cli.failures import as_data, command_of, tell_errors
 from pyaccount.cli.help import Context
@@ -69,7 +70,20 @@ def commands() -> None:
     """
 
 
-for _command in (init, validate, plan, matrix, certify, compare, report, check, verify, schema, completion):
+for _command in (
+    init,
+    prepare,
+    validate,
+    plan,
+    matrix,
+    certify,
+    compare,
+    report,
+    check,
+    verify,
+    schema,
+    completion,
+):
     _command.context_class = Context
     commands.add_command(_command)
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from plain_documents import changed
+from pyaccount.training.noise import noise_of
 
 import pyaccount
 from pyaccount.errors import CertificateError, DocumentError, DomainError, PlanExceededError, RunError
 from pyaccount.training import TrainingRun
-from pyaccount.training.noise import noise_of
 from pyaccount.training.record import Recorded
 
 SIZE = 5

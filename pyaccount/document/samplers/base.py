@@ -122,6 +122,15 @@ class SamplerKind(Kind):
         }
         return epoch_of(self.kind, stated, bins=bins, separation=self.separation(body), draws=self.draws(body) or 1)
 
+    # ---- users with several records
+
+    def for_users(self, records: int, *, shared: bool) -> dict[Path, object]:
+        """What a document says, and where, of users with at most so many records each: that a group of records is protected.
+
+        `shared` is whether a record may have several users, which to a group of records makes no difference.
+        """
+        return {("privacy", "group_size"): records}
+
     # ---- what is wrong with a document
 
     def problems(self, document: Document, body: Body) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from pyaccount.document.fields import Choice, Number
 from pyaccount.document.ranges import RECORDS_PER_USER
 from pyaccount.document.samplers.spaced import MinSeparation, Spaced
 from pyaccount.document.stated import number
-from pyaccount.errors import Problem
+from pyaccount.errors import Path, Problem
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -86,6 +86,13 @@ class UserBMinSep(Spaced):
         """The probability that a user is drawn, by at least one of the k records that it may have: 1 − (1 − p)^k."""
         p, k = self.sampling_probability(body), self.records_per_user
         return 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
+
+    def for_users(self, records: int, *, shared: bool) -> dict[Path, object]:
+        """Its own fields: whole users are protected, and how depends on whether they share records."""
+        return {
+            ("sampler", "records_per_user"): records,
+            ("sampler", "attribution"): "shared" if shared else "single",
+        }
 
     def rate_problems(self, document: Written, body: Body) -> Iterator[Problem]:
         """Users differ in how many records they have, so no batch size or rate says with which probability one is drawn."""

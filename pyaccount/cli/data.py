@@ -1,0 +1,152 @@
+"""The command that prepares data for users."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, matrix_files, printing, say, tell_notes
+from pyaccount.cli.completion import FileName, overrides_option
+from pyaccount.cli.outputs import put_elsewhere
+from pyaccount.cli.stdin import files_of, source_of
+
+if TYPE_CHECKING:
+    from pyaccount.data.prepare import Prepared
+    from pyaccount.document import Document
+
+
+class NeighbourLimit(click.ParamType[int | Literal["rule"]]):
+    """A number of records, or the word for the rule of thumb."""
+
+    name = "limit"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | Literal["rule"]:
+        """The number, or the word."""
+        if value == "rule":
+            return "rule"
+        return click.IntRange(1).convert(value, param, ctx)
+
+
+@click.command(short_help="Bound how many records a user has, and find the sampling probability.")
+@click.argument("table", metavar="TABLE", type=FileName())
+@click.option(
+    "--records-per-user", metavar="K", required=True, type=click.IntRange(1), help="Keep at most so many of each user."
+)
+@click.option("--document", metavar="DOC", type=FileName(), help="The document to fill in; - is stdin.")
+@overrides_option
+@click.option("-o", "--output", metavar="FILE", type=FileName(), help="Write the document to FILE, as YAML.")
+@click.option("--records", metavar="FILE", type=FileName(), help="Write the pairs kept to FILE, as CSV.")
+@click.option(
+    "--expected-batch-size", metavar="B", type=float, help="Find the sampling probability that has this batch."
+)
+@click.option("--sampling-probability", metavar="P", type=float, help="Tell the batch of this sampling probability.")
+@click.option(
+    "--min-separation", metavar="B", type=click.IntRange(1), help="Rounds between two participations [DOC's]."
+)
+@click.option(
+    "--neighbour-limit",
+    metavar="K",
+    type=NeighbourLimit(),
+    help="Keep no record that shares a user with more than so many, itself included; `rule` for a rule of thumb.",
+)
+@click.option("--drop-shared", is_flag=True, help="Keep no record with several users.")
+@click.option("--seed", metavar="SEED", type=click.IntRange(0, 2**64 - 1), default=0, help="Of the choice [0].")
+@click.option("--record-column", metavar="NAME", default="record", help="What the table calls a record [record].")
+@click.option("--user-column", metavar="NAME", default="user", help="What the table calls a user [user].")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the report [text].")
+def prepare(
+    table: str,
+    records_per_user: int,
+    document: str | None,
+    overrides: tuple[str, ...],
+    output: str | None,
+    records: str | None,
+    expected_batch_size: float | None,
+    sampling_probability: float | None,
+    min_separation: int | None,
+    neighbour_limit: int | Literal["rule"] | None,
+    drop_shared: bool,
+    seed: int,
+    record_column: str,
+    user_column: str,
+    form: str,
+) -> int:
+    """Keep at most K records of each user of TABLE, a CSV or Parquet file with a row for each record and each of its users.
+
+    The report says what was dropped and why, and what a document says of the records kept: it is not private.
+
+    \b
+    Examples:
+      pyaccount prepare authors.csv --records-per-user 2 --records kept.csv
+      pyaccount prepare authors.csv --records-per-user 2 --min-separation 8 --expected-batch-size 5
+      pyaccount prepare authors.csv --records-per-user 2 --document users-sharing-records.yaml -o prepared.yaml
+
+    \b
+    Exit codes: 0 prepared, 2 the table, the document or an option is wrong, 3 it could not be written where asked.
+    """
+    from pyaccount.data.prepare import prepare as compute  # noqa: PLC0415
+    from pyaccount.document import load  # noqa: PLC0415
+
+    inputs = [table, *files_of(document)]
+    for option, file in (("--output", output), ("--records", records)):
+        if file == STDOUT:
+            raise click.UsageError(f"{option} names a file: on standard output stands the report")
+        if file is not None:
+            check_writable(option, Path(file), inputs)
+    if output is not None and records is not None and Path(output).resolve() == Path(records).resolve():
+        raise click.UsageError(f"--records {records}: is where the document goes; give another name")
+    if overrides and document is None:
+        raise click.UsageError("--set changes the document: give --document too")
+    loaded = None if document is None else load(source_of(document), overrides=overrides)
+    if loaded is not None:
+        tell_notes(loaded)
+        _check_folder(loaded, output)
+    prepared = compute(
+        table,
+        records_per_user=records_per_user,
+        document=loaded,
+        expected_batch_size=expected_batch_size,
+        sampling_probability=sampling_probability,
+        min_separation=min_separation,
+        neighbour_limit=neighbour_limit,
+        drop_shared=drop_shared,
+        seed=seed,
+        columns=(record_column, user_column),
+    )
+    safe = _written(prepared, output, records)
+    with printing():
+        if form == "json":
+            click.echo(prepared.report.to_json(), nl=False)
+        else:
+            say(prepared.report.to_text())
+    return HOLDS if safe else STOPPED
+
+
+def _check_folder(document: Document, output: str | None) -> None:
+    """A file that the document names is looked for beside it, wherever it was read from."""
+    folder = Path(document.file or "").parent
+    if output is None or not matrix_files(document) or Path(output).resolve().parent == folder.resolve():
+        return
+    raise click.UsageError(
+        f"--output {output}: the document names a file beside it; write the prepared one to {folder}"
+    )
+
+
+def _written(prepared: Prepared, output: str | None, records: str | None) -> bool:
+    """Write both files; whether they are where they were asked for."""
+    safe = True
+    if output is not None:
+        try:
+            prepared.save_document(output)
+        except OSError as error:
+            put_elsewhere("document", prepared.to_yaml(), output, error)
+            safe = False
+    if records is not None:
+        try:
+            prepared.save_records(records)
+        except OSError as error:
+            put_elsewhere("table", prepared.to_csv(), records, error)
+            safe = False
+    return safe

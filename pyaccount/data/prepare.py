@@ -1,0 +1,298 @@
+"""Preparing a table of records and users for training with privacy for users."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from pyaccount.arguments import number_of, whole_of
+from pyaccount.data.attribution import Attribution, Integers
+from pyaccount.data.batches import BatchLaw, simulated
+from pyaccount.data.bounding import Mask, bounded, neighbours, rule, within_neighbourhoods
+from pyaccount.data.filling import filled, one_body, text_of
+from pyaccount.data.reading import COLUMNS, attribution_of
+from pyaccount.data.report import BatchReport, Counts, Dropped, Preparation
+from pyaccount.document import Document
+from pyaccount.document.ranges import RECORDS_PER_USER, SEED, SEPARATION
+from pyaccount.document.rates import expected_batch_size as batch_of
+from pyaccount.document.rates import separation
+from pyaccount.errors import DomainError, Path, path_text
+from pyaccount.files import write_atomically
+
+#: The word for the rule of thumb b·p·k_e < 1.
+RULE = "rule"
+#: More neighbours than that limit nothing.
+MOST_NEIGHBOURS = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The records kept, what was dropped, and the document about them."""
+
+    #: Whose record is whose, of the records kept: names, and pairs as numbers.
+    attribution: Attribution
+    #: What was done, in numbers.
+    report: Preparation
+    #: The document filled in; None where none was given.
+    document: Document | None
+    #: What the columns of the table are called.
+    columns: tuple[str, str]
+
+    @property
+    def records(self) -> list[str]:
+        """The names of the records kept, in the order of their first appearance in the table."""
+        return list(self.attribution.record_names)
+
+    def pairs(self) -> tuple[Integers, Integers]:
+        """Every pair kept: the record's place in `records`, and its user's in `attribution.user_names`."""
+        numbers = np.arange(len(self.attribution.record_names), dtype=np.int64)
+        return np.repeat(numbers, self.attribution.sizes), self.attribution.owners
+
+    def to_csv(self) -> str:
+        """The pairs kept as CSV text with a header, ordered by record."""
+        records, users = self.attribution.record_names, self.attribution.user_names
+        stream = io.StringIO(newline="")
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows((records[r], users[u]) for r, u in zip(*(side.tolist() for side in self.pairs()), strict=True))
+        return stream.getvalue()
+
+    def save_records(self, path: str | os.PathLike[str]) -> None:
+        """Write the pairs kept as CSV; the file appears whole or not at all."""
+        write_atomically(FilePath(path), self.to_csv().encode(errors="surrogatepass"))
+
+    def to_yaml(self) -> str:
+        """The document as YAML text; without one, the part of a document that is about these records."""
+        said = self.report
+        comments = [
+            f"Prepared for users with at most {said.records_per_user} records each: {said.kept.records} of "
+            f"{said.before.records} records kept, seed {said.seed}.",
+            *([] if said.batch is None else [f"Expected batch: {said.batch.expected:.6g} records."]),
+            "These numbers follow from the table of records and users without noise: they are not private.",
+        ]
+        if self.document is not None:
+            return text_of(self.document.to_mapping(), comments)
+        sections: dict[str, dict[str, object]] = {}
+        for path, value in said.document.items():
+            section, key = path.split(".")
+            sections.setdefault(section, {})[key] = value
+        return text_of(sections, comments)
+
+    def save_document(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_yaml()`; the file appears whole or not at all."""
+        write_atomically(FilePath(path), self.to_yaml())
+
+
+def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
+    table: Any,
+    *,
+    records_per_user: int,
+    document: Document | None = None,
+    expected_batch_size: float | None = None,
+    sampling_probability: float | None = None,
+    min_separation: int | None = None,
+    neighbour_limit: int | Literal["rule"] | None = None,
+    drop_shared: bool = False,
+    seed: int = 0,
+    columns: tuple[str, str] = COLUMNS,
+) -> Prepared:
+    """Keep at most so many records of each user, and say what a document says of the records kept.
+
+    `table` is a CSV or Parquet file with a row for each pair of a record and a user, something with these two columns, or pairs.
+    Of users with too many records those are kept that a hash of `seed` and their names chooses, those with the fewest users
+    first; `drop_shared` keeps only records of one user; `neighbour_limit` is k_e, the most records that may share a user with
+    one, or `rule` for the largest with b·p·k_e < 1 at the p that the batch would need if nobody waited.
+
+    With an `expected_batch_size` the least sampling probability is found that has it (exactly, by a formula; a simulation stands
+    beside it, as an estimate with its standard error). `min_separation` is b, unless a document says it. Raises `TableError`,
+    `DomainError`, `DocumentError`, `MissingExtraError`.
+    """
+    limit = whole_of("records_per_user", records_per_user, RECORDS_PER_USER)
+    seed = whole_of("seed", seed, SEED)
+    asked = _asked(document, expected_batch_size, sampling_probability, min_separation, neighbour_limit)
+    before = attribution_of(table, columns)
+    candidates = before.sizes == 1 if drop_shared else np.ones(len(before.record_names), dtype=np.bool_)
+    if not candidates.any():
+        raise DomainError("every record has several users: without shared records none is left")
+    kept = bounded(before, limit, seed, candidates)
+    removed = np.zeros_like(kept)
+    most = _neighbour_limit(asked, int(kept.sum()))
+    if most is not None:
+        kept, removed = within_neighbourhoods(before, limit, seed, candidates, most)
+        if not kept.any():
+            raise DomainError(f"neighbour_limit = {most} leaves no record: every one shares users with more")
+    after = before.only(np.flatnonzero(kept))
+    shared = bool((after.sizes > 1).any())
+    law, widest = _law(after, asked, shared=shared, count=most is not None)
+    p = _probability(asked, law)
+    changes = _changes(asked, len(after.record_names), limit, p, shared=shared)
+    full = None if document is None else filled(document, changes)
+    report = Preparation(
+        pyaccount=1,
+        kind="preparation",
+        table=os.fsdecode(table) if isinstance(table, str | os.PathLike) else None,
+        rows=before.rows,
+        seed=seed,
+        records_per_user=limit,
+        attribution="shared" if shared else "single",
+        neighbour_limit=most,
+        most_neighbours=widest,
+        min_separation=asked.separation,
+        sampling_probability=p,
+        before=_counts(before),
+        kept=_counts(after),
+        dropped=_dropped(before, after, candidates, removed),
+        batch=_batch(after, law, p, full, seed),
+        document={path_text(path): value for path, value in changes.items()},
+        document_sha256=None if full is None else full.sha256,
+        private=False,
+    )
+    return Prepared(after, report, full, columns)
+
+
+class _Asked(NamedTuple):
+    """What is wanted of the sampling."""
+
+    document: Document | None
+    batch: float | None
+    probability: float | None
+    separation: int | None
+    neighbours: int | Literal["rule"] | None
+    #: Whether users are sampled, who wait together.
+    users: bool
+
+
+def _asked(
+    document: Document | None,
+    batch: float | None,
+    probability: float | None,
+    separation_asked: int | None,
+    most: int | Literal["rule"] | None,
+) -> _Asked:
+    """The arguments, checked; what the document says of the sampling counts too."""
+    if batch is not None:
+        batch = number_of("expected_batch_size", batch, "greater than 0 and finite", 5e-324, float("inf"))
+    if probability is not None:
+        allowed = "greater than 0 and at most 1"
+        probability = number_of("sampling_probability", probability, allowed, 5e-324, float(np.nextafter(1.0, 2.0)))
+    if batch is not None and probability is not None:
+        raise DomainError("give expected_batch_size or sampling_probability: the other one follows")
+    apart = None if separation_asked is None else whole_of("min_separation", separation_asked, SEPARATION)
+    users = True
+    if document is not None:
+        one_body(document)
+        (body,) = document.bodies
+        if apart is not None:
+            raise DomainError("min_separation is what the document says: leave it out, or change it there")
+        users, apart = body.sampler.protects_users, separation(body)
+        if users and apart is None:
+            raise DomainError("the bands of the document are still to be chosen: give sampler.min_separation there")
+        if users and batch is None and probability is None:
+            probability = body.sampler.sampling_probability(body)
+    elif apart is None and (batch is not None or probability is not None):
+        raise DomainError("give min_separation too: the rounds between two participations of a user, 1 without a wait")
+    if most is not None and most != RULE:
+        if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 1 <= most <= MOST_NEIGHBOURS:
+            raise DomainError(f"neighbour_limit = {most!r} is outside its domain: a whole number from 1, or {RULE}")
+        most = int(most)
+    if most == RULE and not (users and (batch is not None or probability is not None)):
+        raise DomainError(
+            "neighbour_limit: the rule needs a sampler of users, whose b and p it is about: give min_separation and "
+            "expected_batch_size, or a number"
+        )
+    return _Asked(document, batch, probability, apart, most, users)
+
+
+def _neighbour_limit(asked: _Asked, records: int) -> int | None:
+    """k_e, by the rule from the p at which the batch would be reached if nobody waited."""
+    if not isinstance(asked.neighbours, str):
+        return asked.neighbours
+    p = asked.probability if asked.batch is None else min(1.0, asked.batch / records)
+    assert asked.separation is not None
+    assert p is not None
+    return rule(asked.separation, p)
+
+
+def _law(table: Attribution, asked: _Asked, *, shared: bool, count: bool) -> tuple[BatchLaw | None, int | None]:
+    """How the batch depends on p, where users are sampled; and the largest neighbourhood, where something asks for it."""
+    everyone = np.ones(len(table.record_names), dtype=np.bool_)
+    sampled = asked.users and (asked.batch is not None or asked.probability is not None)
+    if not (sampled or count):
+        return None, None
+    around = neighbours(table, everyone)
+    if not sampled:
+        return None, int(around.max())
+    assert asked.separation is not None
+    return BatchLaw.of(table.degrees(everyone), around, asked.separation, shared=shared), int(around.max())
+
+
+def _probability(asked: _Asked, law: BatchLaw | None) -> float | None:
+    """p as asked for, or the least that has the expected batch."""
+    if law is None or asked.batch is None:
+        return asked.probability
+    p = law.probability(asked.batch)
+    if p is None:
+        most, best = law.largest()
+        raise DomainError(
+            f"expected_batch_size = {asked.batch:g} cannot be had of the records kept: at most about {most:.4g}, at "
+            f"p = {best:g}; ask for less, for a smaller min_separation or neighbour_limit, or keep more records of each user"
+        )
+    return p
+
+
+def _changes(
+    asked: _Asked, records: int, limit: int, p: float | None, *, shared: bool
+) -> dict[Path, int | float | str]:
+    """What a document says of the records kept, by place."""
+    found: dict[Path, Any] = {("training", "dataset_size"): records}
+    if asked.users and p is not None:
+        found["training", "sampling_probability"] = p
+    elif asked.batch is not None:
+        found["training", "expected_batch_size"] = asked.batch
+    elif asked.probability is not None:
+        found["training", "sampling_probability"] = asked.probability
+    if asked.document is not None:
+        (body,) = asked.document.bodies
+        return found | body.sampler.for_users(limit, shared=shared)
+    from pyaccount.document import UserBMinSep  # noqa: PLC0415 - what samples users, where no document says another one
+
+    sampler = UserBMinSep(kind="user-b-min-sep", records_per_user=limit, attribution="shared" if shared else "single")
+    apart = {} if asked.separation is None else {("sampler", "min_separation"): asked.separation}
+    return found | {("sampler", "kind"): sampler.kind} | sampler.for_users(limit, shared=shared) | apart
+
+
+def _counts(table: Attribution) -> Counts:
+    sizes = table.sizes
+    degrees = table.degrees(np.ones(len(sizes), dtype=np.bool_))
+    return Counts(
+        records=len(sizes),
+        users=len(degrees),
+        pairs=len(table.owners),
+        most_records=int(degrees.max()),
+        most_users=int(sizes.max()),
+        shared_records=int((sizes > 1).sum()),
+    )
+
+
+def _dropped(before: Attribution, after: Attribution, candidates: Mask, removed: Mask) -> Dropped:
+    records = len(before.record_names) - len(after.record_names)
+    shared, wide = int((~candidates).sum()), int(removed.sum())
+    users = len(before.user_names) - len(after.user_names)
+    return Dropped(shared=shared, neighbours=wide, records_per_user=records - shared - wide, users=users)
+
+
+def _batch(
+    table: Attribution, law: BatchLaw | None, p: float | None, document: Document | None, seed: int
+) -> BatchReport | None:
+    """The expected batch, and simulated ones where users wait for one another."""
+    if law is not None and p is not None:
+        drawn = simulated(table, p, law.separation, seed, shared=law.shared)
+        return BatchReport(law.expected(p), drawn)
+    expected = None if document is None else batch_of(document.bodies[0])
+    return None if expected is None else BatchReport(expected, None)

@@ -1,0 +1,129 @@
+"""Tables of records and users: from a file, from columns, or as pairs."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from pyaccount.data.attribution import Attribution, Integers
+from pyaccount.errors import DomainError, shown
+from pyaccount.tables import BLOCK, blocks, line_of, refuse
+
+#: What the columns are called unless they are named.
+COLUMNS = ("record", "user")
+#: Of one name, in characters: a longer one is a cell of another kind.
+LONGEST_NAME = 1000
+
+
+def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attribution:
+    """The attribution in a table: a CSV or Parquet file, something with two columns of one length, or pairs.
+
+    A name is a text without which a row says nothing, or a whole number, which is the text of its digits. Memory: the distinct
+    names and two numbers for each row. Raises `TableError`, `DomainError`, `MissingExtraError`.
+    """
+    if columns[0] == columns[1]:
+        raise DomainError(f"records and users stand in columns of their own: both are called {shown(columns[0])}")
+    file = os.fsdecode(table) if isinstance(table, str | os.PathLike) else None
+    numbers: tuple[_Numbers, _Numbers] = (_Numbers(), _Numbers())
+    found: tuple[list[Integers], list[Integers]] = ([], [])
+    row = 0
+    for block in _blocks(table, file, columns):
+        for column, values, known, parts in zip(columns, block, numbers, found, strict=True):
+            wrong = next(iter(_unnamed(values)), None)
+            if wrong is not None:
+                line = None if file is None else line_of(file, row + wrong)
+                where = "" if line is not None else f"row {row + wrong + 1}: "
+                message = f"{where}a row names a record and one of its users, each by a text or a whole number"
+                refuse(file, message, line=line, column=column, value=_plain(values[wrong]))
+            parts.append(known.of(values))
+        row += len(block[0])
+    if row == 0:
+        refuse(file, f"the table has no rows: each says one {columns[0]} and one {columns[1]}")
+    records, users = (np.concatenate(parts) for parts in found)
+    return Attribution.of(list(numbers[0]), list(numbers[1]), (records, users))
+
+
+class _Numbers(defaultdict[str, int]):
+    """Names and their numbers, in the order of first appearance."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Called for a new name, before it is added.
+        self.default_factory = self.__len__
+
+    def of(self, values: Sequence[Any]) -> Integers:
+        """The number of each value."""
+        if isinstance(values, np.ndarray):
+            # Few distinct ones have to be spelled.
+            distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+            appearing = np.argsort(first)
+            spelled = np.empty(len(distinct), dtype=np.int64)
+            spelled[appearing] = self.of(list(map(str, distinct[appearing].tolist())))
+            return spelled[inverse]
+        names = values if set(map(type, values)) == {str} else map(str, values)
+        return np.fromiter(map(self.__getitem__, names), dtype=np.int64, count=len(values))
+
+
+def _unnamed(values: Sequence[Any]) -> Iterator[int]:
+    """The places of values that name nothing."""
+    if isinstance(values, np.ndarray):
+        return
+    kinds = set(map(type, values))
+    if kinds == {str} and all(values) and max(map(len, values)) <= LONGEST_NAME:
+        return
+    for place, value in enumerate(values):
+        named = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME
+        if not named and (not isinstance(value, int | np.integer) or isinstance(value, bool)):
+            yield place
+
+
+def _plain(value: Any) -> object:
+    return shown(value) if isinstance(value, str) and len(value) > LONGEST_NAME else value
+
+
+def _blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any], ...]]:
+    """Blocks of both columns; of arrays of whole numbers arrays, and otherwise lists."""
+    if file is not None:
+        for block in blocks(file, columns):
+            yield tuple(map(_listed, block))
+        return
+    try:
+        sides = [table[column] for column in columns]
+    except (KeyError, IndexError, TypeError, ValueError):
+        yield from _pairs(table, columns)
+        return
+    arrays = [_listed(np.asarray(side)) for side in sides]
+    if any(np.ndim(array) != 1 for array in arrays) or len(arrays[0]) != len(arrays[1]):
+        raise DomainError(
+            f"the columns {columns[0]} and {columns[1]} have one value in each row, as many as one another"
+        )
+    for start in range(0, len(arrays[0]), BLOCK):
+        yield tuple(array[start : start + BLOCK] for array in arrays)
+
+
+def _pairs(table: Any, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any], ...]]:
+    allowed = (
+        f"a table is the name of a CSV or Parquet file, something with the columns {columns[0]} and {columns[1]}, or pairs of "
+        "a record and a user"
+    )
+    if not isinstance(table, Iterable):
+        raise DomainError(f"{allowed}; not {shown(table)}")
+    rows = iter(table)
+    while block := list(islice(rows, BLOCK)):
+        try:
+            first, second = zip(*((record, user) for record, user in block), strict=True)
+        except (TypeError, ValueError) as error:
+            raise DomainError(allowed) from error
+        yield list(first), list(second)
+
+
+def _listed(values: Any) -> Any:
+    """An array of whole numbers as it is, and anything else as a list."""
+    if isinstance(values, np.ndarray):
+        return values if values.dtype.kind in "iu" else values.tolist()
+    return values

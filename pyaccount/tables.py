@@ -1,0 +1,127 @@
+"""Columns of a table from a file, in blocks of rows: CSV, and Parquet where pyarrow is installed.
+
+Takes a file and the names of columns; gives their values, as texts or as arrays. What is wrong has a place: the line and the
+column. Memory is that of a block, whatever the length of the file. Knows nothing of what the columns mean.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pyaccount.errors import MissingExtraError, Problem, TableError, shown
+
+#: Rows that are in memory at a time.
+BLOCK = 1 << 14
+#: Endings of files that hold Parquet.
+PARQUET = (".parquet", ".pq")
+
+Block = tuple[Sequence[Any], ...]
+
+
+def blocks(file: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[Block]:
+    """The values of these columns, a block of rows after the other; CSV gives texts. Raises `TableError`, `MissingExtraError`."""
+    name = os.fsdecode(file)
+    _check_regular(name)
+    yield from _parquet(name, columns) if Path(name).suffix.lower() in PARQUET else _csv(name, columns)
+
+
+def line_of(file: str | os.PathLike[str], row: int) -> int | None:
+    """The line on which a row of a CSV file ends, rows counted from 0 without the header; `None` for files without lines."""
+    if Path(os.fsdecode(file)).suffix.lower() in PARQUET:
+        return None
+    with Path(file).open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        filled = (reader.line_num for found in reader if found)
+        return next(islice(filled, row + 1, None), None)
+
+
+def refuse(
+    file: str | None, message: str, *, line: int | None = None, column: str = "", value: object = None
+) -> NoReturn:
+    """Raise the error of one place in a table; `allowed` belongs into the message."""
+    raise TableError([_problem(file, message, line=line, column=column, value=value)])
+
+
+def _problem(
+    file: str | None, message: str, *, line: int | None = None, column: str = "", value: object = None
+) -> Problem:
+    return Problem(TableError.slug, message, (column,) if column else (), file, line, value=value)
+
+
+def _check_regular(name: str) -> None:
+    try:
+        status = Path(name).stat()
+    except (OSError, ValueError) as error:
+        # ValueError: a name with a null character.
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        refuse(name, f"cannot be read: {reason or error}")
+    if not stat.S_ISREG(status.st_mode):
+        refuse(name, "this is no regular file: give the name of a table, as CSV or Parquet")
+
+
+def _csv(name: str, columns: Sequence[str]) -> Iterator[Block]:
+    """A CSV file: commas, a header, texts as RFC 4180 quotes them; lines without anything are skipped."""
+    with Path(name).open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        filled = (row for row in reader if row)
+        try:
+            header = next(filled, None)
+            if header is None:
+                refuse(name, f"the file is empty: the first line names the columns, {' and '.join(columns)} among them")
+            places = _places(name, header, columns, reader.line_num)
+            row = 0
+            while rows := list(islice(filled, BLOCK)):
+                if set(map(len, rows)) != {len(header)}:
+                    wrong = next(k for k, found in enumerate(rows) if len(found) != len(header))
+                    message = f"this line has {len(rows[wrong])} values, and the header names {len(header)} columns"
+                    refuse(name, message, line=line_of(name, row + wrong))
+                yield tuple([found[place] for found in rows] for place in places)
+                row += len(rows)
+        except UnicodeDecodeError:
+            refuse(name, "this is not UTF-8 text: write the table as CSV in UTF-8, or as Parquet")
+        except csv.Error as error:
+            refuse(name, f"this is not CSV: {error}", line=reader.line_num)
+
+
+def _places(name: str, header: Sequence[str], columns: Sequence[str], line: int | None) -> list[int]:
+    """Where the columns stand."""
+    problems = []
+    for column in columns:
+        if header.count(column) != 1:
+            said = f"no column of the table is called {shown(column)}" if column not in header else "given twice"
+            named = ", ".join(shown(one) for one in header[:20])
+            problems.append(_problem(name, f"{said}; its header names {named}", line=line, column=column))
+    if problems:
+        raise TableError(problems)
+    return [header.index(column) for column in columns]
+
+
+def _parquet(name: str, columns: Sequence[str]) -> Iterator[Block]:
+    try:
+        import pyarrow as arrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
+        from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("Parquet files need pyarrow: install pyaccount[parquet], or write CSV") from error
+    try:
+        with parquet.ParquetFile(name) as table:
+            _places(name, table.schema_arrow.names, columns, None)
+            for batch in table.iter_batches(batch_size=BLOCK, columns=list(columns)):
+                yield tuple(_values(batch.column(column)) for column in columns)
+    except arrow.ArrowInvalid as error:
+        refuse(name, f"this is not Parquet: {str(error).splitlines()[0]}")
+
+
+def _values(column: Any) -> Sequence[Any]:
+    """A column's values: an array of numbers where it has no gaps, or a list in which gaps are `None`."""
+    import pyarrow.types as kinds  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
+
+    plain = kinds.is_integer(column.type) or kinds.is_floating(column.type) or kinds.is_boolean(column.type)
+    if plain and column.null_count == 0:
+        return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return, unused-ignore]
+    return column.to_pylist()  # type: ignore[no-any-return, unused-ignore]
