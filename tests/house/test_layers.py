@@ -26,7 +26,21 @@ ROOMS = (
 OWN = {"_core", "__version__"}
 
 #: The same of the core's rooms, and of the crate with the bindings.
-CORE = ("error", "run", "secret", "special", "gram", "laws", "participation", "pair", "pld", "montecarlo", "lib")
+CORE = (
+    "error",
+    "run",
+    "secret",
+    "special",
+    "gram",
+    "laws",
+    "participation",
+    "pair",
+    "pld",
+    "vector",
+    "noise",
+    "montecarlo",
+    "lib",
+)
 
 #: Folders of tests beside those of the rooms: of the core through its binding, and of the repository.
 TESTED = {"core", "house"}
