@@ -36,6 +36,8 @@ CORE = (
     "participation",
     "pair",
     "pld",
+    "vector",
+    "noise",
     "montecarlo",
     "batches",
     "lib",

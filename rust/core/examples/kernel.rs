@@ -19,8 +19,8 @@ use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::source::Source;
 use pyaccount_core::montecarlo::stream::{Stream, StreamKey};
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
-use pyaccount_core::montecarlo::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
 use pyaccount_core::run::{pool, Run};
+use pyaccount_core::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
 
 /// A source that draws nothing: what remains is correlation and recursion.
 struct Nothing;

@@ -10,12 +10,14 @@
 //! | [`pair`] | the parameters of one round | its privacy profile, with the error of every evaluation |
 //! | [`pld`] | profiles, counts and a question | a proven interval for ε(δ) or δ(ε) |
 //! | [`participation`] | the parameters of a sampler | sums over participation patterns |
+//! | [`vector`] | eight numbers side by side | functions of them, the same bits on every processor |
 //! | [`montecarlo`] | a participation law and a matrix | wealths of bets and loss histograms |
 //! | [`secret`] | a key, a round and a place | the words drawn there |
 //! | [`batches`] | a key, a round and a sampler | who takes part |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
-//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`montecarlo`], [`batches`].
+//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`vector`],
+//! [`montecarlo`], [`batches`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
 
@@ -32,5 +34,6 @@ pub mod pld;
 pub mod run;
 pub mod secret;
 pub mod special;
+pub mod vector;
 
 pub use error::{Error, Result};

@@ -9,8 +9,8 @@ use pyaccount_core::montecarlo::proposed::{weight_bounds_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::simulate::{probe, simulate, Job};
 use pyaccount_core::montecarlo::stream::StreamKey;
-use pyaccount_core::montecarlo::vector::instruction_sets;
 use pyaccount_core::run::{pool, Run};
+use pyaccount_core::vector::instruction_sets;
 use pyaccount_core::Error;
 
 const N: usize = 7;

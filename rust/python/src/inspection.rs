@@ -2,7 +2,7 @@
 
 use pyaccount_core::montecarlo::simulate::probe;
 use pyaccount_core::montecarlo::value::Bound;
-use pyaccount_core::montecarlo::vector::instruction_sets;
+use pyaccount_core::vector::instruction_sets;
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

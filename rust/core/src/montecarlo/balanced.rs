@@ -12,12 +12,12 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::montecarlo::components::{Mixture, Prepared, Worker, UNITS};
-use crate::montecarlo::lanes::exp;
 use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::value::{Bound, Curve};
-use crate::montecarlo::vector::{splat, with_vectors, Vector, Vectored, LANES};
 use crate::run::Run;
+use crate::vector::functions::exp;
+use crate::vector::{splat, with_vectors, Vector, Vectored, LANES};
 
 /// What is to be estimated.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use crate::error::{Error, Result};
 use crate::laws::exact::{check_width, units, variation, Odds, UNITS};
 use crate::montecarlo::stream::{Drawing, Stream};
-use crate::montecarlo::vector::{splat, BitLanes, Lanes, Vector, LANES};
+use crate::vector::{splat, BitLanes, Lanes, Vector, LANES};
 
 /// Bits of a digit, and digits of a base.
 const DIGIT: u32 = 8;

@@ -14,9 +14,9 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::kernel::Ratios;
-use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::value::{Bound, Curve};
-use crate::montecarlo::vector::{splat, Lanes, Vector};
+use crate::vector::functions::{exp, ln};
+use crate::vector::{splat, Lanes, Vector};
 
 /// Bets at one ε, which share V.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,13 +13,13 @@
 use crate::error::{Error, Result};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
 use crate::montecarlo::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
-use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::tilt::{shift, TiltBase, Tilted, TiltedLaw};
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::bins::Bins;
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::functions::{exp, ln};
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// Rows that are multiplied together.
 const TILE: usize = 8;

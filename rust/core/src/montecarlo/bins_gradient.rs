@@ -34,13 +34,13 @@ use crate::montecarlo::gradient::{
     estimate, in_order, merge, spread, value, Estimate, GradientEstimate, GradientJob, Moments,
 };
 use crate::montecarlo::kernel::Kernel;
-use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::tilt::{cumulative, shift};
-use crate::montecarlo::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 use crate::run::Run;
 use crate::special::log_sum_exp;
+use crate::vector::functions::{exp, ln};
+use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 
 /// A component: its tilt and mean scale, and the law of the bins that are drawn for it.
 struct Frozen {

@@ -5,9 +5,9 @@
 
 use crate::error::{Error, Result};
 use crate::montecarlo::correlate::Correlator;
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::separated::{best_sum, dense_gram, toeplitz_gram, GramBounds};
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// Buffers of a BLT are at most this many.
 pub const MOST_BUFFERS: usize = 64;

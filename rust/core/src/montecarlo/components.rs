@@ -12,7 +12,6 @@
 use crate::error::{Error, Result};
 use crate::montecarlo::bins::BinsKernel;
 use crate::montecarlo::kernel::Kernel;
-use crate::montecarlo::lanes::exp;
 use crate::montecarlo::mechanism::{Buffers, Mechanism};
 use crate::montecarlo::overlapping::OverlappingKernel;
 use crate::montecarlo::proposal::Direction;
@@ -22,7 +21,8 @@ use crate::montecarlo::stream::Stream;
 use crate::montecarlo::tilt::Tilted;
 use crate::montecarlo::truncated::TruncatedKernel;
 use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
-use crate::montecarlo::vector::{splat, Lanes, Vector, Vectored, LANES};
+use crate::vector::functions::exp;
+use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// Groups of eight samples in a shard: what the shares of the components add up to.
 #[allow(clippy::cast_possible_truncation)] // 128

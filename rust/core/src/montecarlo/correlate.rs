@@ -5,8 +5,8 @@
 //! part carries one span of time and the imaginary part the next. The forward transform leaves its frequencies in
 //! digit-reversed order, where they are multiplied and from where the inverse starts, so nothing is ever reordered.
 
-use crate::montecarlo::vector::{splat, Lanes, Vector};
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::{splat, Lanes, Vector};
 
 /// Outputs that are summed together.
 const TILE: usize = 8;
@@ -247,7 +247,7 @@ impl Transform {
         for (c, point) in coefficients.iter().zip(&mut signal) {
             point[0] = splat(*c);
         }
-        this.forward::<crate::montecarlo::vector::Portable>(&mut signal);
+        this.forward::<crate::vector::Portable>(&mut signal);
         #[allow(clippy::cast_precision_loss)] // a power of two
         let scale = 1.0 / length as f64;
         this.spectrum = signal.iter().map(|point| [point[0][0] * scale, -point[1][0] * scale]).collect();
@@ -398,7 +398,7 @@ fn times<V: Vector>(a: (V, V), b: (V, V)) -> (V, V) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::montecarlo::vector::{Portable, LANES};
+    use crate::vector::{Portable, LANES};
 
     #[test]
     fn both_ways_of_the_adjoint_are_the_sum_that_defines_it() {

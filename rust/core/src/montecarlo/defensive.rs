@@ -45,9 +45,9 @@ use crate::montecarlo::proposed::{weight_bounds_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::tilt::TiltBase;
 use crate::montecarlo::value::Curve;
-use crate::montecarlo::vector::{with_vectors, Vector, Vectored};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::{with_vectors, Vector, Vectored};
 
 /// Bets to keep on samples of a mixture.
 #[derive(Debug, Clone)]

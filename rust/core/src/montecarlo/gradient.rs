@@ -41,14 +41,14 @@ use crate::montecarlo::bins_gradient;
 use crate::error::{Error, Result};
 use crate::montecarlo::components::{Component, Mixture, Prepared, Worker};
 use crate::montecarlo::correlate::AdjointWorkspace;
-use crate::montecarlo::lanes::exp;
 use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::posterior::Posterior;
 use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::renewal::{RenewalKernel, RenewalScratch};
 use crate::montecarlo::stream::{Stream, StreamKey};
-use crate::montecarlo::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 use crate::run::Run;
+use crate::vector::functions::exp;
+use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 
 /// What is to be estimated.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use crate::error::{Error, Result};
 use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::vector::{splat, Lanes, Vector, Vectored, LANES};
+use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// The three log densities of a sample relative to R: of P, of Q, and of the proposal.
 #[derive(Debug, Clone, Copy, PartialEq)]

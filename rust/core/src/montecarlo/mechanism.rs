@@ -12,10 +12,10 @@ use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR}
 use crate::montecarlo::tilt::{TiltBase, Tilted};
 use crate::montecarlo::truncated::{largest_multiple, TruncatedKernel, TruncatedScratch};
 use crate::montecarlo::truncated_bins::{TruncatedBinsKernel, TruncatedBinsScratch};
-use crate::montecarlo::vector::{with_vectors, Portable, Vector, Vectored, LANES};
 use crate::participation::bins::Bins;
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::{with_vectors, Portable, Vector, Vectored, LANES};
 
 /// Proposals join with at most this probability, unless the sampler itself always does.
 pub const MOST_LIKELY: f64 = 0.999;

@@ -6,8 +6,6 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`vector`] | eight samples side by side, on the processor's widest vectors |
-//! | [`lanes`] | elementary functions of them |
 //! | [`correlate`] | correlation with the matrix |
 //! | [`stream`] | random numbers as a function of seed and shard |
 //! | [`source`] | drawn participation patterns and outcomes |
@@ -43,7 +41,6 @@ pub mod defensive;
 pub mod gradient;
 pub mod histogram;
 pub mod kernel;
-pub mod lanes;
 mod logarithms;
 pub mod mechanism;
 pub mod overlapping;
@@ -61,4 +58,3 @@ pub mod tilt;
 pub mod truncated;
 pub mod truncated_bins;
 pub mod value;
-pub mod vector;

@@ -30,10 +30,10 @@ use crate::montecarlo::ring::Ring;
 use crate::montecarlo::source::draw_patterns;
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::tilt::{draw_tilted, mean_participations, shift, statistic, TiltBase, Tilted};
-use crate::montecarlo::vector::{splat, Lanes, Portable, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::participation::{square_error, PatternSum};
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::{splat, Lanes, Portable, Vector, LANES};
 use std::convert::Infallible;
 use std::sync::Arc;
 

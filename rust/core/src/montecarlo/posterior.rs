@@ -17,8 +17,8 @@ use crate::montecarlo::logarithms::{joining, kept_recursion};
 use crate::montecarlo::products::AtHand;
 use crate::montecarlo::recursion::{backwards, near, Growth};
 use crate::montecarlo::ring::{counted_growths, in_linear_domain, Keep, Ring, Track, SETTLED};
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// The posterior of eight samples, and buffers: a few numbers for each round.
 #[derive(Debug, Clone, Default)]
@@ -156,7 +156,7 @@ impl Posterior {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::montecarlo::vector::Portable;
+    use crate::vector::Portable;
 
     /// ln f and the posterior means of x_i and x_i² by going through all patterns.
     fn enumerated(law: &Renewal, products: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {

@@ -3,7 +3,7 @@
 use crate::montecarlo::renewal::RenewalKernel;
 use crate::montecarlo::ring::SETTLED;
 use crate::montecarlo::source::Source;
-use crate::montecarlo::vector::{splat, Lanes, Vector};
+use crate::vector::{splat, Lanes, Vector};
 
 /// Where the products come from.
 pub(super) trait Products {

@@ -20,10 +20,10 @@ use crate::montecarlo::stream::Stream;
 use crate::montecarlo::truncated::TruncatedKernel;
 use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
 use crate::montecarlo::value::Curve;
-use crate::montecarlo::vector::Vector;
 use crate::participation::bins::Bins;
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::Vector;
 
 /// A kernel and a proposal of its own.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use crate::montecarlo::logarithms::log_ratio;
 use crate::montecarlo::products::{AtHand, Products};
 use crate::montecarlo::ring::{Ring, Track, SETTLED};
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// How the rounds make the likelihood grow, for one density or several.
 pub(super) trait Growth {

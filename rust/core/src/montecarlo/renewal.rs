@@ -32,9 +32,9 @@ use crate::montecarlo::ring::{Ring, Track, SETTLED};
 use crate::montecarlo::source::{Random, Source};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::tilt::{mean_participations, statistic, TiltBase, Tilted, TiltedSource};
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// What the kernel needs to know; shared by all threads.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@
 //! f is kept with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰, 2³⁰⁰] (for p = 1 and with phases, where the
 //! f_i of different residues mod b are unrelated, nothing is adjusted). An exponent beyond what a step can carry is reported.
 
-use crate::montecarlo::lanes::{exp_in_range, ln};
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
+use crate::vector::functions::{exp_in_range, ln};
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// A step whose exponent is above this, or below −[`LOWEST`], leaves the linear domain.
 const HIGHEST: f64 = 100.0;

@@ -17,8 +17,8 @@ use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::proposed::{rounding_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::value::Curve;
-use crate::montecarlo::vector::{with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
 use crate::run::Run;
+use crate::vector::{with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
 
 /// Samples in a shard.
 pub const SHARD: usize = 1024;

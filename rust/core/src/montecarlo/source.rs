@@ -1,11 +1,11 @@
 //! Where outcomes come from: random participation patterns and noise, or given numbers; in blocks of time, from the last round to
 //! the first.
 
-use crate::montecarlo::lanes::ln;
 use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal};
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
+use crate::vector::functions::ln;
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// Where the rows of ŷ come from, in blocks from the last round to the first.
 pub trait Source {

@@ -7,8 +7,8 @@
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use crate::montecarlo::lanes::{ln, sin_cos};
-use crate::montecarlo::vector::{BitLanes, Vector, LANES};
+use crate::vector::functions::{ln, on_circle, unit};
+use crate::vector::{BitLanes, Vector, LANES};
 
 /// What a stream is for: all coordinates but the shard's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,40 +104,19 @@ impl<V: Vector> Drawing<V> {
         out
     }
 
-    /// A number in [1, 2) with the upper 52 of these bits.
-    #[inline(always)]
-    fn unit(bits: V::Bits) -> V {
-        V::from_bits(V::or(V::shr::<12>(bits), V::splat_bits(0x3ff0_0000_0000_0000)))
-    }
-
     /// A uniform number in (0, 1] for each lane: a multiple of 2⁻⁵².
     #[inline(always)]
     pub fn uniform(&mut self) -> V {
-        V::splat(2.0).sub(Self::unit(self.bits()))
+        V::splat(2.0).sub(unit(self.bits()))
     }
 
     /// Two standard normal numbers for each lane.
     ///
-    /// Box–Muller: √(−2 ln u)·(cos θ, sin θ). The angle is drawn from an eighth of a turn on either side of 0; three
-    /// further random bits swap the two coordinates and choose their signs, which makes it uniform on the circle.
+    /// Box–Muller: √(−2 ln u) at a uniform angle; see [`on_circle`].
     #[inline(always)]
     pub fn normals(&mut self) -> (V, V) {
         let log = ln(self.uniform());
         let radius = V::splat(-2.0).mul(log).sqrt();
-        let bits = self.bits();
-        // [1, 2) − 1.5 is in [−½, ½); times π/2 it is in [−π/4, π/4).
-        let angle = Self::unit(bits).sub(V::splat(1.5)).mul(V::splat(std::f64::consts::FRAC_PI_2));
-        let (sine, cosine) = sin_cos(angle);
-        let (sine, cosine) = (radius.mul(sine), radius.mul(cosine));
-        // All ones where the lowest bit is set.
-        let swap = V::sub_bits(V::splat_bits(0), V::and(bits, V::splat_bits(1)));
-        let (first, second) = (V::select(swap, sine, cosine), V::select(swap, cosine, sine));
-        (signed(first, V::shl::<62>(bits)), signed(second, V::shl::<61>(bits)))
+        on_circle(radius, self.bits())
     }
-}
-
-/// `value` with its sign flipped where the highest bit is set.
-#[inline(always)]
-fn signed<V: Vector>(value: V, bits: V::Bits) -> V {
-    V::from_bits(V::xor(value.bits(), V::and(bits, V::splat_bits(1 << 63))))
 }

@@ -30,14 +30,14 @@
 //!   phases a chance is taken if u ≤ q: 2⁻⁵² and two steps. Each counts as often as it is drawn on average: of two chains the
 //!   total variation is at most the expected sum of that of their steps.
 
-use crate::montecarlo::lanes::ln;
 use crate::montecarlo::source::{add_participations, draw_noise, Source};
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::bins::Bins;
 use crate::participation::log_sum_error;
 use crate::participation::renewal::Renewal;
 use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
+use crate::vector::functions::ln;
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// The direction of the tilt.
 #[derive(Debug, Clone, PartialEq)]

@@ -26,7 +26,6 @@ use crate::error::{Error, Result};
 use crate::montecarlo::batch_sizes::{RoundSizes, SizeScratch, Truncation};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
-use crate::montecarlo::lanes::exp_in_range;
 use crate::montecarlo::logarithms::log_recursion;
 use crate::montecarlo::products::Streamed;
 use crate::montecarlo::proposal::Direction;
@@ -35,9 +34,10 @@ use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, RenewalScratch}
 use crate::montecarlo::ring::{growths, in_linear_domain, Track, SETTLED};
 use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::functions::exp_in_range;
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// What the kernel needs to know; shared by all threads.
 #[derive(Debug, Clone)]

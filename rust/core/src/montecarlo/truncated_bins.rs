@@ -18,12 +18,12 @@ use crate::montecarlo::batch_sizes::{BinSizes, SizeScratch, Truncation};
 use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
 use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
 use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
-use crate::montecarlo::lanes::{exp, ln};
 use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::truncated::{displaced, largest_multiple};
-use crate::montecarlo::vector::{splat, Lanes, Vector, LANES};
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::functions::{exp, ln};
+use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// What the kernel needs to know; shared by all threads.
 #[derive(Debug, Clone)]

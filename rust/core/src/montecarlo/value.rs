@@ -26,9 +26,9 @@
 //! [`Curve::argument_error`].
 
 use crate::error::{Error, Result};
-use crate::montecarlo::lanes::exp;
-use crate::montecarlo::vector::{splat, Vector, LANES};
 use crate::special::UNIT_ROUNDOFF;
+use crate::vector::functions::exp;
+use crate::vector::{splat, Vector, LANES};
 
 /// See the head of this file.
 const SLACK: f64 = 1e-13;
@@ -336,7 +336,7 @@ fn relative_gap(above: &[f64], below: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::montecarlo::vector::{instruction_sets, with_instruction_set, Lanes, Vectored};
+    use crate::vector::{instruction_sets, with_instruction_set, Lanes, Vectored};
 
     /// H_{e^x} of randomised response that tells the truth with probability e/(1 + e): it ends at x = 1, and is linear in
     /// between.

@@ -3,7 +3,7 @@
 // Everything must be inlined into the copy for its instruction set.
 #![allow(clippy::inline_always)]
 
-use crate::montecarlo::vector::Vector;
+use crate::vector::Vector;
 
 /// 1.5·2⁵², the number whose addition rounds to an integer in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
@@ -144,10 +144,40 @@ pub fn sin_cos<V: Vector>(t: V) -> (V, V) {
     (sine, cosine)
 }
 
+/// A number in [1, 2) with the upper 52 of these bits.
+#[inline(always)]
+#[must_use]
+pub fn unit<V: Vector>(bits: V::Bits) -> V {
+    V::from_bits(V::or(V::shr::<12>(bits), V::splat_bits(0x3ff0_0000_0000_0000)))
+}
+
+/// The point (x, y) at this distance from the origin whose direction is drawn by 64 random bits.
+///
+/// The angle is drawn from an eighth of a turn on either side of 0, by the upper 52 bits: in steps of 2⁻⁵⁴ turns. The lowest three
+/// swap the two coordinates and choose their signs, which makes it uniform on the circle.
+#[inline(always)]
+#[must_use]
+pub fn on_circle<V: Vector>(radius: V, bits: V::Bits) -> (V, V) {
+    // [1, 2) − 1.5 is in [−½, ½); times π/2 it is in [−π/4, π/4).
+    let angle = unit::<V>(bits).sub(V::splat(1.5)).mul(V::splat(std::f64::consts::FRAC_PI_2));
+    let (sine, cosine) = sin_cos(angle);
+    let (sine, cosine) = (radius.mul(sine), radius.mul(cosine));
+    // All ones where the lowest bit is set.
+    let swap = V::sub_bits(V::splat_bits(0), V::and(bits, V::splat_bits(1)));
+    let (first, second) = (V::select(swap, sine, cosine), V::select(swap, cosine, sine));
+    (signed(first, V::shl::<62>(bits)), signed(second, V::shl::<61>(bits)))
+}
+
+/// `value` with its sign flipped where the highest bit is set.
+#[inline(always)]
+fn signed<V: Vector>(value: V, bits: V::Bits) -> V {
+    V::from_bits(V::xor(value.bits(), V::and(bits, V::splat_bits(1 << 63))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::montecarlo::vector::{Lanes, Portable, LANES};
+    use crate::vector::{Lanes, Portable, LANES};
 
     fn apply(f: impl Fn(Portable) -> Portable, x: &Lanes) -> [f64; LANES] {
         let mut out = Lanes::default();
