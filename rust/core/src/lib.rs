@@ -13,9 +13,10 @@
 //! | [`vector`] | eight numbers side by side | functions of them, the same bits on every processor |
 //! | [`montecarlo`] | a participation law and a matrix | wealths of bets and loss histograms |
 //! | [`secret`] | a key, a round and a place | the words drawn there |
+//! | [`noise`] | a key, a round and coefficients | rows of noise |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
-//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`vector`], [`montecarlo`].
+//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`vector`], [`noise`], [`montecarlo`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
 
@@ -25,6 +26,7 @@ pub mod error;
 pub mod gram;
 pub mod laws;
 pub mod montecarlo;
+pub mod noise;
 pub mod pair;
 pub mod participation;
 pub mod pld;

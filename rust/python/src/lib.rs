@@ -34,6 +34,7 @@ mod allocation;
 mod errors;
 mod inspection;
 mod interruptible;
+mod noise;
 mod sampling;
 
 use errors::raise;
@@ -411,6 +412,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampling::DeltaGradient>()?;
     module.add_class::<sampling::LossHistogram>()?;
     module.add_class::<sampling::ComposedCurve>()?;
+    module.add_class::<noise::NoiseRows>()?;
     module.add_class::<inspection::Inspection>()?;
     let (shard_size, shard_units) = sampling::facts();
     module.add("SHARD_UNITS", shard_units)?;
