@@ -435,11 +435,54 @@ class LossHistogram:
     def moments(self, epsilon: float, curve: ComposedCurve | None = None) -> tuple[float, float, float]:
         """The sample mean of V at ε from below and from above, and the mean of V² from above."""
 
+class NoiseRows:
+    """Rows of C⁻¹Z for the elements `first` … `first + length − 1` of a parameter, from its key of 32 bytes.
+
+    Element i of row t of Z is standard normal (Box–Muller in double precision, from 128 bits of ChaCha20 for two numbers) and a
+    function of (key, t, i) alone. `single`: rows are float32, else float64; each number is rounded to it once.
+    """
+
+    def __init__(
+        self,
+        key: bytes,
+        first: int,
+        length: int,
+        *,
+        single: bool,
+        kept: int = 0,
+        decays: Sequence[float] | None = None,
+    ) -> None:
+        """The memory m is that of the last `kept` rows, the newest first; or, with `decays`, of running sums of all rows before,
+        m_j ← decays_j·m_j + z after each row z.
+        """
+
+    def next(self, fresh: Sequence[tuple[int, float]], coefficients: Sequence[float], out: NDArray[np.generic]) -> None:
+        """Write z = Σ weight·w_round + Σ_j coefficients_j·m_j for the (round, weight) in `fresh`, w the rows of Z, into `out`.
+
+        The memory then goes on by this row. After an error it has not, unless that is a KeyboardInterrupt: then it may have.
+        """
+
+    def clear(self) -> None:
+        """Set the memory to zero, as before the first row."""
+
+    def kept(self, place: int, out: NDArray[np.generic]) -> None:
+        """Write m_place into `out`: an array of the rows' type, or of doubles for running sums."""
+
+    def restore(self, place: int, values: NDArray[np.generic]) -> None:
+        """Put back what `kept` wrote."""
+
 class Inspection:
     """What only tests ask of the core: single evaluations, and what is drawn on the way."""
 
     INSTRUCTION_SETS: list[str]
     """The instruction sets that sampling can use on this processor, the one that is used first."""
+
+    @staticmethod
+    def normals(key: bytes, round: int, group: int, count: int, instruction_set: str) -> list[float] | None:
+        """The numbers of so many groups of sixteen of one row of Z, from group `group` on, by one copy of the generator.
+
+        None where this processor cannot execute it.
+        """
 
     @staticmethod
     def profile(profile: RoundProfile, epsilon: float) -> tuple[float, float, float, float]:

@@ -38,6 +38,7 @@ SLUGS: dict[str, str] = {
     "non-string-key": "A key of a mapping is not text.",
     "not-a-file": "The path leads to a folder, a pipe or a device, not to a regular file.",
     "not-a-mapping": "The document is a list or a single value, not a mapping.",
+    "not-drawn": "A training run does not draw what the document describes.",
     "not-text": "The file is not UTF-8 text or contains control characters.",
     "out-of-range": "A value has the right type but lies outside the allowed range.",
     "permission-denied": "The file may not be read.",

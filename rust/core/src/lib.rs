@@ -14,9 +14,10 @@
 //! | [`montecarlo`] | a participation law and a matrix | wealths of bets and loss histograms |
 //! | [`secret`] | a key, a round and a place | the words drawn there |
 //! | [`batches`] | a key, a round and a sampler | who takes part |
+//! | [`noise`] | a key, a round and coefficients | rows of noise |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
-//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`vector`],
+//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`vector`], [`noise`],
 //! [`montecarlo`], [`batches`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
@@ -28,6 +29,7 @@ pub mod error;
 pub mod gram;
 pub mod laws;
 pub mod montecarlo;
+pub mod noise;
 pub mod pair;
 pub mod participation;
 pub mod pld;

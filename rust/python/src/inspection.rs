@@ -2,6 +2,8 @@
 
 use pyaccount_core::montecarlo::simulate::probe;
 use pyaccount_core::montecarlo::value::Bound;
+use pyaccount_core::noise::normals::groups_with;
+use pyaccount_core::secret::SecretKey;
 use pyaccount_core::vector::instruction_sets;
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
@@ -25,6 +27,11 @@ impl Inspection {
     #[pyo3(name = "INSTRUCTION_SETS")]
     fn instruction_sets() -> Vec<&'static str> {
         instruction_sets()
+    }
+
+    #[staticmethod]
+    fn normals(key: [u8; 32], round: u64, group: u64, count: usize, instruction_set: &str) -> Option<Vec<f64>> {
+        groups_with(instruction_set, &SecretKey::new(key), round, group, count)
     }
 
     #[staticmethod]

@@ -35,6 +35,7 @@ mod batches;
 mod errors;
 mod inspection;
 mod interruptible;
+mod noise;
 mod sampling;
 
 use errors::raise;
@@ -412,6 +413,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampling::DeltaGradient>()?;
     module.add_class::<sampling::LossHistogram>()?;
     module.add_class::<sampling::ComposedCurve>()?;
+    module.add_class::<noise::NoiseRows>()?;
     module.add_class::<inspection::Inspection>()?;
     module.add_class::<batches::BatchStreams>()?;
     module.add_class::<batches::BatchCalendar>()?;

@@ -1,0 +1,368 @@
+//! Rows of C⁻¹Z: weighted sums of rows of Z and of what is kept of the rounds before.
+//!
+//! With w_t the rows of Z, the row of a round is
+//!
+//! z_t = Σ_k weight_k·w_{round_k} + Σ_j coefficient_j·m_j,
+//!
+//! where the memory m is one of: nothing; the last rows themselves, m_j = z_{t−j}; running sums of them, m_j ← decay_j·m_j + z_t
+//! after each round. Every element is summed by itself in double precision, in the order written, each step rounded once (products
+//! with w are fused), and rounded once more to the type that is asked for. What is kept is what was given out: if C's substitution
+//! z_t = (w_t − Σ_j c_j z_{t−j})/c_0 is asked for, then C applied to the rows that were given out is w but for the roundings of
+//! those rows, however large the entries of C⁻¹ are.
+
+use std::collections::VecDeque;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::noise::normals::{add, GROUP};
+use crate::run::Run;
+use crate::secret::SecretKey;
+use crate::vector::{with_vectors, Vector, Vectored};
+
+/// Elements that a thread computes at a time.
+const BLOCK: usize = 2048;
+
+/// Rows of the memory that are added in one pass.
+const TOGETHER: usize = 4;
+
+/// A type of numbers that noise is given out in.
+pub trait Element: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
+    /// The nearest number of this type.
+    fn of(value: f64) -> Self;
+    /// As a double.
+    fn wide(self) -> f64;
+}
+
+impl Element for f64 {
+    #[inline(always)]
+    fn of(value: f64) -> Self {
+        value
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // the one rounding
+    fn of(value: f64) -> Self {
+        value as f32
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+/// What is kept from one round to the next.
+#[derive(Clone)]
+enum Memory<T> {
+    /// The last rows, the newest first.
+    Rows(VecDeque<Vec<T>>),
+    /// Running sums with these decays.
+    Sums(Vec<(f64, Vec<f64>)>),
+}
+
+/// A row or a running sum that is kept, to be read or to be put back.
+#[derive(Debug)]
+pub enum Kept<'a, T> {
+    /// A row as it was given out.
+    Row(&'a mut [T]),
+    /// A running sum.
+    Sum(&'a mut [f64]),
+}
+
+/// The rows of a range of elements. They are secret, and shown nowhere.
+#[derive(Clone)]
+pub struct Rows<T> {
+    key: SecretKey,
+    first: u64,
+    newest: Vec<T>,
+    memory: Memory<T>,
+}
+
+impl<T> std::fmt::Debug for Rows<T> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Rows")
+            .field("first", &self.first)
+            .field("length", &self.newest.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Element> Rows<T> {
+    /// Rows of the elements `first` … `first + length − 1`, of which the last `kept` are kept.
+    #[must_use]
+    pub fn keeping_rows(key: SecretKey, first: u64, length: usize, kept: usize) -> Self {
+        let memory = Memory::Rows((0..kept).map(|_| vec![T::default(); length]).collect());
+        Self { key, first, newest: vec![T::default(); length], memory }
+    }
+
+    /// Rows of which running sums with these decays are kept.
+    #[must_use]
+    pub fn keeping_sums(key: SecretKey, first: u64, length: usize, decays: &[f64]) -> Self {
+        let memory = Memory::Sums(decays.iter().map(|&decay| (decay, vec![0.0; length])).collect());
+        Self { key, first, newest: vec![T::default(); length], memory }
+    }
+
+    /// The number of rows or sums that are kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        match &self.memory {
+            Memory::Rows(rows) => rows.len(),
+            Memory::Sums(sums) => sums.len(),
+        }
+    }
+
+    /// Forget what is kept, as before the first round.
+    pub fn clear(&mut self) {
+        match &mut self.memory {
+            Memory::Rows(rows) => rows.iter_mut().for_each(|row| row.fill(T::default())),
+            Memory::Sums(sums) => sums.iter_mut().for_each(|(_, sum)| sum.fill(0.0)),
+        }
+    }
+
+    /// What is kept at a place; the newest row is at 0.
+    #[must_use]
+    pub fn kept_at(&mut self, place: usize) -> Option<Kept<'_, T>> {
+        match &mut self.memory {
+            Memory::Rows(rows) => rows.get_mut(place).map(|row| Kept::Row(row)),
+            Memory::Sums(sums) => sums.get_mut(place).map(|(_, sum)| Kept::Sum(sum)),
+        }
+    }
+
+    /// The row of a round, from these rounds of Z with their weights and with these coefficients of the memory, which then goes on
+    /// by one round. Nothing has changed where it ends with an error.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for more coefficients than are kept; what [`Run::check`] says.
+    pub fn next(&mut self, fresh: &[(u64, f64)], coefficients: &[f64], run: &Run) -> Result<&[T]> {
+        if coefficients.len() > self.kept() {
+            #[allow(clippy::cast_precision_loss)] // reported only
+            let value = coefficients.len() as f64;
+            return Err(Error::Domain { name: "coefficients", value, allowed: "as many as rows or sums are kept" });
+        }
+        let mut row = std::mem::take(&mut self.newest);
+        let (key, first, memory) = (&self.key, self.first, &self.memory);
+        let drawn = row.par_chunks_mut(BLOCK).enumerate().try_for_each(|(block, out)| {
+            run.check()?;
+            with_vectors(Block { key, first, start: block * BLOCK, fresh, coefficients, memory, out });
+            Ok(())
+        });
+        self.newest = row;
+        drawn?;
+        self.keep();
+        Ok(self.newest())
+    }
+
+    /// The last row that [`Rows::next`] gave.
+    #[must_use]
+    pub fn newest(&self) -> &[T] {
+        match &self.memory {
+            Memory::Rows(rows) => rows.front().unwrap_or(&self.newest),
+            Memory::Sums(_) => &self.newest,
+        }
+    }
+
+    /// Take the newest row into the memory.
+    fn keep(&mut self) {
+        match &mut self.memory {
+            Memory::Rows(rows) => {
+                if let Some(oldest) = rows.pop_back() {
+                    rows.push_front(std::mem::replace(&mut self.newest, oldest));
+                }
+            }
+            Memory::Sums(sums) => {
+                for (decay, sum) in sums {
+                    let chunks = sum.par_chunks_mut(BLOCK).zip(self.newest.par_chunks(BLOCK));
+                    chunks.for_each(|(sum, row)| {
+                        for (sum, value) in sum.iter_mut().zip(row) {
+                            *sum = *decay * *sum + value.wide();
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Some elements of a row.
+struct Block<'a, T> {
+    key: &'a SecretKey,
+    first: u64,
+    start: usize,
+    fresh: &'a [(u64, f64)],
+    coefficients: &'a [f64],
+    memory: &'a Memory<T>,
+    out: &'a mut [T],
+}
+
+impl<T: Element> Vectored for Block<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let place = self.first + self.start as u64;
+        // Whole groups are drawn, and what lies before and after the range is left out.
+        let group = place / GROUP as u64;
+        #[allow(clippy::cast_possible_truncation)] // below GROUP
+        let skipped = (place % GROUP as u64) as usize;
+        let end = skipped + self.out.len();
+        #[allow(clippy::large_stack_arrays)] // 16 KiB: the size of a first-level cache, half full
+        let mut sums = [0.0; BLOCK + GROUP];
+        for &(round, weight) in self.fresh {
+            add::<V>(self.key, round, group, weight, &mut sums[..end.next_multiple_of(GROUP)]);
+        }
+        let sums = &mut sums[skipped..end];
+        let range = self.start..self.start + self.out.len();
+        match self.memory {
+            Memory::Rows(rows) => combine(sums, self.coefficients, |j| &rows[j][range.clone()]),
+            Memory::Sums(kept) => combine(sums, self.coefficients, |j| &kept[j].1[range.clone()]),
+        }
+        for (out, sum) in self.out.iter_mut().zip(sums) {
+            *out = T::of(*sum);
+        }
+    }
+}
+
+/// Add the rows with their coefficients, in order. Nothing is fused here, so that every compilation rounds the same.
+#[inline(always)]
+fn combine<'a, T: Element>(sums: &mut [f64], coefficients: &[f64], row: impl Fn(usize) -> &'a [T]) {
+    let (passes, rest) = coefficients.as_chunks::<TOGETHER>();
+    for (pass, c) in passes.iter().enumerate() {
+        let [a, b, d, e] = std::array::from_fn(|j| &row(pass * TOGETHER + j)[..sums.len()]);
+        for (i, sum) in sums.iter_mut().enumerate() {
+            let mut value = *sum;
+            value += c[0] * a[i].wide();
+            value += c[1] * b[i].wide();
+            value += c[2] * d[i].wide();
+            value += c[3] * e[i].wide();
+            *sum = value;
+        }
+    }
+    for (j, c) in rest.iter().enumerate() {
+        for (sum, value) in sums.iter_mut().zip(row(passes.len() * TOGETHER + j)) {
+            *sum += c * value.wide();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::normals::groups;
+
+    const KEY: SecretKey = SecretKey::new([3; 32]);
+
+    fn rows_of<T: Element>(mut rows: Rows<T>, rounds: u64, past: &[f64]) -> Vec<Vec<T>> {
+        (0..rounds).map(|t| rows.next(&[(t, 0.5)], past, &Run::default()).unwrap().to_vec()).collect()
+    }
+
+    #[test]
+    fn rows_follow_the_recursion() {
+        let past = [0.5, -0.25, 0.125, 1.5, -1.0];
+        let length = 3 * BLOCK + 5;
+        let found = rows_of::<f64>(Rows::keeping_rows(KEY, 0, length, 5), 9, &past);
+        for t in 0..9 {
+            let fresh = groups(&KEY, t as u64, 0, length.div_ceil(GROUP));
+            for i in [0, 1, 17, BLOCK - 1, BLOCK, length - 1] {
+                let mut expected = 0.5 * fresh[i];
+                for (j, c) in (1..=t).zip(past) {
+                    expected += c * found[t - j][i];
+                }
+                assert!((found[t][i] - expected).abs() <= 1e-13 * expected.abs().max(1.0));
+            }
+        }
+    }
+
+    #[test]
+    fn sums_follow_their_decays() {
+        let found = rows_of::<f64>(Rows::keeping_sums(KEY, 40, 100, &[0.5, 0.9]), 6, &[-0.3, 0.2]);
+        for i in [0, 50, 99] {
+            let mut sums = [0.0, 0.0];
+            for (t, found) in found.iter().enumerate() {
+                let expected = 0.5 * groups(&KEY, t as u64, 0, 9)[40 + i] - 0.3 * sums[0] + 0.2 * sums[1];
+                assert!((found[i] - expected).abs() <= 1e-13);
+                sums = [0.5 * sums[0] + found[i], 0.9 * sums[1] + found[i]];
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_is_a_part_of_the_whole() {
+        let past = [0.5, -0.25, 0.125, 1.5, -1.0];
+        let whole = rows_of::<f32>(Rows::keeping_rows(KEY, 0, 5000, 5), 4, &past);
+        for (first, length) in [(0, 1), (1, 4999), (15, 2), (2047, 3), (4096, 904)] {
+            let found = rows_of::<f32>(Rows::keeping_rows(KEY, first, length, 5), 4, &past);
+            #[allow(clippy::cast_possible_truncation)] // a place in a small row
+            let first = first as usize;
+            for (found, whole) in found.iter().zip(&whole) {
+                assert_eq!(found[..], whole[first..first + length]);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_do_not_depend_on_threads_or_copies() {
+        use crate::vector::{instruction_sets, with_instruction_set};
+        let past = [0.5, -0.25, 0.125, 1.5, -1.0];
+        let of = |threads| {
+            let pool = crate::run::pool(threads).unwrap();
+            pool.install(|| rows_of::<f32>(Rows::keeping_rows(KEY, 3, 9000, 5), 3, &past))
+        };
+        let found = of(1);
+        assert_eq!(found, of(3));
+        let memory = Memory::Rows([&found[1], &found[0]].into_iter().cloned().collect());
+        for name in instruction_sets() {
+            let mut out = vec![0.0f32; BLOCK];
+            let block = Block {
+                key: &KEY,
+                first: 3,
+                start: 0,
+                fresh: &[(2, 0.5)],
+                coefficients: &past[..2],
+                memory: &memory,
+                out: &mut out,
+            };
+            with_instruction_set(name, block).unwrap();
+            assert_eq!(out, found[2][..BLOCK], "{name}");
+        }
+    }
+
+    #[test]
+    fn memory_is_restored_and_cleared() {
+        let past = [0.5, -0.25];
+        let start = Rows::<f32>::keeping_rows(KEY, 0, 70, 2);
+        let run = Run::default();
+        let mut one = start.clone();
+        for t in 0..3 {
+            one.next(&[(t, 1.0)], &past, &run).unwrap();
+        }
+        let mut other = start.clone();
+        for place in 0..2 {
+            let (Some(Kept::Row(from)), Some(Kept::Row(to))) = (one.kept_at(place), other.kept_at(place)) else {
+                panic!("rows are kept");
+            };
+            to.copy_from_slice(from);
+        }
+        assert_eq!(one.next(&[(3, 1.0)], &past, &run).unwrap(), other.next(&[(3, 1.0)], &past, &run).unwrap());
+        one.clear();
+        assert_eq!(one.next(&[(0, 1.0)], &past, &run).unwrap(), start.clone().next(&[(0, 1.0)], &past, &run).unwrap());
+        assert!(one.kept_at(2).is_none());
+        assert!(one.next(&[(0, 1.0)], &[1.0; 3], &run).is_err());
+        assert_eq!(format!("{one:?}"), "Rows { first: 0, length: 70, .. }");
+    }
+
+    #[test]
+    fn a_cancelled_round_leaves_the_memory() {
+        let mut rows = Rows::<f64>::keeping_sums(KEY, 0, 4 * BLOCK, &[0.5]);
+        let expected = rows.clone().next(&[(0, 1.0)], &[0.25], &Run::default()).unwrap().to_vec();
+        let cancelled = Run::default();
+        cancelled.cancel();
+        assert!(rows.next(&[(0, 1.0)], &[0.25], &cancelled).is_err());
+        assert_eq!(rows.next(&[(0, 1.0)], &[0.25], &Run::default()).unwrap(), expected);
+    }
+}

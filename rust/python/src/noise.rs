@@ -1,0 +1,152 @@
+//! Bindings of the noise room.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyaccount_core::noise::rows::{Element, Kept, Rows};
+use pyaccount_core::run::Run;
+use pyaccount_core::secret::SecretKey;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+
+use crate::errors::{raise, DomainError};
+use crate::interruptible::call;
+
+/// Products that take less time than handing them to the pool.
+const FEW: usize = 1 << 15;
+
+/// Rows of one type of numbers. Whoever works on them holds the lock, so that no round is drawn twice.
+#[derive(Debug, Clone)]
+struct Shared<T>(Arc<Mutex<Rows<T>>>);
+
+impl<T: Element> Shared<T> {
+    fn new(rows: Rows<T>) -> Self {
+        Self(Arc::new(Mutex::new(rows)))
+    }
+
+    /// Work ends with an error or leaves the rows whole; so a panic elsewhere does not spoil them.
+    fn lock(&self) -> MutexGuard<'_, Rows<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Either type.
+#[derive(Debug)]
+enum Typed {
+    Single(Shared<f32>),
+    Double(Shared<f64>),
+}
+
+/// Noise for a range of elements, round by round.
+// Not frozen: `next` borrows it for as long as it works, so that no other thread comes between a row and its copy.
+#[pyclass(module = "pyaccount._core")]
+#[derive(Debug)]
+pub struct NoiseRows {
+    rows: Typed,
+    length: usize,
+}
+
+/// The same lines for both types of numbers.
+macro_rules! with_rows {
+    ($typed:expr, $rows:ident => $body:expr) => {
+        match $typed {
+            Typed::Single($rows) => $body,
+            Typed::Double($rows) => $body,
+        }
+    };
+}
+
+#[pymethods]
+impl NoiseRows {
+    #[new]
+    #[pyo3(signature = (key, first, length, *, single, kept = 0, decays = None))]
+    #[allow(clippy::needless_pass_by_value)] // converted from a sequence
+    fn new(
+        key: [u8; 32],
+        first: u64,
+        length: usize,
+        single: bool,
+        kept: usize,
+        decays: Option<Vec<f64>>,
+    ) -> PyResult<Self> {
+        // The words of a place are counted in 64 bits.
+        if u64::try_from(length).ok().and_then(|length| first.checked_add(length)).is_none_or(|end| end > 1 << 60) {
+            return Err(DomainError::new_err("a row has at most 2^60 elements"));
+        }
+        let key = SecretKey::new(key);
+        let rows = match (single, decays) {
+            (true, None) => Typed::Single(Shared::new(Rows::keeping_rows(key, first, length, kept))),
+            (false, None) => Typed::Double(Shared::new(Rows::keeping_rows(key, first, length, kept))),
+            (true, Some(decays)) => Typed::Single(Shared::new(Rows::keeping_sums(key, first, length, &decays))),
+            (false, Some(decays)) => Typed::Double(Shared::new(Rows::keeping_sums(key, first, length, &decays))),
+        };
+        Ok(Self { rows, length })
+    }
+
+    /// The row of a round, written into `out`: see `pyaccount_core::noise::rows`.
+    #[allow(clippy::needless_pass_by_value)] // converted from Python
+    fn next(
+        &mut self,
+        py: Python<'_>,
+        fresh: Vec<(u64, f64)>,
+        coefficients: Vec<f64>,
+        out: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let few = self.length.saturating_mul(fresh.len() + coefficients.len()) <= FEW;
+        match &self.rows {
+            Typed::Single(rows) => next(py, rows, few, fresh, coefficients, &out),
+            Typed::Double(rows) => next(py, rows, few, fresh, coefficients, &out),
+        }
+    }
+
+    /// Forget what is kept, as before the first round.
+    fn clear(&self) {
+        with_rows!(&self.rows, rows => rows.lock().clear());
+    }
+
+    /// Write what is kept at a place into `out`.
+    #[allow(clippy::needless_pass_by_value)] // converted from Python
+    fn kept(&mut self, py: Python<'_>, place: usize, out: Bound<'_, PyAny>) -> PyResult<()> {
+        with_rows!(&self.rows, rows => match rows.lock().kept_at(place) {
+            Some(Kept::Row(row)) => PyBuffer::get(&out)?.copy_from_slice(py, row),
+            Some(Kept::Sum(sum)) => PyBuffer::get(&out)?.copy_from_slice(py, sum),
+            None => Err(no_such_place()),
+        })
+    }
+
+    /// Put back what `kept` wrote.
+    #[allow(clippy::needless_pass_by_value)] // converted from Python
+    fn restore(&mut self, py: Python<'_>, place: usize, values: Bound<'_, PyAny>) -> PyResult<()> {
+        with_rows!(&self.rows, rows => match rows.lock().kept_at(place) {
+            Some(Kept::Row(row)) => PyBuffer::get(&values)?.copy_to_slice(py, row),
+            Some(Kept::Sum(sum)) => PyBuffer::get(&values)?.copy_to_slice(py, sum),
+            None => Err(no_such_place()),
+        })
+    }
+}
+
+fn no_such_place() -> PyErr {
+    DomainError::new_err("no row or sum is kept at this place")
+}
+
+fn next<T: Element + pyo3::buffer::Element>(
+    py: Python<'_>,
+    rows: &Shared<T>,
+    few: bool,
+    fresh: Vec<(u64, f64)>,
+    coefficients: Vec<f64>,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let out = PyBuffer::<T>::get(out)?;
+    // Before the memory goes on by a round.
+    if out.readonly() || !out.is_c_contiguous() || out.item_count() != rows.lock().newest().len() {
+        return Err(DomainError::new_err("out is a writable array in C order, as long as the range"));
+    }
+    let working = rows.clone();
+    let work = move |run: &Run| working.lock().next(&fresh, &coefficients, run).map(|_| ());
+    if few {
+        work(&Run::default()).map_err(raise)?;
+    } else {
+        call(py, 0, None, work)?;
+    }
+    out.copy_from_slice(py, rows.lock().newest())
+}

@@ -1,0 +1,96 @@
+"""Documents, keys and matrices that the tests of a run's noise share."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from plain_documents import document
+from scipy import linalg  # type: ignore[import-untyped]
+
+import pyaccount
+from pyaccount.strategies import optimal_toeplitz
+from pyaccount.training.key import RunKey
+from pyaccount.training.noise import Noise, noise_of
+
+KEY = RunKey(bytes(range(32)))
+ROUNDS = 24
+
+Matrix = NDArray[np.float64]
+
+#: One document for each kind of matrix, by a name.
+SECTIONS: dict[str, dict[str, Any]] = {
+    "identity": {"kind": "identity"},
+    "banded-square-root": {"kind": "banded-square-root", "bands": 6},
+    "optimal-toeplitz": {"kind": "optimal-toeplitz", "bands": 5},
+    "toeplitz": {"kind": "toeplitz", "coefficients": [2.0, 1.0, 0.5, 0.0, 0.25], "normalize": False},
+    "toeplitz-normalized": {"kind": "toeplitz", "coefficients": [2.0, 1.0, 0.5, 0.0, 0.25]},
+    "banded-inverse": {"kind": "banded-inverse", "bands": 4},
+    "inverse-listed": {"kind": "banded-inverse", "inverse_coefficients": [0.5, -0.2, 0.0, -0.1], "normalize": False},
+    "blt": {"kind": "blt", "scales": [0.3, 0.2, 0.05], "decays": [0.9, 0.5, 1.0]},
+    "blt-plain": {"kind": "blt", "scales": [0.3], "decays": [0.7], "normalize": False},
+    "dense": {"kind": "dense", "file": "matrix.npy"},
+}
+
+
+def described(name: str, folder: Path, **changes: Any) -> Any:
+    """A document with a matrix, read from a file so that one of a dense matrix finds it."""
+    np.save(folder / "matrix.npy", dense())
+    changes = {"matrix": {**SECTIONS[name], **changes.pop("matrix", {})}, **changes}
+    if changes["matrix"]["kind"] == "dense":
+        changes["matrix"]["file"] = str(folder / "matrix.npy")
+    return pyaccount.load(document(**{"training__iterations": ROUNDS, **changes}))
+
+
+def noise(
+    name: str, folder: Path, *, phase: int = 0, attempt: int = 0, clip_norm: float = 1.0, **changes: Any
+) -> Noise:
+    """The noise of such a document."""
+    read = described(name, folder, **changes)
+    return noise_of(read, read.bodies[0], KEY, phase=phase, attempt=attempt, clip_norm=clip_norm)
+
+
+def dense() -> Matrix:
+    """A matrix without structure."""
+    return np.tril(np.random.default_rng(3).uniform(0.0, 0.2, (ROUNDS, ROUNDS))) + np.diag(
+        np.linspace(1.0, 2.0, ROUNDS)
+    )
+
+
+def expected(name: str) -> Matrix:
+    """C, made from its definition."""
+    section = SECTIONS[name]
+    unit = np.eye(ROUNDS)
+    if section["kind"] == "identity":
+        return unit
+    if section["kind"] == "dense":
+        found = dense()
+    elif section["kind"] == "banded-inverse":
+        # (1 − x)^½ has the coefficients −C(2j, j)/(4^j (2j − 1)).
+        root = [-math.comb(2 * j, j) / (4**j * (2 * j - 1)) for j in range(section.get("bands", 0))]
+        inverse = toeplitz(section.get("inverse_coefficients", root))
+        found = linalg.solve_triangular(inverse, unit, lower=True)
+    elif section["kind"] == "blt":
+        pairs = list(zip(section["scales"], section["decays"], strict=True))
+        found = toeplitz([1.0, *(sum(w * d ** (i - 1) for w, d in pairs) for i in range(1, ROUNDS))])
+    elif section["kind"] == "banded-square-root":
+        found = toeplitz([math.comb(2 * j, j) / 4**j for j in range(section["bands"])])
+    elif section["kind"] == "optimal-toeplitz":
+        found = toeplitz(optimal_toeplitz(ROUNDS, section["bands"]))
+    else:
+        found = toeplitz(section["coefficients"])
+    return found / np.linalg.norm(found, axis=0).max() if section.get("normalize", True) else found
+
+
+def toeplitz(column: Any) -> Matrix:
+    """The lower-triangular Toeplitz matrix with this first column, which may be shorter."""
+    return np.asarray(linalg.toeplitz([*column, *[0.0] * (ROUNDS - len(column))], np.zeros(ROUNDS)))
+
+
+def rows(drawn: Noise, size: int, *, name: str = "w", dtype: Any = np.float64, rounds: int | None = None) -> Matrix:
+    """The rows of one parameter of so many numbers."""
+    stream = drawn.stream({name: (size,)}, dtype=dtype)
+    return np.array([stream.next()[name] for _ in range(drawn.rounds if rounds is None else rounds)])

@@ -1,0 +1,247 @@
+"""Streams of noise: parts, states, seeking, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from noise_samples import KEY, ROUNDS, SECTIONS, described, noise, rows
+from plain_documents import one_step
+
+import pyaccount
+from pyaccount.errors import DocumentError, DomainError, PlanExceededError, RunError
+from pyaccount.training.noise import NoiseState, noise_of
+
+SHAPES: dict[str, tuple[int, ...]] = {"first": (5, 9), "second": (130,), "third": (), "none": (0, 3)}
+#: Matrices of each way to keep what was before.
+KINDS = ["identity", "toeplitz", "banded-inverse", "blt", "dense"]
+
+
+def drawn(stream: Any) -> list[dict[str, Any]]:
+    return [stream.next() for _ in range(stream.round, ROUNDS)]
+
+
+def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
+    """Bit for bit."""
+    return [{n: (v.dtype, v.shape, v.tobytes()) for n, v in row.items()} for row in one] == [
+        {n: (v.dtype, v.shape, v.tobytes()) for n, v in row.items()} for row in other
+    ]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", KINDS)
+def test_parts_and_worlds_give_the_same_numbers(name: str, dtype: Any, tmp_path: Path) -> None:
+    source = noise(name, tmp_path)
+    whole = drawn(source.stream(SHAPES, dtype=dtype))
+    assert {key: value.shape for key, value in whole[0].items()} == SHAPES
+    assert all(value.dtype == dtype for value in whole[0].values())
+    # Each parameter by itself, in another order.
+    for parameter in reversed(SHAPES):
+        alone = drawn(source.stream({parameter: SHAPES[parameter]}, dtype=dtype))
+        assert same(alone, [{parameter: row[parameter]} for row in whole])
+    for world in (1, 2, 3):
+        ranks = []
+        for rank in range(world):
+            parts = {
+                key: slice(rank * size // world, (rank + 1) * size // world)
+                for key, size in ((key, int(np.prod(shape))) for key, shape in SHAPES.items())
+            }
+            ranks.append(drawn(source.stream(SHAPES, dtype=dtype, parts=parts)))
+        joined = [
+            {key: np.concatenate([rank[t][key] for rank in ranks]).reshape(SHAPES[key]) for key in SHAPES}
+            for t in range(ROUNDS)
+        ]
+        assert same(joined, whole)
+    # A rank may have a part of one parameter alone.
+    (part,) = drawn(source.stream(SHAPES, dtype=dtype, parts={"second": slice(100, None)}))[3].values()
+    assert np.array_equal(part, whole[3]["second"][100:])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", KINDS)
+def test_every_round_is_restored_and_sought(name: str, dtype: Any, tmp_path: Path) -> None:
+    source, shapes = noise(name, tmp_path), {"first": (3, 4), "second": (7,)}
+    whole = drawn(source.stream(shapes, dtype=dtype))
+    first, wandering = source.stream(shapes, dtype=dtype), source.stream(shapes, dtype=dtype)
+    for t in range(ROUNDS + 1):
+        assert first.round == t
+        state = first.state()
+        restored = source.stream(shapes, dtype=dtype)
+        restored.restore(state)
+        sought = source.stream(shapes, dtype=dtype)
+        sought.seek(t)
+        assert same(drawn(restored), whole[t:])
+        assert same(drawn(sought), whole[t:])
+        # There and back.
+        back = (7 * t) % ROUNDS
+        wandering.seek(back)
+        assert same([wandering.next()], [whole[back]])
+        if t < ROUNDS:
+            first.next()
+    with pytest.raises(PlanExceededError, match="the noise of all 24 rounds has been drawn"):
+        first.next()
+
+
+def test_a_state_is_as_small_as_the_matrix_allows_and_not_shown(tmp_path: Path) -> None:
+    found = {}
+    for name in KINDS:
+        stream = noise(name, tmp_path).stream({"w": (10,)})
+        stream.next()
+        state = stream.state()
+        found[name] = {key: (kept.shape, kept.dtype.name) for key, kept in state.kept.items()}
+        assert repr(state) == "NoiseState(round=1, …)"
+    assert found == {
+        "identity": {},
+        "toeplitz": {"w": ((4, 10), "float32")},
+        "banded-inverse": {},
+        "blt": {"w": ((3, 10), "float64")},
+        "dense": {},
+    }
+    words = {name: noise(name, tmp_path).memory for name in KINDS}
+    assert words == {
+        "identity": "nothing is kept; a round is drawn once",
+        "toeplitz": "the last 4 rows are kept; a round is drawn once",
+        "banded-inverse": "nothing is kept; a round is drawn as often as the inverse has bands (4)",
+        "blt": "3 running sums of doubles are kept; a round is drawn once",
+        "dense": "nothing is kept; round t is drawn together with the t rounds before it",
+    }
+
+
+def test_a_state_of_another_stream_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+    source = noise("toeplitz", tmp_path)
+    whole = drawn(source.stream({"w": (10,)}))
+    stream = source.stream({"w": (10,)})
+    stream.next()
+    state = stream.state()
+    for other in (
+        source.stream({"v": (10,)}),
+        source.stream({"w": (11,)}),
+        source.stream({"w": (10,)}, dtype=np.float64),
+        noise("blt", tmp_path).stream({"w": (10,)}),
+        noise("identity", tmp_path).stream({"w": (10,)}),
+    ):
+        with pytest.raises(RunError, match="of other parameters, parts, matrices or types"):
+            other.restore(state)
+        assert other.round == 0
+    with pytest.raises(RunError, match="the state is of round 25, and this noise has 24 rounds"):
+        stream.restore(NoiseState(25, state.kept))
+    assert same(drawn(stream), whole[1:])
+
+
+def test_an_interrupted_round_is_sought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some parameters may be a round ahead by then: nothing is drawn until they agree."""
+    for name in KINDS:
+        source = noise(name, tmp_path)
+        whole = drawn(source.stream({"a": (4,), "b": (4,)}))
+        stream = source.stream({"a": (4,), "b": (4,)})
+        stream.seek(3)
+
+        class Interrupted:
+            def next(self, *_: Any) -> None:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setitem(stream._rows, "b", Interrupted())
+            with pytest.raises(KeyboardInterrupt):
+                stream.next()
+        for refused in (stream.next, stream.state):
+            with pytest.raises(RunError, match=r"interrupted while it drew round 3: seek\(3\)"):
+                refused()
+        stream.seek(3)
+        assert same(drawn(stream), whole[3:])
+
+
+def test_the_scale_is_rounded_up(tmp_path: Path) -> None:
+    for multiplier, clip in ((1.1, 0.3), (0.7, 1e-3), (3.3, 7.7)):
+        found = noise("identity", tmp_path, clip_norm=clip, noise={"multiplier": multiplier}).standard_deviation
+        exact = Fraction(multiplier) * Fraction(clip)
+        assert exact * (1 + Fraction(1, 2**49)) < Fraction(found) < exact * (1 + Fraction(1, 2**47))
+
+
+def test_other_releases_have_noise_of_their_own(tmp_path: Path) -> None:
+    also = [{"multiplier": 5.0, "what": "a count"}, {"multiplier": 5.0, "what": "another"}]
+    read = pyaccount.load({**described("identity", tmp_path).to_mapping(), "noise": {"multiplier": 1.0, "also": also}})
+    body = read.bodies[0]
+    drawn_of = [
+        noise_of(read, body, KEY, phase=0, attempt=0, clip_norm=clip, release=release)
+        for release, clip in enumerate((1.0, 0.5, 0.5))
+    ]
+    assert [round(one.standard_deviation, 12) for one in drawn_of] == [1.0, 2.5, 2.5]
+    vectors = [rows(one, 10_000, rounds=1)[0] / one.standard_deviation for one in drawn_of]
+    assert np.abs(np.corrcoef(vectors)[np.triu_indices(3, 1)]).max() < 0.05
+    assert np.array_equal(
+        vectors[0], rows(noise("identity", tmp_path), 10_000, rounds=1)[0] / drawn_of[0].standard_deviation
+    )
+    with pytest.raises(DomainError, match="has 3 releases, numbered from 0, not 3"):
+        noise_of(read, body, KEY, phase=0, attempt=0, clip_norm=1.0, release=3)
+
+
+def test_inverses_that_grow_are_refused(tmp_path: Path) -> None:
+    # 1/(1 + 1.9x) has the coefficients (−1.9)^j: 1.9²³·√(1 + 1/1.9² + …) is 3.03e6.
+    grown = noise("toeplitz", tmp_path, matrix={"coefficients": [1.0, 1.9]})
+    assert grown.growth == pytest.approx(np.sqrt(sum(1.9 ** (2 * j) for j in range(ROUNDS))), rel=1e-12)
+    assert grown.most_growth(np.float32) == 2.0**13
+    assert grown.most_growth(np.float64) == 2.0**42
+    with pytest.raises(
+        DomainError, match=r"makes the noise 3\.03e\+06 times as large .* in float32 at most 8\.19e\+03 .* float64"
+    ):
+        grown.stream({"w": (3,)})
+    grown.stream({"w": (3,)}, dtype=np.float64).next()
+    beyond = noise("toeplitz", tmp_path, matrix={"coefficients": [1.0, 4.0]})
+    for dtype in (np.float32, np.float64):
+        with pytest.raises(DomainError, match="use a matrix whose inverse does not grow, such as banded-square-root"):
+            beyond.stream({"w": (3,)}, dtype=dtype)
+    # Beyond the largest double there is no certificate.
+    with pytest.raises(DocumentError, match="the prefix-sum error of this strategy is outside the range of a double"):
+        noise("toeplitz", tmp_path, matrix={"coefficients": [1e-9, 1e9]})
+
+
+def test_laplace_noise_is_refused_at_its_place() -> None:
+    read = pyaccount.load(one_step(1.0, noise={"kind": "laplace", "multiplier": 1.0}, privacy__delta=1e-6))
+    with pytest.raises(DocumentError) as caught:
+        noise_of(read, read.bodies[0], KEY, phase=0, attempt=0, clip_norm=1.0)
+    (problem,) = caught.value.problems
+    assert (problem.slug, problem.path_text, problem.value, problem.allowed) == (
+        "not-drawn",
+        "noise.kind",
+        "laplace",
+        "gaussian",
+    )
+    assert "reveals digits" in problem.message
+
+
+def test_bad_arguments_are_told(tmp_path: Path) -> None:
+    read = described("identity", tmp_path)
+    blank = described("identity", tmp_path, noise={"multiplier": "solve"})
+    with pytest.raises(DocumentError, match=r"noise\.multiplier.*unfilled-blank"):
+        noise_of(blank, blank.bodies[0], KEY, phase=0, attempt=0, clip_norm=1.0)
+    for clip in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(DomainError, match="a clip norm is greater than 0 and finite"):
+            noise_of(read, read.bodies[0], KEY, phase=0, attempt=0, clip_norm=clip)
+    with pytest.raises(DomainError, match="counted from 0"):
+        noise("identity", tmp_path, phase=-1)
+    source = noise("identity", tmp_path)
+    for dtype in (np.float16, np.int32, complex):
+        with pytest.raises(DomainError, match="float32 or float64, not as"):
+            source.stream({"w": (3,)}, dtype=dtype)
+    with pytest.raises(DomainError, match=r"shape of w is \(3, -1\)"):
+        source.stream({"w": (3, -1)})
+    for part in (slice(0, 4), slice(-1, None), slice(2, 1), slice(0, 3, 2)):
+        with pytest.raises(DomainError, match="is no range of the 3 elements of w"):
+            source.stream({"w": (3,)}, parts={"w": part})
+    with pytest.raises(DomainError, match="part of 'v', which is no parameter: w"):
+        source.stream({"w": (3,)}, parts={"v": slice(0, 1)})
+    stream = source.stream({"w": (3,)})
+    for target in (-1, ROUNDS + 1):
+        with pytest.raises(DomainError, match=f"there is no round {target}"):
+            stream.seek(target)
+    for clip in (1e-40, 1e38):
+        with pytest.raises(DomainError, match="out of the range of float32: scale the sums"):
+            noise("identity", tmp_path, clip_norm=clip).stream({"w": (3,)})
+
+
+def test_every_kind_has_a_document() -> None:
+    assert set(KINDS) <= set(SECTIONS)
