@@ -76,7 +76,7 @@ class TrainingRun:
         self._tag_key = self._root.derive("sums")
         self._step: Step | None = None
         self._batches: tuple[int, Batches] | None = None
-        self._noise: tuple[int, dict[str, NoiseStream]] | None = None
+        self._noise: tuple[int, dict[tuple[int, str], NoiseStream]] | None = None
         self._round = len(self._folder.tags)
 
     @property
@@ -201,8 +201,12 @@ class TrainingRun:
         self._record(number, layout, self._deviations(stretch), tag(everything, self._tag_key))
         self._round = number + 1
         normaliser = self._normalisers[stretch.index]
-        means = {name: (array + noise[0, name]) / array.dtype.type(normaliser) for name, array in arrays.items()}
-        rest = {what: array + noise[place, what] for place, (what, array) in enumerate(others.items(), 1)}
+        means: dict[str, Array] = {
+            name: (array + noise[0, name]) / array.dtype.type(normaliser) for name, array in arrays.items()
+        }
+        rest: dict[str, Array] = {
+            what: array + noise[place, what] for place, (what, array) in enumerate(others.items(), 1)
+        }
         return means if isinstance(sums, Mapping) else means[ALONE], rest
 
     def _record(self, number: int, layout: Layout, deviations: list[float], found: str) -> None:
@@ -225,7 +229,7 @@ class TrainingRun:
         """The noise of a round of a stretch, by release and name. 0 is the release of the sum."""
         if self._noise is None or self._noise[0] != stretch.index:
             self._noise = (stretch.index, self._streams(stretch, arrays, others))
-        found = {}
+        found: dict[tuple[int, str], Array] = {}
         for (release, _), stream in self._noise[1].items():
             if stream.round != number:
                 stream.seek(number)
