@@ -38,7 +38,7 @@ class RunKey:
 
         Raises `FileExistsError` if something is there: a key that is replaced is lost.
         """
-        key = cls(secrets.token_bytes(KEY_BYTES))
+        key = cls(secrets.randbits(8 * KEY_BYTES).to_bytes(KEY_BYTES, "little"))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         with os.fdopen(os.open(path, flags, 0o600), "w", encoding="ascii") as file:
             file.write(key._bits.hex() + "\n")
