@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.training.key import RunKey
 
+#: The kinds of noise that are drawn.
+DRAWN = ("gaussian",)
+
 #: The rows' scale is raised by this, relatively: by more than the roundings of σ times the clip norm, of a weight and of their
 #: products can have lowered it (some 2⁻⁵³ each), and by less than anybody would notice.
 RAISED = 2.0**-48
@@ -157,7 +160,3 @@ def noise_of(  # noqa: PLR0913 - a run's coordinates
         coordinates = ("noise also", phase, attempt, release)
     deviation = multiplier * clip_norm * (1.0 + RAISED)
     return Noise(whole(body.training.iterations), deviation, inverse, key, coordinates)
-
-
-#: The kinds of noise that are drawn.
-DRAWN = ("gaussian",)
