@@ -46,6 +46,7 @@ bench: benchmarks/.venv/installed
 	benchmarks/.venv/bin/python benchmarks/monte_carlo.py
 	benchmarks/.venv/bin/python benchmarks/opake_peer.py
 	benchmarks/.venv/bin/python benchmarks/batches.py
+	benchmarks/.venv/bin/python benchmarks/noise.py
 	cargo run --locked --quiet --release -p pyaccount-core --example kernel
 	benchmarks/.venv/bin/python benchmarks/startup.py
 

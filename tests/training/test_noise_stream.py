@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import signal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -152,6 +154,45 @@ def test_an_interrupted_round_is_sought(tmp_path: Path, monkeypatch: pytest.Monk
                 refused()
         stream.seek(3)
         assert same(drawn(stream), whole[3:])
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+def test_a_signal_interrupts_the_work_itself(tmp_path: Path) -> None:
+    """Wherever it comes: the stream says so, or is whole, and goes on with the same numbers once it was sought."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def endless(stream: Any) -> None:
+        while True:
+            stream.seek(2)
+            stream.next()
+
+    source, shapes = noise("blt", tmp_path), {"a": (300_000,), "b": (300_000,)}
+    before = source.stream(shapes)
+    before.seek(3)
+    expected, stream = before.next(), source.stream(shapes)
+    usual = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(3):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(KeyboardInterrupt):
+                endless(stream)
+            stream.seek(3)
+            assert same([stream.next()], [expected])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, usual)
+
+
+def test_nothing_shows_the_key(tmp_path: Path) -> None:
+    source = noise("blt", tmp_path)
+    stream = source.stream({"w": (3,)})
+    for shown in (repr(source), repr(stream), str(stream.state()), repr(stream._rows["w"])):
+        assert bytes(range(8)).hex() not in shown
+        assert source.key("w").hex()[:8] not in shown
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(stream)
 
 
 def test_the_scale_is_rounded_up(tmp_path: Path) -> None:

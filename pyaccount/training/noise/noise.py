@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.training.key import RunKey
 
+#: The kinds of noise that are drawn.
+DRAWN = ("gaussian",)
+
 #: The rows' scale is raised by this, relatively: by more than the roundings of σ times the clip norm, of a weight and of their
-#: product can have lowered it (3·2⁻⁵³), and by less than anybody would notice.
+#: products can have lowered it (some 2⁻⁵³ each), and by less than anybody would notice.
 RAISED = 2.0**-48
 
 #: The floating-point numbers near the noise of a round are to be at most this far apart, in standard deviations of what is new in
@@ -157,7 +160,3 @@ def noise_of(  # noqa: PLR0913 - a run's coordinates
         coordinates = ("noise also", phase, attempt, release)
     deviation = multiplier * clip_norm * (1.0 + RAISED)
     return Noise(whole(body.training.iterations), deviation, inverse, key, coordinates)
-
-
-#: The kinds of noise that are drawn.
-DRAWN = ("gaussian",)

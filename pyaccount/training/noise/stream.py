@@ -104,6 +104,7 @@ class NoiseStream:
             self._round, self._whole = target, True
             return
         if target < self._round or not self._whole:
+            self._whole = False
             for rows in self._rows.values():
                 rows.clear()
             self._round, self._whole = 0, True

@@ -8,7 +8,7 @@
 //! 2⁵⁴ angles ([`on_circle`]).
 //!
 //! * Tails: no number is beyond √(2·65·ln 2) < 9.5. Pr[R > r] is a whole multiple of 2⁻⁶⁴ but for the rounding of u and ln, so it
-//!   is right to a relative 2⁻⁶⁴·e^{r²/2} + r²·2⁻⁵¹: 5e-6 at r = 8, 2e-2 at r = 9.
+//!   is right to a relative 2⁻⁶⁴·e^{r²/2} + (1 + r²)·2⁻⁵¹: 5e-6 at r = 8, 2e-2 at r = 9.
 //! * Elsewhere: coupled with exact normal numbers through the same u and θ, a number is off by at most R·(2π·2⁻⁵⁴) from the angle,
 //!   1.3u/R from the rounding of u where R is small (below 2⁻²⁶ for the one u in 2⁵³ that rounds to 1), and some 12u·R from the
 //!   functions, u = 2⁻⁵³.
