@@ -11,6 +11,7 @@ import batch_laws as laws
 import pytest
 
 from pyaccount import load
+from pyaccount.plan.samplers import PLANS
 from pyaccount.training.batches import SAMPLERS, Batches, batches_of
 from pyaccount.training.batches.attribution import Attribution
 
@@ -175,7 +176,7 @@ def test_batches_of_users_have_the_samplers_law(case: str) -> None:
 
 def test_every_sampler_is_tested() -> None:
     kinds = {described["sampler"]["kind"] for described, *_ in (*CASES.values(), *USERS.values())}
-    assert kinds == set(SAMPLERS)
+    assert kinds == set(SAMPLERS) == set(PLANS)
 
 
 def test_runs_of_a_repeated_body_are_independent() -> None:

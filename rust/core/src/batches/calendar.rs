@@ -2,8 +2,8 @@
 //!
 //! Whoever waits together is a *unit*: a record by itself, or a user with k records, of which each has a coin in every round in
 //! which the user is available, and which all sit out once any of them was drawn. The coins of a unit from some round on are a
-//! sequence, k for a round, so that one geometric number says which is the next to show heads: the round is its quotient by k, the
-//! record its rest. A calendar has for each round the list of the units whose next draw falls into it. A round then takes its
+//! sequence, k for a round, so that one geometric number says which is the next to show heads: the round is its quotient by k,
+//! the record its rest. A calendar has for each round the list of the units whose next draw falls into it. A round then takes its
 //! list, continues the coins of each unit to the end of the round, and enters the unit where its next draw falls after the wait:
 //! O(batch) for each round, 4 bytes for each unit and round, and 4 more for each user.
 //!
@@ -117,7 +117,8 @@ impl Calendar {
     /// The calendar before the first round. In O(units).
     ///
     /// # Errors
-    /// [`Error::Domain`] for a probability outside of (0, 1], a separation of 0 and more than 2³² − 2 units or rounds; those of a run.
+    /// [`Error::Domain`] for a probability outside of (0, 1], a separation of 0, and more than 2³² − 2 units or rounds; those of a
+    /// run.
     pub fn new(streams: Streams, units: Units, rule: Rule, run: &Run) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // for a message
         for (name, value, least) in
@@ -139,7 +140,7 @@ impl Calendar {
 
     /// The state before the first round.
     ///
-    /// With a warm start a unit is available with its stationary probability, and otherwise waits for each of 1 … b − 1 rounds with
+    /// With a warm start a unit is available with its stationary probability, and otherwise waits for 1 … b − 1 rounds, each with
     /// the same probability.
     fn begun(&self, run: &Run) -> Result<State> {
         let (count, users) = (index(self.units.count()), matches!(self.units, Units::Users { .. }));
@@ -187,8 +188,8 @@ impl Calendar {
         }
     }
 
-    /// The batch of a round: records in ascending order. From the round before it is O(batch), from an earlier one as much for each
-    /// round in between, and from a later one O(units) more.
+    /// The batch of a round: records in ascending order. Every round from the next one to this is drawn, each in O(batch); for an
+    /// earlier one the calendar begins once more, in O(units).
     ///
     /// # Errors
     /// [`Error::Domain`] for a round that the run does not have; those of a run, after which the calendar is as good as before.

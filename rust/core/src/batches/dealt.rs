@@ -25,8 +25,8 @@ impl Dealt {
     /// Deal n records into `taken` different ones of `slots` slots each, with the stream of a `deal`.
     ///
     /// For each record the first k steps of a shuffle of the slots are made, from whatever order the record before left them in:
-    /// that order depends on other draws only, so the k slots are a uniformly random set, independently for each record. The stream
-    /// is gone through twice, to count and to write. In O(nk).
+    /// that order depends on other draws only, so the k slots are a uniformly random set, independently for each record. The
+    /// stream is gone through twice, to count and to write. In O(nk).
     ///
     /// # Errors
     /// [`Error::Domain`] for more than 2³² − 2 numbers or more taken than there are, and those of a run.

@@ -9,11 +9,12 @@
 //! binary fraction, enclosed to ever more digits. So G is a function of U's digits alone: it depends on no rounding and on no
 //! library's logarithm, and its law is exact.
 //!
-//! **The logarithm.** Let the first word be u ≥ 2¹⁰, so U = (u + θ)/2⁶⁴ with 0 ≤ θ < 1, λ = −ln(1 − p) and y = −ln(U)/λ. Then G is
-//! the number of whole j with 1 ≤ j < y. The double x̂ next to u/2⁶⁴ has a relative error of 2⁻⁵³ at most, so L̂ = −ln x̂, which
-//! `libm` computes to less than one unit in the last place, as it does λ̂ (the FreeBSD msun algorithms), has |L̂ + ln U| ≤
-//! 2⁻⁵²·L̂ + 2⁻⁵² + 1/u; with the relative error 2⁻⁵² of λ̂ and those of a quotient, a product and sums, |L̂/λ̂ − y| <
-//! (2⁻⁴⁹(L̂ + 1) + 2/u)/λ̂, with a factor of two to spare. Where no whole number lies between the two ends, G is their common floor.
+//! **The logarithm.** Let the first word be u ≥ 2¹⁰, so U = (u + θ)/2⁶⁴ with 0 ≤ θ < 1, λ = −ln(1 − p) and y = −ln(U)/λ. Then
+//! G is the number of whole j with 1 ≤ j < y. The double x̂ next to u/2⁶⁴ has a relative error of 2⁻⁵³ at most, so L̂ = −ln
+//! x̂, which `libm` computes to less than one unit in the last place, as it does λ̂ (the FreeBSD msun algorithms), has |L̂ +
+//! ln U| ≤ 2⁻⁵²·L̂ + 2⁻⁵² + 1/u; with the relative error 2⁻⁵² of λ̂ and those of a quotient, a product and sums, |L̂/λ̂ − y|
+//! < (2⁻⁴⁹(L̂ + 1) + 2/u)/λ̂, with a factor of two to spare. Where no whole number lies between the two ends, G is their
+//! common floor.
 //!
 //! **The words drawn** do not depend on the precision either: a comparison draws a word only where (1 − p)^j lies strictly inside
 //! of the interval that the digits so far leave to U. Whatever powers are compared with, digits are drawn until U's interval lies
@@ -48,9 +49,8 @@ pub struct Gaps {
     missed: Option<Vec<u64>>,
     /// λ = −ln(1 − p).
     rate: f64,
-    /// By how much the bound on the logarithm's error is widened, and with how many limbs comparisons begin: 1 and 0, but in tests.
+    /// By how much the bound on the logarithm's error is widened: 1 but in tests.
     widened: f64,
-    narrowest: usize,
 }
 
 impl Gaps {
@@ -61,7 +61,7 @@ impl Gaps {
     pub fn new(probability: f64) -> Result<Self> {
         check(probability)?;
         let missed = (probability < 1.0).then(|| fraction::complement(&fraction::of(probability)));
-        Ok(Self { missed, rate: -libm::log1p(-probability), widened: 1.0, narrowest: 0 })
+        Ok(Self { missed, rate: -libm::log1p(-probability), widened: 1.0 })
     }
 
     /// min(G, most): how many coins of the next `most` show tails before one shows heads. In O(1).
@@ -78,11 +78,12 @@ impl Gaps {
         if low == high {
             return low;
         }
-        self.searched(missed, generator, word, low, high.min(most))
+        searched(missed, generator, word, low, high.min(most))
     }
 
     /// Whole numbers between which G lies, given U's first word.
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturating, or bounded above
+    // Casts saturate, and the precision is that of the bound.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn enclosed(&self, word: u64) -> (u64, u64) {
         if word < LEAST {
             return (0, u64::MAX);
@@ -92,43 +93,43 @@ impl Gaps {
         let middle = logarithm / self.rate;
         ((middle - error) as u64, (middle + error) as u64)
     }
+}
 
-    /// The largest j from `low` to `high` with U < (1 − p)^j, where `low` is one.
-    fn searched(&self, missed: &[u64], generator: &mut impl Rng, word: u64, mut low: u64, mut high: u64) -> u64 {
-        let mut digits = vec![word];
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            if self.below(missed, generator, &mut digits, middle) {
-                low = middle;
-            } else {
-                high = middle - 1;
-            }
+/// The largest j from `low` to `high` with U < (1 − p)^j, where `low` is one.
+fn searched(missed: &[u64], generator: &mut impl Rng, word: u64, mut low: u64, mut high: u64) -> u64 {
+    let mut digits = vec![word];
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if below(missed, generator, &mut digits, middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
         }
-        low
     }
+    low
+}
 
-    /// Whether U < (1 − p)^j, drawing further digits of U where those so far do not tell.
-    ///
-    /// It ends: if (1 − p)^j = x is an end of U's interval, x has no more digits than U, and is exact once as many are computed;
-    /// otherwise an enclosure that is narrow enough tells on which side of both ends x lies.
-    fn below(&self, missed: &[u64], generator: &mut impl Rng, digits: &mut Vec<u64>, j: u64) -> bool {
-        let mut width = self.narrowest.max(missed.len()).max(digits.len() + 1);
-        loop {
-            let (least, largest) = (fraction::power(missed, j, width, false), fraction::power(missed, j, width, true));
-            let mut next = digits.clone();
-            let proper = fraction::successor(&mut next);
-            if !fraction::less(digits, &largest) {
-                return false;
-            }
-            if proper && !fraction::less(&least, &next) {
-                return true;
-            }
-            if fraction::less(digits, &least) && (!proper || fraction::less(&largest, &next)) {
-                digits.push(generator.next_u64());
-                width = width.max(digits.len() + 1);
-            } else {
-                width *= 2;
-            }
+/// Whether U < (1 − p)^j, drawing further digits of U where those so far do not tell.
+///
+/// It ends: if (1 − p)^j = x is an end of U's interval, x has no more digits than U, and is exact once as many are computed;
+/// otherwise an enclosure that is narrow enough tells on which side of both ends x lies.
+fn below(missed: &[u64], generator: &mut impl Rng, digits: &mut Vec<u64>, j: u64) -> bool {
+    let mut width = missed.len().max(digits.len());
+    loop {
+        let (least, largest) = (fraction::power(missed, j, width, false), fraction::power(missed, j, width, true));
+        let mut next = digits.clone();
+        let proper = fraction::successor(&mut next);
+        if !fraction::less(digits, &largest) {
+            return false;
+        }
+        if proper && !fraction::less(&least, &next) {
+            return true;
+        }
+        if fraction::less(digits, &least) && (!proper || fraction::less(&largest, &next)) {
+            digits.push(generator.next_u64());
+            width = width.max(digits.len());
+        } else {
+            width *= 2;
         }
     }
 }
@@ -163,7 +164,8 @@ mod tests {
         }
     }
 
-    /// Words next to powers: where one more decides, it is drawn, and it alone.
+    /// Words next to powers: where one more decides, it is drawn, and it alone. One limb, with which comparisons begin, is too few
+    /// for these powers.
     #[test]
     fn words_beside_a_power_are_continued() {
         let gaps = Gaps::new(0.01).unwrap();
