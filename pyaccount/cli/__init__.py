@@ -16,6 +16,7 @@ import sys
 import click
 
 from pyaccount.cli import streams
+from pyaccount.cli.audit import audit
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
 from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
@@ -69,7 +70,7 @@ def commands() -> None:
     """
 
 
-for _command in (init, prepare, validate, plan, certify, compare, report, check, verify, schema, completion):
+for _command in (init, prepare, validate, plan, certify, compare, report, check, verify, audit, schema, completion):
     _command.context_class = Context
     commands.add_command(_command)
 

@@ -156,7 +156,7 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
     return Prepared(after, report, full, columns)
 
 
-class _Asked(NamedTuple):
+class _Sampling(NamedTuple):
     """What is wanted of the sampling."""
 
     document: Document | None
@@ -174,7 +174,7 @@ def _asked(
     probability: float | None,
     separation_asked: int | None,
     most: int | Literal["rule"] | None,
-) -> _Asked:
+) -> _Sampling:
     """The arguments, checked; what the document says of the sampling counts too."""
     if batch is not None:
         batch = number_of("expected_batch_size", batch, "greater than 0 and finite", 5e-324, float("inf"))
@@ -206,10 +206,10 @@ def _asked(
             "neighbour_limit: the rule needs a sampler of users, whose b and p it is about: give min_separation and "
             "expected_batch_size, or a number"
         )
-    return _Asked(document, batch, probability, apart, most, users)
+    return _Sampling(document, batch, probability, apart, most, users)
 
 
-def _neighbour_limit(asked: _Asked, records: int) -> int | None:
+def _neighbour_limit(asked: _Sampling, records: int) -> int | None:
     """k_e, by the rule from the p at which the batch would be reached if nobody waited."""
     if not isinstance(asked.neighbours, str):
         return asked.neighbours
@@ -219,7 +219,7 @@ def _neighbour_limit(asked: _Asked, records: int) -> int | None:
     return rule(asked.separation, p)
 
 
-def _law(table: Attribution, asked: _Asked, *, shared: bool, count: bool) -> tuple[BatchLaw | None, int | None]:
+def _law(table: Attribution, asked: _Sampling, *, shared: bool, count: bool) -> tuple[BatchLaw | None, int | None]:
     """How the batch depends on p, where users are sampled; and the largest neighbourhood, where something asks for it."""
     everyone = np.ones(len(table.record_names), dtype=np.bool_)
     sampled = asked.users and (asked.batch is not None or asked.probability is not None)
@@ -232,7 +232,7 @@ def _law(table: Attribution, asked: _Asked, *, shared: bool, count: bool) -> tup
     return BatchLaw.of(table.degrees(everyone), around, asked.separation, shared=shared), int(around.max())
 
 
-def _probability(asked: _Asked, law: BatchLaw | None) -> float | None:
+def _probability(asked: _Sampling, law: BatchLaw | None) -> float | None:
     """p as asked for, or the least that has the expected batch."""
     if law is None or asked.batch is None:
         return asked.probability
@@ -247,7 +247,7 @@ def _probability(asked: _Asked, law: BatchLaw | None) -> float | None:
 
 
 def _changes(
-    asked: _Asked, records: int, limit: int, p: float | None, *, shared: bool
+    asked: _Sampling, records: int, limit: int, p: float | None, *, shared: bool
 ) -> dict[Path, int | float | str]:
     """What a document says of the records kept, by place."""
     found: dict[Path, Any] = {("training", "dataset_size"): records}
