@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pyaccount.arguments import number_of, whole_of
-from pyaccount.data.attribution import Attribution, Integers
+from pyaccount.data.attribution import AttributionTable, Integers
 from pyaccount.data.batches import BatchLaw, simulated
 from pyaccount.data.bounding import Mask, bounded, neighbours, rule, within_neighbourhoods
 from pyaccount.data.filling import filled, one_body, text_of
@@ -36,7 +36,7 @@ class Prepared:
     """The records kept, what was dropped, and the document about them."""
 
     #: Whose record is whose, of the records kept: names, and pairs as numbers.
-    attribution: Attribution
+    attribution: AttributionTable
     #: What was done, in numbers.
     report: Preparation
     #: The document filled in; None where none was given.
@@ -219,7 +219,7 @@ def _neighbour_limit(asked: _Sampling, records: int) -> int | None:
     return rule(asked.separation, p)
 
 
-def _law(table: Attribution, asked: _Sampling, *, shared: bool, count: bool) -> tuple[BatchLaw | None, int | None]:
+def _law(table: AttributionTable, asked: _Sampling, *, shared: bool, count: bool) -> tuple[BatchLaw | None, int | None]:
     """How the batch depends on p, where users are sampled; and the largest neighbourhood, where something asks for it."""
     everyone = np.ones(len(table.record_names), dtype=np.bool_)
     sampled = asked.users and (asked.batch is not None or asked.probability is not None)
@@ -267,7 +267,7 @@ def _changes(
     return found | {("sampler", "kind"): sampler.kind} | sampler.for_users(limit, shared=shared) | apart
 
 
-def _counts(table: Attribution) -> Counts:
+def _counts(table: AttributionTable) -> Counts:
     sizes = table.sizes
     degrees = table.degrees(np.ones(len(sizes), dtype=np.bool_))
     return Counts(
@@ -280,7 +280,7 @@ def _counts(table: Attribution) -> Counts:
     )
 
 
-def _dropped(before: Attribution, after: Attribution, candidates: Mask, removed: Mask) -> Dropped:
+def _dropped(before: AttributionTable, after: AttributionTable, candidates: Mask, removed: Mask) -> Dropped:
     records = len(before.record_names) - len(after.record_names)
     shared, wide = int((~candidates).sum()), int(removed.sum())
     users = len(before.user_names) - len(after.user_names)
@@ -288,7 +288,7 @@ def _dropped(before: Attribution, after: Attribution, candidates: Mask, removed:
 
 
 def _batch(
-    table: Attribution, law: BatchLaw | None, p: float | None, document: Document | None, seed: int
+    table: AttributionTable, law: BatchLaw | None, p: float | None, document: Document | None, seed: int
 ) -> BatchReport | None:
     """The expected batch, and simulated ones where users wait for one another."""
     if law is not None and p is not None:
