@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pyaccount.accountant import Accountant
+    from pyaccount.auditing.report import Audit
     from pyaccount.certificate import Certificate, Interval, Profile
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.comparison import Comparison
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Accountant",
     "AmplificationCertificate",
+    "Audit",
     "Certificate",
     "CertificateError",
     "Comparison",
@@ -68,6 +70,7 @@ __all__ = [
     "Verdict",
     "Verification",
     "amplify",
+    "audit",
     "certify",
     "check",
     "compare",
@@ -84,6 +87,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 _HOMES = {
     "Accountant": "pyaccount.accountant",
     "AmplificationCertificate": "pyaccount.certificate.amplification",
+    "Audit": "pyaccount.auditing.report",
     "Certificate": "pyaccount.certificate",
     "Comparison": "pyaccount.certificate.comparison",
     "Interval": "pyaccount.certificate",
@@ -338,4 +342,35 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
         drop_shared=drop_shared,
         seed=seed,
         columns=columns,
+    )
+
+
+def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and how they are judged
+    certificate: str | os.PathLike[str] | Certificate,
+    scores: Any,
+    included: Any = None,
+    *,
+    runs: Literal["one", "many"] = "one",
+    confidence: float = 0.95,
+    guesses: tuple[int, int] | None = None,
+    threshold: float | None = None,
+    seed: int = 0,
+) -> Audit:
+    """Hold scores of canaries against a certificate: ε at least, at its δ, and whether they refute its curve.
+
+    `scores` is a file (CSV, Parquet, npz) with the columns `score` and `included`, a mapping with these, or the scores themselves
+    with `included` beside. `docs/auditing.md` says how canaries are drawn for one run and for many. The verdict is true if the
+    scores are consistent with the certificate, which proves nothing. Raises `CertificateError`, `TableError`, `DomainError`.
+    """
+    from pyaccount.auditing.audit import audit as hold
+
+    return hold(
+        certificate,
+        scores,
+        included,
+        runs=runs,
+        confidence=confidence,
+        guesses=guesses,
+        threshold=threshold,
+        seed=seed,
     )

@@ -123,6 +123,13 @@ def errors_schema() -> dict[str, Any]:
     return _written(Errors, "errors", "errors")
 
 
+def audit_schema() -> dict[str, Any]:
+    """The schema of what `pyaccount audit` says, format version 1."""
+    from pyaccount.auditing.report import Audit  # noqa: PLC0415
+
+    return _data(Audit, "audit", "audit")
+
+
 def state_schema() -> dict[str, Any]:
     """The schema of what an accountant saves, format version 1."""
     from pyaccount.accountant.state import AccountantState  # noqa: PLC0415
@@ -162,6 +169,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "verdict": verdict_schema,
     "verification": verification_schema,
     "preparation": preparation_schema,
+    "audit": audit_schema,
     "plan": plan_schema,
     "matrix": matrix_schema,
     "amplification-plan": amplification_plan_schema,

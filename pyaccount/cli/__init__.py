@@ -16,6 +16,7 @@ import sys
 import click
 
 from pyaccount.cli import streams
+from pyaccount.cli.audit import audit
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
 from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
@@ -81,6 +82,7 @@ for _command in (
     report,
     check,
     verify,
+    audit,
     schema,
     completion,
 ):

@@ -28,8 +28,10 @@ HOLDS, FAILS, WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 #: Every exit code, for people.
 EXIT_CODES = {
-    HOLDS: "The claim holds (certify, compare), passes (check), agrees (verify); the command did what it was asked.",
-    FAILS: "The claim does not hold, a limit is not kept, or the certificate does not agree with what was recomputed.",
+    HOLDS: "The claim holds (certify, compare), passes (check), agrees (verify), is consistent (audit); the command "
+    "did what it was asked.",
+    FAILS: "The claim does not hold, a limit is not kept, the certificate does not agree with what was recomputed, or an audit "
+    "refutes it.",
     WRONG: "The document, the certificate or the command line is wrong; nothing was computed.",
     STOPPED: "A limit of time or memory stopped it, or a number could not be bounded: nothing was certified. Or a result could "
     "not be written to where it was asked for: the message says where it is.",

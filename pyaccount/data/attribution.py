@@ -12,7 +12,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Attribution:
+class AttributionTable:
     """Records and their users, numbered from 0 in the order of their first appearance; every record has at least one user.
 
     The users of record r are `owners[starts[r]:starts[r + 1]]`, ascending and each once.
@@ -29,7 +29,7 @@ class Attribution:
     @classmethod
     def of(
         cls, record_names: Sequence[str], user_names: Sequence[str], pairs: tuple[Integers, Integers]
-    ) -> Attribution:
+    ) -> AttributionTable:
         """From pairs of numbers, at least one, in any order and possibly repeated."""
         records, users = pairs
         numbered = np.sort(records * np.int64(len(user_names)) + users)
@@ -59,11 +59,11 @@ class Attribution:
         places = np.arange(ends[-1]) + np.repeat(self.starts[records] - ends[:-1], sizes)
         return self.owners[places], ends
 
-    def only(self, records: Integers) -> Attribution:
+    def only(self, records: Integers) -> AttributionTable:
         """Of these records alone, in the order of their numbers; users without a record are left out."""
         owners, ends = self.pairs_of(records)
         users, numbers = np.unique(owners, return_inverse=True)
-        return Attribution(
+        return AttributionTable(
             [self.record_names[r] for r in records],
             [self.user_names[u] for u in users],
             ends,

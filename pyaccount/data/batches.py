@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
-from pyaccount.data.attribution import Attribution, Integers
+from pyaccount.data.attribution import AttributionTable, Integers
 
 #: Ratio of neighbouring values of p that are looked at: each term of the sums above is as wide as a factor of e.
 RATIO = 1.02
@@ -105,7 +105,7 @@ class Simulated:
     rounds: int
 
 
-def simulated(table: Attribution, p: float, separation: int, seed: int, *, shared: bool) -> Simulated:
+def simulated(table: AttributionTable, p: float, separation: int, seed: int, *, shared: bool) -> Simulated:
     """Batches of a run in its stationary state, by the definitions alone: as many rounds again go before those that count."""
     length = max(separation, ROUNDS)
     measured = BLOCKS * length
@@ -122,7 +122,7 @@ def simulated(table: Attribution, p: float, separation: int, seed: int, *, share
 
 
 def _sizes(
-    table: Attribution, p: float, separation: int, random: np.random.Generator, shared: bool
+    table: AttributionTable, p: float, separation: int, random: np.random.Generator, shared: bool
 ) -> Callable[[int], int]:
     """The size of the batch of one round after the other."""
     last = np.full(len(table.user_names), -separation, dtype=np.int64)

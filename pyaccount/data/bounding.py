@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse  # type: ignore[import-untyped]
 
-from pyaccount.data.attribution import Attribution, Integers
+from pyaccount.data.attribution import AttributionTable, Integers
 
 Mask = NDArray[np.bool_]
 
@@ -31,7 +31,7 @@ PORTION = 1 << 18
 ENTRIES = 1 << 22
 
 
-def bounded(table: Attribution, limit: int, seed: int, candidates: Mask) -> Mask:
+def bounded(table: AttributionTable, limit: int, seed: int, candidates: Mask) -> Mask:
     """The candidates that are kept, so that no user has more than `limit` of them."""
     crowded = table.degrees(candidates) > limit
     contested = np.flatnonzero(candidates & table.touching(crowded))
@@ -73,7 +73,7 @@ def _assigned(owners: Sequence[int], ends: Sequence[int], room: list[int]) -> li
     return found
 
 
-def _order(table: Attribution, records: Integers, seed: int) -> NDArray[np.intp]:
+def _order(table: AttributionTable, records: Integers, seed: int) -> NDArray[np.intp]:
     """The order in which records are considered: by the number of users, then by the hash of their names."""
     key = seed.to_bytes(8, "little")
     digests = b"".join(
@@ -84,7 +84,7 @@ def _order(table: Attribution, records: Integers, seed: int) -> NDArray[np.intp]
     return np.lexsort((hashes[:, 1], hashes[:, 0], table.sizes[records]))
 
 
-def neighbours(table: Attribution, among: Mask) -> Integers:
+def neighbours(table: AttributionTable, among: Mask) -> Integers:
     """|N(e)| of each of these records, and 0 for the rest: how many of them share a user with it, itself included."""
     degrees = table.degrees(among)
     counts = np.where(among, degrees[table.owners[table.starts[:-1]]], 0)
@@ -118,7 +118,9 @@ def _portions(sizes: Integers) -> list[tuple[int, int]]:
     return [*found, (start, len(sizes))]
 
 
-def within_neighbourhoods(table: Attribution, limit: int, seed: int, candidates: Mask, most: int) -> tuple[Mask, Mask]:
+def within_neighbourhoods(
+    table: AttributionTable, limit: int, seed: int, candidates: Mask, most: int
+) -> tuple[Mask, Mask]:
     """The records kept with at most `limit` for each user and |N(e)| ≤ `most`, and those that the second condition removed.
 
     Records that are kept and have too many neighbours stop being candidates, and the assignment is made from the rest, until

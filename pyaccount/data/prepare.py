@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pyaccount.arguments import number_of, whole_of
-from pyaccount.data.attribution import Attribution, Integers
+from pyaccount.data.attribution import AttributionTable, Integers
 from pyaccount.data.batches import BatchLaw, simulated
 from pyaccount.data.bounding import Mask, bounded, neighbours, rule, within_neighbourhoods
 from pyaccount.data.filling import filled, one_body, text_of
@@ -36,7 +36,7 @@ class Prepared:
     """The records kept, what was dropped, and the document about them."""
 
     #: Whose record is whose, of the records kept: names, and pairs as numbers.
-    attribution: Attribution
+    attribution: AttributionTable
     #: What was done, in numbers.
     report: Preparation
     #: The document filled in; None where none was given.
@@ -156,7 +156,7 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
     return Prepared(after, report, full, columns)
 
 
-class _Asked(NamedTuple):
+class _Sampling(NamedTuple):
     """What is wanted of the sampling."""
 
     document: Document | None
@@ -174,7 +174,7 @@ def _asked(
     probability: float | None,
     separation_asked: int | None,
     most: int | Literal["rule"] | None,
-) -> _Asked:
+) -> _Sampling:
     """The arguments, checked; what the document says of the sampling counts too."""
     if batch is not None:
         batch = number_of("expected_batch_size", batch, "greater than 0 and finite", 5e-324, float("inf"))
@@ -206,10 +206,10 @@ def _asked(
             "neighbour_limit: the rule needs a sampler of users, whose b and p it is about: give min_separation and "
             "expected_batch_size, or a number"
         )
-    return _Asked(document, batch, probability, apart, most, users)
+    return _Sampling(document, batch, probability, apart, most, users)
 
 
-def _neighbour_limit(asked: _Asked, records: int) -> int | None:
+def _neighbour_limit(asked: _Sampling, records: int) -> int | None:
     """k_e, by the rule from the p at which the batch would be reached if nobody waited."""
     if not isinstance(asked.neighbours, str):
         return asked.neighbours
@@ -219,7 +219,7 @@ def _neighbour_limit(asked: _Asked, records: int) -> int | None:
     return rule(asked.separation, p)
 
 
-def _law(table: Attribution, asked: _Asked, *, shared: bool, count: bool) -> tuple[BatchLaw | None, int | None]:
+def _law(table: AttributionTable, asked: _Sampling, *, shared: bool, count: bool) -> tuple[BatchLaw | None, int | None]:
     """How the batch depends on p, where users are sampled; and the largest neighbourhood, where something asks for it."""
     everyone = np.ones(len(table.record_names), dtype=np.bool_)
     sampled = asked.users and (asked.batch is not None or asked.probability is not None)
@@ -232,7 +232,7 @@ def _law(table: Attribution, asked: _Asked, *, shared: bool, count: bool) -> tup
     return BatchLaw.of(table.degrees(everyone), around, asked.separation, shared=shared), int(around.max())
 
 
-def _probability(asked: _Asked, law: BatchLaw | None) -> float | None:
+def _probability(asked: _Sampling, law: BatchLaw | None) -> float | None:
     """p as asked for, or the least that has the expected batch."""
     if law is None or asked.batch is None:
         return asked.probability
@@ -247,7 +247,7 @@ def _probability(asked: _Asked, law: BatchLaw | None) -> float | None:
 
 
 def _changes(
-    asked: _Asked, records: int, limit: int, p: float | None, *, shared: bool
+    asked: _Sampling, records: int, limit: int, p: float | None, *, shared: bool
 ) -> dict[Path, int | float | str]:
     """What a document says of the records kept, by place."""
     found: dict[Path, Any] = {("training", "dataset_size"): records}
@@ -267,7 +267,7 @@ def _changes(
     return found | {("sampler", "kind"): sampler.kind} | sampler.for_users(limit, shared=shared) | apart
 
 
-def _counts(table: Attribution) -> Counts:
+def _counts(table: AttributionTable) -> Counts:
     sizes = table.sizes
     degrees = table.degrees(np.ones(len(sizes), dtype=np.bool_))
     return Counts(
@@ -280,7 +280,7 @@ def _counts(table: Attribution) -> Counts:
     )
 
 
-def _dropped(before: Attribution, after: Attribution, candidates: Mask, removed: Mask) -> Dropped:
+def _dropped(before: AttributionTable, after: AttributionTable, candidates: Mask, removed: Mask) -> Dropped:
     records = len(before.record_names) - len(after.record_names)
     shared, wide = int((~candidates).sum()), int(removed.sum())
     users = len(before.user_names) - len(after.user_names)
@@ -288,7 +288,7 @@ def _dropped(before: Attribution, after: Attribution, candidates: Mask, removed:
 
 
 def _batch(
-    table: Attribution, law: BatchLaw | None, p: float | None, document: Document | None, seed: int
+    table: AttributionTable, law: BatchLaw | None, p: float | None, document: Document | None, seed: int
 ) -> BatchReport | None:
     """The expected batch, and simulated ones where users wait for one another."""
     if law is not None and p is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pyaccount.data.attribution import Attribution, Integers
+from pyaccount.data.attribution import AttributionTable, Integers
 from pyaccount.errors import DomainError, shown
 from pyaccount.tables import BLOCK, blocks, line_of, refuse
 
@@ -20,7 +20,7 @@ COLUMNS = ("record", "user")
 LONGEST_NAME = 1000
 
 
-def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attribution:
+def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> AttributionTable:
     """The attribution in a table: a CSV or Parquet file, something with two columns of one length, or pairs.
 
     A name is a text without which a row says nothing, or a whole number, which is the text of its digits. Memory: the distinct
@@ -45,7 +45,7 @@ def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attributio
     if row == 0:
         refuse(file, f"the table has no rows: each says one {columns[0]} and one {columns[1]}")
     records, users = (np.concatenate(parts) for parts in found)
-    return Attribution.of(list(numbers[0]), list(numbers[1]), (records, users))
+    return AttributionTable.of(list(numbers[0]), list(numbers[1]), (records, users))
 
 
 class _Numbers(defaultdict[str, int]):

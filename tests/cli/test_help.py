@@ -54,7 +54,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "users-sharing-records": "users-sharing-records",
     }.items():
         shutil.copy(EXAMPLES / f"{example}.yaml", folder / f"{name}.yaml")
-    shutil.copy(EXAMPLES / "authors.csv", folder)
+    for table in ("authors.csv", "canaries.csv"):
+        shutil.copy(EXAMPLES / table, folder)
     # A short run, whose estimate takes no time.
     text = (folder / "bandmf.yaml").read_text(encoding="utf-8")
     short = text.replace("iterations: 2000", "iterations: 96").replace("multiplier: solve", "multiplier: 4")

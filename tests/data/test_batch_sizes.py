@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pyaccount.data.attribution import Attribution
+from pyaccount.data.attribution import AttributionTable
 from pyaccount.data.batches import BatchLaw, simulated
 from pyaccount.data.bounding import neighbours
 from pyaccount.data.reading import attribution_of
@@ -17,7 +17,7 @@ SHARED = [("a", "x"), ("b", "x"), ("b", "y"), ("c", "y"), ("d", "z")]
 SINGLE = [("a", "x"), ("b", "x"), ("c", "x"), ("d", "y"), ("e", "z"), ("f", "z")]
 
 
-def law_of(table: Attribution, separation: int, *, shared: bool) -> BatchLaw:
+def law_of(table: AttributionTable, separation: int, *, shared: bool) -> BatchLaw:
     everyone = np.ones(len(table.record_names), dtype=np.bool_)
     return BatchLaw.of(table.degrees(everyone), neighbours(table, everyone), separation, shared=shared)
 
@@ -65,7 +65,7 @@ def test_batches_of_users_alone_by_their_stationary_law(separation: int, p: floa
     assert law.expected(p) == pytest.approx(expected, rel=1e-10)
 
 
-def tables() -> dict[str, tuple[Attribution, bool]]:
+def tables() -> dict[str, tuple[AttributionTable, bool]]:
     chance = np.random.default_rng(7)
     single = [(f"r{k}", f"u{chance.integers(40)}") for k in range(120)]
     shared = [*single, *((f"r{k}", f"u{chance.integers(40)}") for k in range(0, 120, 4))]

@@ -8,14 +8,14 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from pyaccount.data.attribution import Attribution
+from pyaccount.data.attribution import AttributionTable
 from pyaccount.data.bounding import bounded, neighbours, rule, within_neighbourhoods
 from pyaccount.data.reading import attribution_of
 
 Pairs = list[tuple[str, str]]
 
 
-def table_of(pairs: Pairs) -> Attribution:
+def table_of(pairs: Pairs) -> AttributionTable:
     return attribution_of(pairs)
 
 

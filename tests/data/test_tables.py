@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import pyaccount
-from pyaccount.data.attribution import Attribution
+from pyaccount.data.attribution import AttributionTable
 from pyaccount.data.reading import attribution_of
 
 TEXT = "record,user\na,x\nb,x\nb,y\nc,y\na,x\n"
 PAIRS = [("a", "x"), ("b", "x"), ("b", "y"), ("c", "y"), ("a", "x")]
 
 
-def said(table: Attribution) -> tuple[list[str], list[str], list[list[str]], int]:
+def said(table: AttributionTable) -> tuple[list[str], list[str], list[list[str]], int]:
     owners = [
         [table.user_names[u] for u in table.owners[start:stop]]
         for start, stop in zip(table.starts, table.starts[1:], strict=False)

@@ -20,7 +20,8 @@ TESTS = ROOT / "tests"
 ROOMS = (
     *("errors", "rounding", "directions", "wrapping", "files", "tables", "forms"),
     *("document", "arguments", "risk", "strategies", "plan", "execute", "certificate", "running", "gate", "data"),
-    *("accountant", "training", "adapters", "draft", "messages", "schemas", "cli", "reference", "__init__", "__main__"),
+    *("auditing", "accountant", "training", "adapters", "draft", "messages", "schemas", "cli", "reference"),
+    *("__init__", "__main__"),
 )
 #: What the package itself offers to its rooms.
 OWN = {"_core", "__version__"}

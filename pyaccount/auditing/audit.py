@@ -1,0 +1,300 @@
+"""Audits: scores of canaries held against a certificate, after one run or many.
+
+**One run.** How many canaries are guessed must not be chosen by looking at who was included. Several choices are fixed
+beforehand, by the number of canaries alone, and each is tested at its share of 1 − confidence (a union bound); or the caller
+fixes one. For one choice the probability of so many right guesses is bounded under the certified curve, in each direction its
+own. ε at least is the largest ε found for which (ε, δ), at the certificate's δ, is refuted at that level: whoever satisfies a
+smaller ε satisfies it too.
+
+**Many runs.** Scores are independent, so the two error rates of a threshold are bounded by Clopper & Pearson, each at half of
+1 − confidence. The threshold is fixed by the caller, or chosen by a random half of the runs that is left out afterwards. A
+certified curve is refuted by a pair of rates above it; ε at least is ln((TPR − δ)/FPR) with the bounds, for presence or for
+absence.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats  # type: ignore[import-untyped]
+
+from pyaccount.arguments import number_of, whole_of
+from pyaccount.auditing.bounds import (
+    MOST_GUESSES,
+    Corners,
+    Guesses,
+    PairCurve,
+    binomial_above,
+    by_curve,
+    chosen_guesses,
+    impossible,
+)
+from pyaccount.auditing.report import NOT_SHOWN, Audit, ManyRunsTest, OneRunTest
+from pyaccount.auditing.scores import Scores, scores_of
+from pyaccount.certificate import Certificate
+from pyaccount.certificate.meaning import failure_probability, trade_off
+from pyaccount.certificate.model import CertificateModel
+from pyaccount.certificate.reading import read
+from pyaccount.document.ranges import SEED
+from pyaccount.errors import DomainError, shown
+from pyaccount.risk.tradeoff import Bound, TradeOff
+
+#: Of each side at least so many are guessed, unless the caller says otherwise; and at most so many choices are made.
+LEAST_GUESSES, MOST_CHOICES = 4, 8
+#: A count of included canaries that fair coins give more seldom is the result of another design.
+FAIR = 1e-9
+#: No ε above is looked for.
+LARGEST_EPSILON = 100.0
+#: Thresholds that are tried on the half that chooses.
+THRESHOLDS = 50
+
+
+def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and how they are judged
+    certificate: str | os.PathLike[str] | Certificate,
+    scores: Any,
+    included: Any = None,
+    *,
+    runs: Literal["one", "many"] = "one",
+    confidence: float = 0.95,
+    guesses: tuple[int, int] | None = None,
+    threshold: float | None = None,
+    seed: int = 0,
+) -> Audit:
+    """Hold scores of canaries against a certificate: an empirical lower bound on ε at its δ, and whether it refutes the curve.
+
+    `scores` is a file with the columns `score` and `included`, a mapping with these, or the scores, with `included` beside; a
+    high score says that the canary took part. With `runs="one"` all canaries were in one run, each by a fair coin of its own;
+    `guesses` are how many are guessed to be included and excluded, fixed before anybody looked (`None`: several choices, paid
+    for). With `runs="many"` every score comes from a run of its own, and `threshold` may be fixed likewise. Both bounds are
+    proven: a true certificate is refuted with probability at most 1 − confidence. Raises `CertificateError`, `TableError`,
+    `DomainError`.
+    """
+    confidence = number_of("confidence", confidence, "greater than 0 and less than 1", 5e-324, 1.0)
+    seed = whole_of("seed", seed, SEED)
+    file = os.fsdecode(certificate) if isinstance(certificate, str | os.PathLike) else None
+    data = read(certificate).certificate() if isinstance(certificate, str | os.PathLike) else certificate.data
+    values, coins = scores_of(scores, included)
+    asked = _Case(data, trade_off(data), 1.0 - confidence, seed)
+    if runs == "one":
+        if threshold is not None:
+            raise DomainError("threshold is for many runs: in one run the guesses are counted, by guesses")
+        tests = _one_run(asked, values, coins, guesses)
+        several = None
+        probability = min(1.0, len(tests) * min(test.probability for test in tests))
+        epsilon_lower = max(test.epsilon_lower for test in tests)
+        refuted = probability <= asked.level or epsilon_lower > data.guarantee.epsilon
+    elif runs == "many":
+        if guesses is not None:
+            raise DomainError("guesses are for one run: many runs have a threshold")
+        tests, probability = (), None
+        several = _many_runs(asked, values, coins, threshold)
+        epsilon_lower = several.epsilon_lower
+        refuted = _above(asked.curve, several) or epsilon_lower > data.guarantee.epsilon
+    else:
+        raise DomainError(f"runs = {shown(runs)} is outside its domain: one or many")
+    return Audit(
+        pyaccount=1,
+        kind="audit",
+        file=file,
+        name=data.name,
+        document_sha256=data.document_sha256,
+        verdict="refuted" if refuted else "consistent",
+        confidence=confidence,
+        failure_probability=failure_probability(data),
+        runs=runs,
+        canaries=len(values),
+        included=int(coins.sum()),
+        epsilon=data.guarantee.epsilon,
+        delta=data.guarantee.delta,
+        epsilon_lower=epsilon_lower,
+        probability=probability,
+        one_run=tests,
+        many_runs=several,
+        seed=seed,
+        assumptions=_assumptions(data, runs, fixed=guesses is not None or threshold is not None),
+        not_shown=NOT_SHOWN,
+    )
+
+
+class _Case(NamedTuple):
+    """What an audit is of, and at which level."""
+
+    data: CertificateModel
+    curve: TradeOff
+    level: float
+    seed: int
+
+
+# ---- one run
+
+
+def _one_run(asked: _Case, *found: Any) -> tuple[OneRunTest, ...]:
+    """Every choice of guesses, tested."""
+    values, coins, guesses = found
+    count = int(coins.sum())
+    if stats.binomtest(count, len(values)).pvalue < FAIR:
+        raise DomainError(
+            f"{count:_} of {len(values):_} canaries were included: the bound for one run needs each to be included by a fair "
+            'coin of its own; scores of runs of their own are for runs="many" (--runs many)'
+        )
+    sides = _choices(len(values)) if guesses is None else [_sides(guesses, len(values))]
+    level = asked.level / len(sides)
+    certified = Corners.of(asked.curve)
+    return tuple(_tested(asked, certified, chosen_guesses(values, coins, one, asked.seed), level) for one in sides)
+
+
+def _choices(canaries: int) -> list[tuple[int, int]]:
+    """A half of the canaries on each side, as far as that can be computed, a quarter, and so on: by their number alone."""
+    found = [min(max(1, canaries // 2), MOST_GUESSES // 2)]
+    while len(found) < MOST_CHOICES and found[-1] // 2 >= LEAST_GUESSES:
+        found.append(found[-1] // 2)
+    return [(one, min(one, canaries - one)) for one in found]
+
+
+def _sides(guesses: tuple[int, int], canaries: int) -> tuple[int, int]:
+    most = min(canaries, MOST_GUESSES)
+    allowed = f"two whole numbers from 0, together from 1 to {most:_}, for {canaries:_} canaries"
+    try:
+        included, excluded = guesses
+        valid = min(included, excluded) >= 0 and 0 < included + excluded <= most
+        if valid and not any(isinstance(side, bool) for side in guesses):
+            return included.__index__(), excluded.__index__()
+    except (TypeError, ValueError, AttributeError):
+        pass
+    raise DomainError(f"guesses = {shown(guesses)} is outside its domain: {allowed}")
+
+
+def _tested(asked: _Case, certified: Corners, guesses: Guesses, level: float) -> OneRunTest:
+    """One choice: how improbable it is under the certificate, and which ε it refutes."""
+    delta = asked.data.guarantee.delta
+
+    def refuted(epsilon: float) -> bool:
+        point = (Bound(epsilon, delta),)
+        return impossible(PairCurve.of(Corners.of(TradeOff(point, point)), guesses), guesses, level)
+
+    probability = by_curve(PairCurve.of(certified, guesses), guesses)
+    return OneRunTest(guesses.included, guesses.excluded, guesses.right, probability, _largest(refuted))
+
+
+def _largest(refuted: Callable[[float], bool]) -> float:
+    """A refuted ε beside one that is not, 0 if that is not: all below a refuted one are refuted too."""
+    if not refuted(0.0):
+        return 0.0
+    below, above = 0.0, 1.0
+    while above < LARGEST_EPSILON and refuted(above):
+        below, above = above, 2.0 * above
+    while above - below > 1e-4 * above:
+        middle = 0.5 * (below + above)
+        below, above = (middle, above) if refuted(middle) else (below, middle)
+    return below
+
+
+# ---- many runs
+
+
+def _many_runs(
+    asked: _Case, values: NDArray[np.float64], coins: NDArray[np.bool_], threshold: float | None
+) -> ManyRunsTest:
+    """A threshold and its error rates; of half of the runs where the other half chose it."""
+    if threshold is not None:
+        fixed = number_of("threshold", threshold, "a finite number", -math.inf, math.inf)
+        if not math.isfinite(fixed):
+            raise DomainError(f"threshold = {fixed} is outside its domain: a finite number")
+        return _rated(asked, (values, coins), fixed, chosen=False)
+    order = np.random.default_rng(asked.seed).permutation(len(values))
+    first, second = order[: len(order) // 2], order[len(order) // 2 :]
+    candidates = np.unique(np.quantile(values[first], np.linspace(0.0, 1.0, THRESHOLDS))) if len(first) else np.zeros(1)
+    half = (values[first], coins[first])
+    best = max(candidates.tolist(), key=lambda t: _epsilon(asked, *_rates(asked, half, t)[2:], signed=True))
+    return _rated(asked, (values[second], coins[second]), best, chosen=True)
+
+
+def _rates(asked: _Case, scores: Scores, threshold: float) -> tuple[int, int, float, float]:
+    """The false positives and negatives of "included if the score is at least the threshold", and their rates at most."""
+    values, coins = scores
+    guessed = values >= threshold
+    false_positives, false_negatives = int((guessed & ~coins).sum()), int((~guessed & coins).sum())
+    level = 0.5 * asked.level
+    rates = (
+        binomial_above(false_positives, int((~coins).sum()), level),
+        binomial_above(false_negatives, int(coins.sum()), level),
+    )
+    return false_positives, false_negatives, *rates
+
+
+def _rated(asked: _Case, scores: Scores, threshold: float, *, chosen: bool) -> ManyRunsTest:
+    included = int(scores[1].sum())
+    excluded = len(scores[1]) - included
+    if included == 0 or excluded == 0:
+        half = " in each half of them, of which one chooses the threshold" if chosen else ""
+        raise DomainError(
+            f"many runs are told apart by runs with the canary and runs without it: give some of both{half}"
+        )
+    false_positives, false_negatives, *rates = _rates(asked, scores, threshold)
+    return ManyRunsTest(
+        threshold=threshold,
+        chosen_by_half=chosen,
+        included=included,
+        excluded=excluded,
+        false_positives=false_positives,
+        false_negatives=false_negatives,
+        false_positive_rate=rates[0],
+        false_negative_rate=rates[1],
+        epsilon_lower=_epsilon(asked, *rates),
+    )
+
+
+def _epsilon(asked: _Case, false_positive: float, false_negative: float, *, signed: bool = False) -> float:
+    """ε at least: the larger of ln((1 − β − δ)/α) and ln((1 − α − δ)/β); rounded down, and 0 where it would be negative."""
+    delta, found = asked.data.guarantee.delta, [-math.inf if signed else 0.0]
+    for one, other in ((false_positive, false_negative), (false_negative, false_positive)):
+        gap = (1.0 - other - delta) * (1.0 - 1e-12) - 1e-15
+        if gap > 0.0:
+            found.append(math.log(gap / one) * (1.0 - 1e-12))
+    return max(found)
+
+
+def _above(curve: TradeOff, found: ManyRunsTest) -> bool:
+    """Whether a pair of rates lies above the certified curve, as a test for presence or for absence."""
+    alpha, beta = found.false_positive_rate, found.false_negative_rate
+    return any(
+        (1.0 - other) * (1.0 - 1e-12) > side.true_positive_rate(one)
+        for side, one, other in ((curve, alpha, beta), (curve.swapped, beta, alpha))
+    )
+
+
+# ---- words
+
+
+def _assumptions(data: CertificateModel, runs: str, *, fixed: bool) -> tuple[str, ...]:
+    """What must be true of the canaries for the verdict to hold."""
+    privacy = data.privacy
+    unit = "a user with all of its records" if privacy.unit == "user" else "a record"
+    group = "" if privacy.group_size == 1 else f", or a group of up to {privacy.group_size} that is included as one"
+    absent = {
+        "add-remove": "one that is not included is absent",
+        "zero-out": "in the place of one that is not included stands an empty record, which contributes zero",
+        "replace-one": "in the place of one that is not included stands another record, fixed beforehand",
+    }[privacy.adjacency]
+    design = (
+        "each canary was included by a fair coin of its own, tossed independently of the other coins, of the data and of all else"
+        if runs == "one"
+        else "every score comes from a run of its own, with its own randomness; nothing is common but what was fixed beforehand"
+    )
+    choice = {
+        ("one", False): "how many canaries are guessed depends on their number alone (as here)",
+        ("one", True): "the numbers of guesses were fixed before anybody looked at who was included",
+        ("many", False): "the threshold was chosen by runs that are not counted (as here)",
+        ("many", True): "the threshold was fixed before anybody looked at who was included",
+    }[runs, fixed]
+    return (
+        f"a canary is {unit}{group} ({privacy.adjacency}); {absent}",
+        design,
+        "a canary's score follows from what the run released and from the canaries themselves, not from who was included",
+        choice,
+    )
