@@ -89,8 +89,11 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
 
     if sampler_plan(body).steering(document, body) is None:
         known = ", ".join(word for word, plan in PLANS.items() if plan.steered)
-        message = "no derivatives of δ are known for this sampler, or for how its records are attributed"
-        return [refused(body.at("sampler", "kind"), message, f"use {known} (users that share no records)")]
+        message, allowed = (
+            sampler_plan(body).unsteered(body),
+            f"use {known} (users that share no records, random phases)",
+        )
+        return [refused(body.at("sampler", "kind"), message, allowed)]
     problems = []
     if document.privacy.adjacency == "replace-one":
         message = "derivatives of δ are known for one record added or removed, not for one that is replaced"

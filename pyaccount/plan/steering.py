@@ -26,3 +26,13 @@ class Steering:
     core: Callable[[Vector, float], _core.Sampled]
     #: ∂δ/∂c_j for each j, from the derivatives that the core gives at (c, σ).
     slopes: Callable[[Vector, float, _core.DeltaGradient], Vector]
+
+    @classmethod
+    def of_coefficients(cls, build: Callable[[list[float]], _core.Sampled]) -> Steering:
+        """Of mechanisms that are built from c/σ: the core's derivatives are ∂δ/∂(c_j/σ)."""
+        import numpy as np  # noqa: PLC0415 - only searches for a matrix need it
+
+        return cls(
+            lambda c, sigma: build((c / sigma).tolist()),
+            lambda _c, sigma, gradient: np.array(gradient.derivatives) / sigma,
+        )

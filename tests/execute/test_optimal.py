@@ -39,6 +39,7 @@ SAMPLERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single"},
         {"sampling_probability": 0.08},
     ),
+    "phases": ({"kind": "cyclic-poisson", "partitions": 4, "phase": "random"}, {"participation_rate": 0.1}),
     "bins": ({"kind": "balls-in-bins", "bins": 5}, {}),
 }
 
@@ -363,7 +364,7 @@ OTHERS: dict[str, Any] = {
         },
         "no-optimum",
         "sampler.kind",
-        "use b-min-sep, user-b-min-sep, balls-in-bins",
+        "optimize_for: column-norm is optimal already",
     ),
     "shared": (
         {

@@ -66,6 +66,10 @@ class SamplerPlan(ABC):
         """How δ follows the coefficients of a banded Toeplitz matrix, where that is known."""
         return None
 
+    def unsteered(self, body: Body) -> str:
+        """Why there is no `steering` of a body."""
+        return "no derivatives of δ are known for this sampler, or for how its records are attributed"
+
     def rounds_at_a_time(self, body: Body) -> int:
         """What the number of iterations is a multiple of."""
         return 1

@@ -8,7 +8,7 @@ columns of these rounds do not overlap: the run is a composition of Poisson-subs
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
@@ -31,6 +31,7 @@ from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers.base import Worst, public_participation
 from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
 from pyaccount.plan.samplers.whole_run import WholeRun
+from pyaccount.plan.steering import Steering
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -134,6 +135,8 @@ ANALYSIS = Analysis(words, bounds, refusals=refusals)
 class CyclicPoissonPlan(WholeRun):
     """Composed where the parts are fixed; on the whole run where a record's part is drawn in secret."""
 
+    steered: ClassVar[bool] = True
+
     def analysis(self, document: Document, body: Body) -> Analysis:
         """By how records are put in parts."""
         return super().analysis(document, body) if _sampler(body).phase == "random" else ANALYSIS
@@ -189,6 +192,20 @@ class CyclicPoissonPlan(WholeRun):
         n, b, p = whole(body.training.iterations), separation(body) or 1, sampling_probability(body)
         core = _core.Sampled.phases(scaled_coefficients(document, body, sigma), n, b, p)
         return SampledMechanism(core, directions, n, STEP_COST * n, p)
+
+    def steering(self, document: Document, body: Body) -> Steering | None:
+        """By the coefficients, where the phase is random."""
+        if _sampler(body).phase != "random":
+            return None
+        n, b, p = whole(body.training.iterations), separation(body) or 1, sampling_probability(body)
+        return Steering.of_coefficients(lambda coefficients: _core.Sampled.phases(coefficients, n, b, p))
+
+    def unsteered(self, body: Body) -> str:
+        """What is shown above of the first part: its columns are orthogonal, and all but the last are whole."""
+        return (
+            "δ of fixed parts follows a banded matrix through the norm of its columns alone, so that optimize_for: column-norm "
+            "is optimal already, but for a last column that the end of the run cuts off"
+        )
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Nobody knows how large the parts are."""

@@ -103,16 +103,11 @@ class Renewal(WholeRun):
         return _core.Sampled.renewal(coefficients, iterations, b, p, warm)
 
     def steering(self, document: Document, body: Body) -> Steering | None:
-        """The core's derivatives are ∂δ/∂(c_j/σ), for columns that do not overlap."""
+        """By the coefficients, for columns that do not overlap."""
         if not self.steered:
             return None
-        import numpy as np  # noqa: PLC0415 - only searches for a matrix need it
-
         n = whole(body.training.iterations)
-        return Steering(
-            lambda c, sigma: self.recursion(body, (c / sigma).tolist(), n),
-            lambda _c, sigma, gradient: np.array(gradient.derivatives) / sigma,
-        )
+        return Steering.of_coefficients(lambda coefficients: self.recursion(body, coefficients, n))
 
     def _overlapping(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
