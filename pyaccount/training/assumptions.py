@@ -25,14 +25,17 @@ class Assumption:
 
 
 _BATCHES = "batches are drawn so from the run's key; that the sum is of this batch, and of nothing else, is yours"
-_NOISE = "drawn so from the run's key by ChaCha20, and added before a sum is given out"
+_NOISE = (
+    "drawn so from the run's key by ChaCha20 in double precision, and added before a sum is given out, rounded to a grid: up to "
+    "what floating-point numbers leave (docs/noise.md)"
+)
 _ROUNDS = "the run ends after its last round, and every round is recorded before its sum is given out"
 _SIZE = "the data must have the document's number of records; that it may be known is yours"
 _RELEASED = "each of these sums gets its own noise, and is released with its batch or not at all"
-_WHO = "it says whom the guarantee is about"
+_WHO = "it says whom the guarantee is about; the run refuses data of another size, which is so known to whoever sees it run"
 _CLIPPING = "the run sees sums, not contributions: clip each to the run's clip norm before it is added"
 _SECRET = "keep the batches, their sizes, the unnoised sums and the key away from logs and releases"
-_FIXED = "the order must not follow from the data"
+_FIXED = "the order must not follow from the data, nor from who is in it"
 _NOTHING_ELSE = "whatever else is computed from a batch and leaves the training run is yours"
 
 #: By what an assumption begins with.

@@ -13,10 +13,12 @@ from typing import Any
 
 from pyaccount.errors import RunError
 from pyaccount.training.key import RunKey
-from pyaccount.training.record import VERSION, Layout, Recorded, RecordWriter
+from pyaccount.training.record import VERSION, Layout, Recorded, RecordWriter, keep_names
 
 #: Names of the files.
 KEY, RECORD = "run.key", "record.jsonl"
+#: Of how batches and noise are drawn from a key: another number for other numbers.
+STREAMS = 1
 #: How long the other ranks wait for the first one, in seconds, and how often they look.
 PATIENCE, LOOKING = 600.0, 0.02
 
@@ -24,7 +26,8 @@ PATIENCE, LOOKING = 600.0, 0.02
 SAME = {
     "document_sha256": "document",
     "certificate_sha256": "certificate",
-    "matrix_sha256": "matrix from a file",
+    "matrices": "matrix: it was read from a file that has changed, or found by a search that ends in other last digits here",
+    "streams": "way to draw batches and noise",
     "rounds": "number of rounds",
     "records": "number of records",
     "clip_norms": "clip norm",
@@ -41,38 +44,44 @@ class RunFolder:
     header: Mapping[str, Any]
     path: Path
     writer: RecordWriter | None
-    #: What the summed arrays are, once something was released.
-    layout: Layout | None = None
-    #: Of each round that was released, what tells its sum.
-    tags: list[str] = field(default_factory=list)
+    #: What the summed arrays are, for each body of the document that was begun.
+    layouts: dict[int, Layout] = field(default_factory=dict)
+    #: Of each round that was released, what tells its sum, and the standard deviations of its noise.
+    tags: list[tuple[str, tuple[float, ...]]] = field(default_factory=list)
     rewinds: int = 0
 
     def update(self, recorded: Recorded) -> None:
         """Take over what is recorded by now."""
-        self.layout, self.rewinds = recorded.layout, recorded.rewinds
-        self.tags = [release.sum for release in recorded.releases]
+        self.layouts, self.rewinds = dict(recorded.layouts), recorded.rewinds
+        self.tags = [(release.sum, release.standard_deviations) for release in recorded.releases]
 
-    def begin(self, layout: Layout) -> None:
-        """Record what the summed arrays are, before the first release."""
+    def begin(self, body: int, layout: Layout) -> None:
+        """Record what the summed arrays of a body are, before its first release."""
         if self.writer is not None:
-            self.writer.append("layout", arrays={name: list(said) for name, said in layout.items()})
-        self.layout = layout
+            arrays = [{name: [kind, list(shape)] for name, (kind, shape) in one.items()} for one in layout]
+            self.writer.append("layout", body=body, arrays=arrays)
+        self.layouts[body] = layout
 
-    def release(self, number: int, deviations: list[float], tag: str) -> str:
-        """Record the next round, or see to it that the first rank has; gives the tag of the sum that is recorded.
+    def release(self, number: int, deviations: tuple[float, ...], tag: str) -> tuple[str, tuple[float, ...]]:
+        """Record the next round, or see to it that the first rank has; gives what is recorded of it.
 
         Raises `RunError` if the first rank takes too long.
         """
         assert number == len(self.tags)
         if self.writer is not None:
-            self.writer.append("release", round=number, attempt=self.rewinds, standard_deviations=deviations, sum=tag)
-            self.tags.append(tag)
-            return tag
-        deadline = time.monotonic() + PATIENCE
+            self.writer.append(
+                "release", round=number, attempt=self.rewinds, standard_deviations=list(deviations), sum=tag
+            )
+            self.tags.append((tag, deviations))
+            return tag, deviations
+        deadline, size = time.monotonic() + PATIENCE, -1
         while len(self.tags) <= number:
             if time.monotonic() > deadline:
                 raise RunError(f"{self.path}: the first rank did not record round {number} within {PATIENCE:g} s")
-            time.sleep(LOOKING)
+            if self.path.stat().st_size == size:
+                time.sleep(LOOKING)
+                continue
+            size = self.path.stat().st_size
             self.update(Recorded.read(self.path))
         return self.tags[number]
 
@@ -88,10 +97,15 @@ class RunFolder:
             self.writer.close()
 
 
-def open_folder(folder: Path, key_path: Path | None, facts: Mapping[str, Any], rank: int) -> RunFolder:
+def open_folder(
+    folder: Path, key_path: Path | None, facts: Mapping[str, Any], rank: int, *, moved: bool = False
+) -> RunFolder:
     """The folder of a run of which these are the facts: a new one, or one that is taken up.
 
-    Raises `RunError` if what is there is another run's, or a key or a record by itself.
+    A record knows its own file: in a copy, or in what was restored from a backup, rounds could be released again with the noise
+    they have elsewhere. `moved` says that there is no other one any more that goes on.
+
+    Raises `RunError` if what is there is another run's, or a copy, or a key or a record by itself.
     """
     key_path, path = key_path or folder / KEY, folder / RECORD
     if rank > 0:
@@ -113,11 +127,21 @@ def open_folder(folder: Path, key_path: Path | None, facts: Mapping[str, Any], r
     try:
         if writer.before is None:
             key = RunKey.create(key_path)
-            writer.append("run", record=VERSION, key_commitment=key.commitment, **facts)
+            writer.append("run", record=VERSION, key_commitment=key.commitment, file=writer.inode, **facts)
+            for place in (key_path.parent, folder, *folder.absolute().parents):
+                keep_names(place)
             recorded = Recorded.read(path)
         else:
             key, recorded = RunKey.read(key_path), writer.before
         _check(recorded, key, facts, path)
+        if recorded.file != writer.inode:
+            if not moved:
+                raise RunError(
+                    f"{path}: this is a copy of a run's record, or was restored. If rounds were released since it was copied, "
+                    "or the original goes on, the same noise would be released with other sums. If neither is so, and never "
+                    "will be, open it with moved=True"
+                )
+            writer.append("moved", file=writer.inode)
     except BaseException:
         writer.close()
         raise

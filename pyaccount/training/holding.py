@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import RunError
 from pyaccount.training.assumptions import Assumption, held
+from pyaccount.training.facts import matrix_hash
 from pyaccount.training.record import Recorded
 from pyaccount.training.stretches import Certified, certified
 
@@ -98,7 +99,7 @@ def _problems(recorded: Recorded, run: Certified) -> list[str]:
     expected = {
         "certificate_sha256": run.certificate_sha256,
         "document_sha256": run.document.sha256,
-        "matrix_sha256": list(run.matrices),
+        "matrices": [matrix_hash(run.document, body) for body in run.document.bodies],
         "rounds": run.rounds,
         "records": [body.training.dataset_size for body in run.document.bodies],
     }

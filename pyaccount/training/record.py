@@ -26,12 +26,13 @@ NOTHING_BEFORE = "0" * 64
 #: No line is longer; a run of 10⁷ rounds has a record of some gigabytes.
 LONGEST_LINE = 1 << 20
 
-#: What lines tell of: the run, what the arrays are that are summed, a release, and that an earlier state was taken up.
-EVENTS = ("run", "layout", "release", "rewind")
+#: What lines tell of: the run, what the arrays are that are summed, a release, that an earlier state was taken up, and
+#: that the folder was moved.
+EVENTS = ("run", "layout", "release", "rewind", "moved")
 
 
-#: The type, float32 or float64, and the size of each array that is summed.
-Layout = Mapping[str, tuple[str, int]]
+#: The type, float32 or float64, and the shape of each array that is summed; for each release of a batch, the main one first.
+Layout = tuple[Mapping[str, tuple[str, tuple[int, ...]]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,11 @@ class Recorded:
     """A whole record."""
 
     header: Mapping[str, Any]
-    #: The type and size of each array that is summed; None before the first release.
-    layout: Layout | None
+    #: What the arrays are that are summed, for each body of the document that was begun.
+    layouts: Mapping[int, Layout]
     releases: tuple[Release, ...]
+    #: What tells the file of the record from a copy, as of the last time that it was moved.
+    file: object
     #: How often an earlier state was taken up and rounds were given up.
     rewinds: int
     #: The hash of the last line, which the next one has to carry.
@@ -71,11 +74,12 @@ class Recorded:
         """Read a record and check its chain. Raises `RunError` with the line that is wrong, `OSError` where there is no file."""
         name = os.fsdecode(path)
         header: Mapping[str, Any] | None = None
-        layout: Layout | None = None
+        layouts: dict[int, Layout] = {}
         releases: list[Release] = []
         rewinds, previous, whole = 0, NOTHING_BEFORE, 0
-        with Path(path).open("rb") as file:
-            for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
+        place: object = None
+        with Path(path).open("rb") as opened:
+            for number, line in enumerate(iter(lambda: opened.readline(LONGEST_LINE + 1), b""), 1):
                 where = f"{name}, line {number}"
                 if len(line) > LONGEST_LINE:
                     raise RunError(f"{where}: longer than any line of a record")
@@ -84,11 +88,15 @@ class Recorded:
                 event = _event(line, previous, where)
                 match event:
                     case {"event": "run"} if header is None:
-                        header = event
-                    case {"event": "layout", "arrays": dict(arrays)} if header is not None and layout is None:
-                        layout = _layout(arrays, where)
-                    case {"event": "release"} if layout is not None:
+                        header, place = event, event.get("file")
+                    case {"event": "layout", "body": int(body), "arrays": list(arrays)} if header is not None and (
+                        body not in layouts
+                    ):
+                        layouts[body] = _layout(arrays, where)
+                    case {"event": "release"} if layouts:
                         releases.append(_release(event, len(releases), rewinds, where))
+                    case {"event": "moved", "file": int(file)} if header is not None:
+                        place = file
                     case {"event": "rewind", "to": int(to)} if header is not None and 0 <= to < len(releases):
                         rewinds += 1
                     case _:
@@ -97,7 +105,7 @@ class Recorded:
                 whole += len(line)
         if header is None:
             raise RunError(f"{name}: holds no record of a run")
-        return cls(header, layout, tuple(releases), rewinds, previous, whole)
+        return cls(header, layouts, tuple(releases), place, rewinds, previous, whole)
 
 
 class RecordWriter:
@@ -105,10 +113,10 @@ class RecordWriter:
 
     def __init__(self, path: Path) -> None:
         """Take a record up, or begin one. Raises `RunError` if another process holds it or the record is damaged."""
-        existed = path.exists()
         #: Whether everything that was added is known to be on the disk.
         self._sound = True
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        self._path, self._process = path, os.getpid()
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
         try:
             _hold(self._handle, path)
             empty = os.fstat(self._handle).st_size == 0
@@ -117,9 +125,7 @@ class RecordWriter:
             self._last, whole = (NOTHING_BEFORE, 0) if self.before is None else (self.before.last, self.before.whole)
             # A line that was not finished told of nothing that anybody has seen.
             os.ftruncate(self._handle, whole)
-            os.lseek(self._handle, whole, os.SEEK_SET)
-            if not existed:
-                _keep_name(path.parent)
+            self._size = whole
         except BaseException:
             self.close()
             raise
@@ -131,17 +137,37 @@ class RecordWriter:
         finds out what is in it.
         """
         assert event in EVENTS
-        if not self._sound:
-            raise RunError(
-                "the record's last line may not be on the disk: take the run up again, in a new process or by a new object"
-            )
-        self._sound = False
         line = _line({"event": event, **values, "previous": self._last})
+        if len(line) > LONGEST_LINE:
+            raise RunError(
+                f"a line of the record has at most {LONGEST_LINE:_} bytes, and this {event} has {len(line):_}"
+            )
+        self._check_alone()
+        self._sound = False
         done = 0
         while done < len(line):
             done += os.write(self._handle, line[done:])
         os.fsync(self._handle)
-        self._last, self._sound = _hash(line), True
+        self._last, self._sound, self._size = _hash(line), True, self._size + len(line)
+
+    @property
+    def inode(self) -> int:
+        """What tells the record's file from a copy of it."""
+        return os.fstat(self._handle).st_ino
+
+    def _check_alone(self) -> None:
+        """Raise `RunError` if somebody else may be writing too: locks do not hold forked processes, nor on every file system."""
+        if self._handle < 0:
+            raise RunError("the run was closed: open it once more to go on")
+        if not self._sound:
+            raise RunError("the record's last line may not be on the disk: take the run up again")
+        if os.getpid() != self._process:
+            raise RunError("another process opened this run: two of them would release different sums with one noise")
+        here, there = os.fstat(self._handle), self._path.stat()
+        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino) or here.st_size != self._size:
+            raise RunError(
+                f"{self._path}: the record was changed by somebody else while the run was open: nothing more is released"
+            )
 
     def close(self) -> None:
         """Let others go on with the record."""
@@ -164,8 +190,8 @@ def _hold(handle: int, path: Path) -> None:
         ) from error
 
 
-def _keep_name(folder: Path) -> None:
-    """See to it that a new file's name is on the disk, as its content is."""
+def keep_names(folder: Path) -> None:
+    """See to it that the names of new files are on the disk, as their content is."""
     if os.name != "posix":  # pragma: no cover - folders cannot be opened there
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -208,15 +234,20 @@ def _no_number(word: str) -> float:
     raise ValueError(f"{word} is no number")
 
 
-def _layout(arrays: dict[str, Any], where: str) -> Layout:
-    found = {}
-    for name, said in arrays.items():
-        match said:
-            case [("float32" | "float64") as kind, int(size)] if type(size) is int and size >= 0:
-                found[name] = (kind, size)
-            case _:
-                raise RunError(f"{where}: arrays: a type and a size are expected for {shown(name)}")
-    return found
+def _layout(releases: list[Any], where: str) -> Layout:
+    found = []
+    for arrays in releases:
+        if not isinstance(arrays, dict):
+            raise RunError(f"{where}: arrays: a mapping is expected for each release")
+        found.append({name: _array(name, said, where) for name, said in arrays.items()})
+    return tuple(found)
+
+
+def _array(name: str, said: object, where: str) -> tuple[str, tuple[int, ...]]:
+    match said:
+        case [("float32" | "float64") as kind, list(shape)] if all(type(size) is int and size >= 0 for size in shape):
+            return kind, tuple(shape)
+    raise RunError(f"{where}: arrays: a type and a shape are expected for {shown(name)}")
 
 
 def _release(event: Mapping[str, Any], done: int, rewinds: int, where: str) -> Release:

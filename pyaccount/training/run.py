@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,13 +15,13 @@ from pyaccount.plan.common import number as filled
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.facts import check_records, clip_norms_of, facts_of, normaliser_of
 from pyaccount.training.folder import open_folder
-from pyaccount.training.key import RunKey
+from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.noise import Noise, NoiseStream, noise_of
 from pyaccount.training.record import Layout
 from pyaccount.training.resuming import position_of, state_of
 from pyaccount.training.step import Step
 from pyaccount.training.stretches import Source, Stretch, certified
-from pyaccount.training.sums import ALONE, Array, Sums, check_layout, layout_of, named, others_of, tag
+from pyaccount.training.sums import ALONE, Array, Sums, check_layout, layout_of, named, noisy, others_of, tag
 
 if TYPE_CHECKING:
     from pyaccount.training.batches.attribution import Attributed
@@ -50,6 +51,7 @@ class TrainingRun:
         attribution: Attributed | None = None,
         rank: int = 0,
         world: int = 1,
+        moved: bool = False,
     ) -> None:
         """Begin a run, or take up the one in `folder`.
 
@@ -57,6 +59,7 @@ class TrainingRun:
         * `clip_norm`: what a record's contribution to the sum is clipped to; `also_clip_norms`: to the other sums, by name.
         * `normaliser`: what sums are divided by, a constant; the document's expected batch size, if it has one.
         * `attribution`: whose the records are, where users are sampled.
+        * `moved`: that the folder was moved or restored, and no other copy of it has gone on or will.
 
         Raises `CertificateError` and `DocumentError` for what cannot be run, `RunError` if the folder, the key or the data are
         another run's, `DomainError`.
@@ -70,13 +73,15 @@ class TrainingRun:
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
         self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.stretches]
         facts = facts_of(self._run, self._clip_norms, self._normalisers, world)
-        self._folder = open_folder(Path(folder), None if key is None else Path(key), facts, rank)
+        self._check_phases(attribution)
+        self._folder = open_folder(Path(folder), None if key is None else Path(key), facts, rank, moved=moved)
         #: Everything is drawn from the run's key and its document: one key never serves two.
         self._root = RunKey(self._folder.key.derive("run", self._run.document.sha256))
-        self._tag_key = self._root.derive("sums")
+        #: Batches and noise go forward by state, one caller after the other.
+        self._lock = threading.RLock()
         self._step: Step | None = None
         self._batches: tuple[int, Batches] | None = None
-        self._noise: tuple[int, dict[tuple[int, str], NoiseStream]] | None = None
+        self._noise: tuple[int, dict[int, NoiseStream]] | None = None
         self._round = len(self._folder.tags)
 
     @property
@@ -116,13 +121,12 @@ class TrainingRun:
     def batch(self, number: int) -> Batch:
         """Who takes part in a round, counted from 0. The same whenever it is asked. Raises `PlanExceededError` beyond the end."""
         stretch = self._run.stretch(number)
-        if self._batches is None or self._batches[0] != stretch.place:
-            bits = self._root.derive("batches", stretch.place)
-            self._batches = (
-                stretch.place,
-                batches_of(self._run.document, stretch.body, bits, attribution=self._attribution),
-            )
-        return self._batches[1].batch(number - stretch.first)
+        with self._lock:
+            if self._batches is None or self._batches[0] != stretch.place:
+                key = self._root.derive("batches", stretch.place)
+                drawn = batches_of(self._run.document, stretch.body, key, attribution=self._attribution)
+                self._batches = (stretch.place, drawn)
+            return self._batches[1].batch(number - stretch.first)
 
     def step(self) -> Step:
         """The next round: `with run.step() as step:`. Raises `PlanExceededError` after the last one."""
@@ -192,35 +196,40 @@ class TrainingRun:
     ) -> tuple[dict[str, Array] | Array, dict[str, Array]]:
         """The noisy mean of a round, and its other noisy sums; recorded before they are given."""
         stretch = self._run.stretch(number)
-        arrays, others = named(sums), others_of(stretch.body, also)
-        everything = arrays | {f"also: {what}": array for what, array in others.items()}
-        layout = layout_of(everything)
-        if self._folder.layout is not None:
-            check_layout(layout, self._folder.layout)
-        noise = self._rows(stretch, number - stretch.start, arrays, others)
-        self._record(number, layout, self._deviations(stretch), tag(everything, self._tag_key))
-        self._round = number + 1
+        releases = (named(sums), others_of(stretch.body, also))
+        layout = layout_of(releases)
+        before = self._folder.layouts.get(stretch.place)
+        if before is not None:
+            check_layout(layout, before)
+        deviations = self._deviations(stretch)
+        with self._lock:
+            noise = self._rows(stretch, number - stretch.start, *releases)
+            self._record(number, stretch.place, layout, deviations, tag(releases, self._root.derive("sums", number)))
+            self._round = number + 1
+        arrays, others = releases
         normaliser = self._normalisers[stretch.index]
         means: dict[str, Array] = {
-            name: (array + noise[0, name]) / array.dtype.type(normaliser) for name, array in arrays.items()
+            name: noisy(array, noise[0, name], deviations[0]) / array.dtype.type(normaliser)
+            for name, array in arrays.items()
         }
         rest: dict[str, Array] = {
-            what: array + noise[place, what] for place, (what, array) in enumerate(others.items(), 1)
+            what: noisy(array, noise[place, what], deviations[place])
+            for place, (what, array) in enumerate(others.items(), 1)
         }
         return means if isinstance(sums, Mapping) else means[ALONE], rest
 
-    def _record(self, number: int, layout: Layout, deviations: list[float], found: str) -> None:
-        """Count a round; or see to it that one that was counted before has the same sum."""
+    def _record(self, number: int, place: int, layout: Layout, deviations: tuple[float, ...], found: str) -> None:
+        """Count a round; or see to it that one that was counted before has the same sum and the same noise."""
         if number < self.released:
-            if found != self._folder.tags[number]:
+            if (found, deviations) != self._folder.tags[number]:
                 raise RunError(
                     f"round {number} was released with another sum: with the same noise, the two would reveal their difference. "
                     "Sums are repeated bit for bit, or load_state_dict(…, give_up=True) leaves these rounds behind"
                 )
             return
-        if self._folder.layout is None:
-            self._folder.begin(layout)
-        if self._folder.release(number, deviations, found) != found:
+        if place not in self._folder.layouts:
+            self._folder.begin(place, layout)
+        if self._folder.release(number, deviations, found) != (found, deviations):
             raise RunError(f"round {number}: the first rank released another sum: add up the sums of all ranks before")
 
     def _rows(
@@ -230,43 +239,53 @@ class TrainingRun:
         if self._noise is None or self._noise[0] != stretch.index:
             self._noise = (stretch.index, self._streams(stretch, arrays, others))
         found: dict[tuple[int, str], Array] = {}
-        for (release, _), stream in self._noise[1].items():
+        streams = self._noise[1]
+        # Should it be interrupted, the streams are made anew.
+        self._noise = None
+        for release, stream in streams.items():
             if stream.round != number:
                 stream.seek(number)
             found |= {(release, name): rows for name, rows in stream.next().items()}
+        self._noise = (stretch.index, streams)
         return found
 
     def _streams(
         self, stretch: Stretch, arrays: Mapping[str, Array], others: Mapping[str, Array]
-    ) -> dict[tuple[int, str], NoiseStream]:
-        """A stream for each release and type of numbers."""
-        groups: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
-        for name, array in arrays.items():
-            groups.setdefault((0, array.dtype.name), {})[name] = array.shape
-        for place, (what, array) in enumerate(others.items(), 1):
-            groups[place, array.dtype.name] = {what: array.shape}
+    ) -> dict[int, NoiseStream]:
+        """A stream for each release, of double precision: sums are rounded after noise is added, not before."""
+        shapes = {0: {name: array.shape for name, array in arrays.items()}}
+        shapes |= {place: {what: array.shape} for place, (what, array) in enumerate(others.items(), 1)}
         return {
-            (release, kind): self._noise_of(stretch, release).stream(shapes, dtype=kind)
-            for (release, kind), shapes in groups.items()
+            release: self._noise_of(stretch, release).stream(one, dtype="float64") for release, one in shapes.items()
         }
 
     def _noise_of(self, stretch: Stretch, release: int) -> Noise:
         """The noise of a release. Rounds are never drawn twice, so that there is no further attempt at one."""
+        return self._noise_from(self._root, stretch, release)
+
+    def _noise_from(self, key: RunKey, stretch: Stretch, release: int) -> Noise:
         norms = (self.clip_norm, *(self._clip_norms[f"also: {other.what}"] for other in stretch.body.noise.also))
         return noise_of(
             self._run.document,
             stretch.body,
-            self._root,
+            key,
             phase=stretch.index,
             attempt=0,
             clip_norm=norms[release],
             release=release,
         )
 
-    def _deviations(self, stretch: Stretch) -> list[float]:
-        return [
-            self._noise_of(stretch, release).standard_deviation for release in range(1 + len(stretch.body.noise.also))
-        ]
+    def _deviations(self, stretch: Stretch) -> tuple[float, ...]:
+        releases = range(1 + len(stretch.body.noise.also))
+        return tuple(self._noise_of(stretch, release).standard_deviation for release in releases)
+
+    def _check_phases(self, attribution: Attributed | None) -> None:
+        """Find out now what a later phase would refuse, before anything is counted: with keys that nothing is drawn from."""
+        for stretch in self._run.stretches:
+            if stretch.start == stretch.first:
+                batches_of(self._run.document, stretch.body, bytes(KEY_BYTES), attribution=attribution)
+            for release in range(1 + len(stretch.body.noise.also)):
+                self._noise_from(RunKey(bytes(KEY_BYTES)), stretch, release).stream({ALONE: (1,)}, dtype="float64")
 
     def _refuse_correlated(self, target: int) -> None:
         """Raise `RunError` if a matrix ties the rounds that are to be given up to later ones."""

@@ -48,8 +48,6 @@ class Certified:
     #: What is certified, in a sentence, and what kind of guarantee it is.
     statement: str | None
     guarantee: str | None
-    #: Of the entries of matrices that come from files: a file's name does not say which matrix is in it.
-    matrices: tuple[str, ...]
 
     @property
     def rounds(self) -> int:
@@ -87,7 +85,7 @@ def certified(source: Source) -> Certified:
 
 
 def _certified(document: Document, digest: str | None, statement: str | None, guarantee: str | None) -> Certified:
-    plan = planned(document)
+    planned(document)
     stretches: list[Stretch] = []
     start = 0
     for place, body in enumerate(document.bodies):
@@ -95,4 +93,4 @@ def _certified(document: Document, digest: str | None, statement: str | None, gu
         for _ in range(body.count):
             stretches.append(Stretch(len(stretches), start, rounds, body, place, first))
             start += rounds
-    return Certified(document, tuple(stretches), digest, statement, guarantee, plan.fingerprints)
+    return Certified(document, tuple(stretches), digest, statement, guarantee)

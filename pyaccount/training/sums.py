@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from pyaccount.training.record import Layout
 
 if TYPE_CHECKING:
     from pyaccount.document import Body
+
+#: The grid that noisy sums are rounded to: so many binary digits below the noise's standard deviation.
+GRID = 20
 
 #: The name of a sum that is one array.
 ALONE = "sum"
@@ -35,10 +39,7 @@ def named(sums: Sums) -> dict[str, Array]:
         if array.dtype not in (np.float32, np.float64):
             raise RunError(f"{name}: sums are arrays of float32 or float64, not of {array.dtype}")
         if not np.isfinite(array).all():
-            wrong = int(np.count_nonzero(~np.isfinite(array)))
-            raise RunError(
-                f"{name}: {wrong} of {array.size} entries are not finite: clipping does not bound such a contribution"
-            )
+            raise RunError(f"{name}: not all entries are finite: clipping does not bound such a contribution")
         found[name] = array
     return found
 
@@ -61,29 +62,49 @@ def others_of(body: Body, also: Mapping[str, Array]) -> dict[str, Array]:
     return found
 
 
-def layout_of(arrays: Mapping[str, Array]) -> Layout:
-    """The type and size of each."""
-    return {name: (array.dtype.name, array.size) for name, array in arrays.items()}
+def layout_of(releases: Sequence[Mapping[str, Array]]) -> Layout:
+    """The type and shape of each array of each release, the sum's first and then those of the others."""
+    return tuple({name: (array.dtype.name, array.shape) for name, array in arrays.items()} for arrays in releases)
 
 
 def check_layout(found: Layout, before: Layout) -> None:
     """Raise `RunError` if these are not the arrays of the rounds before: their noise is correlated with that of these."""
-    missing, added = sorted(set(before) - set(found)), sorted(set(found) - set(before))
-    if missing or added:
-        parts = [*(f"{name} is missing" for name in missing), *(f"{name} is new" for name in added)]
-        raise RunError(f"the arrays that are summed are not those of the rounds before: {', '.join(parts)}")
-    for name, (kind, size) in found.items():
-        if (kind, size) != before[name]:
-            raise RunError(
-                f"{name}: {size} entries of {kind}, where the rounds before had {before[name][1]} of {before[name][0]}"
-            )
+    for one, earlier in zip(found, before, strict=True):
+        missing, added = sorted(set(earlier) - set(one)), sorted(set(one) - set(earlier))
+        if missing or added:
+            parts = [*(f"{name} is missing" for name in missing), *(f"{name} is new" for name in added)]
+            raise RunError(f"the arrays that are summed are not those of the rounds before: {', '.join(parts)}")
+        for name, said in one.items():
+            if said != earlier[name]:
+                raise RunError(
+                    f"{name}: {said[0]} of shape {said[1]}, where the rounds before had {earlier[name][0]} of {earlier[name][1]}"
+                )
 
 
-def tag(sums: Mapping[str, Array], key: bytes) -> str:
-    """What tells these arrays, bit for bit, from others: BLAKE2b keyed, so that it says nothing to whoever lacks the key."""
-    state = hashlib.blake2b(digest_size=16, key=key, person=b"pyaccount sums")
-    for name, array in sums.items():
-        head = f"{len(name)}:{name}:{array.dtype.str}:{array.size};"
-        state.update(head.encode())
-        state.update(np.ascontiguousarray(array).view(np.uint8).data)
+def tag(releases: Sequence[Mapping[str, Array]], key: bytes) -> str:
+    """What tells these arrays, bit for bit, from others, under a key of their round.
+
+    BLAKE2b keyed is a pseudorandom function: with a key for each round, of which no two sums are released, tags tell nothing to
+    whoever lacks the key, not even which rounds had the same sum.
+    """
+    state = hashlib.blake2b(digest_size=32, key=key, person=b"pyaccount sums")
+    for release, arrays in enumerate(releases):
+        for name, array in arrays.items():
+            head = f"{release}:{len(name)}:{name}:{array.dtype.str}:{array.shape};"
+            state.update(head.encode())
+            state.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return state.hexdigest()
+
+
+def noisy(sum: Array, noise: Array, deviation: float) -> Array:
+    """The sum and its noise, rounded to a grid that depends on the noise's standard deviation alone.
+
+    Added in double precision, then rounded to multiples of 2^(⌊log₂ deviation⌋ − `GRID`), and last to the sum's type.
+    Floating-point numbers are finer near 0, so that the last digits of an unrounded s + z would tell of s (Mironov 2012); of a
+    rounded one all values lie on one grid, whatever s is. What is left is that z itself takes finitely many values:
+    docs/noise.md.
+    """
+    step = 2.0 ** (math.floor(math.log2(deviation)) - GRID)
+    exact = sum.astype(np.float64) + noise.reshape(sum.shape)
+    # Multiplying by powers of two is exact.
+    return np.asarray((np.rint(exact / step) * step).astype(sum.dtype))

@@ -114,9 +114,11 @@ class PrivateOptimizer:
                     "the optimizer has parameters that are not among those given: their gradients would have no noise"
                 )
         self._sums: dict[str, Tensor] | None = None
+        self._failed = False
 
     def add(self, sums: Mapping[str, Tensor]) -> None:
         """Add clipped sums of this round. Raises `RunError` if they are not of the trained parameters."""
+        self._check_sound()
         if set(sums) != set(self._parameters):
             unknown = sorted(set(sums) ^ set(self._parameters))
             raise RunError(f"sums are of the parameters that are trained, one each; not so {', '.join(unknown)}")
@@ -126,13 +128,18 @@ class PrivateOptimizer:
             self._sums[name] += sum
 
     def step(self) -> None:
-        """Release this round's sum and step with it. Raises as `Step.release`; then the sum is kept, and nothing is counted."""
+        """Release this round's sum and step with it.
+
+        Raises as `Step.release`. After that a loader's next batch would be released as that of this round, so nothing more can be
+        added: take the run up from a checkpoint, with a loader of its own.
+        """
+        self._check_sound()
         if self._sums is None:
             raise RunError("no sum was added: that of an empty batch is of zeros, and is added as any other")
+        self._failed = True
         sums = {name: sum.clone() for name, sum in self._sums.items()}
         if self._run.world > 1:
-            if not distributed.is_initialized() or distributed.get_world_size() != self._run.world:
-                raise RunError(f"the run has {self._run.world} ranks, and torch.distributed is not set up for as many")
+            self._check_ranks()
             for name in sorted(sums):
                 distributed.all_reduce(sums[name])
         with self._run.step() as step:
@@ -140,9 +147,27 @@ class PrivateOptimizer:
         assert isinstance(means, dict)
         for name, parameter in self._parameters.items():
             parameter.grad = torch.from_numpy(means[name]).to(parameter)
-        self._sums = None
+        self._sums, self._failed = None, False
         self._optimizer.step()
         self._optimizer.zero_grad()
+
+    def _check_sound(self) -> None:
+        if self._failed:
+            raise RunError(
+                "a step failed, and batches are no longer in step with rounds: take the run up from a checkpoint"
+            )
+
+    def _check_ranks(self) -> None:
+        """Raise `RunError` unless every rank is there once, and at the same round: shards of other batches do not add up."""
+        run = self._run
+        if not distributed.is_initialized() or distributed.get_world_size() != run.world:
+            raise RunError(f"the run has {run.world} ranks, and torch.distributed is not set up for as many")
+        found: list[Any] = [None] * run.world
+        distributed.all_gather_object(found, (run.rank, run.round, run.released))
+        if sorted(rank for rank, _, _ in found) != list(range(run.world)):
+            raise RunError("every process needs a rank of its own, and some have the same")
+        if len({(number, released) for _, number, released in found}) > 1:
+            raise RunError("the ranks are at different rounds: take the same checkpoint up in all of them")
 
 
 def _without_rows(batch: Any) -> Any:

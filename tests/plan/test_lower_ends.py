@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +23,12 @@ EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.yam
 
 
 def alone(n: int, b: int, p: float, k: int, *, warm: bool) -> tuple[Array, Array]:
-    """Every vector of a user's participations with its probability: records that nobody shares."""
-    counts = binom.pmf(np.arange(k + 1), k, p)
-    joins = 1.0 - counts[0]
-    starts = np.array([1.0, *[joins] * (b - 1)]) if warm else np.array([1.0])
+    """Every vector of a user's participations with its probability: all draws of Algorithm 3, of records that nobody shares."""
+    counts, before = binom.pmf(np.arange(k + 1), k, p), b - 1 if warm else 0
     found: dict[tuple[int, ...], float] = {}
-
-    def go(now: int, taken: tuple[int, ...], weight: float) -> None:
-        if now >= n:
-            cut = taken[:n]
-            found[cut] = found.get(cut, 0.0) + weight
-            return
-        go(now + 1, (*taken, 0), weight * counts[0])
-        for j in range(1, k + 1):
-            go(now + b, (*taken, j, *[0] * (b - 1)), weight * counts[j])
-
-    for start, weight in enumerate(starts / starts.sum()):
-        go(start, (0,) * start, weight)
+    for draws in product(range(k + 1), repeat=before + n):
+        taken = [0 if any(draws[max(0, i - b + 1) : i]) else draws[i] for i in range(before, before + n)]
+        found[tuple(taken)] = found.get(tuple(taken), 0.0) + float(np.prod(counts[list(draws)]))
     return np.array(list(found), dtype=float), np.array(list(found.values()))
 
 
@@ -142,28 +132,23 @@ SHARED: dict[str, Any] = {
 
 
 def of_algorithm_3(n: int, b: int, p: float) -> tuple[Array, Array, Array]:
-    """Two users, each with one record of its own and both with a third: how many are drawn in each round, with probabilities.
+    """Two users, each with one record of its own and both with a third: who takes part in each round, with probabilities.
 
-    The first user's draws, the others' draws of records that are not the first user's.
+    Of the first user's two records how many, and whether the record that is not the first user's. Every record is drawn in every
+    round; draws keep out the records that share a user with them, whether or not they take part.
     """
+    owners = ({0}, {0, 1}, {1})
+    near = [[other for other in range(3) if owners[one] & owners[other]] for one in range(3)]
     found: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
-
-    def go(now: int, waits: tuple[int, int], taken: tuple[tuple[int, ...], tuple[int, ...]], weight: float) -> None:
-        if now == n:
-            found[taken] = found.get(taken, 0.0) + weight
-            return
-        free = waits[0] == 0, waits[1] == 0
-        for own in (0, 1) if free[0] else (0,):
-            for common in (0, 1) if all(free) else (0,):
-                for other in (0, 1) if free[1] else (0,):
-                    chance = weight
-                    for drawn, open_ in ((own, free[0]), (common, all(free)), (other, free[1])):
-                        chance *= 1.0 if not open_ else p if drawn else 1.0 - p
-                    joined = own or common, other or common
-                    after = tuple(b - 1 if j else max(w - 1, 0) for j, w in zip(joined, waits, strict=True))
-                    go(now + 1, (after[0], after[1]), ((*taken[0], own + common), (*taken[1], other)), chance)
-
-    go(0, (0, 0), ((), ()), 1.0)
+    for draws in product(product((0, 1), repeat=3), repeat=n):
+        weight = math.prod(p if coin else 1.0 - p for coins in draws for coin in coins)
+        taken = []
+        for i, coins in enumerate(draws):
+            earlier = draws[max(0, i - b + 1) : i]
+            out = [any(past[other] for past in earlier for other in near[one]) for one in range(3)]
+            taken.append([coin and not kept for coin, kept in zip(coins, out, strict=True)])
+        key = tuple(int(a) + int(c) for a, c, _ in taken), tuple(int(o) for *_, o in taken)
+        found[key] = found.get(key, 0.0) + weight
     first, second = zip(*found, strict=True)
     return np.array(first, dtype=float), np.array(second, dtype=float), np.array(list(found.values()))
 

@@ -13,7 +13,7 @@ from pyaccount.training.record import Recorded, RecordWriter
 def written(path: Path, rounds: int = 3) -> list[bytes]:
     writer = RecordWriter(path)
     writer.append("run", record=1, name="test")
-    writer.append("layout", arrays={"sum": ["float32", 4]})
+    writer.append("layout", body=0, arrays=[{"sum": ["float32", [4]]}])
     for number in range(rounds):
         writer.append("release", round=number, attempt=0, standard_deviations=[1.5], sum=f"{number:032x}")
     writer.close()
@@ -25,7 +25,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     lines = written(path)
     found = Recorded.read(path)
     assert found.header["name"] == "test"
-    assert found.layout == {"sum": ("float32", 4)}
+    assert found.layouts == {0: ({"sum": ("float32", (4,))},)}
     assert [release.round for release in found.releases] == [0, 1, 2]
     assert found.releases[1].standard_deviations == (1.5,)
     assert found.whole == sum(map(len, lines))

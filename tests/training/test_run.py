@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -13,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from plain_documents import changed
-from pyaccount.training.noise import noise_of
 
 import pyaccount
 from pyaccount.errors import CertificateError, DocumentError, DomainError, PlanExceededError, RunError
 from pyaccount.training import TrainingRun
+from pyaccount.training.noise import noise_of
 from pyaccount.training.record import Recorded
 
 SIZE = 5
@@ -75,8 +76,10 @@ def test_a_release_is_the_noisy_sum_over_the_expected_batch_size(tmp_path: Path,
         {"bias": (2,)}, dtype=np.float64
     )
     for number, released in enumerate(found):
-        expected = (sums(number)["bias"] + stream.next()["bias"]) / 8.0
-        assert np.array_equal(released["bias"], expected)
+        exact = sums(number)["bias"] + stream.next()["bias"]
+        # To half a step of the grid, 2⁻²⁰ for a standard deviation of 1 or a little more.
+        assert np.abs(released["bias"] * 8.0 - exact).max() <= 2.0**-21
+        assert np.array_equal(released["bias"] * 2.0**23, np.rint(released["bias"] * 2.0**23))
         assert released["weight"].dtype == np.float32
         assert released["weight"].shape == (SIZE, 2)
 
@@ -127,7 +130,7 @@ def test_resumed_at_every_round_it_is_the_same_run(tmp_path: Path, changes: dict
     (folder / "record.jsonl").write_bytes(header)
     parts = []
     for number in range(12):
-        with started(folder, changes, key=key) as run:
+        with started(folder, changes, key=key, moved=number == 0) as run:
             assert run.round == number
             assert np.array_equal(run.batch(number).indices, batches[number])
             parts += go(run, 1)
@@ -185,10 +188,11 @@ def test_nothing_is_counted_of_a_sum_that_is_wrong(tmp_path: Path) -> None:
     wrong = [
         ({"bias": np.zeros(2)}, "weight is missing"),
         (sums(1) | {"more": np.zeros(1)}, "more is new"),
-        (sums(1) | {"bias": np.zeros(3)}, "3 entries of float64, where the rounds before had 2"),
-        (sums(1) | {"bias": np.zeros(2, np.float32)}, "of float32, where"),
-        (sums(1) | {"bias": np.array([1.0, np.nan])}, "bias: 1 of 2 entries are not finite"),
-        (sums(1) | {"bias": np.array([1.0, np.inf])}, "not finite"),
+        (sums(1) | {"bias": np.zeros(3)}, r"float64 of shape \(3,\), where the rounds before had float64 of \(2,\)"),
+        (sums(1) | {"bias": np.zeros(2, np.float32)}, "bias: float32 of shape"),
+        (sums(1) | {"bias": np.array([1.0, np.nan])}, "bias: not all entries are finite"),
+        (sums(1) | {"bias": np.array([1.0, np.inf])}, "not all entries are finite"),
+        (sums(1) | {"bias": np.zeros((2, 1))}, r"float64 of shape \(2, 1\)"),
         (sums(1) | {"bias": np.zeros(2, np.int64)}, "float32 or float64, not of int64"),
     ]
     with run.step() as step:
@@ -404,10 +408,13 @@ def test_the_record_tells_of_nothing_secret(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
     assert [line["event"] for line in lines] == ["run", "layout", *["release"] * 12]
     assert set(lines[5]) == {"event", "round", "attempt", "standard_deviations", "sum", "previous"}
-    # Equal sums have equal tags under one key, and under another one not.
+    # Tags do not even tell which rounds had the same sum, as all empty batches have.
     other = started(tmp_path / "other")
-    go(other, 1)
-    assert json.loads((tmp_path / "other" / "record.jsonl").read_text().splitlines()[2])["sum"] != lines[2]["sum"]
+    for _ in range(5):
+        with other.step() as step:
+            step.release(np.zeros(3))
+    equal = [json.loads(line) for line in (tmp_path / "other" / "record.jsonl").read_text().splitlines()[2:]]
+    assert len({line["sum"] for line in equal}) == 5
     key = (tmp_path / "run.key").read_text().strip()
     assert key not in (tmp_path / "record.jsonl").read_text()
     assert key not in repr(run)
@@ -429,3 +436,90 @@ def test_ranks_share_one_run(tmp_path: Path, world: int) -> None:
         step.release(sums(4))
     with pytest.raises(RunError, match="add up the sums of all ranks"), runs[1].step() as step:
         step.release(sums(3))
+
+
+def test_a_copy_of_a_run_does_not_go_on(tmp_path: Path) -> None:
+    """It would release other sums with the noise that the original has."""
+    run = started(tmp_path / "one")
+    go(run, 1)
+    run.close()
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    with pytest.raises(RunError, match="this is a copy of a run's record, or was restored"):
+        started(tmp_path / "two")
+    shutil.rmtree(tmp_path / "one")
+    started(tmp_path / "two", moved=True).close()
+    with started(tmp_path / "two") as again:
+        assert again.round == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that share an open file")
+def test_a_forked_process_releases_nothing(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    child = os.fork()
+    if child == 0:
+        try:
+            go(run, 1)
+        except RunError as error:
+            os._exit(0 if "another process opened this run" in str(error) else 2)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    go(run, 1)
+
+
+def test_a_record_that_somebody_else_changes_ends_the_run(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    go(run, 1)
+    with (tmp_path / "record.jsonl").open("ab") as file:
+        file.write(b"{}")
+    with pytest.raises(RunError, match="changed by somebody else"), run.step() as step:
+        step.release(sums(1))
+    run.close()
+    with pytest.raises(RunError, match="was closed"), run.step() as step:
+        step.release(sums(1))
+
+
+def test_names_do_not_hide_a_sum(tmp_path: Path) -> None:
+    noise = {"multiplier": 0.5, "also": [{"what": "x", "multiplier": 30.0}]}
+    run = TrainingRun(document({"noise": noise}), tmp_path, records=40, also_clip_norms={"x": 1.0})
+    state = run.state_dict()
+    with run.step() as step:
+        step.release({"also: x": np.zeros(2)}, also={"x": np.zeros(2)})
+    run.load_state_dict(state)
+    with pytest.raises(RunError, match="would reveal their difference"), run.step() as step:
+        step.release({"also: x": np.full(2, 7.0)}, also={"x": np.zeros(2)})
+
+
+def test_last_digits_do_not_tell_of_the_sum(tmp_path: Path) -> None:
+    """Of an unrounded float32 sum of 0 and noise one value in eight is no multiple of 2⁻²⁵; of 1 and noise none near 0 is."""
+    for number, value in enumerate((0.0, 1.0)):
+        run = started(tmp_path / str(number))
+        with run.step() as step:
+            found = np.asarray(step.release(np.full(2**14, value, np.float32))) * 8.0
+        assert np.array_equal(found * 2.0**21, np.rint(found * 2.0**21))
+
+
+def test_phases_may_sum_other_arrays(tmp_path: Path) -> None:
+    body = {name: BASE[name] for name in ("training", "sampler")}
+    first = {"name": "a", **body, "noise": {"multiplier": 1, "also": [{"what": "x", "multiplier": 30.0}]}}
+    second = {"name": "b", **body, "noise": {"multiplier": 1}}
+    for phase in (first, second):
+        phase["training"] = {**BASE["training"], "iterations": 1}
+    whole = {name: BASE[name] for name in ("pyaccount", "name", "privacy")} | {"phases": [first, second]}
+    run = TrainingRun(whole, tmp_path, records=40, also_clip_norms={"x": 1.0})
+    with run.step() as step:
+        step.release(np.zeros(2), also={"x": np.zeros(1)})
+    with run.step() as step:
+        step.release({"other": np.zeros(3)})
+    assert run.released == run.rounds
+
+
+def test_what_a_later_phase_refuses_is_refused_at_once(tmp_path: Path) -> None:
+    body = {name: BASE[name] for name in ("training", "sampler", "noise")}
+    count = {"name": "count", "training": {"dataset_size": 40, "expected_batch_size": 40, "iterations": 1}}
+    laplace = {**count, "sampler": {"kind": "none"}, "noise": {"kind": "laplace", "multiplier": 2}}
+    whole = {name: BASE[name] for name in ("pyaccount", "name", "privacy")} | {
+        "phases": [{"name": "a", **body}, laplace]
+    }
+    with pytest.raises(DocumentError, match="Laplace"):
+        TrainingRun(whole, tmp_path, records=40)
+    assert not list(tmp_path.iterdir())

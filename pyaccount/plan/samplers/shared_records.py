@@ -7,6 +7,12 @@ squared norm and what the column shares with others; where these norm bounds dif
 
 From below: records may be shared, and need not be. A user that shares none takes part by the law of a user alone, in secret; with
 contributions all alike and nobody else's, sums of the first rounds' outputs tell of it (`rust/core/src/pair/summed.rs`).
+
+Both are of the same sampler: Algorithm 3, in which every record is drawn in every iteration, and draws make wait whether or not
+what was drawn takes part. From above its participations are those of a renewal law, or fewer, round by round: with the same coins
+for the user's own records that law has a user wait from the first draw on, and here a user that waits may be kept waiting. Were
+records drawn only while all of their users are available, another user could keep one out early and so let it take part more
+often later, and no bound would be known.
 """
 
 from __future__ import annotations
@@ -34,6 +40,9 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices import Strategy
 
+#: Values that a sum of participations has at most, where its shifts differ.
+VALUES = 512
+
 REMARK = (
     "Records are shared: a draw of the user's record keeps its other users' records out of later batches, so the other records' "
     "sum reveals it, and the amplification that comes from secrecy is given up (the pair published for this case is beaten by a "
@@ -41,7 +50,8 @@ REMARK = (
 )
 LOWER_END = (
     "two data sets: the user shares no record, contributes 1 with each that is drawn, or 0, and nobody else contributes. All "
-    "rounds, in secret; of them the sums of the first m outputs are seen, m = 1, 4, 16, … and all, the best for each ε."
+    "rounds, in secret; of them the sums of the first m outputs are seen, m = 1, 4, 16, … and all, or as far as can be "
+    "computed; the best for each ε."
 )
 
 
@@ -127,17 +137,18 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     # about the start; being available at once is the worst there is.
     norm_bounds = tuple(bound * (1.0 + built.slack) / (sigma * sigma) for bound in _norm_bounds(document, body))
     upper = Part("public_participation", (norm_bounds, b, p, k), (("warm", False),))
-    shifts = tuple(_shifts(built, m, sigma) for m in _sums(built.iterations))
+    shifts = tuple(_shifts(built, m, sigma) for m in _sums(built.iterations, b, k))
     warm = ("warm", body.sampler.start == "warm")
     remove, add = (Part("summed_outputs", (shifts, b, p, k), (("reverse", reverse), warm)) for reverse in (False, True))
     return enclosed((upper, upper), (remove, add), body.count)
 
 
-def _sums(iterations: int) -> list[int]:
-    """1, 4, 16, … and all: of how many outputs, the first ones, sums are taken."""
-    found = [1]
-    while found[-1] < iterations:
-        found.append(min(4 * found[-1], iterations))
+def _sums(iterations: int, apart: int, records: int) -> list[int]:
+    """1, 4, 16, … and all, as far as the core gets: of how many outputs, the first ones, sums are taken."""
+    found, after = [1], min(4, iterations)
+    while found[-1] < after and float(after) * apart * max(VALUES, records * -(-after // apart)) <= _core.MOST_WORK:
+        found.append(after)
+        after = min(4 * after, iterations)
     return found
 
 
@@ -189,13 +200,18 @@ def users_text(body: Body) -> str:
     """How users' records are sampled, as an assumption."""
     assert isinstance(body.sampler, UserBMinSep)
     b, p = separation(body) or 1, sampling_probability(body)
-    single = body.sampler.attribution == "single"
+    most, start = f"No user has more than {body.sampler.records_per_user} records", body.sampler.start
+    if body.sampler.attribution == "single":
+        return (
+            f"{most}, and no record belongs to two users. In each iteration every record whose user is available is drawn with "
+            f"probability {p!r}, independently of the others; a user with a record in the batch is unavailable for the next "
+            f"{b - 1} iterations; {START[start][1]}."
+        )
+    first = f"; {b - 1} such iterations without a batch go before the first" if start == "warm" else ""
     return (
-        f"No user has more than {body.sampler.records_per_user} records"
-        + (", and no record belongs to two users" if single else "; a record may belong to several users")
-        + f". In each iteration every record whose {'user is' if single else 'users are all'} available is drawn with "
-        f"probability {p!r}, independently of the others; a user with a record in the batch is unavailable for the next {b - 1} "
-        f"iterations; {START[body.sampler.start][1]}."
+        f"{most}; a record may belong to several users. In each iteration every record is drawn with probability {p!r}, "
+        "independently of the others and of earlier draws; it joins the batch unless a record with one of its users was drawn in "
+        f"the {b - 1} iterations before, whether that joined or not{first}."
     )
 
 

@@ -32,6 +32,13 @@ class InOrder(RunBatches):
             raise drawing.refused("missing-key", path, message, f"{self.dataset_size} for full batches")
         if size != round(size):
             raise drawing.refused("fractional-batch", path, "a batch in order has a whole number of records")
+        if drawing.document.privacy.adjacency == "add-remove" and size < self.dataset_size:
+            message = (
+                "a record that is added or removed moves all later ones to other places, and with them to other batches: more "
+                "changes than was analysed"
+            )
+            where = ("privacy", "adjacency")
+            raise drawing.refused("no-valid-bound", where, message, "zero-out or replace-one, or full batches")
         self._size = round(size)
         self._turns = -(-self.dataset_size // self._size)
         times, sampler = -(-self.rounds // self._turns), body.sampler

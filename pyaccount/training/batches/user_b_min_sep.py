@@ -110,13 +110,13 @@ class SharedBatches(UserBatches):
             # Earlier draws do not matter any more, or are to be drawn once more.
             self._next, self._last = first, self._nobody()
         while True:
-            records = self._sampled(self._next)
+            now, records = self._next, self._sampled(self._next)
             users, pieces = self._users_of(records)
-            last = self._last[users]
-            # Draws of this round do not count, should it have been interrupted here before.
-            waiting = (last > self._next - self._separation) & (last < self._next)
-            self._last[users] = self._next
-            self._next += 1
+            waiting = self._last[users] > now - self._separation
+            # Interrupted here, everything is drawn once more: half of this round's draws would keep out the other half.
+            self._next = self._start - 1
+            self._last[users] = now
+            self._next = now + 1
             if self._next > round:
                 self._batch = records[~_any(waiting, pieces)]
                 return self._batch

@@ -8,18 +8,15 @@
 //!
 //! **Moving means towards 0.** `P_m/N(0, 1) = Σ w e^{Sy − S²/2}` rises in y where all S ≥ 0, so the best sets are half-lines, y > τ
 //! for P_m and y < τ for N(0, 1). If S is replaced by something that is stochastically smaller and still ≥ 0, P_m(y > τ) falls at
-//! every τ and N(0, 1) stays: both hockey sticks fall, for every α. Therefore
-//!
-//! * each a_i is rounded down to a grid, and lowered to the least of the rounds before it;
-//! * with such a_i, which never rise, the probability to join may be rounded down: coupled with the law itself each
-//!   participation comes later, if at all, with as many records;
-//! * sums that are too unlikely to be computed are taken for 0.
+//! every τ and N(0, 1) stays: both hockey sticks fall, for every α. Therefore each a_i is rounded down to a grid, and lowered to the
+//! least of the rounds before it; and sums that are too unlikely to be computed are taken for 0. The probability to be drawn is
+//! not rounded in a safe direction, for a user that is drawn more often may take part less: its error is one of the weights.
 
 use crate::error::{Error, Result};
 use crate::laws::Weights;
 use crate::pair::mixture::MixturePair;
 use crate::pair::{larger, Profile, ProfilePoint};
-use crate::participation::counts::{sum_error, sums};
+use crate::participation::counts::{drawn_error, drawn_sums};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -32,15 +29,15 @@ const NEGLIGIBLE: f64 = 1e-290;
 /// `max_m H_{e^ε}(P_m‖N(0, 1))`, or of (N(0, 1), P_m): see the head of this file.
 ///
 /// * Guarantee: at most the hockey stick of the run's two data sets for every ε, within the stated errors; convex in α.
-/// * Precision: that of [`MixturePair`], and about (k + 4)(n + b)·10⁻¹⁶ of each probability.
+/// * Precision: that of [`MixturePair`], and about (b + k + 24)(n + b)·10⁻¹⁶ of each probability.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummedOutputs {
     sums: Vec<MixturePair>,
 }
 
 impl SummedOutputs {
-    /// `shifts`: for each m the a_i of the first m rounds, positive and rounded down; of `min_separation` and the following the
-    /// law is that of [`Renewal::of_users`].
+    /// `shifts`: for each m the a_i of the first m rounds, positive and rounded down. Each of the user's records is drawn in every
+    /// round; they take part if none was drawn in the b − 1 rounds before, b the `min_separation` ([`drawn_sums`]).
     ///
     /// # Errors
     /// [`Error::Domain`] for no shifts, and where the law has none.
@@ -81,12 +78,9 @@ fn of_sum(law: &Renewal, shifts: &[f64]) -> Result<MixturePair> {
     }
     let points = grid(law, &falling);
     let cells: Vec<usize> = falling.iter().map(|shift| cell(shift / middle, points)).collect();
-    // The true probability to join is no smaller.
-    let joins = law.sampling_probability * (1.0 - 16.0 * UNIT_ROUNDOFF);
-    let law = Renewal { sampling_probability: joins, ..law.clone() };
     let k = law.counts.len();
     let most = |rounds: usize| k * cells[0] * rounds.div_ceil(law.min_separation);
-    let mut found = sums(&law, most(law.iterations()) + 1, most, |i, j| j * cells[i]);
+    let mut found = drawn_sums(law, most(law.iterations()) + 1, most, |i, j| j * cells[i]);
     let mut dropped = NEGLIGIBLE;
     for probability in found[1..].iter_mut().filter(|probability| **probability < NEGLIGIBLE) {
         dropped += *probability;
@@ -98,7 +92,7 @@ fn of_sum(law: &Renewal, shifts: &[f64]) -> Result<MixturePair> {
         count: likely().map(|(s, _)| s).collect(),
         log_probability: likely().map(|(_, probability)| probability.ln()).collect(),
         // The logarithm of a probability above 10⁻²⁹⁰ and its exponential are off by 700u each.
-        relative_error: sum_error(&law) + 2048.0 * UNIT_ROUNDOFF,
+        relative_error: drawn_error(law) + 2048.0 * UNIT_ROUNDOFF,
     };
     #[allow(clippy::cast_precision_loss)] // at most `FINEST`
     let unit = middle / points as f64 * (1.0 - 8.0 * UNIT_ROUNDOFF);

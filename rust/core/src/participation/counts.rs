@@ -1,5 +1,7 @@
 //! The law of a sum over the participations of a pattern, in whole units.
 
+use std::collections::VecDeque;
+
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -8,8 +10,8 @@ use crate::special::UNIT_ROUNDOFF;
 /// `reached` is the largest S of whoever is available in a round; no S may reach `size`.
 ///
 /// * Time: n·`size` additions for each number of records that may take part at once.
-/// * Precision: no term is negative, so each probability has the relative error of [`sum_error`], and what underflows, less than
-///   10⁻³⁰⁰ in all.
+/// * Precision: no term is negative, so each probability has a relative error of about (k + 4)(n + b) units, and what underflows,
+///   less than 10⁻³⁰⁰ in all.
 #[must_use]
 pub fn sums(
     law: &Renewal,
@@ -45,16 +47,81 @@ pub fn sums(
     done
 }
 
-/// The relative error of [`sums`], for a law whose probability to join is what it is.
+/// The same sum where draws in rounds that are sat out count too: in every round the record (some of a user's) is drawn with the
+/// law's probability, and takes part if it was not drawn in the b − 1 rounds before. From a warm start b − 1 such rounds went before.
 ///
-/// A term is a product over n rounds at most: of 1 − p, rounded once, or of p and one of the counts, and of the start's
-/// probability, the exponential of a logarithm between −700 and 0. Into a round lead k + 1 ways, and out of the run k for each of
-/// the last b rounds and one for each start, so it is a part of no more than n(k + 1) + b(k + 1) sums.
+/// That is the law of a user alone under Algorithm 3 of Dong & Ganesh 2026 (arXiv:2602.09338), in which a user that is drawn while
+/// it waits waits anew; under a renewal law draws begin again only when it is available.
+///
+/// * Time: n·b·`size` additions.
+/// * Precision: as [`sums`], of [`drawn_error`].
 #[must_use]
-pub fn sum_error(law: &Renewal) -> f64 {
+pub fn drawn_sums(
+    law: &Renewal,
+    size: usize,
+    reached: impl Fn(usize) -> usize,
+    units: impl Fn(usize, usize) -> usize,
+) -> Vec<f64> {
+    let (n, b) = (law.iterations(), law.min_separation);
+    let (join, stay) = (law.sampling_probability, 1.0 - law.sampling_probability);
+    let nothing = || vec![0.0; size];
+    // ready: not drawn in the b − 1 rounds before. waiting[r]: last drawn r + 1 rounds ago.
+    let mut ready = nothing();
+    let mut waiting: VecDeque<Vec<f64>> = (1..b).map(|_| nothing()).collect();
+    ready[0] = 1.0;
+    if law.warm {
+        for last in &mut waiting {
+            last[0] = ready[0] * join;
+            ready[0] *= stay;
+        }
+    }
+    for i in 0..n {
+        let most = reached(i).min(size - 1);
+        let mut drawn = nothing();
+        for last in &mut waiting {
+            for (s, probability) in last[..=most].iter_mut().enumerate() {
+                drawn[s] += *probability * join;
+                *probability *= stay;
+            }
+        }
+        for (j, count) in law.counts.iter().enumerate() {
+            let shift = units(i, j + 1);
+            // Sums beyond the largest possible one have no probability.
+            for (probability, sum) in ready[..=most].iter().zip(&mut drawn[shift.min(size)..]) {
+                *sum += probability * (join * count);
+            }
+        }
+        for probability in &mut ready[..=most] {
+            *probability *= stay;
+        }
+        waiting.push_front(drawn);
+        // Last drawn b − 1 rounds before this one; with b = 1 in this one.
+        if let Some(last) = waiting.pop_back() {
+            for (into, probability) in ready.iter_mut().zip(last) {
+                *into += probability;
+            }
+        }
+    }
+    for last in waiting {
+        for (into, probability) in ready.iter_mut().zip(last) {
+            *into += probability;
+        }
+    }
+    ready
+}
+
+/// The relative error of [`drawn_sums`], whose law's probability q is known to 16 units.
+///
+/// A term is a product of no more than n + b factors q or 1 − q, the latter off by 16q/(1 − q) units and one more, each rounded in
+/// its product, and of counts; it is a part of no more than (b + k + 2)(n + b) sums.
+#[must_use]
+pub fn drawn_error(law: &Renewal) -> f64 {
     #[allow(clippy::cast_precision_loss)] // far below 2^53
     let (n, b, k) = (law.iterations() as f64, law.min_separation as f64, law.counts.len() as f64);
+    let join = law.sampling_probability;
+    // With q = 1 the factor 1 − q is 0, exactly.
+    let stays = if join < 1.0 { 16.0 * join / (1.0 - join) } else { 0.0 };
     #[allow(clippy::cast_precision_loss)] // a count
     let draws = law.most_participations() as f64 * law.counts_error;
-    UNIT_ROUNDOFF * ((k + 4.0) * (n + b) + 2048.0) * 1.01 + draws
+    UNIT_ROUNDOFF * ((b + k + 24.0 + stays) * (n + b) + 2048.0) * 1.01 + draws
 }
