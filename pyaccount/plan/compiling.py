@@ -87,8 +87,8 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
         remedy = f"{message}; {allowed}, or leave optimize_for out"
         return document.problem("no-optimum", path, remedy, allowed=allowed)
 
-    if sampler_plan(body).steering(document, body) is None:
-        known = ", ".join(word for word, plan in PLANS.items() if plan.steered)
+    if sampler_plan(body).differentiable(document, body) is None:
+        known = ", ".join(word for word, plan in PLANS.items() if plan.has_derivatives)
         message, allowed = (
             sampler_plan(body).unsteered(body),
             f"use {known} (users that share no records, random phases)",

@@ -100,7 +100,7 @@ def objective_of(name: str, close: float) -> LogError:
     judged = judge(positive(np.array([1.0, 0.6, 0.2, 0.3])))
     sigma = judged.proposed.noise_multiplier
     samples = replace(judge.samples(judged.column, sigma), candidate=3, shards=2)
-    return LogError(around(judged.column), judge.steering, samples, judge.target, 16, sigma, close)
+    return LogError(around(judged.column), judge.differentiable, samples, judge.target, 16, sigma, close)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

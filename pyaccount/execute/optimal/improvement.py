@@ -80,7 +80,7 @@ class Improvement:
             self._sets += 1
             drawn = replace(samples, candidate=self._sets, shards=shards)
             judge = self._judge
-            return LogError(columns, judge.steering, drawn, judge.target, judge.iterations, self.noise, close)
+            return LogError(columns, judge.differentiable, drawn, judge.target, judge.iterations, self.noise, close)
 
         fitted = objective(self._shards, CLOSE)
         promised, a = _improved(fitted)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import Vector
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument
-    from pyaccount.plan.steering import Steering
+    from pyaccount.plan.differentiable import Differentiable
 
 #: How closely σ is found, relatively, and the shards of an estimate.
 PRECISION, SHARDS = 3e-3, 8
@@ -72,10 +72,10 @@ class Judge:
         return whole(self.plan.document.bodies[0].training.iterations)
 
     @property
-    def steering(self) -> Steering:
+    def differentiable(self) -> Differentiable:
         """How δ follows the column."""
         body = self.plan.document.bodies[0]
-        found = sampler_plan(body).steering(self.plan.document, body)
+        found = sampler_plan(body).differentiable(self.plan.document, body)
         assert found is not None, "compiling refuses samplers without"
         return found
 

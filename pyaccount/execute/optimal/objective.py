@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
     from pyaccount.execute.sampling.shards import Component, Sampler
-    from pyaccount.plan.steering import Steering
+    from pyaccount.plan.differentiable import Differentiable
 
 #: Newton's steps in ln σ, and the most that one may be.
 STEPS, LARGEST_STEP = 12, 0.3
@@ -55,7 +55,7 @@ class LogError:
     def __init__(  # noqa: PLR0913, PLR0917 - what it is a function of
         self,
         columns: ColumnFamily,
-        steering: Steering,
+        differentiable: Differentiable,
         samples: FrozenSamples,
         target: tuple[float, float],
         iterations: int,
@@ -65,7 +65,7 @@ class LogError:
         """`target` is (ε, δ), `noise` the σ near which that of a = 0 lies. σ is found until ln δ̂ is that `close`; what is left of
         it is taken off by a last linear step.
         """
-        self.columns, self.samples, self._steering = columns, samples, steering
+        self.columns, self.samples, self._mechanism = columns, samples, differentiable
         self._epsilon, self._delta = target
         self._error = log_objective(iterations, len(columns.start))
         self._iterations, self._close = iterations, close
@@ -108,12 +108,12 @@ class LogError:
             log_noise += min(max(step, -LARGEST_STEP), LARGEST_STEP)
         else:
             return None
-        by_column = self._steering.slopes(c, math.exp(log_noise), worst)
+        by_column = self._mechanism.slopes(c, math.exp(log_noise), worst)
         return _Root(log_noise + step, -by_column / worst.log_noise[0])
 
     def _worst(self, c: Vector, sigma: float) -> _core.DeltaGradient | None:
         """The direction of the larger δ̂; None where nothing is seen, or δ̂ does not fall with σ."""
-        core, samples = self._steering.core(c, sigma), self.samples
+        core, samples = self._mechanism.core(c, sigma), self.samples
         found = [
             samples.sampler.gradient(
                 core,

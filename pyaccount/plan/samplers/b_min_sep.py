@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class BMinSepPlan(Renewal):
     """Single records."""
 
-    steered: ClassVar[bool] = True
+    has_derivatives: ClassVar[bool] = True
 
     def start(self, body: Body) -> str:
         """As the document says."""

@@ -10,6 +10,7 @@ from pyaccount import _core
 from pyaccount.document import bins, truncation
 from pyaccount.plan.common import OTHER_BLANKS, number, shown, whole
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
+from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import disjoint_modes, strategy
 from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
@@ -17,15 +18,14 @@ from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.allocation import RATIO, allocation, resolved
 from pyaccount.plan.samplers.base import Worst
 from pyaccount.plan.samplers.whole_run import WholeRun
-from pyaccount.plan.steering import Steering
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
+    from pyaccount.plan.differentiable import Vector
     from pyaccount.plan.reduction import DirectedBounds, Reduction
     from pyaccount.plan.samplers.allocation import Squares
-    from pyaccount.plan.steering import Vector
 
 #: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.
 BINS_COST, LEAST_COST = 0.3, 200.0
@@ -35,7 +35,7 @@ class BallsInBinsPlan(WholeRun):
     """One bin for the whole run."""
 
     states_probability: ClassVar[bool] = False
-    steered: ClassVar[bool] = True
+    has_derivatives: ClassVar[bool] = True
 
     def subject(self, body: Body) -> str:
         """As people call it."""
@@ -127,7 +127,7 @@ class BallsInBinsPlan(WholeRun):
         core = _core.Sampled.bins([entry / (sigma * sigma) for entry in gram], built.iterations)
         return SampledMechanism(core, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
 
-    def steering(self, document: Document, body: Body) -> Steering:
+    def differentiable(self, document: Document, body: Body) -> Differentiable:
         """By the Gram matrix Γ = MMᵀ/σ² of the modes m_t = Σ_e C e_{eT+t}, the rows of M.
 
         dδ = Σ_st D_st dΓ_st with D symmetric, so ∂δ/∂M = 2DM/σ², and column k of C is part of m_{k mod T}:
@@ -153,7 +153,7 @@ class BallsInBinsPlan(WholeRun):
             turns = np.arange(n)
             return np.array([by_mode[turns[: n - lag] % count, turns[lag:]].sum() for lag in range(len(c))])
 
-        return Steering(
+        return Differentiable(
             lambda c, sigma: _core.Sampled.bins((sums.gram(modes(c)) / (sigma * sigma)).ravel().tolist(), n), slopes
         )
 

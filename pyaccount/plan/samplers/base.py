@@ -19,8 +19,8 @@ from pyaccount.plan.matrices import strategy
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
+    from pyaccount.plan.differentiable import Differentiable
     from pyaccount.plan.reduction import Analysis
-    from pyaccount.plan.steering import Steering
 
 #: What a record can do at worst, in words that several samplers share.
 EVERY_ROUND = "every record in every round"
@@ -43,8 +43,8 @@ class SamplerPlan(ABC):
     round_by_round: ClassVar[bool] = False
     #: Whether a sampling probability is what a record's chance in a round is, to be stated in a certificate.
     states_probability: ClassVar[bool] = True
-    #: Whether matrices can be optimised for it; see `steering`.
-    steered: ClassVar[bool] = False
+    #: Whether matrices can be optimised for it; see `differentiable`.
+    has_derivatives: ClassVar[bool] = False
 
     @abstractmethod
     def analysis(self, document: Document, body: Body) -> Analysis:
@@ -62,12 +62,12 @@ class SamplerPlan(ABC):
     def worst(self, document: Document, body: Body) -> Worst:
         """What it allows at worst. Where batches have a fixed number of draws, a record is counted once in a round."""
 
-    def steering(self, document: Document, body: Body) -> Steering | None:
+    def differentiable(self, document: Document, body: Body) -> Differentiable | None:
         """How δ follows the coefficients of a banded Toeplitz matrix, where that is known."""
         return None
 
     def unsteered(self, body: Body) -> str:
-        """Why there is no `steering` of a body."""
+        """Why there is no `differentiable` of a body."""
         return "no derivatives of δ are known for this sampler, or for how its records are attributed"
 
     def rounds_at_a_time(self, body: Body) -> int:

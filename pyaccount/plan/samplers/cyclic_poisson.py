@@ -25,13 +25,13 @@ from pyaccount.plan.common import (
     shown,
     whole,
 )
+from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import matrix_text, strategy
 from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers.base import Worst, public_participation
 from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
 from pyaccount.plan.samplers.whole_run import WholeRun
-from pyaccount.plan.steering import Steering
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -135,7 +135,7 @@ ANALYSIS = Analysis(words, bounds, refusals=refusals)
 class CyclicPoissonPlan(WholeRun):
     """Composed where the parts are fixed; on the whole run where a record's part is drawn in secret."""
 
-    steered: ClassVar[bool] = True
+    has_derivatives: ClassVar[bool] = True
 
     def analysis(self, document: Document, body: Body) -> Analysis:
         """By how records are put in parts."""
@@ -193,12 +193,12 @@ class CyclicPoissonPlan(WholeRun):
         core = _core.Sampled.phases(scaled_coefficients(document, body, sigma), n, b, p)
         return SampledMechanism(core, directions, n, STEP_COST * n, p)
 
-    def steering(self, document: Document, body: Body) -> Steering | None:
+    def differentiable(self, document: Document, body: Body) -> Differentiable | None:
         """By the coefficients, where the phase is random."""
         if _sampler(body).phase != "random":
             return None
         n, b, p = whole(body.training.iterations), separation(body) or 1, sampling_probability(body)
-        return Steering.of_coefficients(lambda coefficients: _core.Sampled.phases(coefficients, n, b, p))
+        return Differentiable.of_coefficients(lambda coefficients: _core.Sampled.phases(coefficients, n, b, p))
 
     def unsteered(self, body: Body) -> str:
         """What is shown above of the first part: its columns are orthogonal, and all but the last are whole."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyaccount import _core
 from pyaccount.document import sampling_probability, separation
 from pyaccount.plan.common import whole
+from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import columns, product_cost, strategy
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import Worst, public_participation
 from pyaccount.plan.samplers.whole_run import WholeRun
-from pyaccount.plan.steering import Steering
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -102,12 +102,12 @@ class Renewal(WholeRun):
         b, p, warm = separation(body) or 1, sampling_probability(body), self.start(body) == "warm"
         return _core.Sampled.renewal(coefficients, iterations, b, p, warm)
 
-    def steering(self, document: Document, body: Body) -> Steering | None:
+    def differentiable(self, document: Document, body: Body) -> Differentiable | None:
         """By the coefficients, for columns that do not overlap."""
-        if not self.steered:
+        if not self.has_derivatives:
             return None
         n = whole(body.training.iterations)
-        return Steering.of_coefficients(lambda coefficients: self.recursion(body, coefficients, n))
+        return Differentiable.of_coefficients(lambda coefficients: self.recursion(body, coefficients, n))
 
     def _overlapping(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]

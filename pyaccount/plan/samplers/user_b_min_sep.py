@@ -13,14 +13,14 @@ from pyaccount.plan.samplers.shared_records import unit_refusals, users_text
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
+    from pyaccount.plan.differentiable import Differentiable
     from pyaccount.plan.reduction import Analysis
-    from pyaccount.plan.steering import Steering
 
 
 class UserBMinSepPlan(Renewal):
     """Users with several records."""
 
-    steered: ClassVar[bool] = True
+    has_derivatives: ClassVar[bool] = True
 
     def start(self, body: Body) -> str:
         """As the document says."""
@@ -34,9 +34,9 @@ class UserBMinSepPlan(Renewal):
         """By whether records are shared."""
         return super().analysis(document, body) if _sampler(body).attribution == "single" else shared_records.ANALYSIS
 
-    def steering(self, document: Document, body: Body) -> Steering | None:
+    def differentiable(self, document: Document, body: Body) -> Differentiable | None:
         """Of users that share no records."""
-        return super().steering(document, body) if _sampler(body).attribution == "single" else None
+        return super().differentiable(document, body) if _sampler(body).attribution == "single" else None
 
     def law(self, body: Body) -> str:
         """While available, Bin(k, p) of the user's records join."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Steering:
+class Differentiable:
     """The mechanism of one run for any first column c and noise multiplier σ, and what its gradient says about c.
 
     Nothing is rounded in a safe direction: with these a matrix is proposed, and what is certified is built by its analysis.
@@ -28,7 +28,7 @@ class Steering:
     slopes: Callable[[Vector, float, _core.DeltaGradient], Vector]
 
     @classmethod
-    def of_coefficients(cls, build: Callable[[list[float]], _core.Sampled]) -> Steering:
+    def of_coefficients(cls, build: Callable[[list[float]], _core.Sampled]) -> Differentiable:
         """Of mechanisms that are built from c/σ: the core's derivatives are ∂δ/∂(c_j/σ)."""
         import numpy as np  # noqa: PLC0415 - only searches for a matrix need it
 
