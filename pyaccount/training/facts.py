@@ -20,7 +20,7 @@ from pyaccount.training.sums import ALONE
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
-    from pyaccount.training.stretches import Certified
+    from pyaccount.training.certified import Certified
 
 
 def check_records(document: Document, records: int | Sequence[int]) -> None:
@@ -47,16 +47,16 @@ def check_records(document: Document, records: int | Sequence[int]) -> None:
         raise DocumentError(problems)
 
 
-def clip_norms_of(document: Document, clip_norm: float, others: Mapping[str, float]) -> dict[str, float]:
+def clip_norms_of(document: Document, clip_norm: float, rest: Mapping[str, float]) -> dict[str, float]:
     """The clip norm of each sum, `ALONE` that of the main one. Raises `DomainError`."""
     names = {release.what for body in document.bodies for release in body.noise.also}
-    missing, unknown = sorted(names - set(others)), sorted(set(others) - names)
+    missing, unknown = sorted(names - set(rest)), sorted(set(rest) - names)
     if missing or unknown:
         parts = [*(f"{name!r} is missing" for name in missing), *(f"{name!r} is not in noise.also" for name in unknown)]
         raise DomainError(
             f"also_clip_norms has one number for each sum in noise.also of the document: {', '.join(parts)}"
         )
-    found = {ALONE: clip_norm, **{f"also: {name}": others[name] for name in sorted(others)}}
+    found = {ALONE: clip_norm, **{f"also: {name}": rest[name] for name in sorted(rest)}}
     allowed = "greater than 0 and finite"
     return {
         name: number_of(f"clip norm of {name}", norm, allowed, 5e-324, float("inf")) for name, norm in found.items()
@@ -105,7 +105,7 @@ def facts_of(
         "streams": STREAMS,
         "rounds": run.rounds,
         "records": [body.training.dataset_size for body in document.bodies],
-        "noise_multipliers": [number(stretch.body.noise.multiplier) for stretch in run.stretches],
+        "noise_multipliers": [number(part.body.noise.multiplier) for part in run.body_runs],
         "clip_norms": dict(clip_norms),
         "normalisers": list(normalisers),
         "world": world,

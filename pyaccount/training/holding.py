@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import RunError
 from pyaccount.training.assumptions import Assumption, held
+from pyaccount.training.certified import Certified, certified
 from pyaccount.training.facts import matrix_hash
 from pyaccount.training.record import Recorded
-from pyaccount.training.stretches import Certified, certified
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
@@ -116,7 +116,7 @@ def _problems(recorded: Recorded, run: Certified) -> list[str]:
     if not isinstance(norms, dict) or not all(type(norm) is float and norm > 0.0 for norm in norms.values()):
         return [*found, "clip_norms: no norms are recorded"]
     for release in recorded.releases[: run.rounds]:
-        noise = run.stretch(release.round).body.noise
+        noise = run.body_run(release.round).body.noise
         try:
             scales = [
                 (noise.multiplier, norms["sum"]),

@@ -13,6 +13,7 @@ from pyaccount.accountant import Accountant
 from pyaccount.errors import DomainError, RunError
 from pyaccount.plan.common import number as filled
 from pyaccount.training.batches import Batch, Batches, batches_of
+from pyaccount.training.certified import BodyRun, Source, certified
 from pyaccount.training.facts import check_records, clip_norms_of, facts_of, normaliser_of
 from pyaccount.training.folder import open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
@@ -20,8 +21,7 @@ from pyaccount.training.noise import Noise, NoiseStream, noise_of
 from pyaccount.training.record import Layout
 from pyaccount.training.resuming import position_of, state_of
 from pyaccount.training.step import Step
-from pyaccount.training.stretches import Source, Stretch, certified
-from pyaccount.training.sums import ALONE, Array, Sums, check_layout, layout_of, named, noisy, others_of, tag
+from pyaccount.training.sums import ALONE, Array, Sums, also_of, check_layout, layout_of, named, noisy, tag
 
 if TYPE_CHECKING:
     from pyaccount.training.batches.attribution import Attributed
@@ -71,7 +71,7 @@ class TrainingRun:
         self._attribution = attribution
         check_records(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
-        self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.stretches]
+        self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.body_runs]
         facts = facts_of(self._run, self._clip_norms, self._normalisers, world)
         self._check_phases(attribution)
         self._folder = open_folder(Path(folder), None if key is None else Path(key), facts, rank, moved=moved)
@@ -111,26 +111,26 @@ class TrainingRun:
 
     def noise_multiplier(self, number: int | None = None) -> float:
         """σ of a round, the next one if omitted."""
-        body = self._run.stretch(self._round if number is None else number).body
+        body = self._run.body_run(self._round if number is None else number).body
         return filled(body.noise.multiplier)
 
     def normaliser(self, number: int | None = None) -> float:
         """What the sum of a round is divided by, the next one if omitted."""
-        return self._normalisers[self._run.stretch(self._round if number is None else number).index]
+        return self._normalisers[self._run.body_run(self._round if number is None else number).index]
 
     def batch(self, number: int) -> Batch:
         """Who takes part in a round, counted from 0. The same whenever it is asked. Raises `PlanExceededError` beyond the end."""
-        stretch = self._run.stretch(number)
+        part = self._run.body_run(number)
         with self._lock:
-            if self._batches is None or self._batches[0] != stretch.place:
-                key = self._root.derive("batches", stretch.place)
-                drawn = batches_of(self._run.document, stretch.body, key, attribution=self._attribution)
-                self._batches = (stretch.place, drawn)
-            return self._batches[1].batch(number - stretch.first)
+            if self._batches is None or self._batches[0] != part.place:
+                key = self._root.derive("batches", part.place)
+                drawn = batches_of(self._run.document, part.body, key, attribution=self._attribution)
+                self._batches = (part.place, drawn)
+            return self._batches[1].batch(number - part.first)
 
     def step(self) -> Step:
         """The next round: `with run.step() as step:`. Raises `PlanExceededError` after the last one."""
-        self._run.stretch(self._round)
+        self._run.body_run(self._round)
         return Step(self)
 
     def accountant(self) -> Accountant:
@@ -195,28 +195,28 @@ class TrainingRun:
         self, number: int, sums: Sums, also: Mapping[str, Array]
     ) -> tuple[dict[str, Array] | Array, dict[str, Array]]:
         """The noisy mean of a round, and its other noisy sums; recorded before they are given."""
-        stretch = self._run.stretch(number)
-        releases = (named(sums), others_of(stretch.body, also))
+        part = self._run.body_run(number)
+        releases = (named(sums), also_of(part.body, also))
         layout = layout_of(releases)
-        before = self._folder.layouts.get(stretch.place)
+        before = self._folder.layouts.get(part.place)
         if before is not None:
             check_layout(layout, before)
-        deviations = self._deviations(stretch)
+        deviations = self._deviations(part)
         with self._lock:
-            noise = self._rows(stretch, number - stretch.start, *releases)
-            self._record(number, stretch.place, layout, deviations, tag(releases, self._root.derive("sums", number)))
+            noise = self._rows(part, number - part.start, *releases)
+            self._record(number, part.place, layout, deviations, tag(releases, self._root.derive("sums", number)))
             self._round = number + 1
-        arrays, others = releases
-        normaliser = self._normalisers[stretch.index]
+        arrays, rest = releases
+        normaliser = self._normalisers[part.index]
         means: dict[str, Array] = {
             name: noisy(array, noise[0, name], deviations[0]) / array.dtype.type(normaliser)
             for name, array in arrays.items()
         }
-        rest: dict[str, Array] = {
+        more: dict[str, Array] = {
             what: noisy(array, noise[place, what], deviations[place])
-            for place, (what, array) in enumerate(others.items(), 1)
+            for place, (what, array) in enumerate(rest.items(), 1)
         }
-        return means if isinstance(sums, Mapping) else means[ALONE], rest
+        return means if isinstance(sums, Mapping) else means[ALONE], more
 
     def _record(self, number: int, place: int, layout: Layout, deviations: tuple[float, ...], found: str) -> None:
         """Count a round; or see to it that one that was counted before has the same sum and the same noise."""
@@ -233,11 +233,11 @@ class TrainingRun:
             raise RunError(f"round {number}: the first rank released another sum: add up the sums of all ranks before")
 
     def _rows(
-        self, stretch: Stretch, number: int, arrays: Mapping[str, Array], others: Mapping[str, Array]
+        self, part: BodyRun, number: int, arrays: Mapping[str, Array], rest: Mapping[str, Array]
     ) -> dict[tuple[int, str], Array]:
-        """The noise of a round of a stretch, by release and name. 0 is the release of the sum."""
-        if self._noise is None or self._noise[0] != stretch.index:
-            self._noise = (stretch.index, self._streams(stretch, arrays, others))
+        """The noise of a round of a part, by release and name. 0 is the release of the sum."""
+        if self._noise is None or self._noise[0] != part.index:
+            self._noise = (part.index, self._streams(part, arrays, rest))
         found: dict[tuple[int, str], Array] = {}
         streams = self._noise[1]
         # Should it be interrupted, the streams are made anew.
@@ -246,52 +246,48 @@ class TrainingRun:
             if stream.round != number:
                 stream.seek(number)
             found |= {(release, name): rows for name, rows in stream.next().items()}
-        self._noise = (stretch.index, streams)
+        self._noise = (part.index, streams)
         return found
 
-    def _streams(
-        self, stretch: Stretch, arrays: Mapping[str, Array], others: Mapping[str, Array]
-    ) -> dict[int, NoiseStream]:
+    def _streams(self, part: BodyRun, arrays: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[int, NoiseStream]:
         """A stream for each release, of double precision: sums are rounded after noise is added, not before."""
         shapes = {0: {name: array.shape for name, array in arrays.items()}}
-        shapes |= {place: {what: array.shape} for place, (what, array) in enumerate(others.items(), 1)}
-        return {
-            release: self._noise_of(stretch, release).stream(one, dtype="float64") for release, one in shapes.items()
-        }
+        shapes |= {place: {what: array.shape} for place, (what, array) in enumerate(rest.items(), 1)}
+        return {release: self._noise_of(part, release).stream(one, dtype="float64") for release, one in shapes.items()}
 
-    def _noise_of(self, stretch: Stretch, release: int) -> Noise:
+    def _noise_of(self, part: BodyRun, release: int) -> Noise:
         """The noise of a release. Rounds are never drawn twice, so that there is no further attempt at one."""
-        return self._noise_from(self._root, stretch, release)
+        return self._noise_from(self._root, part, release)
 
-    def _noise_from(self, key: RunKey, stretch: Stretch, release: int) -> Noise:
-        norms = (self.clip_norm, *(self._clip_norms[f"also: {other.what}"] for other in stretch.body.noise.also))
+    def _noise_from(self, key: RunKey, part: BodyRun, release: int) -> Noise:
+        norms = (self.clip_norm, *(self._clip_norms[f"also: {other.what}"] for other in part.body.noise.also))
         return noise_of(
             self._run.document,
-            stretch.body,
+            part.body,
             key,
-            phase=stretch.index,
+            phase=part.index,
             attempt=0,
             clip_norm=norms[release],
             release=release,
         )
 
-    def _deviations(self, stretch: Stretch) -> tuple[float, ...]:
-        releases = range(1 + len(stretch.body.noise.also))
-        return tuple(self._noise_of(stretch, release).standard_deviation for release in releases)
+    def _deviations(self, part: BodyRun) -> tuple[float, ...]:
+        releases = range(1 + len(part.body.noise.also))
+        return tuple(self._noise_of(part, release).standard_deviation for release in releases)
 
     def _check_phases(self, attribution: Attributed | None) -> None:
         """Find out now what a later phase would refuse, before anything is counted: with keys that nothing is drawn from."""
-        for stretch in self._run.stretches:
-            if stretch.start == stretch.first:
-                batches_of(self._run.document, stretch.body, bytes(KEY_BYTES), attribution=attribution)
-            for release in range(1 + len(stretch.body.noise.also)):
-                self._noise_from(RunKey(bytes(KEY_BYTES)), stretch, release).stream({ALONE: (1,)}, dtype="float64")
+        for part in self._run.body_runs:
+            if part.start == part.first:
+                batches_of(self._run.document, part.body, bytes(KEY_BYTES), attribution=attribution)
+            for release in range(1 + len(part.body.noise.also)):
+                self._noise_from(RunKey(bytes(KEY_BYTES)), part, release).stream({ALONE: (1,)}, dtype="float64")
 
     def _refuse_correlated(self, target: int) -> None:
         """Raise `RunError` if a matrix ties the rounds that are to be given up to later ones."""
         for number in range(target, self.released):
-            stretch = self._run.stretch(number)
-            if stretch.body.matrix.kind != "identity":
+            part = self._run.body_run(number)
+            if part.body.matrix.kind != "identity":
                 raise RunError(
                     f"rounds {target} to {self.released - 1} cannot be given up: the noise of later rounds cancels theirs, so "
                     "that they are part of the run. Repeat them with the very same sums, take up the checkpoint of round "

@@ -44,7 +44,7 @@ def named(sums: Sums) -> dict[str, Array]:
     return found
 
 
-def others_of(body: Body, also: Mapping[str, Array]) -> dict[str, Array]:
+def also_of(body: Body, also: Mapping[str, Array]) -> dict[str, Array]:
     """The other sums that are released of a batch, in the document's order. Raises `RunError` if they are not just these."""
     names = [release.what for release in body.noise.also]
     missing, unknown = [name for name in names if name not in also], sorted(set(also) - set(names))
@@ -63,7 +63,7 @@ def others_of(body: Body, also: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def layout_of(releases: Sequence[Mapping[str, Array]]) -> Layout:
-    """The type and shape of each array of each release, the sum's first and then those of the others."""
+    """The type and shape of each array of each release, the sum's first and then those of the rest."""
     return tuple({name: (array.dtype.name, array.shape) for name, array in arrays.items()} for arrays in releases)
 
 

@@ -23,7 +23,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any] | Document | Certificate
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BodyRun:
     """One run of one body: rounds `start` to `start + rounds`, the `index`-th such run of the whole.
 
     It is one of `body.count` runs of the body, whose place in the document is `place`; the first of them begins at `first`.
@@ -42,7 +42,7 @@ class Certified:
     """What is to be run."""
 
     document: Document
-    stretches: tuple[Stretch, ...]
+    body_runs: tuple[BodyRun, ...]
     #: Of the certificate's JSON; None for a document that nothing was certified of yet.
     certificate_sha256: str | None
     #: What is certified, in a sentence, and what kind of guarantee it is.
@@ -52,17 +52,17 @@ class Certified:
     @property
     def rounds(self) -> int:
         """The rounds of the whole run."""
-        last = self.stretches[-1]
+        last = self.body_runs[-1]
         return last.start + last.rounds
 
-    def stretch(self, number: int) -> Stretch:
-        """Which stretch a round belongs to. Raises `PlanExceededError` beyond the end."""
+    def body_run(self, number: int) -> BodyRun:
+        """Which part a round belongs to. Raises `PlanExceededError` beyond the end."""
         if not 0 <= number < self.rounds:
             raise PlanExceededError(
                 f"the certified run has {self.rounds} rounds, numbered from 0, and round {number} is none of them: a longer run "
                 "is another document, with more iterations"
             )
-        return self.stretches[bisect_right([one.start for one in self.stretches], number) - 1]
+        return self.body_runs[bisect_right([one.start for one in self.body_runs], number) - 1]
 
 
 def certified(source: Source) -> Certified:
@@ -86,11 +86,11 @@ def certified(source: Source) -> Certified:
 
 def _certified(document: Document, digest: str | None, statement: str | None, guarantee: str | None) -> Certified:
     planned(document)
-    stretches: list[Stretch] = []
+    body_runs: list[BodyRun] = []
     start = 0
     for place, body in enumerate(document.bodies):
         rounds, first = whole(body.training.iterations), start
         for _ in range(body.count):
-            stretches.append(Stretch(len(stretches), start, rounds, body, place, first))
+            body_runs.append(BodyRun(len(body_runs), start, rounds, body, place, first))
             start += rounds
-    return Certified(document, tuple(stretches), digest, statement, guarantee)
+    return Certified(document, tuple(body_runs), digest, statement, guarantee)
