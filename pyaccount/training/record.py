@@ -36,7 +36,7 @@ Layout = tuple[Mapping[str, tuple[str, tuple[int, ...]]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class RecordedRelease:
     """One round, as recorded."""
 
     round: int
@@ -54,7 +54,7 @@ class Recorded:
     header: Mapping[str, Any]
     #: What the arrays are that are summed, for each body of the document that was begun.
     layouts: Mapping[int, Layout]
-    releases: tuple[Release, ...]
+    releases: tuple[RecordedRelease, ...]
     #: What tells the file of the record from a copy, as of the last time that it was moved.
     file: object
     #: How often an earlier state was taken up and rounds were given up.
@@ -75,7 +75,7 @@ class Recorded:
         name = os.fsdecode(path)
         header: Mapping[str, Any] | None = None
         layouts: dict[int, Layout] = {}
-        releases: list[Release] = []
+        releases: list[RecordedRelease] = []
         rewinds, previous, whole = 0, NOTHING_BEFORE, 0
         place: object = None
         with Path(path).open("rb") as opened:
@@ -250,7 +250,7 @@ def _array(name: str, said: object, where: str) -> tuple[str, tuple[int, ...]]:
     raise RunError(f"{where}: arrays: a type and a shape are expected for {shown(name)}")
 
 
-def _release(event: Mapping[str, Any], done: int, rewinds: int, where: str) -> Release:
+def _release(event: Mapping[str, Any], done: int, rewinds: int, where: str) -> RecordedRelease:
     match event:
         case {
             "round": int(number),
@@ -264,5 +264,5 @@ def _release(event: Mapping[str, Any], done: int, rewinds: int, where: str) -> R
                 )
             if attempt != rewinds:
                 raise RunError(f"{where}: attempt {attempt} after {rewinds} rewinds")
-            return Release(number, attempt, tuple(deviations), tag)
+            return RecordedRelease(number, attempt, tuple(deviations), tag)
     raise RunError(f"{where}: this is no release of a round")

@@ -26,7 +26,7 @@ except ModuleNotFoundError as error:
 LEAST_NORM = 1e-30
 
 
-class RunBatches(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
+class RunBatchSampler(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
     """The batches of a run from its next round on, for `DataLoader(dataset, batch_sampler=…)`: this rank's part of each.
 
     Empty batches are among them: give the loader `collate(dataset)`. A loader that fetches ahead draws ahead, which counts

@@ -249,15 +249,17 @@ def test_a_round_is_recorded_before_its_sum_is_given(tmp_path: Path, monkeypatch
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process of its own that is killed")
 def test_a_killed_run_never_loses_a_round(tmp_path: Path) -> None:
-    started(tmp_path / "first").close()
     chosen = random.Random(20261123)
     most = 0
     for attempt in range(200):
         folder, used = tmp_path / str(attempt), tmp_path / f"{attempt}.used"
-        run = started(folder)
+        started(folder).close()
+        reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
             try:
+                run = started(folder)
+                os.write(writing, b".")
                 with used.open("ab", buffering=0) as file:
                     while run.round < run.rounds:
                         with run.step() as step:
@@ -265,10 +267,12 @@ def test_a_killed_run_never_loses_a_round(tmp_path: Path) -> None:
                         file.write(b".")
             finally:
                 os._exit(0)
-        time.sleep(chosen.uniform(0.0, 0.02))
+        os.read(reading, 1)
+        time.sleep(chosen.uniform(0.0, 0.015))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        run.close()
+        os.close(reading)
+        os.close(writing)
         done = used.stat().st_size if used.exists() else 0
         with started(folder) as again:
             # At most the round in flight is counted without having been used.

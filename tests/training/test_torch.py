@@ -18,7 +18,7 @@ except ModuleNotFoundError:
     # Said once, and loudly: pytest shows the reason of every skip with -rs, and this as a warning of the session.
     pytest.skip("PyTorch is not installed: the run in PyTorch is NOT tested here", allow_module_level=True)
 
-from pyaccount.training.torch import PrivateOptimizer, RunBatches, clipped_sum, collate
+from pyaccount.training.torch import PrivateOptimizer, RunBatchSampler, clipped_sum, collate
 
 RECORDS, WIDTH = 60, 4
 BASE: dict[str, Any] = {
@@ -112,7 +112,7 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
             key = run._root
         run._root = key
         optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
-        loader = torch.utils.data.DataLoader(data, batch_sampler=RunBatches(run), collate_fn=collate(data))
+        loader = torch.utils.data.DataLoader(data, batch_sampler=RunBatchSampler(run), collate_fn=collate(data))
         assert len(loader) == 8
         for inputs, targets in loader:
             for part in range(parts):
