@@ -73,7 +73,7 @@ class TrainingRun:
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
         self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.body_runs]
         facts = facts_of(self._run, self._clip_norms, self._normalisers, world)
-        self._check_phases(attribution)
+        self._deviations = self._check_phases(attribution)
         self._folder = open_folder(Path(folder), None if key is None else Path(key), facts, rank, moved=moved)
         #: Everything is drawn from the run's key and its document: one key never serves two.
         self._root = RunKey(self._folder.key.derive("run", self._run.document.sha256))
@@ -201,7 +201,7 @@ class TrainingRun:
         before = self._folder.layouts.get(part.place)
         if before is not None:
             check_layout(layout, before)
-        deviations = self._deviations(part)
+        deviations = self._deviations[part.index]
         with self._lock:
             noise = self._rows(part, number - part.start, *releases)
             self._record(number, part.place, layout, deviations, tag(releases, self._root.derive("sums", number)))
@@ -253,13 +253,13 @@ class TrainingRun:
         """A stream for each release, of double precision: sums are rounded after noise is added, not before."""
         shapes = {0: {name: array.shape for name, array in arrays.items()}}
         shapes |= {place: {what: array.shape} for place, (what, array) in enumerate(rest.items(), 1)}
-        return {release: self._noise_of(part, release).stream(one, dtype="float64") for release, one in shapes.items()}
+        return {
+            release: self._noise_of(self._root, part, release).stream(one, dtype="float64")
+            for release, one in shapes.items()
+        }
 
-    def _noise_of(self, part: BodyRun, release: int) -> Noise:
+    def _noise_of(self, key: RunKey, part: BodyRun, release: int) -> Noise:
         """The noise of a release. Rounds are never drawn twice, so that there is no further attempt at one."""
-        return self._noise_from(self._root, part, release)
-
-    def _noise_from(self, key: RunKey, part: BodyRun, release: int) -> Noise:
         norms = (self.clip_norm, *(self._clip_norms[f"also: {other.what}"] for other in part.body.noise.also))
         return noise_of(
             self._run.document,
@@ -271,17 +271,20 @@ class TrainingRun:
             release=release,
         )
 
-    def _deviations(self, part: BodyRun) -> tuple[float, ...]:
-        releases = range(1 + len(part.body.noise.also))
-        return tuple(self._noise_of(part, release).standard_deviation for release in releases)
+    def _check_phases(self, attribution: Attributed | None) -> list[tuple[float, ...]]:
+        """The standard deviations of each part's noise.
 
-    def _check_phases(self, attribution: Attributed | None) -> None:
-        """Find out now what a later phase would refuse, before anything is counted: with keys that nothing is drawn from."""
+        What a later phase would refuse is found out now, before anything is counted: with a key that nothing else is drawn from.
+        """
+        found, key = [], RunKey(bytes(KEY_BYTES))
         for part in self._run.body_runs:
             if part.start == part.first:
                 batches_of(self._run.document, part.body, bytes(KEY_BYTES), attribution=attribution)
-            for release in range(1 + len(part.body.noise.also)):
-                self._noise_from(RunKey(bytes(KEY_BYTES)), part, release).stream({ALONE: (1,)}, dtype="float64")
+            noises = [self._noise_of(key, part, release) for release in range(1 + len(part.body.noise.also))]
+            for noise in noises:
+                noise.stream({ALONE: (1,)}, dtype="float64")
+            found.append(tuple(noise.standard_deviation for noise in noises))
+        return found
 
     def _refuse_correlated(self, target: int) -> None:
         """Raise `RunError` if a matrix ties the rounds that are to be given up to later ones."""
