@@ -157,6 +157,6 @@ def test_what_would_get_no_noise_is_refused(tmp_path: Path) -> None:
     sums = {name: torch.zeros_like(parameter) for name, parameter in net.named_parameters()}
     sums["0.bias"] = torch.full_like(sums["0.bias"], torch.nan)
     optimizer.add(sums)
-    with pytest.raises(RunError, match="not finite"):
+    with pytest.raises(RunError, match="not all entries are finite"):
         optimizer.step()
     assert run.released == 0
