@@ -15,6 +15,7 @@ from places import EXAMPLES
 
 from pyaccount import cli
 from pyaccount.document.samplers import REFUSED
+from pyaccount.training import TrainingRun
 
 COMMANDS = dict(cli.commands.commands)
 
@@ -65,6 +66,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = shell("pyaccount certify training.yaml -o training.cert.json --quiet", folder)
     assert done.returncode == 0, done.stderr
     shutil.copy(folder / "training.cert.json", folder / "certificates" / "training.json")
+    # A run that was begun.
+    TrainingRun(folder / "training.cert.json", folder / "runs" / "first", records=50_000).close()
     return folder
 
 

@@ -20,7 +20,8 @@ ROOMS = sorted(path.name for path in (ROOT / "pyaccount").iterdir() if (path / "
 KINDS = {kind.__name__ for kind in (*SAMPLERS, *MATRICES, Gaussian, Laplace)}
 #: Tuples of kinds.
 GROUPS = {"FIXED_DRAWS", "UNBANDED", "SAMPLERS", "MATRICES"}
-OWN = {"samplers", "matrices"}
+#: Where a kind has a module of its own.
+OWN = {"samplers", "matrices", "batches"}
 
 
 def told_apart(tree: ast.Module) -> Iterator[int]:
