@@ -30,7 +30,7 @@ with right sides that do not fall in any M_w. Starting from M_v = t and M_w = 0 
 allow, for i = v − 1 down to 0, gives lower bounds on the true M_i whenever Pr[W ≥ v] ≥ t. If they end above M_0 = 1, then
 Pr[W ≥ v] < t.
 
-For (ε, δ) alone g₁ and g₀ are its two lines. The formula published for that (arXiv:2305.08846, Theorem 5.2 and Appendix D: a
+For (ε, δ) alone g₁ and g₀ are its two lines. The formula published for that (the code of arXiv:2305.08846, Appendix D: a
 binomial tail and 2mδ times a slope of it) is no upper bound: three canaries and an outcome that is each vector of guesses
 with probability 0.13125, but all of them wrong with 0.08125, is (0, 0.05)-private, and has a right guess with probability
 0.91875, where the formula says at most 0.9125. Where both can be used they give nearly the same ε.

@@ -41,7 +41,7 @@ RISKS = {
 _DRAWN = {
     "b-min-sep": "for an available record",
     "cyclic-poisson": "within the current part",
-    "user-b-min-sep": "for each record of an available user",
+    "user-b-min-sep": "for each record",
 }
 
 _SEEDS = {

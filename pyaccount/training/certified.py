@@ -85,6 +85,7 @@ def certified(source: Source) -> Certified:
 
 
 def _certified(document: Document, digest: str | None, statement: str | None, guarantee: str | None) -> Certified:
+    # What no accountant could count, such as a budget of risk without an ε, is no run either.
     planned(document)
     body_runs: list[BodyRun] = []
     start = 0

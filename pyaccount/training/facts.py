@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import numpy as np
 from pyaccount.arguments import number_of
 from pyaccount.certificate.provenance import versions
 from pyaccount.document import expected_batch_size
-from pyaccount.errors import DocumentError, DomainError, RunError
+from pyaccount.errors import DocumentError, DomainError, RunError, shown
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
 from pyaccount.training.folder import STREAMS
@@ -24,8 +25,16 @@ if TYPE_CHECKING:
 
 
 def check_records(document: Document, records: int | Sequence[int]) -> None:
-    """Raise `RunError` if the data has another size than the document says, for each phase with data of its own."""
-    sizes = [records] * len(document.bodies) if isinstance(records, int) else list(records)
+    """Raise `RunError` if the data has another size than the document says, for each phase with data of its own, and
+    `DomainError` for what is no number of records.
+    """
+    given = list(records) if isinstance(records, Sequence) else [records] * len(document.bodies)
+    try:
+        sizes = [operator.index(size) for size in given]
+    except TypeError:
+        raise DomainError(
+            f"records = {shown(records)}: how many records the data has, or a list of them, one for each phase"
+        ) from None
     if len(sizes) != len(document.bodies):
         raise RunError(f"records: {len(sizes)} numbers for {len(document.bodies)} phases: one, or one for each")
     problems = []

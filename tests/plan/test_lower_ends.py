@@ -166,8 +166,9 @@ def test_the_interval_holds_what_data_sets_tell(start: str, b: int) -> None:
             truth = exact_delta((rows, weights), np.eye(2) / 1.1, direction, point.epsilon)
             assert point.delta_lower <= truth * (1 + 1e-6)
             assert truth <= point.delta * (1 + 1e-6)
-            # Sums of rounds that hardly differ keep most of it.
-            assert point.epsilon >= 1.0 or point.delta_lower >= 0.5 * truth
+            # Sums of rounds that hardly differ keep much of it.
+            least = 0.5 if point.epsilon < 1.0 else 0.49
+            assert point.epsilon > 1.0 or point.delta_lower >= least * truth
 
 
 def test_the_interval_is_above_data_sets_in_which_records_are_shared() -> None:

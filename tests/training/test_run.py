@@ -383,6 +383,10 @@ def test_data_of_another_size_is_refused(tmp_path: Path) -> None:
         started(tmp_path, records=41)
     with pytest.raises(RunError, match="2 numbers for 1 phases"):
         started(tmp_path, records=[40, 40])
+    with pytest.raises(DomainError, match="records = None: how many records the data has"):
+        started(tmp_path, records=None)
+    started(tmp_path / "numpy", records=np.int64(40)).close()
+    shutil.rmtree(tmp_path / "numpy")
     rate = {"training": {"sampling_probability": 0.2, "iterations": 12}}
     with pytest.raises(DocumentError, match="the document says none"):
         started(tmp_path, rate)

@@ -15,7 +15,7 @@ from pyaccount.training import TrainingRun
 try:
     import torch
 except ModuleNotFoundError:
-    # Said once, and loudly: pytest shows the reason of every skip with -rs, and this as a warning of the session.
+    # The reasons of skips end the report of every run of the tests.
     pytest.skip("PyTorch is not installed: the run in PyTorch is NOT tested here", allow_module_level=True)
 
 from pyaccount.training.torch import PrivateOptimizer, RunBatchSampler, clipped_sum, collate
