@@ -34,12 +34,14 @@ if TYPE_CHECKING:
         PyaccountError,
         RunError,
         StateError,
+        StoreError,
         TableError,
     )
     from pyaccount.execute.progress import Report
     from pyaccount.gate.verdict import Verdict
     from pyaccount.gate.verification import Verification
     from pyaccount.running import Plan
+    from pyaccount.store import Store
     from pyaccount.training import TrainingRun
 
 __all__ = [
@@ -65,6 +67,8 @@ __all__ = [
     "PyaccountError",
     "RunError",
     "StateError",
+    "Store",
+    "StoreError",
     "TableError",
     "TrainingRun",
     "Verdict",
@@ -95,6 +99,7 @@ _HOMES = {
     "Profile": "pyaccount.certificate",
     "Document": "pyaccount.document",
     "Plan": "pyaccount.running",
+    "Store": "pyaccount.store",
     "TrainingRun": "pyaccount.training",
     "Prepared": "pyaccount.data.prepare",
     "Verdict": "pyaccount.gate.verdict",
@@ -112,6 +117,7 @@ _HOMES = {
             "PyaccountError",
             "RunError",
             "StateError",
+            "StoreError",
             "TableError",
         ],
         "pyaccount.errors",
@@ -146,13 +152,15 @@ def compile(source: Source | Document) -> Plan:
     return compile_document(load(source))
 
 
-def certify(
+def certify(  # noqa: PLR0913 - what is certified, and how
     source: Source | Document,
     *,
     overrides: Sequence[str | tuple[str, object]] = (),
     threads: int = 0,
     time_limit: float | str | None = None,
     progress: bool = False,
+    store: Store | str | os.PathLike[str] | None = None,
+    store_errors: Literal["stop", "continue"] = "stop",
 ) -> Certificate:
     """Certify a document: load, compile, run.
 
@@ -160,17 +168,23 @@ def certify(
     (`10 min`), and overrides the document's; `progress` shows a bar on standard error when that is a terminal. Raises
     `DocumentError`, `DomainError`, `LimitError`, `NumericsError`; Ctrl-C raises `KeyboardInterrupt`; there is no partial
     certificate.
+
+    With a `store` (`docs/runs.md`) what was certified before is not computed again, and an interrupted run goes on. Where it
+    fails: `StoreError`, or with `store_errors="continue"` a warning, and the run goes on without it.
     """
+    from contextlib import nullcontext
+
     from pyaccount.arguments import seconds_of, threads_of
 
     threads, time_limit = threads_of(threads), seconds_of(time_limit)
     plan = compile(load(source, overrides=overrides))
-    if not progress:
-        return plan.run(threads=threads, time_limit=time_limit)
-    from pyaccount.execute.bar import progress_bar
+    shown: AbstractContextManager[Report | None] = nullcontext()
+    if progress:
+        from pyaccount.execute.bar import progress_bar
 
-    with progress_bar() as report:
-        return plan.run(threads=threads, time_limit=time_limit, report=report)
+        shown = progress_bar()
+    with shown as report:
+        return plan.run(threads=threads, time_limit=time_limit, report=report, store=store, store_errors=store_errors)
 
 
 def matrix(

@@ -70,6 +70,7 @@ FAILURES: dict[str, str] = {
     "missing-extra": "Something optional is not installed.",
     "numerics": "A number could not be bounded.",
     "plan-exceeded": "A round beyond the end of the planned run.",
+    "store": "A run store cannot be opened, read or written, or is none.",
     "table": "A table, of records and users or of scores, cannot be read, or is not what was asked for.",
     "training-run": "A training run cannot go on as accounted: its key, its record, its data or its state do not fit.",
     "usage": "The command line is wrong.",
@@ -271,6 +272,13 @@ class RunError(PyaccountError, ValueError):
 
     exit_code = 2
     slug = "training-run"
+
+
+class StoreError(PyaccountError):
+    """A run store cannot be opened, read or written. What it reported as kept is there still."""
+
+    exit_code = 3
+    slug = "store"
 
 
 class TableError(PyaccountError, ValueError):

@@ -27,6 +27,7 @@ from pyaccount.cli.failures import as_data, command_of, tell_errors
 from pyaccount.cli.help import Context
 from pyaccount.cli.init import init
 from pyaccount.cli.matrix import matrix
+from pyaccount.cli.runs import runs
 
 
 class _InOrder(click.Group):
@@ -83,6 +84,7 @@ for _command in (
     check,
     verify,
     audit,
+    runs,
     schema,
     completion,
 ):

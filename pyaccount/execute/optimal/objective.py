@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
-    from pyaccount.execute.sampling.shards import Component, Sampler
+    from pyaccount.execute.sampling.jobs import Component
+    from pyaccount.execute.sampling.shards import Sampler
     from pyaccount.plan.differentiable import Differentiable
 
 #: Newton's steps in ln σ, and the most that one may be.

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pyaccount import _core
 from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toeplitz
 from pyaccount.plan.matrices.base import MatrixPlan
 from pyaccount.plan.matrices.built import Strategy
+from pyaccount.plan.recipe import Recipe
 
 if TYPE_CHECKING:
+    from pyaccount import _core
     from pyaccount.document import Body, Document
 
 __all__ = [
@@ -80,18 +81,19 @@ def product_cost(body: Body) -> float:
     return matrix_plan(body).product_cost(body)
 
 
-def columns(document: Document, body: Body, min_separation: int) -> _core.Columns:
+def columns(document: Document, body: Body, min_separation: int) -> Recipe[_core.Columns]:
     """The matrix for the core, with what its columns share."""
     return _meeting(strategy(document, body), min_separation)
 
 
 @lru_cache(maxsize=4)
-def _meeting(built: Strategy, min_separation: int) -> _core.Columns:
+def _meeting(built: Strategy, min_separation: int) -> Recipe[_core.Columns]:
     if built.buffers is not None and built.coefficients is not None:
-        return _core.Columns.buffers(built.coefficients[0], *built.buffers, built.iterations, min_separation)
+        scales, decays = (tuple(one) for one in built.buffers)
+        return Recipe("Columns.buffers", (built.coefficients[0], scales, decays, built.iterations, min_separation))
     if built.coefficients is not None:
         rest = built.iterations - len(built.coefficients)
-        return _core.Columns.toeplitz((*built.coefficients, *([0.0] * rest)), min_separation)
+        return Recipe("Columns.toeplitz", ((*built.coefficients, *([0.0] * rest)), min_separation))
     assert built.dense is not None
-    entries = [entry for i in range(built.iterations) for entry in built.dense[i:, i].tolist()]
-    return _core.Columns.dense(entries, built.iterations, min_separation)
+    entries = tuple(entry for i in range(built.iterations) for entry in built.dense[i:, i].tolist())
+    return Recipe("Columns.dense", (entries, built.iterations, min_separation))
