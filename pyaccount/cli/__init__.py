@@ -16,6 +16,7 @@ import sys
 import click
 
 from pyaccount.cli import streams
+from pyaccount.cli.attest import attest
 from pyaccount.cli.audit import audit
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
@@ -82,6 +83,7 @@ for _command in (
     report,
     check,
     verify,
+    attest,
     audit,
     schema,
     completion,
