@@ -132,14 +132,21 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'pyaccount' has no attribute {name!r}")
 
 
-def load(source: Source | Document, *, overrides: Sequence[str | tuple[str, object]] = ()) -> Document:
+def load(
+    source: Source | Document,
+    *,
+    overrides: Sequence[str | tuple[str, object]] = (),
+    folder: str | os.PathLike[str] | None = None,
+) -> Document:
     """Read and validate a mechanism document from a file or a mapping.
 
-    `overrides` are `path=value` strings or (path, value) pairs, as for `--set`. Raises `DocumentError` with every problem.
+    `overrides` are `path=value` strings or (path, value) pairs, as for `--set`. For a document from somebody who is not trusted,
+    `folder` is where files lie that it names, and no other file is read for it; otherwise they are looked for beside its file,
+    or in the working folder. Raises `DocumentError` with every problem.
     """
     from pyaccount.document import load as load_document
 
-    return load_document(source, overrides=overrides)
+    return load_document(source, overrides=overrides, folder=folder)
 
 
 def compile(source: Source | Document) -> Plan:

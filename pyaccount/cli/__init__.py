@@ -132,6 +132,9 @@ def run(arguments: list[str] | None = None) -> int:
             # A full disk would be told once more at exit, with an exit code of its own.
             streams.give_up()
         return _told(arguments, STOPPED, error)
+    except MemoryError as error:
+        tell("memory is used up: nothing was certified")
+        return _told(arguments, STOPPED, error)
     except Exception as error:
         from pyaccount.errors import PyaccountError  # noqa: PLC0415
 
