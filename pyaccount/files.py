@@ -45,15 +45,13 @@ def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True
 def inside(folder: Path, name: str) -> Path:
     """The file or folder that a document in `folder` names, links followed: in that folder or below. Raises `ValueError`.
 
-    A document from elsewhere shall not be able to have files read that nobody gave with it, through a path that is absolute or
-    leads upwards, or a link that does.
+    A document from elsewhere shall not be able to have files read that nobody gave with it, by an absolute path, one that leads
+    upwards, or a link.
     """
-    if Path(name).is_absolute() or Path(name).drive:
-        raise ValueError("the path is absolute: a document names files in its own folder or below")
     root = os.path.realpath(folder)
     path = Path(os.path.realpath(Path(root) / name))
     if not path.is_relative_to(root):
-        raise ValueError("leads out of the document's folder: a document names files in its own folder or below")
+        raise ValueError(f"leads out of {root}: what is read for a document lies in its own folder or below")
     return path
 
 

@@ -86,7 +86,8 @@ def named(file: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("file", INSIDE)
 def test_files_in_the_folder_are_read(file: str, folder: Path) -> None:
-    assert pyaccount.compile(pyaccount.load(named(file), folder=folder)).reductions
+    for name in (file, str(folder / file)):
+        assert pyaccount.compile(pyaccount.load(named(name), folder=folder)).reductions
 
 
 @pytest.mark.parametrize("file", OUTSIDE)
