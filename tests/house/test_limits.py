@@ -6,13 +6,12 @@ import importlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from confined_files import OUTSIDE, named, two_folders
 from gate_tools import golden, save
 from places import EXAMPLES, ROOT
 
@@ -22,16 +21,6 @@ from pyaccount import cli
 PAGE = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+?) \| ([\d_]+) \| `([\w.]+)` \|$", PAGE, flags=re.MULTILINE)
 COUNT = int(os.environ.get("PYACCOUNT_FUZZ", "60"))
-
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "from-a-file",
-    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6},
-    "training": {"iterations": 3},
-    "sampler": {"kind": "none"},
-    "matrix": {"kind": "dense", "file": "matrix.csv"},
-    "noise": {"multiplier": 4},
-}
 
 
 def test_the_table_has_the_limits() -> None:
@@ -58,49 +47,7 @@ def test_every_limit_on_files_is_in_the_table() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a matrix, and one beside it with another."""
-    for name in ("mine", "theirs"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "matrix.csv").write_text("1,0,0\n.5,1,0\n.25,.5,1\n", encoding="utf-8")
-    (tmp_path / "mine" / "below").mkdir()
-    shutil.copy(tmp_path / "mine" / "matrix.csv", tmp_path / "mine" / "below" / "matrix.csv")
-    (tmp_path / "mine" / "near.csv").symlink_to("below/matrix.csv")
-    (tmp_path / "mine" / "far.csv").symlink_to(tmp_path / "theirs" / "matrix.csv")
-    (tmp_path / "mine" / "away").symlink_to(tmp_path / "theirs")
-    return tmp_path / "mine"
-
-
-INSIDE = ["matrix.csv", "below/matrix.csv", "./matrix.csv", "below/../matrix.csv", "near.csv"]
-OUTSIDE = [
-    "../theirs/matrix.csv",
-    "far.csv",
-    "away/matrix.csv",
-    "below/../../theirs/matrix.csv",
-    "/etc/passwd",
-    "/dev/zero",
-]
-
-
-def named(file: str) -> dict[str, Any]:
-    return {**DOCUMENT, "matrix": {"kind": "dense", "file": file}}
-
-
-@pytest.mark.parametrize("file", INSIDE)
-def test_files_in_the_folder_are_read(file: str, folder: Path) -> None:
-    for name in (file, str(folder / file)):
-        assert pyaccount.compile(pyaccount.load(named(name), folder=folder)).reductions
-
-
-@pytest.mark.parametrize("file", OUTSIDE)
-def test_no_file_elsewhere_is_read(file: str, folder: Path) -> None:
-    """By absolute paths, upwards, and by links: of files, of folders."""
-    path = folder / "document.yaml"
-    path.write_text(json.dumps(named(file), indent=1), encoding="utf-8")
-    for source in (named(file), path):
-        with pytest.raises(pyaccount.DocumentError) as caught:
-            pyaccount.load(source, folder=folder)
-        (problem,) = caught.value.problems
-        assert (problem.slug, problem.path_text, problem.value) == ("outside-folder", "matrix.file", file)
-        assert "own folder or below" in problem.message
+    return two_folders(tmp_path)
 
 
 @pytest.mark.parametrize("file", OUTSIDE)
