@@ -41,6 +41,7 @@ SLUGS: dict[str, str] = {
     "not-drawn": "A training run does not draw what the document describes.",
     "not-text": "The file is not UTF-8 text or contains control characters.",
     "out-of-range": "A value has the right type but lies outside the allowed range.",
+    "outside-folder": "A document names a file outside of its own folder.",
     "permission-denied": "The file may not be read.",
     "recursive-alias": "A YAML alias refers to a value that contains it.",
     "several-blanks": "More than one value of the document is `solve`.",
@@ -62,6 +63,7 @@ SLUGS: dict[str, str] = {
 FAILURES: dict[str, str] = {
     "accountant-state": "The saved state of an accountant cannot be read, or belongs to another one.",
     "argument": "A value given to a command or a function lies outside the domain on which it is defined.",
+    "attestation": "No trusted key signed an attestation, or it is not about the files given; or what was to be attested is not.",
     "bug": "A bug of pyaccount; the traceback is on stderr.",
     "certificate": "What was given as a certificate is none, or cannot be used as one.",
     "input-output": "The operating system refused to read or to write.",
@@ -251,6 +253,13 @@ class CertificateError(PyaccountError, ValueError):
     def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
         super().__init__(message)
         self.problems: tuple[Problem, ...] = tuple(problems)
+
+
+class AttestationError(PyaccountError):
+    """No trusted key signed an attestation, it is not about the files given, or a certificate that fails was to be attested."""
+
+    exit_code = 1
+    slug = "attestation"
 
 
 class PlanExceededError(PyaccountError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 from rich.console import Console
@@ -17,6 +17,8 @@ from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from pandas import DataFrame
 
     from pyaccount.certificate.model import CertificateModel
 
@@ -69,6 +71,29 @@ class Comparison(Record):
     def to_json(self) -> str:
         """The comparison as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The certificates as columns, by the names of `rows`; `failures` has what has none."""
+        return {name: [getattr(row, name) for row in self.rows] for name in ComparedRecord.model_fields}
+
+    def to_pandas(self) -> DataFrame:
+        """The columns of `to_dict` as a data frame, with the extra `pandas`. Raises `MissingExtraError`."""
+        from pyaccount.certificate.notebook import data_frame  # noqa: PLC0415
+
+        return data_frame(self.to_dict())
+
+    def _repr_html_(self) -> str:
+        from pyaccount.certificate.notebook import paragraph, table  # noqa: PLC0415
+
+        columns = _columns(self)
+        titles = [title for title, _ in columns]
+        rows = [
+            _failed(one, titles, one.name, f"{WORDS[one.why]}: {one.message}")
+            if isinstance(one, FailedRecord)
+            else [show(one) for _, show in columns]
+            for one in self.entries()
+        ]
+        return table(titles, rows) + "".join(paragraph(remark) for remark in _remarks(self))
 
     def to_markdown(self) -> str:
         """A Markdown table, with remarks on what does not compare. Upper bounds are rounded up, lower bounds down."""

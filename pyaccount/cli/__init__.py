@@ -16,6 +16,7 @@ import sys
 import click
 
 from pyaccount.cli import streams
+from pyaccount.cli.attest import attest
 from pyaccount.cli.audit import audit
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
@@ -83,6 +84,7 @@ for _command in (
     report,
     check,
     verify,
+    attest,
     audit,
     runs,
     schema,
@@ -131,6 +133,9 @@ def run(arguments: list[str] | None = None) -> int:
         except OSError:
             # A full disk would be told once more at exit, with an exit code of its own.
             streams.give_up()
+        return _told(arguments, STOPPED, error)
+    except MemoryError as error:
+        tell("memory is used up: nothing was certified")
         return _told(arguments, STOPPED, error)
     except Exception as error:
         from pyaccount.errors import PyaccountError  # noqa: PLC0415

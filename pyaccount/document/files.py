@@ -113,8 +113,7 @@ def _similar_file(path: Path) -> str | None:
 def named_files(document: Document) -> list[Path]:
     """The files that a document names, as they are looked for."""
     folder = Path(document.file).parent if document.file is not None else Path()
-    named = (getattr(body.matrix, "file", None) for body in document.bodies)
-    return [folder / file for file in named if isinstance(file, str)]
+    return [folder / getattr(body.matrix, field) for body in document.bodies for field in body.matrix.files()]
 
 
 def _refuse(name: str, problem: Problem) -> NoReturn:

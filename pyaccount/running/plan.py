@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 class Plan(CompiledDocument):
     """A document with its theorems. `run` executes it; no ε, δ or blank has been computed before."""
 
+    def _repr_html_(self) -> str:
+        from pyaccount.certificate.notebook import paragraph, table  # noqa: PLC0415
+
+        rows = [(one.subject, one.theorem, one.source, "tight" if one.tight else "a bound") for one in self.reductions]
+        return paragraph(f"Plan of {self.document.name}: nothing is computed yet", strong=True) + table(
+            ("part", "theorem", "source", ""), rows
+        )
+
     def run(  # noqa: PLR0913 - what is run, and how
         self,
         *,

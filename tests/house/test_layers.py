@@ -29,6 +29,7 @@ ROOMS = (
         "certificate",
         "store",
         "running",
+        "attestation",
         "gate",
         "data",
     ),

@@ -51,6 +51,10 @@ class MatrixKind(Kind):
         stated = getattr(self, self.bands_field, None) if self.banded else None
         return stated if isinstance(stated, int) else None
 
+    def files(self) -> tuple[str, ...]:
+        """The fields that name files to be read."""
+        return ()
+
     def problems(self, document: Document, body: Body) -> Iterator[Problem]:
         """What is wrong with how it is described: here, more diagonals than rounds."""
         rounds, width = number(body.training.iterations), self.diagonals()
