@@ -50,9 +50,9 @@ FOREIGN_KEYS: dict[str, str] = {
             "leave it out: noise.multiplier is in units of the clip norm, whatever that is"
         ),
         "optimizer model loss weight_decay": "leave it out: it does not change the privacy of the run",
-        "learning_rate lr momentum": (
-            "leave it out: it does not change the privacy of the run; in workload it says what errors are of (momentum, "
-            "learning_rates)"
+        "learning_rate lr": (
+            "leave it out: it does not change the privacy of the run; in workload.learning_rates it says what errors "
+            "are of"
         ),
         "alphas orders rdp_orders": "leave it out: no Rényi orders are needed, the whole privacy loss is accounted for",
         "secure_mode secure_rng poisson_sampling": (

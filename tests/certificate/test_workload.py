@@ -266,7 +266,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         {"training": {"iterations": N, "momentum": 0.9}},
         "unknown-key",
         "training.momentum",
-        "in workload it says what errors are of",
+        "workload.momentum",
     ),
     "many rounds": (
         {"workload": MOMENTUM, "training": {"iterations": 2_000_000}, "matrix": {"kind": "identity"}},
