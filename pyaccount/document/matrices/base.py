@@ -42,6 +42,11 @@ class MatrixKind(Kind):
     bands_field = "bands"
 
     @property
+    def optimized(self) -> bool:
+        """Whether it is one of least error, so that it follows what errors are of."""
+        return False
+
+    @property
     def searched(self) -> bool:
         """Whether its coefficients are still to be found, for the sampler and the target of the document."""
         return False

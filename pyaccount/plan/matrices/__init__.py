@@ -16,10 +16,12 @@ from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toepli
 from pyaccount.plan.matrices.base import MatrixPlan
 from pyaccount.plan.matrices.built import Strategy
 from pyaccount.plan.recipe import Recipe
+from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.document import Body, Document
+    from pyaccount.strategies import WorkloadError
 
 __all__ = [
     "PLANS",
@@ -31,6 +33,7 @@ __all__ = [
     "matrix_text",
     "product_cost",
     "strategy",
+    "workload_error",
 ]
 
 PLANS: dict[str, MatrixPlan] = {
@@ -53,6 +56,13 @@ def strategy(document: Document, body: Body) -> Strategy:
     """The matrix of a body. Raises `DocumentError` for a file that holds none, and for an inverse that gives none."""
     with _located(document, body):
         return matrix_plan(body).build(document, body)
+
+
+def workload_error(document: Document, body: Body) -> WorkloadError:
+    """The error of a body's matrix under its workload, at σ = 1. Raises as `strategy` does, and for one that no double holds."""
+    built = strategy(document, body)
+    with _located(document, body):
+        return built.error_under(workload_of(body))
 
 
 def disjoint_modes(document: Document, body: Body, bins: int) -> bool:
