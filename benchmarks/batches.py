@@ -24,6 +24,7 @@ from rich.table import Table
 
 from pyaccount import load
 from pyaccount.training.batches import batches_of
+from pyaccount.training.key import RunKey
 
 BATCH, SEPARATION, MOST = 2000, 64, {"poisson": 1.0, "b-min-sep": 5.0}
 
@@ -64,7 +65,7 @@ def ours(kind: str, records: int, rounds: int) -> Iterator[Any]:
             "noise": {"multiplier": 1},
         }
     )
-    batches = batches_of(document, document.bodies[0], bytes(32))
+    batches = batches_of(document, document.bodies[0], RunKey(bytes(32)))
     return (batches.batch(t).indices for t in range(rounds + 1))
 
 
