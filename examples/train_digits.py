@@ -142,9 +142,10 @@ def learned(run: Callable[[float, Path], float], runs: int, trials: int, folder:
 
 
 def save(path: Path | None, settings: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """Write what was seen, if asked for."""
+    """Write what was seen, if asked for: a line for each row."""
     if path is not None:
-        path.write_text(json.dumps({**settings, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        path.write_text(f'{json.dumps(settings)[:-1]}, "rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 def main() -> None:
