@@ -1,8 +1,8 @@
-"""Batches of 2,000 out of 14.7 million records: pyaccount's from a secret key, beside jax_privacy's samplers.
+"""Batches of 2,000 out of 14.7 million records: pyaccount's from a secret key, beside jax_privacy's and opake's samplers.
 
 Times are CPU of the process, so that they mean something on a busy machine: until the first batch is there, and of each further
-one. pyaccount's laws are exact and its stream is ChaCha20; the peer draws with numpy's generator and floating-point numbers.
-opake's samplers need torch, which this environment has not.
+one. pyaccount's laws are exact and its stream is ChaCha20; the peers draw with numpy's generator and floating-point numbers.
+opake's samplers are in its wheels opake-dpsgd and opake-dpftrl, which need torch: they are left out where they are not installed.
 
 `--records`, `--rounds`; targets are 1 ms for Poisson and 5 ms for b-min-sep, and one that is not met is printed as such.
 """
@@ -10,6 +10,7 @@ opake's samplers need torch, which this environment has not.
 from __future__ import annotations
 
 import argparse
+import importlib
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from rich.table import Table
 
 from pyaccount import load
 from pyaccount.training.batches import batches_of
+from pyaccount.training.key import RunKey
 
 BATCH, SEPARATION, MOST = 2000, 64, {"poisson": 1.0, "b-min-sep": 5.0}
 
@@ -64,7 +66,7 @@ def ours(kind: str, records: int, rounds: int) -> Iterator[Any]:
             "noise": {"multiplier": 1},
         }
     )
-    batches = batches_of(document, document.bodies[0], bytes(32))
+    batches = batches_of(document, document.bodies[0], RunKey(bytes(32)))
     return (batches.batch(t).indices for t in range(rounds + 1))
 
 
@@ -80,10 +82,33 @@ def jax_privacy(kind: str, records: int, rounds: int) -> Iterator[Any]:
     return strategy.batch_iterator(records, rng=np.random.default_rng(0))
 
 
+def opake(kind: str, records: int, rounds: int) -> Iterator[Any]:
+    """opake's batches, as lists."""
+    rate, data, key = BATCH / records, range(records), importlib.import_module("opake.random").key(0)
+    probability = rate / (1 - rate * (SEPARATION - 1))
+    if kind == "poisson":
+        poisson = importlib.import_module("opake.dpsgd.sampling").PoissonSampler
+        return iter(poisson(data, rate, rounds + 1, key=key))
+    separated = importlib.import_module("opake.dpftrl.sampling").BMinSepSampler
+    return iter(separated(data, SEPARATION, probability, rounds + 1, key=key))
+
+
+def installed(*modules: str) -> bool:
+    """Whether these can be imported."""
+    try:
+        for module in modules:
+            importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
 CONTESTANTS: dict[str, Callable[[str, int, int], Iterator[Any]]] = {
     "pyaccount": ours,
     "jax_privacy": jax_privacy,
 }
+if installed("opake.dpsgd.sampling", "opake.dpftrl.sampling", "opake.random"):
+    CONTESTANTS["opake"] = opake
 
 
 def main() -> None:

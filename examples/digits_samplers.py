@@ -1,6 +1,6 @@
 """Six ways to form batches at equal noise: what they cost in privacy, and what the model learns.
 
-    python examples/digits_samplers.py [--noise 2] [--runs 10] [--epochs 10]
+    python examples/digits_samplers.py [--noise 2] [--runs 10] [--trials 3] [--epochs 10] [--save samplers.json]
 
 As in the comparison of the paper on two-stage sampling (arXiv:2312.13389): every sampler gets the same noise, batch and number
 of rounds, and accuracies are compared. Beside each stands the ε that is certified for it at δ = 1e-5, zero-out of one record,
@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
-from train_digits import BATCH, EPOCH, RATES, RECORDS, accuracy, data
+from train_digits import BATCH, EPOCH, RECORDS, accuracy, data, learned, save
 
 import pyaccount
 
@@ -38,9 +39,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--noise", type=float, default=2.0)
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--save", type=Path)
     arguments = parser.parse_args()
-    found = data()
+    found, rows = data(), []
     table = Table(title=f"σ = {arguments.noise:g}, {arguments.epochs} epochs, δ = 1e-5, {arguments.runs} runs")
     for heading in ("sampler", "ε at least", "ε at most", "learning rate", "accuracy", "standard error"):
         table.add_column(heading, justify="right")
@@ -60,26 +63,13 @@ def main() -> None:
                     "noise": {"multiplier": arguments.noise},
                 }
             )
-            scores = {
-                rate: np.array(
-                    [
-                        accuracy(certificate, found, rate, Path(folder) / f"{kind}-{rate}-{k}")
-                        for k in range(arguments.runs)
-                    ]
-                )
-                for rate in RATES
-            }
-            rate = max(scores, key=lambda one: float(scores[one].mean()))
-            error = float(scores[rate].std(ddof=1)) / arguments.runs**0.5 if arguments.runs > 1 else float("nan")
-            table.add_row(
-                kind,
-                f"{certificate.epsilon_lower:.4g}",
-                f"{certificate.epsilon:.4g}",
-                f"{rate:g}",
-                f"{scores[rate].mean():.4f}",
-                f"{error:.4f}",
+            seen = learned(partial(accuracy, certificate, found), arguments.runs, arguments.trials, Path(folder) / kind)
+            rows.append(
+                {"sampler": kind, "least": certificate.epsilon_lower, "most": certificate.epsilon, **asdict(seen)}
             )
+            table.add_row(kind, f"{certificate.epsilon_lower:.4g}", f"{certificate.epsilon:.4g}", *seen.cells())
     Console(width=110).print(table)
+    save(arguments.save, {"sigma": arguments.noise, "epochs": arguments.epochs, "trials": arguments.trials}, rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Users who share records: digits that belong to one or two users each, trained on by user-b-min-sep sampling.
 
-    python examples/digits_users.py [--epsilon 8 16] [--runs 10] [--rounds 160]
+    python examples/digits_users.py [--epsilon 8 16] [--runs 10] [--trials 3] [--rounds 160] [--save users.json]
 
 Every record of train_digits.py gets a user, and every fifth a second one; whoever has more than two keeps two. A user with all of
 its records is protected (zero-out, δ = 1e-4). Two runs at the same ε: on the records that nobody shares, where users are
@@ -13,7 +13,8 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from train_digits import RATES, accuracy, data
+from train_digits import accuracy, data, learned, save
 
 import pyaccount
 
@@ -47,8 +48,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[8.0, 16.0])
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=160)
+    parser.add_argument("--save", type=Path)
     arguments = parser.parse_args()
+    rows = []
     table = Table(
         title=f"{arguments.rounds} rounds, δ = 1e-4, users with at most {MOST} records, {arguments.runs} runs"
     )
@@ -57,38 +61,30 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for epsilon in arguments.epsilon:
             for shared in (False, True):
-                row = one_row(epsilon, shared, arguments.runs, arguments.rounds, Path(folder) / f"{epsilon}-{shared}")
-                table.add_row(*row)
+                cells, row = one_row(epsilon, shared, arguments, Path(folder))
+                table.add_row(*cells)
+                rows.append(row)
     Console(width=110).print(table)
+    save(arguments.save, {"rounds": arguments.rounds, "trials": arguments.trials}, rows)
 
 
-def one_row(epsilon: float, shared: bool, runs: int, rounds: int, folder: Path) -> tuple[str, ...]:
+def one_row(epsilon: float, shared: bool, asked: argparse.Namespace, folder: Path) -> tuple[list[str], dict[str, Any]]:
     """Certify, train, and put it in words."""
     found = data()
     records, users = attributed(len(found.features), shared)
     kept, numbers = np.unique(records, return_inverse=True)
     found = replace(found, features=found.features[kept], digits=found.digits[kept])
-    certificate = pyaccount.certify(document(epsilon, shared, rounds, len(kept)))
+    certificate = pyaccount.certify(document(epsilon, shared, asked.rounds, len(kept)))
     options: dict[str, Any] = {
         "attribution": np.stack([numbers, users]),
         # What a batch has if nobody waits: a constant, known without the data.
         "normaliser": PROBABILITY * len(kept) / 2,
     }
-    scores = {
-        rate: np.array([accuracy(certificate, found, rate, folder / f"{rate}-{k}", **options) for k in range(runs)])
-        for rate in RATES
-    }
-    rate = max(scores, key=lambda one: float(scores[one].mean()))
-    error = float(scores[rate].std(ddof=1)) / runs**0.5 if runs > 1 else float("nan")
-    return (
-        f"{epsilon:g}",
-        "shared too" if shared else "unshared",
-        str(len(kept)),
-        f"{certificate.noise_multiplier:.4g}",
-        f"{rate:g}",
-        f"{scores[rate].mean():.4f}",
-        f"{error:.4f}",
-    )
+    run = partial(accuracy, certificate, found, **options)
+    seen = learned(run, asked.runs, asked.trials, folder / f"{epsilon}-{shared}")
+    records_are, sigma = "shared too" if shared else "unshared", certificate.noise_multiplier
+    cells = [f"{epsilon:g}", records_are, str(len(kept)), f"{sigma:.4g}", *seen.cells()]
+    return cells, {"epsilon": epsilon, "records": records_are, "kept": len(kept), "sigma": sigma, **asdict(seen)}
 
 
 def document(epsilon: float, shared: bool, rounds: int, records: int) -> dict[str, Any]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
+    from pyaccount.certificate.report.page import RunPart
 
 
 class ContradictoryCertificate(Record):
@@ -37,18 +38,24 @@ class ContradictoryCertificate(Record):
 
 
 def written(
-    data: CertificateModel | AmplificationCertificate, form: str, inconsistencies: Sequence[str] | None = None
+    data: CertificateModel | AmplificationCertificate,
+    form: str,
+    inconsistencies: Sequence[str] | None = None,
+    run: RunPart | None = None,
 ) -> str:
-    """A certificate in one of `FORMS`, with what contradicts the rest of it; where nobody says what that is, it is looked for."""
+    """A certificate in one of `FORMS`, with what contradicts the rest of it; where nobody says what that is, it is looked for.
+
+    HTML and Markdown tell of its `run`, if one was recorded.
+    """
     inconsistencies = contradictions(data) if inconsistencies is None and form != "json" else inconsistencies or ()
     if form == "html":
         from pyaccount.certificate.report import to_html  # noqa: PLC0415 - the template engine loads when a page is wanted
 
-        return to_html(data, inconsistencies)
+        return to_html(data, inconsistencies, run)
     if form == "markdown":
         from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
 
-        return to_markdown(data, inconsistencies)
+        return to_markdown(data, inconsistencies, run)
     if form == "json":
         return _contradictory(data, inconsistencies) if inconsistencies else _json(data)
     import io  # noqa: PLC0415

@@ -33,32 +33,51 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "form", type=click.Choice(FORMS), help="What to write [default: by FILE's ending; html without one]."
 )
-def report(certificate: str, output: str | None, form: str | None) -> int:
+@click.option(
+    "--record",
+    metavar="FILE",
+    type=FileName(),
+    help="The record of a training run: how far it got, and of each assumption whether the run enforced it, checked it, or left "
+    "it to you.",
+)
+def report(certificate: str, output: str | None, form: str | None, record: str | None) -> int:
     """Turn CERT, a certificate in JSON, into one self-contained HTML page, Markdown or text.
 
     \b
     Examples:
       pyaccount report training.cert.json -o training.html
       pyaccount report training.cert.json --format markdown >> MODEL_CARD.md
+      pyaccount report training.cert.json --record runs/first/record.jsonl -o training.html
 
     Nothing is computed anew: the report says what CERT says, and shows first if that contradicts itself. Whether the claim
-    holds is part of the report, not of the exit code.
+    holds, and whether a record agrees, is part of the report, not of the exit code.
     """
     from pyaccount.certificate.reading import read  # noqa: PLC0415
     from pyaccount.certificate.saving import contradictions, written  # noqa: PLC0415
     from pyaccount.files import write_atomically  # noqa: PLC0415
+    from pyaccount.training.reporting import run_part  # noqa: PLC0415
 
     output = None if output == STDOUT else output
-    check_output(output, [certificate])
+    check_output(output, [certificate, *([] if record is None else [record])])
     form = RequestedOutput.checked(output, form, FORMS, otherwise="html").written
+    if record is not None and form == "json":
+        raise click.UsageError(
+            "--record: a certificate in JSON tells of no run: ask verify --record … --format json for the verdict"
+        )
     found = read(certificate).any()
     inconsistencies = contradictions(found)
     for inconsistency in inconsistencies:
         tell(f"{certificate}: contradicts itself: {inconsistency}")
+    verdict = None if record is None else _recorded(record, certificate)
+    if verdict is not None and not verdict.agrees:
+        tell(f"{record}: does not agree with {certificate}: {verdict.problems[0]}")
+    run = None if verdict is None else run_part(verdict)
+    told = "" if verdict is None or form != "text" else f"\n{verdict.to_text()}"
     if output is None:
-        show(found, form, inconsistencies)
+        show(found, form, inconsistencies, run)
+        say(told)
         return HOLDS
-    text = written(found, form, inconsistencies)
+    text = written(found, form, inconsistencies, run) + told
     try:
         write_atomically(Path(output), text)
     except OSError as error:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
+    from pyaccount.certificate.report.page import RunPart
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
 
@@ -50,14 +51,19 @@ def printing() -> Iterator[None]:
     sys.stdout.flush()
 
 
-def show(data: CertificateModel | AmplificationCertificate, form: str, inconsistencies: Sequence[str] = ()) -> None:
-    """Print a certificate on stdout; a report shows the inconsistencies that were found in it."""
+def show(
+    data: CertificateModel | AmplificationCertificate,
+    form: str,
+    inconsistencies: Sequence[str] = (),
+    run: RunPart | None = None,
+) -> None:
+    """Print a certificate on stdout; a report shows the inconsistencies found in it, and what was recorded of its run."""
     from pyaccount.certificate.saving import print_text, written  # noqa: PLC0415
 
     if form == "text":
         print_text(console(), data, inconsistencies)
     else:
-        click.echo(written(data, form, inconsistencies), nl=False)
+        click.echo(written(data, form, inconsistencies, run), nl=False)
 
 
 def tell_notes(document: Document) -> None:

@@ -125,8 +125,8 @@ def _sizes(
     table: AttributionTable, p: float, separation: int, random: np.random.Generator, shared: bool
 ) -> Callable[[int], int]:
     """The size of the batch of one round after the other."""
-    last = np.full(len(table.user_names), -separation, dtype=np.int64)
-    records = len(table.record_names)
+    last = np.full(table.users, -separation, dtype=np.int64)
+    records = table.records
 
     def size(t: int) -> int:
         drawn = random.choice(records, random.binomial(records, p), replace=False, shuffle=False).astype(np.int64)

@@ -42,7 +42,7 @@ def bounded(table: AttributionTable, limit: int, seed: int, candidates: Mask) ->
     owners, _ = table.pairs_of(order[:alone])
     kept[order[:alone]] = _ranks(owners) < limit
     # Users that are not crowded have room for all they have.
-    room = (limit - np.minimum(np.bincount(owners, minlength=len(table.user_names)), limit)).tolist()
+    room = (limit - np.minimum(np.bincount(owners, minlength=table.users), limit)).tolist()
     for start in range(alone, len(order), PORTION):
         portion = order[start : start + PORTION]
         owners, ends = table.pairs_of(portion)
@@ -93,7 +93,7 @@ def neighbours(table: AttributionTable, among: Mask) -> Integers:
         return counts
     everyone = np.flatnonzero(among)
     owners, ends = table.pairs_of(everyone)
-    shape = (len(everyone), len(table.user_names))
+    shape = (len(everyone), table.users)
     of_user = sparse.csr_matrix((np.ones(len(owners), dtype=np.bool_), owners, ends), shape=shape).T.tocsr()
     owners, ends = table.pairs_of(shared)
     most = np.add.reduceat(degrees[owners], ends[:-1])
@@ -101,7 +101,7 @@ def neighbours(table: AttributionTable, among: Mask) -> Integers:
         places = ends[first : last + 1] - ends[first]
         users = owners[ends[first] : ends[last]]
         rows = sparse.csr_matrix(
-            (np.ones(len(users), dtype=np.bool_), users, places), shape=(last - first, len(table.user_names))
+            (np.ones(len(users), dtype=np.bool_), users, places), shape=(last - first, table.users)
         )
         counts[shared[first:last]] = np.diff((rows @ of_user).indptr)
     return counts

@@ -51,7 +51,7 @@ class Prepared:
 
     def pairs(self) -> tuple[Integers, Integers]:
         """Every pair kept: the record's place in `records`, and its user's in `attribution.user_names`."""
-        numbers = np.arange(len(self.attribution.record_names), dtype=np.int64)
+        numbers = np.arange(self.attribution.records, dtype=np.int64)
         return np.repeat(numbers, self.attribution.sizes), self.attribution.owners
 
     def to_csv(self) -> str:
@@ -117,7 +117,7 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
     seed = whole_of("seed", seed, SEED)
     asked = _asked(document, expected_batch_size, sampling_probability, min_separation, neighbour_limit)
     before = attribution_of(table, columns)
-    candidates = before.sizes == 1 if drop_shared else np.ones(len(before.record_names), dtype=np.bool_)
+    candidates = before.sizes == 1 if drop_shared else np.ones(before.records, dtype=np.bool_)
     if not candidates.any():
         raise DomainError("every record has several users: without shared records none is left")
     kept = bounded(before, limit, seed, candidates)
@@ -128,10 +128,10 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
         if not kept.any():
             raise DomainError(f"neighbour_limit = {most} leaves no record: every one shares users with more")
     after = before.only(np.flatnonzero(kept))
-    shared = bool((after.sizes > 1).any())
+    shared = after.shared > 0
     law, widest = _law(after, asked, shared=shared, count=most is not None)
     p = _probability(asked, law)
-    changes = _changes(asked, len(after.record_names), limit, p, shared=shared)
+    changes = _changes(asked, after.records, limit, p, shared=shared)
     full = None if document is None else filled(document, changes)
     report = Preparation(
         pyaccount=1,
@@ -221,7 +221,7 @@ def _neighbour_limit(asked: _Sampling, records: int) -> int | None:
 
 def _law(table: AttributionTable, asked: _Sampling, *, shared: bool, count: bool) -> tuple[BatchLaw | None, int | None]:
     """How the batch depends on p, where users are sampled; and the largest neighbourhood, where something asks for it."""
-    everyone = np.ones(len(table.record_names), dtype=np.bool_)
+    everyone = np.ones(table.records, dtype=np.bool_)
     sampled = asked.users and (asked.batch is not None or asked.probability is not None)
     if not (sampled or count):
         return None, None
@@ -268,22 +268,20 @@ def _changes(
 
 
 def _counts(table: AttributionTable) -> Counts:
-    sizes = table.sizes
-    degrees = table.degrees(np.ones(len(sizes), dtype=np.bool_))
     return Counts(
-        records=len(sizes),
-        users=len(degrees),
-        pairs=len(table.owners),
-        most_records=int(degrees.max()),
-        most_users=int(sizes.max()),
-        shared_records=int((sizes > 1).sum()),
+        records=table.records,
+        users=table.users,
+        pairs=table.pairs,
+        most_records=int(table.degrees().max()),
+        most_users=int(table.sizes.max()),
+        shared_records=table.shared,
     )
 
 
 def _dropped(before: AttributionTable, after: AttributionTable, candidates: Mask, removed: Mask) -> Dropped:
-    records = len(before.record_names) - len(after.record_names)
+    records = before.records - after.records
     shared, wide = int((~candidates).sum()), int(removed.sum())
-    users = len(before.user_names) - len(after.user_names)
+    users = before.users - after.users
     return Dropped(shared=shared, neighbours=wide, records_per_user=records - shared - wide, users=users)
 
 

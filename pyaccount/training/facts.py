@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from pyaccount.training.certified import Certified
 
 
-def check_records(document: Document, records: int | Sequence[int]) -> None:
-    """Raise `RunError` if the data has another size than the document says, for each phase with data of its own, and
-    `DomainError` for what is no number of records.
+def sizes_of(document: Document, records: int | Sequence[int]) -> list[int]:
+    """How many records there are for each body of the document, as it says, or as given where it states a rate alone.
+
+    Raises `RunError` if the data has another size than the document says, and `DomainError` for what is no number of records.
     """
     given = list(records) if isinstance(records, Sequence) else [records] * len(document.bodies)
     try:
@@ -37,23 +38,17 @@ def check_records(document: Document, records: int | Sequence[int]) -> None:
         ) from None
     if len(sizes) != len(document.bodies):
         raise RunError(f"records: {len(sizes)} numbers for {len(document.bodies)} phases: one, or one for each")
-    problems = []
     for body, size in zip(document.bodies, sizes, strict=True):
         stated = body.training.dataset_size
-        if stated is None:
-            message = (
-                "a run draws from a data set of a known size, and the document says none: a rate alone is not enough"
-            )
-            path = body.at("training", "dataset_size")
-            problems.append(document.problem("missing-key", path, message, allowed="the number of records"))
-        elif stated != size:
+        if size < 1:
+            raise DomainError(f"records = {size} is outside its domain: at least 1")
+        if stated is not None and stated != size:
             where = ".".join(map(str, body.at("training", "dataset_size")))
             raise RunError(
                 f"records: the data has {size:_} records, and {where} is {stated:_}: certify a document about this data set, "
                 "since rates and batches follow from its size"
             )
-    if problems:
-        raise DocumentError(problems)
+    return sizes
 
 
 def clip_norms_of(document: Document, clip_norm: float, rest: Mapping[str, float]) -> dict[str, float]:

@@ -1,19 +1,23 @@
 """The folder of a run: its key and its record, begun or taken up.
 
-A key without its record may have been used for rounds that nobody knows of, so neither is ever made anew for the other.
+A key without its record may have been used for rounds that nobody knows of, so neither is ever made anew for the other. A new key
+waits under a name of its own until the record's first line, with the key's commitment, is on the disk, and gets its place before
+anything is released: so a run that was killed while it began is begun, or begun anew, and no key in its place lacks a record.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pyaccount.errors import RunError
 from pyaccount.training.key import RunKey
-from pyaccount.training.record import VERSION, Layout, Recorded, RecordWriter, keep_names
+from pyaccount.training.record import VERSION, Layout, Recorded, RecordWriter, begun, keep_names
 
 #: Names of the files.
 KEY, RECORD = "run.key", "record.jsonl"
@@ -21,6 +25,9 @@ KEY, RECORD = "run.key", "record.jsonl"
 STREAMS = 1
 #: How long the other ranks wait for the first one, in seconds, and how often they look.
 PATIENCE, LOOKING = 600.0, 0.02
+
+#: In the first line, a tag of the sizes of the data that the document does not state.
+SIZES = "records_tag"
 
 #: What must be the same when a run is taken up, and how a message calls it.
 SAME = {
@@ -97,10 +104,18 @@ class RunFolder:
             self.writer.close()
 
 
-def open_folder(
-    folder: Path, key_path: Path | None, facts: Mapping[str, Any], rank: int, *, moved: bool = False
+def open_folder(  # noqa: PLR0913 - where, what and who
+    folder: Path,
+    key_path: Path | None,
+    facts: Mapping[str, Any],
+    rank: int,
+    *,
+    sizes: Sequence[int] = (),
+    moved: bool = False,
 ) -> RunFolder:
     """The folder of a run of which these are the facts: a new one, or one that is taken up.
+
+    `sizes` are those of data of which the document states none, and so perhaps secret: the record has a tag of them.
 
     A record knows its own file: in a copy, or in what was restored from a backup, rounds could be released again with the noise
     they have elsewhere. `moved` says that there is no other one any more that goes on.
@@ -110,15 +125,10 @@ def open_folder(
     key_path, path = key_path or folder / KEY, folder / RECORD
     if rank > 0:
         key, recorded = _follow(key_path, path)
-        _check(recorded, key, facts, path)
+        _check(recorded, key, facts, sizes, path)
         return _opened(key, recorded, path, None)
     folder.mkdir(parents=True, exist_ok=True)
-    begun = path.exists() and path.stat().st_size > 0
-    if begun and not key_path.exists():
-        raise RunError(
-            f"{key_path}: the key of the run in {path} is not here: without it neither batches nor noise can go on"
-        )
-    if not begun and key_path.exists():
+    if key_path.exists() and not begun(path):
         raise RunError(
             f"{path}: the record of the run whose key is {key_path} is not here: nobody knows which rounds were released with "
             "it. A new run takes a new folder, and a key of its own"
@@ -126,14 +136,23 @@ def open_folder(
     writer = RecordWriter(path)
     try:
         if writer.before is None:
-            key = RunKey.create(key_path)
-            writer.append("run", record=VERSION, key_commitment=key.commitment, file=writer.inode, **facts)
-            for place in (key_path.parent, folder, *folder.absolute().parents):
+            key = RunKey.drawn()
+            key.save(_waiting(key_path, key.commitment))
+            keep_names(key_path.parent)
+            tag = {SIZES: key.tag("records", *sizes)} if sizes else {}
+            writer.append("run", record=VERSION, key_commitment=key.commitment, file=writer.inode, **facts, **tag)
+            for place in (folder, *folder.absolute().parents):
                 keep_names(place)
             recorded = Recorded.read(path)
         else:
-            key, recorded = RunKey.read(key_path), writer.before
-        _check(recorded, key, facts, path)
+            recorded = writer.before
+        _put_in_place(key_path, recorded)
+        if not key_path.exists():
+            raise RunError(
+                f"{key_path}: the key of the run in {path} is not here: without it neither batches nor noise can go on"
+            )
+        key = RunKey.read(key_path)
+        _check(recorded, key, facts, sizes, path)
         if recorded.file != writer.inode:
             if not moved:
                 raise RunError(
@@ -146,6 +165,30 @@ def open_folder(
         writer.close()
         raise
     return _opened(key, recorded, path, writer)
+
+
+def _waiting(key_path: Path, commitment: str) -> Path:
+    """Where a key is until its record has begun."""
+    return key_path.with_name(f".{key_path.name}.{commitment[:16]}")
+
+
+def _put_in_place(key_path: Path, recorded: Recorded) -> None:
+    """Give the key of a record that has begun its name, unless that was done."""
+    commitment = recorded.header.get("key_commitment")
+    if not isinstance(commitment, str) or not commitment.isalnum():
+        return
+    waiting = _waiting(key_path, commitment)
+    if not waiting.exists():
+        return
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(waiting, key_path)
+        waiting.unlink()
+    except OSError:
+        # No links on this file system.
+        if not key_path.exists():
+            waiting.rename(key_path)
+    keep_names(key_path.parent)
 
 
 def _opened(key: RunKey, recorded: Recorded, path: Path, writer: RecordWriter | None) -> RunFolder:
@@ -167,7 +210,7 @@ def _follow(key_path: Path, path: Path) -> tuple[RunKey, Recorded]:
             time.sleep(LOOKING)
 
 
-def _check(recorded: Recorded, key: RunKey, facts: Mapping[str, Any], path: Path) -> None:
+def _check(recorded: Recorded, key: RunKey, facts: Mapping[str, Any], sizes: Sequence[int], path: Path) -> None:
     header = recorded.header
     for name, words in SAME.items():
         if header.get(name) != facts[name]:
@@ -177,3 +220,8 @@ def _check(recorded: Recorded, key: RunKey, facts: Mapping[str, Any], path: Path
             )
     if header.get("key_commitment") != key.commitment:
         raise RunError(f"{path}: this is the record of a run with another key than the one given")
+    if header.get(SIZES) != (key.tag("records", *sizes) if sizes else None):
+        raise RunError(
+            f"{path}: this is the record of a run with data of another size: what was released went by that, and other records "
+            "would be drawn now; another data set takes a run of its own"
+        )

@@ -22,33 +22,46 @@ _PERSON = b"pyaccount run v1"
 
 
 class RunKey:
-    """256 secret bits. `create` draws them from the operating system; they are never shown."""
+    """256 secret bits: a run's, or what was derived from them. `create` draws them from the operating system.
+
+    They are handed around in this object, and taken out of it only where the core or a hash takes them: so a traceback with
+    its variables, as some tools write them to logs, shows a commitment and not the key.
+    """
 
     __slots__ = ("_bits",)
 
     def __init__(self, bits: bytes) -> None:
         """A key of these 32 bytes. Raises `RunError` for another number of them."""
-        if len(bits) != KEY_BYTES:
-            raise RunError(f"a run's key has {KEY_BYTES} bytes, not {len(bits)}")
-        self._bits = bytes(bits)
+        self._bits, bits = bytes(bits), b""
+        if len(self._bits) != KEY_BYTES:
+            raise RunError(f"a run's key has {KEY_BYTES} bytes, not {len(self._bits)}")
+
+    @classmethod
+    def drawn(cls) -> RunKey:
+        """A new key from the operating system, which is in no file yet."""
+        return cls(secrets.randbits(8 * KEY_BYTES).to_bytes(KEY_BYTES, "little"))
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> RunKey:
-        """A new key from the operating system, written to a new file that its owner alone may read.
+        """A new key from the operating system, as `save` writes it."""
+        key = cls.drawn()
+        key.save(path)
+        return key
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the key to a new file that its owner alone may read.
 
         Raises `FileExistsError` if something is there: a key that is replaced is lost.
         """
-        key = cls(secrets.randbits(8 * KEY_BYTES).to_bytes(KEY_BYTES, "little"))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         with os.fdopen(os.open(path, flags, 0o600), "w", encoding="ascii") as file:
-            file.write(key._bits.hex() + "\n")
+            file.write(self._bits.hex() + "\n")
             file.flush()
             os.fsync(file.fileno())
-        return key
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> RunKey:
-        """The key in a file, as `create` wrote it: 64 hexadecimal digits.
+        """The key in a file, as `save` wrote it: 64 hexadecimal digits.
 
         Raises `RunError` for a file that others may read or write, or that holds no key, and `OSError` where there is none.
         """
@@ -61,26 +74,36 @@ class RunKey:
                     f"{name}: others may use this key (its permissions are {mode:04o}): chmod 600, and if anybody may have read "
                     "it, the run needs a new key"
                 )
-            text = file.read(2 * KEY_BYTES + 3)
-        try:
-            return cls(bytes.fromhex(text.decode("ascii").strip()))
-        except (ValueError, RunError):
-            # Not what is there: it may be a key that lost a digit.
-            raise RunError(f"{name}: holds no key: {2 * KEY_BYTES} hexadecimal digits are expected") from None
+            try:
+                return cls(bytes.fromhex(file.read(2 * KEY_BYTES + 3).decode("ascii").strip()))
+            except (ValueError, RunError):
+                # Not what is there: it may be a key that lost a digit.
+                raise RunError(f"{name}: holds no key: {2 * KEY_BYTES} hexadecimal digits are expected") from None
 
-    def derive(self, *coordinates: str | int) -> bytes:
-        """The 32 bytes for one use, told by words and whole numbers: `derive("batches", phase)`.
+    def derive(self, *coordinates: str | int) -> RunKey:
+        """The key for one use, told by words and whole numbers: `derive("batches", phase)`.
 
         BLAKE2b keyed with the run's key (RFC 7693, 2.9: a pseudorandom function) of the coordinates, each with its type and
         length before it, so that different coordinates are different messages.
         """
         message = b"".join(_encoded(coordinate) for coordinate in coordinates)
-        return hashlib.blake2b(message, digest_size=KEY_BYTES, key=self._bits, person=_PERSON).digest()
+        return RunKey(hashlib.blake2b(message, digest_size=KEY_BYTES, key=self._bits, person=_PERSON).digest())
+
+    def reveal(self) -> bytes:
+        """The secret bytes, for what draws from them: never for a variable, a message or a file."""
+        return self._bits
 
     @property
     def commitment(self) -> str:
         """What may be published: equal for equal keys, and of no use for finding one."""
-        return self.derive("commitment").hex()
+        return self.tag("commitment")
+
+    def tag(self, *coordinates: str | int) -> str:
+        """What may be published of these coordinates: it tells nothing of them to whoever lacks the key.
+
+        Nothing else is derived with them.
+        """
+        return self.derive(*coordinates).reveal().hex()
 
     def __repr__(self) -> str:
         return f"RunKey(commitment={self.commitment[:16]}…)"

@@ -30,6 +30,8 @@ LONGEST_LINE = 1 << 20
 #: that the folder was moved.
 EVENTS = ("run", "layout", "release", "rewind", "moved")
 
+#: How the first line begins.
+FIRST = b'{"event":"run",'
 
 #: The type, float32 or float64, and the shape of each array that is summed; for each release of a batch, the main one first.
 Layout = tuple[Mapping[str, tuple[str, tuple[int, ...]]], ...]
@@ -108,6 +110,18 @@ class Recorded:
         return cls(header, layouts, tuple(releases), place, rewinds, previous, whole)
 
 
+def begun(path: Path) -> bool:
+    """Whether a record is there: with a whole first line, or something that is no beginning of one.
+
+    What was cut short in its first line, or is empty, tells of nothing that was used.
+    """
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        line = file.readline(LONGEST_LINE)
+    return line.endswith(b"\n") or line[: len(FIRST)] != FIRST[: len(line)]
+
+
 class RecordWriter:
     """The end of a record's file, held by one process at a time."""
 
@@ -119,9 +133,8 @@ class RecordWriter:
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
         try:
             _hold(self._handle, path)
-            empty = os.fstat(self._handle).st_size == 0
             #: What was recorded before; None of a new record.
-            self.before = None if empty else Recorded.read(path)
+            self.before = Recorded.read(path) if begun(path) else None
             self._last, whole = (NOTHING_BEFORE, 0) if self.before is None else (self.before.last, self.before.whole)
             # A line that was not finished told of nothing that anybody has seen.
             os.ftruncate(self._handle, whole)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -13,11 +13,13 @@ from pyaccount.accountant import Accountant
 from pyaccount.errors import DomainError, RunError
 from pyaccount.plan.common import number as filled
 from pyaccount.training.batches import Batch, Batches, batches_of
+from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.certified import BodyRun, Source, certified
-from pyaccount.training.facts import check_records, clip_norms_of, facts_of, normaliser_of
+from pyaccount.training.facts import clip_norms_of, facts_of, normaliser_of, sizes_of
 from pyaccount.training.folder import open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.noise import Noise, NoiseStream, noise_of
+from pyaccount.training.ranks import RankState, check_ranks
 from pyaccount.training.record import Layout
 from pyaccount.training.resuming import position_of, state_of
 from pyaccount.training.step import Step
@@ -55,10 +57,11 @@ class TrainingRun:
     ) -> None:
         """Begin a run, or take up the one in `folder`.
 
-        * `records`: how many the data has, which must be what the document says; for phases with data of their own a list.
+        * `records`: how many the data has, which must be what the document says, where it says it; for phases with data of their
+          own a list.
         * `clip_norm`: what a record's contribution to the sum is clipped to; `also_clip_norms`: to the other sums, by name.
         * `normaliser`: what sums are divided by, a constant; the document's expected batch size, if it has one.
-        * `attribution`: whose the records are, where users are sampled.
+        * `attribution`: whose the records are, where users are sampled: arrays, or that of what `pyaccount.prepare` kept.
         * `moved`: that the folder was moved or restored, and no other copy of it has gone on or will.
 
         Raises `CertificateError` and `DocumentError` for what cannot be run, `RunError` if the folder, the key or the data are
@@ -68,15 +71,18 @@ class TrainingRun:
         if not 0 <= rank < world:
             raise DomainError(f"rank = {rank} is outside its domain: at least 0 and below world = {world}")
         self.rank, self.world = rank, world
-        self._attribution = attribution
-        check_records(self._run.document, records)
+        self._attribution = None if attribution is None else attributed(attribution)
+        self._sizes = sizes_of(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
         self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.body_runs]
         facts = facts_of(self._run, self._clip_norms, self._normalisers, world)
-        self._deviations = self._check_phases(attribution)
-        self._folder = open_folder(Path(folder), None if key is None else Path(key), facts, rank, moved=moved)
+        self._deviations = self._check_phases()
+        stated = zip(self._run.document.bodies, self._sizes, strict=True)
+        unstated = [size for body, size in stated if body.training.dataset_size is None]
+        where = None if key is None else Path(key)
+        self._folder = open_folder(Path(folder), where, facts, rank, sizes=unstated, moved=moved)
         #: Everything is drawn from the run's key and its document: one key never serves two.
-        self._root = RunKey(self._folder.key.derive("run", self._run.document.sha256))
+        self._root = self._folder.key.derive("run", self._run.document.sha256)
         #: Batches and noise go forward by state, one caller after the other.
         self._lock = threading.RLock()
         self._step: Step | None = None
@@ -123,9 +129,7 @@ class TrainingRun:
         part = self._run.body_run(number)
         with self._lock:
             if self._batches is None or self._batches[0] != part.place:
-                key = self._root.derive("batches", part.place)
-                drawn = batches_of(self._run.document, part.body, key, attribution=self._attribution)
-                self._batches = (part.place, drawn)
+                self._batches = (part.place, self._batches_of(part, self._root.derive("batches", part.place)))
             return self._batches[1].batch(number - part.first)
 
     def step(self) -> Step:
@@ -139,6 +143,18 @@ class TrainingRun:
         if self.released:
             accountant.step(self.released)
         return accountant
+
+    @property
+    def rank_state(self) -> RankState:
+        """What this rank says of itself, for `check_ranks`: its number, the next round, and how many were released."""
+        return self.rank, self._round, self.released
+
+    def check_ranks(self, gathered: Iterable[Sequence[int]]) -> None:
+        """Hold the `rank_state` of every process, as a loop of your own gathers them before it adds up sums, against one another.
+
+        Raises `RunError` unless every rank is there once, and all are at the same round.
+        """
+        check_ranks(gathered, self.world)
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint of the model needs, as plain data: which run, and how many of its rounds are in the model.
@@ -271,7 +287,11 @@ class TrainingRun:
             release=release,
         )
 
-    def _check_phases(self, attribution: Attributed | None) -> list[tuple[float, ...]]:
+    def _batches_of(self, part: BodyRun, key: RunKey) -> Batches:
+        size = self._sizes[part.place]
+        return batches_of(self._run.document, part.body, key, records=size, attribution=self._attribution)
+
+    def _check_phases(self) -> list[tuple[float, ...]]:
         """The standard deviations of each part's noise.
 
         What a later phase would refuse is found out now, before anything is counted: with a key that nothing else is drawn from.
@@ -279,7 +299,7 @@ class TrainingRun:
         found, key = [], RunKey(bytes(KEY_BYTES))
         for part in self._run.body_runs:
             if part.start == part.first:
-                batches_of(self._run.document, part.body, bytes(KEY_BYTES), attribution=attribution)
+                self._batches_of(part, key)
             noises = [self._noise_of(key, part, release) for release in range(1 + len(part.body.noise.also))]
             for noise in noises:
                 noise.stream({ALONE: (1,)}, dtype="float64")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyaccount.errors import RunError, shown
+from pyaccount.training.key import RunKey
 from pyaccount.training.record import Layout
 
 if TYPE_CHECKING:
@@ -81,13 +82,13 @@ def check_layout(found: Layout, before: Layout) -> None:
                 )
 
 
-def tag(releases: Sequence[Mapping[str, Array]], key: bytes) -> str:
+def tag(releases: Sequence[Mapping[str, Array]], key: RunKey) -> str:
     """What tells these arrays, bit for bit, from others, under a key of their round.
 
     BLAKE2b keyed is a pseudorandom function: with a key for each round, of which no two sums are released, tags tell nothing to
     whoever lacks the key, not even which rounds had the same sum.
     """
-    state = hashlib.blake2b(digest_size=32, key=key, person=b"pyaccount sums")
+    state = hashlib.blake2b(digest_size=32, key=key.reveal(), person=b"pyaccount sums")
     for release, arrays in enumerate(releases):
         for name, array in arrays.items():
             head = f"{release}:{len(name)}:{name}:{array.dtype.str}:{array.shape};"

@@ -158,16 +158,12 @@ class PrivateOptimizer:
             )
 
     def _check_ranks(self) -> None:
-        """Raise `RunError` unless every rank is there once, and at the same round: shards of other batches do not add up."""
         run = self._run
         if not distributed.is_initialized() or distributed.get_world_size() != run.world:
             raise RunError(f"the run has {run.world} ranks, and torch.distributed is not set up for as many")
         found: list[Any] = [None] * run.world
-        distributed.all_gather_object(found, (run.rank, run.round, run.released))
-        if sorted(rank for rank, _, _ in found) != list(range(run.world)):
-            raise RunError("every process needs a rank of its own, and some have the same")
-        if len({(number, released) for _, number, released in found}) > 1:
-            raise RunError("the ranks are at different rounds: take the same checkpoint up in all of them")
+        distributed.all_gather_object(found, run.rank_state)
+        run.check_ranks(found)
 
 
 def _without_rows(batch: Any) -> Any:

@@ -13,7 +13,8 @@ import pytest
 from pyaccount import load
 from pyaccount.plan.samplers import PLANS
 from pyaccount.training.batches import SAMPLERS, Batches, batches_of
-from pyaccount.training.batches.attribution import Attribution
+from pyaccount.training.batches.attribution import attributed
+from pyaccount.training.key import RunKey
 
 #: Runs that are drawn of each sampler, each by its own key.
 KEYS = 3000
@@ -21,8 +22,8 @@ KEYS = 3000
 RARE = 1e-4
 
 
-def key(number: int) -> bytes:
-    return hashlib.blake2b(number.to_bytes(8, "little"), digest_size=32).digest()
+def key(number: int) -> RunKey:
+    return RunKey(hashlib.blake2b(number.to_bytes(8, "little"), digest_size=32).digest())
 
 
 def document(sampler: dict[str, Any], training: dict[str, Any], adjacency: str = "zero-out") -> dict[str, Any]:
@@ -39,7 +40,7 @@ def document(sampler: dict[str, Any], training: dict[str, Any], adjacency: str =
 def runs(described: dict[str, Any], count: int = KEYS, attribution: Any = None) -> list[laws.Run]:
     loaded = load(described)
     (body,) = loaded.bodies
-    attribution = None if attribution is None else Attribution(attribution)
+    attribution = None if attribution is None else attributed(attribution)
     return [run_of(batches_of(loaded, body, key(number), attribution=attribution)) for number in range(count)]
 
 

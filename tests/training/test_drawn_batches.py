@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from pyaccount import load
+from pyaccount import _core, load
+from pyaccount.data.prepare import prepare
 from pyaccount.document import sampling_probability
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.key import RunKey
 
-KEY = bytes(range(32))
+KEY = RunKey(bytes(range(32)))
 RECORDS = 10_000
 
 
@@ -34,7 +35,7 @@ def document(sampler: dict[str, Any], training: dict[str, Any], **rest: Any) -> 
     }
 
 
-def made(described: dict[str, Any], *, key: bytes = KEY, attribution: Any = None) -> Batches:
+def made(described: dict[str, Any], *, key: RunKey = KEY, attribution: Any = None) -> Batches:
     loaded = load(described)
     return batches_of(loaded, loaded.bodies[0], key, attribution=attribution)
 
@@ -107,7 +108,7 @@ def test_any_order_and_any_beginning_give_the_same(case: str) -> None:
         resumed = made(described, attribution=attribution)
         assert np.array_equal(resumed.batch(t).indices, batches[t]), t
     if case != "none":
-        other = made(described, attribution=attribution, key=RunKey(KEY).derive("another"))
+        other = made(described, attribution=attribution, key=KEY.derive("another"))
         assert any(not np.array_equal(other.batch(t).indices, batches[t]) for t in range(12))
 
 
@@ -247,7 +248,7 @@ def test_probabilities_are_those_of_the_analysis() -> None:
         ),
         (
             document({"kind": "poisson"}, {"iterations": 5, "sampling_probability": 0.1}),
-            ("missing-key", "training.dataset_size", "drawn from so many records"),
+            ("missing-key", "training.dataset_size", "drawn from a known number of records"),
         ),
         (
             sampled("none", 5),
@@ -337,26 +338,53 @@ def test_more_records_than_a_list_holds_are_refused() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_rounds_are_those_of_the_run_and_keys_have_their_length(count: int) -> None:
+def test_rounds_are_those_of_the_run(count: int) -> None:
     described = sampled("poisson", 5, sampling_probability=0.1) | {"count": count}
     batches = made(described)
     assert batches.rounds == 5 * count
     for t in (-1, 5 * count):
         with pytest.raises(RunError, match=rf"there is no round {t}: .* {5 * count}"):
             batches.batch(t)
-    with pytest.raises(RunError, match="32 bytes, not 31"):
-        made(described, key=KEY[:31])
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_nothing_large_is_made_before_the_first_batch(case: str) -> None:
+    """A run makes the batches of all its phases to find out early what is refused."""
+    described, attribution = EVERY[case]
+    batches = made(described, attribution=attribution)
+    large = (_core.BatchCalendar, _core.DealtRecords)
+    assert not any(isinstance(value, large) for value in vars(batches).values())
+
+
+def test_what_was_prepared_says_whose_the_records_are() -> None:
+    pairs = [("r1", "zoe"), ("r2", "ann"), ("r2", "zoe"), ("r3", "ben"), ("r4", "ben"), ("r5", "ben")]
+    prepared = prepare(pairs, records_per_user=2)
+    described = document({**USER, "attribution": "shared"}, {"iterations": 30, "sampling_probability": 0.3})
+    given = [made(described, attribution=one) for one in (prepared.attribution, prepared.pairs())]
+    assert given[0].dataset_size == len(prepared.records) == 4
+    assert all(np.array_equal(given[0].batch(t).indices, given[1].batch(t).indices) for t in range(30))
+    assert sum(len(given[0].batch(t).indices) for t in range(30)) > 5
+
+
+def test_records_are_those_of_the_document() -> None:
+    described, _ = EVERY["poisson"]
+    loaded = load(described)
+    with pytest.raises(RunError, match="records: 7 are given, and the document's dataset_size is"):
+        batches_of(loaded, loaded.bodies[0], KEY, records=7)
+    described = document({"kind": "poisson"}, {"sampling_probability": 0.1, "iterations": 4})
+    with pytest.raises(DocumentError, match="state it or give records"):
+        made(described)
 
 
 def test_nothing_shows_a_key_or_a_batch() -> None:
     described, _ = EVERY["poisson"]
     batches = made(described)
-    assert KEY.hex()[:8] not in repr(batches)
-    assert repr(KEY)[2:20] not in repr(batches) + repr(vars(batches))
+    assert KEY.reveal().hex()[:8] not in repr(batches)
+    assert repr(KEY.reveal())[2:20] not in repr(batches) + repr(vars(batches))
     assert repr(batches.batch(0)) == "Batch(…)"
     with pytest.raises(TypeError, match="not pickled"):
         pickle.dumps(batches)
     repeated = made(described | {"count": 2})
-    assert repr(KEY)[2:20] not in repr(vars(repeated))
+    assert repr(KEY.reveal())[2:20] not in repr(vars(repeated))
     with pytest.raises(TypeError, match="not pickled"):
         pickle.dumps(repeated)

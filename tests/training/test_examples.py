@@ -17,9 +17,9 @@ def rows(printed: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("script", "options", "count", "place"),
     [
-        ("train_digits.py", ("--epsilon", "8", "--runs", "1", "--epochs", "2"), 3, 5),
-        ("digits_samplers.py", ("--runs", "1", "--epochs", "1"), 6, 4),
-        ("digits_users.py", ("--epsilon", "16", "--runs", "1", "--rounds", "24"), 2, 5),
+        ("train_digits.py", ("--epsilon", "8", "--runs", "1", "--trials", "1", "--epochs", "2"), 3, 5),
+        ("digits_samplers.py", ("--runs", "1", "--trials", "1", "--epochs", "1"), 6, 4),
+        ("digits_users.py", ("--epsilon", "16", "--runs", "1", "--trials", "1", "--rounds", "24"), 2, 5),
     ],
 )
 def test_an_example_trains(  # noqa: PLR0917 - a script, its options, and what is seen of it

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from plain_documents import changed
 
 import pyaccount
 from pyaccount import cli
+from pyaccount.certificate import Certificate
 from pyaccount.document import Document, load_any
 from pyaccount.plan import compile_document
 from pyaccount.training import TrainingRun
@@ -139,3 +142,56 @@ def test_every_assumption_of_the_examples_has_somebody() -> None:
                 assert beginnings or "Laplace" in text, text
                 used.update(beginnings)
     assert len(used) > len(BEGINNINGS) - 4, set(BEGINNINGS) - used
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "text"])
+def test_a_report_tells_of_the_run(folder: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    record = folder / "run" / "record.jsonl"
+    certificate = str(folder / "held.cert.json")
+    assert cli.run(["report", certificate, "--record", str(record), "--format", form]) == 0
+    # Text is wrapped, HTML has tags between the words.
+    found = " ".join(re.sub(r"<[^>]*>", "", capsys.readouterr().out).split())
+    assert re.search(r"3(\[\^\w+\])* of 4 rounds", found)
+    verdict = hold_record(record, Certificate.load(certificate))
+    assert {one.held for one in verdict.assumptions} == {"enforced", "yours"}
+    for one in verdict.assumptions:
+        words = unescaped(found)
+        assert one.held in words
+        assert unescaped(one.text) in words
+        assert unescaped(one.how) in words
+    if form != "text":
+        # Once, with who sees to it, and not as a list to check as well.
+        assert unescaped(found).count(unescaped(verdict.assumptions[0].text)) == 1
+        places = [unescaped(found).index(unescaped(one.text)) for one in verdict.assumptions if one.held == "yours"]
+        others = [unescaped(found).index(unescaped(one.text)) for one in verdict.assumptions if one.held == "enforced"]
+        assert max(places) < min(others)
+
+
+def unescaped(text: str) -> str:
+    """Words alone: what is escaped differs from form to form."""
+    return " ".join(re.sub(r"[\\`*|]", "", html.unescape(text)).split())
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "text"])
+def test_a_report_of_a_record_that_does_not_agree_says_so_and_nothing_of_who_holds_what(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    events = lines_of(folder)
+    record = chained(tmp_path / "other.jsonl", [*events[:3], {**events[3], "standard_deviations": [0.3]}])
+    output = tmp_path / "report"
+    asked = ["report", str(folder / "held.cert.json"), "--record", str(record), "--format", form, "-o", str(output)]
+    assert cli.run(asked) == 0
+    assert "does not agree with" in capsys.readouterr().err
+    found = unescaped(re.sub(r"<[^>]*>", "", output.read_text(encoding="utf-8")))
+    assert "DOES NOT AGREE" in found
+    assert "noise of standard deviation" in found
+    assert "enforced" not in found
+
+
+def test_a_certificate_in_json_tells_of_no_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = str(folder / "run" / "record.jsonl")
+    asked = ["report", str(folder / "held.cert.json"), "--record", record, "--format", "json"]
+    assert cli.run(asked) == 2
+    assert "verify --record" in capsys.readouterr().err
+    assert cli.run(["report", str(folder / "held.cert.json"), "--record", str(folder / "none.jsonl")]) != 0
+    assert "none.jsonl" in capsys.readouterr().err

@@ -16,8 +16,10 @@ import pytest
 from plain_documents import changed
 
 import pyaccount
+from pyaccount import _core
 from pyaccount.errors import CertificateError, DocumentError, DomainError, PlanExceededError, RunError
 from pyaccount.training import TrainingRun
+from pyaccount.training.batches import batches_of
 from pyaccount.training.noise import noise_of
 from pyaccount.training.record import Recorded
 
@@ -387,13 +389,181 @@ def test_data_of_another_size_is_refused(tmp_path: Path) -> None:
         started(tmp_path, records=None)
     started(tmp_path / "numpy", records=np.int64(40)).close()
     shutil.rmtree(tmp_path / "numpy")
-    rate = {"training": {"sampling_probability": 0.2, "iterations": 12}}
-    with pytest.raises(DocumentError, match="the document says none"):
-        started(tmp_path, rate)
-    for name, value in (("clip_norm", 0.0), ("clip_norm", np.inf), ("normaliser", -1.0), ("rank", 1)):
+    for name, value in (("records", 0), ("clip_norm", 0.0), ("clip_norm", np.inf), ("normaliser", -1.0), ("rank", 1)):
         with pytest.raises(DomainError):
             started(tmp_path, **{name: value})
     assert not list(tmp_path.iterdir())
+
+
+RATE = {"training": {"sampling_probability": 0.2, "iterations": 12}}
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        {"kind": "poisson"},
+        {"kind": "b-min-sep", "min_separation": 3},
+        {"kind": "balls-in-bins", "bins": 4},
+        {"kind": "random-allocation", "iterations_per_allocation": 4},
+        {"kind": "cyclic-poisson", "partitions": 3},
+    ],
+    ids=lambda sampler: sampler["kind"],
+)
+def test_a_rate_is_enough_for_samplers_that_go_by_it(tmp_path: Path, sampler: dict[str, Any]) -> None:
+    """The batches are those of the document that states the size; the record has a tag of it, and not the size."""
+    training = {"iterations": 12} | (
+        {} if sampler["kind"] in {"balls-in-bins", "random-allocation"} else RATE["training"]
+    )
+    asked = {name: BASE[name] for name in ("pyaccount", "name", "privacy", "noise")} | {
+        "training": training,
+        "sampler": sampler,
+    }
+    with pytest.raises(DocumentError, match="give the run a constant normaliser"):
+        TrainingRun(asked, tmp_path, records=40)
+    with TrainingRun(asked, tmp_path, records=40, normaliser=8) as run:
+        go(run, 2)
+        stated = pyaccount.load(asked | {"training": training | {"dataset_size": 40}})
+        drawn = batches_of(stated, stated.bodies[0], run._root.derive("batches", 0))
+        assert all(np.array_equal(run.batch(t).indices, drawn.batch(t).indices) for t in range(12))
+    for size in (39, 41):
+        with pytest.raises(RunError, match="with data of another size"):
+            TrainingRun(asked, tmp_path, records=size, normaliser=8)
+    with TrainingRun(asked, tmp_path, records=40, normaliser=8) as run:
+        assert run.round == 2
+    header = json.loads((tmp_path / "record.jsonl").read_text().splitlines()[0])
+    assert header["records"] == [None]
+    assert 40 not in header.values()
+    with TrainingRun(asked, tmp_path / "other", records=40, normaliser=8) as run:
+        other = json.loads((tmp_path / "other" / "record.jsonl").read_text().splitlines()[0])
+    assert len(header["records_tag"]) == 64
+    assert other["records_tag"] != header["records_tag"]
+
+
+def test_a_stated_size_is_recorded_as_it_is(tmp_path: Path) -> None:
+    started(tmp_path).close()
+    header = json.loads((tmp_path / "record.jsonl").read_text().splitlines()[0])
+    assert header["records"] == [40]
+    assert "records_tag" not in header
+
+
+@pytest.mark.entropy
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process of its own that is killed")
+def test_killed_while_it_begins_a_run_can_still_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every call that changes a file: afterwards the same folder has a run, and no key was ever in two of them."""
+    points = 0
+    while True:
+        folder = tmp_path / str(points)
+        child = os.fork()
+        if child == 0:
+            try:
+                die_at(points, monkeypatch)
+                started(folder).close()
+            finally:
+                os._exit(0)
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+            break
+        with started(folder) as run:
+            assert run.round == 0
+            go(run, 1)
+        with started(folder) as run:
+            assert run.round == 1
+        kept = [path.read_text() for path in folder.iterdir() if "run.key" in path.name]
+        assert len(set(kept)) == len(kept)
+        points += 1
+    # Folders, the record, the key: written, synced, named.
+    assert points > 8
+
+
+def die_at(point: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the process before its so many-th change of a file; halfway through, if it is a line of the record."""
+    left = [point]
+
+    def wrapped(name: str) -> None:
+        usual = getattr(os, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            if left[0] == 0:
+                if name == "write":
+                    usual(arguments[0], arguments[1][: len(arguments[1]) // 2])
+                os._exit(9)
+            left[0] -= 1
+            return usual(*arguments, **options)
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in ("mkdir", "open", "write", "fsync", "link", "unlink"):
+        wrapped(name)
+
+
+def test_without_links_a_key_gets_its_name_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*arguments: Any, **options: Any) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", none)
+    started(tmp_path).close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["record.jsonl", "run.key"]
+    started(tmp_path).close()
+
+
+def test_a_file_that_is_no_record_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "record.jsonl").write_text("my notes")
+    with pytest.raises(RunError, match="holds no record of a run"):
+        started(tmp_path)
+    assert (tmp_path / "record.jsonl").read_text() == "my notes"
+
+
+def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
+    """Two folders that begin with one key file: the second gets no key, and releases nothing."""
+    started(tmp_path / "one", key=tmp_path / "shared.key").close()
+    kept = (tmp_path / "shared.key").read_text()
+    with pytest.raises(RunError, match="nobody knows which rounds were released"):
+        started(tmp_path / "two", key=tmp_path / "shared.key")
+    assert (tmp_path / "shared.key").read_text() == kept
+
+
+@pytest.mark.parametrize("where", ["BatchStreams", "NoiseRows"])
+def test_no_traceback_shows_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """Tools that write the variables of a traceback to logs find no secret bytes in ours."""
+    run = started(tmp_path)
+    keys = [run._folder.key, run._root, run._root.derive("batches", 0), run._root.derive("noise", 0, 0, "weight")]
+
+    def broken(*arguments: Any, **options: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(_core, where, broken)
+
+    def drawn() -> None:
+        run.batch(0)
+        go(run, 1)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        drawn()
+    text, trace = "", caught.value.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals["__name__"].startswith("pyaccount"):
+            text += "".join(map(repr, trace.tb_frame.f_locals.values()))
+        trace = trace.tb_next
+    assert "RunKey(commitment=" in text
+    for key in keys:
+        assert key.reveal().hex() not in text
+        assert repr(key.reveal())[2:-1] not in text
+
+
+def test_ranks_are_held_against_one_another(tmp_path: Path) -> None:
+    runs = [started(tmp_path, rank=rank, world=3) for rank in range(3)]
+    states = [run.rank_state for run in runs]
+    assert states == [(0, 0, 0), (1, 0, 0), (2, 0, 0)]
+    for run in runs:
+        run.check_ranks(states)
+        # As frameworks gather numbers.
+        run.check_ranks(np.array(states))
+    with pytest.raises(RunError, match=r"0 to 2, and these are here: 0, 1, 1"):
+        runs[0].check_ranks([states[0], states[1], states[1]])
+    with pytest.raises(RunError, match="needs a rank of its own"):
+        runs[0].check_ranks(states[:2])
+    go(runs[0], 1)
+    with pytest.raises(RunError, match="at different rounds"):
+        runs[0].check_ranks([run.rank_state for run in runs])
 
 
 def test_a_key_and_a_record_belong_together(tmp_path: Path) -> None:

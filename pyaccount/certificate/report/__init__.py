@@ -15,21 +15,33 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
-    from pyaccount.certificate.report.page import Page
+    from pyaccount.certificate.report.page import Page, RunPart
 
 
-def to_html(data: CertificateModel | AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> str:
-    """The report as one self-contained HTML page; `inconsistencies` are what in the certificate contradicts the rest of it."""
+def to_html(
+    data: CertificateModel | AmplificationCertificate, inconsistencies: Sequence[str] = (), run: RunPart | None = None
+) -> str:
+    """The report as one self-contained HTML page.
+
+    `inconsistencies` are what in the certificate contradicts the rest of it; `run` is what was recorded of its run.
+    """
     from pyaccount.certificate.report.html import html  # noqa: PLC0415 - Jinja loads when a page is wanted
 
-    return html(replace(page_of(data), inconsistencies=tuple(inconsistencies)))
+    return html(_with(page_of(data), inconsistencies, run))
 
 
-def to_markdown(data: CertificateModel | AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> str:
-    """The report as Markdown; `inconsistencies` as for `to_html`."""
+def to_markdown(
+    data: CertificateModel | AmplificationCertificate, inconsistencies: Sequence[str] = (), run: RunPart | None = None
+) -> str:
+    """The report as Markdown; the rest as for `to_html`."""
     from pyaccount.certificate.report.markdown import markdown  # noqa: PLC0415
 
-    return markdown(replace(page_of(data), inconsistencies=tuple(inconsistencies)))
+    return markdown(_with(page_of(data), inconsistencies, run))
+
+
+def _with(page: Page, inconsistencies: Sequence[str], run: RunPart | None) -> Page:
+    page = replace(page, inconsistencies=tuple(inconsistencies))
+    return page if run is None else page.about(run)
 
 
 def page_of(data: CertificateModel | AmplificationCertificate) -> Page:

@@ -26,5 +26,6 @@ ORIGINS: dict[str, str] = {
     "matrix": "Computed from the strategy matrix in double precision.",
     "budget": "Bounded beside the computation that makes the error, on the safe side.",
     "record": "Recorded while the certificate was made.",
+    "training": "Read from the record of the training run.",
     "amplification": "The theorem on amplification by sampling named here, in closed form.",
 }

@@ -6,7 +6,7 @@ HTML and Markdown render these; neither looks at a certificate, and neither form
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pyaccount.certificate.report.plot import Plot
@@ -130,6 +130,16 @@ class PageSection:
 
 
 @dataclass(frozen=True, slots=True)
+class RunPart:
+    """What a report says of the certificate's run, as that was recorded."""
+
+    headline: Fact
+    section: PageSection
+    #: Who sees to each assumption, in place of the section with the list; None if the record is not of this run.
+    assumptions: PageSection | None
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """The whole report."""
 
@@ -142,6 +152,13 @@ class Page:
     sections: tuple[PageSection, ...]
     #: What in the certificate contradicts the rest of it.
     inconsistencies: tuple[str, ...] = ()
+
+    def about(self, run: RunPart) -> Page:
+        """The page with what was recorded of the run, before the assumptions."""
+        found: list[PageSection] = []
+        for section in self.sections:
+            found += [run.section, run.assumptions or section] if section.name == "assumptions" else [section]
+        return replace(self, headline=(*self.headline, run.headline), sections=tuple(found))
 
     def numbers(self) -> Iterator[Quantity]:
         """Every number of the page, in the order of reading."""

@@ -1,6 +1,6 @@
 """The batches of a run, drawn by exactly the law that its certificate is about.
 
-The room takes a document without a blank, one of its bodies and 32 secret bytes for it, and gives the records of each round. A
+The room takes a document without a blank, one of its bodies and a secret key for it, and gives the records of each round. A
 sampler is a module with a class; `SAMPLERS` has one for each kind that documents may name. What is drawn is a function of the key
 and the round: in whatever order rounds are asked for, on however many ranks, before and after a crash. Probabilities are the
 doubles that the plan analysed, and integers are compared with integers (`rust/core/src/batches`), so that no law is rounded.
@@ -26,19 +26,19 @@ from pyaccount.training.batches import (
     user_b_min_sep,
     with_replacement,
 )
-from pyaccount.training.batches.attribution import Attribution
+from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.batches.base import Batches, Drawing
 from pyaccount.training.batches.batch import Batch
 from pyaccount.training.batches.repeated import Repeated
-from pyaccount.training.key import RunKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount.document import Body, Document
     from pyaccount.training.batches.attribution import Attributed
+    from pyaccount.training.key import RunKey
 
-__all__ = ["SAMPLERS", "Attribution", "Batch", "Batches", "batches_of"]
+__all__ = ["SAMPLERS", "Batch", "Batches", "batches_of"]
 
 SAMPLERS: dict[str, Callable[[Drawing], Batches]] = {
     "poisson": poisson.PoissonBatches,
@@ -57,17 +57,22 @@ SAMPLERS: dict[str, Callable[[Drawing], Batches]] = {
 
 
 def batches_of(
-    document: Document, body: Body, key: bytes, *, attribution: Attributed | Attribution | None = None
+    document: Document,
+    body: Body,
+    key: RunKey,
+    *,
+    records: int | None = None,
+    attribution: Attributed | None = None,
 ) -> Batches:
     """The batches of one body of a document, all of its runs where it is repeated.
 
-    `key` are 32 secret bytes that are derived for this body and used for nothing else: `RunKey.derive("batches", phase)`.
-    `attribution` says whose records they are, for samplers of users and for no others: the user of each record, or two rows of
-    equal length, of records and of users, with a column for each time that a record belongs to a user; or an `Attribution`.
+    `key` is derived for this body and used for nothing else: `RunKey.derive("batches", phase)`. `records` is how many there are,
+    for a document that states a rate alone. `attribution` says whose they are, for samplers of users and for no others: the user
+    of each record, or two rows of equal length, of records and of users, with a column for each time that a record belongs to a
+    user; or the `attribution` of what was prepared.
 
     Raises `DocumentError` for what cannot be drawn, at its place: a blank, an unknown size of the data set, a deterministic order
-    without the size of its batches, what no analysis covers. Raises `RunError` for data that does not fit, and for a key of
-    another length.
+    without the size of its batches, what no analysis covers. Raises `RunError` for data that does not fit.
     """
     unknown = [path for path in (document.blank, *document.choices) if path is not None]
     if unknown:
@@ -77,9 +82,11 @@ def batches_of(
         raise RunError(f"{body.sampler.kind} samples records, whosever they are: leave the attribution out")
     if attribution is None and body.sampler.protects_users:
         raise RunError(f"{body.sampler.kind} samples users: give the attribution, whose each record is")
-    whose = attribution if attribution is None or isinstance(attribution, Attribution) else Attribution(attribution)
+    stated = body.training.dataset_size
+    if None not in (records, stated) and records != stated:
+        raise RunError(f"records: {records:_} are given, and the document's dataset_size is {stated:_}")
+    whose = None if attribution is None else attributed(attribution)
     drawn = SAMPLERS[body.sampler.kind]
-    first = RunKey(key)
     if body.count == 1:
-        return drawn(Drawing(document, body, key, whose))
-    return Repeated(lambda run: drawn(Drawing(document, body, first.derive("run", run), whose)), body.count)
+        return drawn(Drawing(document, body, key, records, whose))
+    return Repeated(lambda run: drawn(Drawing(document, body, key.derive("run", run), records, whose)), body.count)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+from pyaccount import _core
 from pyaccount.document import BMinSep, sampling_probability, separation
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
@@ -24,12 +27,13 @@ class BMinSepBatches(RunBatches):
         body = drawing.body
         assert isinstance(body.sampler, BMinSep)
         listable(self.dataset_size, body.sampler.kind)
-        self._calendar = self._streams.calendar(
-            self.dataset_size,
-            self.rounds,
-            separation(body) or 1,
-            sampling_probability(body),
-            warm=body.sampler.start == "warm",
+        self._separation, self._probability = separation(body) or 1, sampling_probability(body)
+        self._warm = body.sampler.start == "warm"
+
+    @cached_property
+    def _calendar(self) -> _core.BatchCalendar:
+        return self._streams.calendar(
+            self.dataset_size, self.rounds, self._separation, self._probability, warm=self._warm
         )
 
     def _drawn(self, round: int) -> Records:

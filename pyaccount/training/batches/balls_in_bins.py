@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+from pyaccount import _core
 from pyaccount.document import bins
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
@@ -18,7 +21,10 @@ class BallsInBinsBatches(RunBatches):
         super().__init__(drawing)
         self._bins = bins(drawing.body)
         listable(self.dataset_size, drawing.body.sampler.kind)
-        self._dealt = self._streams.dealt(0, self.dataset_size, self._bins, 1)
+
+    @cached_property
+    def _dealt(self) -> _core.DealtRecords:
+        return self._streams.dealt(0, self.dataset_size, self._bins, 1)
 
     def _drawn(self, round: int) -> Records:
         return indices(self._dealt.slot(round % self._bins))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyaccount import _core
+from pyaccount.data.attribution import Attribution
 from pyaccount.document import truncation
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.plan.common import whole
@@ -19,7 +20,7 @@ from pyaccount.training.batches.batch import Batch
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Path
-    from pyaccount.training.batches.attribution import Attribution
+    from pyaccount.training.key import RunKey
 
 #: Indices of records.
 Records = NDArray[np.int64]
@@ -27,11 +28,13 @@ Records = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What batches are made of: a body of a document, a key of one run of it, and whose the records are."""
+    """What batches are made of: a body of a document, a key of one run of it, how many records there are, and whose they are."""
 
     document: Document
     body: Body
-    key: bytes = field(repr=False)
+    key: RunKey
+    #: Where the document does not say it.
+    records: int | None = None
     attribution: Attribution | None = field(default=None, repr=False)
 
     def refused(self, slug: str, path: Path, message: str, allowed: str | None = None) -> DocumentError:
@@ -39,12 +42,15 @@ class Drawing:
         return DocumentError([self.document.problem(slug, path, message, allowed=allowed)])
 
     def dataset_size(self) -> int:
-        """How many records there are to draw from."""
-        records = self.body.training.dataset_size
-        if records is None:
-            message = "dataset_size is required: batches are drawn from so many records"
+        """How many records there are to draw from: what the document says, or what the run was given."""
+        stated = self.body.training.dataset_size
+        found = self.records if stated is None else stated
+        if found is None:
+            message = (
+                "batches are drawn from a known number of records, and the document says none: state it or give records"
+            )
             raise self.refused("missing-key", self.body.at("training", "dataset_size"), message)
-        return records
+        return found
 
 
 class Batches(ABC):
@@ -65,7 +71,10 @@ class Batches(ABC):
 
 
 class RunBatches(Batches):
-    """Those of one run of a body: what its sampler draws, and of that what is kept where batches are truncated."""
+    """Those of one run of a body: what its sampler draws, and of that what is kept where batches are truncated.
+
+    What takes time or memory is made when the first batch is asked for, so that what is refused is refused at no cost.
+    """
 
     def __init__(self, drawing: Drawing) -> None:
         """Those of a body. Raises `DocumentError` where they cannot be drawn."""
@@ -77,7 +86,7 @@ class RunBatches(Batches):
             problems = sampler_plan(body).truncation_refusals(drawing.document, body)
             if problems:
                 raise DocumentError(problems)
-        self._streams = _core.BatchStreams(drawing.key)
+        self._streams = _core.BatchStreams(drawing.key.reveal())
 
     def batch(self, round: int) -> Batch:
         """The same for the same key and round, in whatever order rounds are asked for."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
+from pyaccount import _core
 from pyaccount.document import CyclicPoisson, sampling_probability, separation
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
@@ -22,14 +25,17 @@ class CyclicPoissonBatches(RunBatches):
         body = drawing.body
         assert isinstance(body.sampler, CyclicPoisson)
         self._parts, self._probability = separation(body) or 1, sampling_probability(body)
-        self._dealt = None
-        if body.sampler.phase == "random" or drawing.document.privacy.adjacency == "add-remove":
+        self._random = body.sampler.phase == "random" or drawing.document.privacy.adjacency == "add-remove"
+        if self._random:
             listable(self.dataset_size + self._parts, body.sampler.kind)
-            self._dealt = self._streams.dealt(0, self.dataset_size, self._parts, 1)
+
+    @cached_property
+    def _dealt(self) -> _core.DealtRecords:
+        return self._streams.dealt(0, self.dataset_size, self._parts, 1)
 
     def _drawn(self, round: int) -> Records:
         part = round % self._parts
-        if self._dealt is not None:
+        if self._random:
             return indices(self._dealt.sampled(self._streams, round, part, self._probability))
         size = len(range(part, self.dataset_size, self._parts))
         places = indices(self._streams.poisson(round, size, self._probability, 1))

@@ -20,13 +20,10 @@ class RandomAllocationBatches(RunBatches):
         assert isinstance(sampler, RandomAllocation)
         self._length, self._taken = sampler.iterations_per_allocation, sampler.participations
         listable(self.dataset_size * self._taken, sampler.kind)
-        self._deal, self._dealt = 0, self._dealt_for(0)
+        self._dealt: tuple[int, _core.DealtRecords] | None = None
 
     def _drawn(self, round: int) -> Records:
         deal, slot = divmod(round, self._length)
-        if deal != self._deal:
-            self._deal, self._dealt = deal, self._dealt_for(deal)
-        return indices(self._dealt.slot(slot))
-
-    def _dealt_for(self, deal: int) -> _core.DealtRecords:
-        return self._streams.dealt(deal, self.dataset_size, self._length, self._taken)
+        if self._dealt is None or self._dealt[0] != deal:
+            self._dealt = deal, self._streams.dealt(deal, self.dataset_size, self._length, self._taken)
+        return indices(self._dealt[1].slot(slot))

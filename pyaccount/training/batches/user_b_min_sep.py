@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyaccount import _core
 from pyaccount.document import UserBMinSep, sampling_probability, separation
 from pyaccount.errors import RunError
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
@@ -23,7 +25,7 @@ class UserBatches(RunBatches):
         super().__init__(drawing)
         body, sampler = drawing.body, _sampler(drawing.body)
         listable(self._attribution.pairs, sampler.kind)
-        most, beyond = sampler.records_per_user, self._attribution.more_than(sampler.records_per_user)
+        most, beyond = sampler.records_per_user, int((self._attribution.degrees() > sampler.records_per_user).sum())
         if beyond:
             raise RunError(
                 f"{beyond:_} users have more than {most:_} records, which is the document's records_per_user: drop records of "
@@ -39,6 +41,8 @@ class UserBatches(RunBatches):
         found, stated = self._attribution.records, drawing.body.training.dataset_size
         if stated is not None and found != stated:
             raise RunError(f"the attribution has {found:_} records, and the document's dataset_size is {stated:_}")
+        if drawing.records is not None and found != drawing.records:
+            raise RunError(f"the attribution has {found:_} records, and the data {drawing.records:_}")
         return found
 
 
@@ -60,8 +64,11 @@ class SingleBatches(UserBatches):
                 f"{shared:_} records belong to several users, and the document's attribution is single: give each one user, or "
                 "certify attribution: shared"
             )
+
+    @cached_property
+    def _calendar(self) -> _core.BatchCalendar:
         starts, records = self._attribution.by_user()
-        self._calendar = self._streams.users_calendar(
+        return self._streams.users_calendar(
             starts.astype(np.uint32),
             records.astype(np.uint32),
             self.rounds,
@@ -92,7 +99,6 @@ class SharedBatches(UserBatches):
             raise drawing.refused(
                 "no-valid-bound", path, "with shared records only draws that make them wait are analysed", "draw"
             )
-        self._starts, self._users = self._attribution.by_record()
         self._start = 1 - self._separation if self._warm else 0
         #: The round whose draws come next, when each user was last drawn, and the batch of the round before.
         self._next, self._last = self._start, self._nobody()
@@ -111,26 +117,20 @@ class SharedBatches(UserBatches):
             self._next, self._last = first, self._nobody()
         while True:
             now, records = self._next, self._sampled(self._next)
-            users, pieces = self._users_of(records)
+            users, ends = self._attribution.pairs_of(records)
             waiting = self._last[users] > now - self._separation
             # Interrupted here, everything is drawn once more: half of this round's draws would keep out the other half.
             self._next = self._start - 1
             self._last[users] = now
             self._next = now + 1
             if self._next > round:
-                self._batch = records[~_any(waiting, pieces)]
+                self._batch = records[~_any(waiting, ends[:-1])]
                 return self._batch
 
     def _sampled(self, round: int) -> Records:
         """Who is drawn, before anybody is left out."""
         before = round < 0
         return indices(self._streams.poisson(abs(round), self.dataset_size, self._probability, 1, before_first=before))
-
-    def _users_of(self, records: Records) -> tuple[Records, Records]:
-        """The users of these records, one record's after the other's, and where each one's begin."""
-        counts = self._starts[records + 1] - self._starts[records]
-        pieces = np.cumsum(counts) - counts
-        return self._users[np.arange(counts.sum()) + np.repeat(self._starts[records] - pieces, counts)], pieces
 
 
 def _any(true: NDArray[np.bool_], pieces: Records) -> NDArray[np.bool_]:

@@ -108,8 +108,8 @@ class Noise:
             )
         return NoiseStream(self, parts_of(shapes, parts), kind)
 
-    def key(self, name: str) -> bytes:
-        """The 32 bytes that the noise of a parameter is drawn from: `RunKey.derive` of the phase, the attempt and the name."""
+    def key(self, name: str) -> RunKey:
+        """The key that the noise of a parameter is drawn from: `RunKey.derive` of the phase, the attempt and the name."""
         return self._key.derive(*self._coordinates, name)
 
 

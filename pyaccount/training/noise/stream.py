@@ -16,6 +16,7 @@ from pyaccount.errors import DomainError, PlanExceededError, RunError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pyaccount.training.key import RunKey
     from pyaccount.training.noise.noise import Noise
 
 
@@ -136,9 +137,9 @@ class NoiseStream:
                 self._rows[name].restore(place, np.ascontiguousarray(kept[place]))
         self._round, self._whole = state.round, True
 
-    def _rows_of(self, key: bytes, part: ParameterPart) -> _core.NoiseRows:
+    def _rows_of(self, key: RunKey, part: ParameterPart) -> _core.NoiseRows:
         single, kept, decays = self._dtype.itemsize == 4, self._inverse.kept, self._inverse.decays
-        return _core.NoiseRows(key, part.start, part.size, single=single, kept=kept, decays=decays)
+        return _core.NoiseRows(key.reveal(), part.start, part.size, single=single, kept=kept, decays=decays)
 
     @property
     def _places(self) -> int:
