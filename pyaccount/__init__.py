@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from distributed import Client
+
     from pyaccount.accountant import Accountant
     from pyaccount.attestation.signing import Attestation
     from pyaccount.auditing.report import Audit
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import (
         AttestationError,
         CertificateError,
+        ClusterError,
         DocumentError,
         DomainError,
         LimitError,
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from pyaccount.gate.verification import Verification
     from pyaccount.running import Plan
     from pyaccount.store import Store
+    from pyaccount.sweeping import Sweep
     from pyaccount.training import TrainingRun
 
 __all__ = [
@@ -54,6 +58,7 @@ __all__ = [
     "Audit",
     "Certificate",
     "CertificateError",
+    "ClusterError",
     "Comparison",
     "Document",
     "DocumentError",
@@ -73,6 +78,7 @@ __all__ = [
     "StateError",
     "Store",
     "StoreError",
+    "Sweep",
     "TableError",
     "TrainingRun",
     "Verdict",
@@ -81,12 +87,14 @@ __all__ = [
     "attest",
     "audit",
     "certify",
+    "certify_async",
     "check",
     "compare",
     "compile",
     "load",
     "matrix",
     "prepare",
+    "sweep",
     "verify",
 ]
 
@@ -106,6 +114,7 @@ _HOMES = {
     "Document": "pyaccount.document",
     "Plan": "pyaccount.running",
     "Store": "pyaccount.store",
+    "Sweep": "pyaccount.sweeping",
     "TrainingRun": "pyaccount.training",
     "Prepared": "pyaccount.data.prepare",
     "Verdict": "pyaccount.gate.verdict",
@@ -114,6 +123,7 @@ _HOMES = {
         [
             "AttestationError",
             "CertificateError",
+            "ClusterError",
             "DocumentError",
             "DomainError",
             "LimitError",
@@ -175,6 +185,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     progress: bool = False,
     store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
+    cluster: Client | str | None = None,
 ) -> Certificate:
     """Certify a document: load, compile, run.
 
@@ -184,7 +195,9 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     certificate.
 
     With a `store` (`docs/runs.md`) what was certified before is not computed again, and an interrupted run goes on. Where it
-    fails: `StoreError`, or with `store_errors="continue"` a warning, and the run goes on without it.
+    fails: `StoreError`, or with `store_errors="continue"` a warning, and the run goes on without it. With a `cluster`, which is a
+    `distributed.Client`, the address of a scheduler or `local:4`, its workers do the work (extra `cluster`; `ClusterError`); the
+    certificate is the same.
     """
     from contextlib import nullcontext
 
@@ -198,7 +211,99 @@ def certify(  # noqa: PLR0913 - what is certified, and how
 
         shown = progress_bar()
     with shown as report:
-        return plan.run(threads=threads, time_limit=time_limit, report=report, store=store, store_errors=store_errors)
+        return plan.run(
+            threads=threads,
+            time_limit=time_limit,
+            report=report,
+            store=store,
+            store_errors=store_errors,
+            cluster=cluster,
+        )
+
+
+async def certify_async(  # noqa: PLR0913 - as certify
+    source: Source | Document,
+    *,
+    overrides: Sequence[str | tuple[str, object]] = (),
+    threads: int = 0,
+    time_limit: float | str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    store_errors: Literal["stop", "continue"] = "stop",
+    cluster: Client | str | None = None,
+) -> Certificate:
+    """As `certify`, for asyncio: other tasks go on meanwhile, and others certify at the same time.
+
+    All calls share the core's threads: 32 at once take as long as one after another, and no more threads. A task that is
+    cancelled ends its own computation within moments, and no other. `docs/runs.md` has an example.
+    """
+    from functools import partial
+
+    from pyaccount.running.asynchronous import in_thread
+
+    work = partial(
+        certify,
+        source,
+        overrides=overrides,
+        threads=threads,
+        time_limit=time_limit,
+        store=store,
+        store_errors=store_errors,
+        cluster=cluster,
+    )
+    return await in_thread(work)
+
+
+def sweep(  # noqa: PLR0913 - what is swept, and how
+    source: Source | Document | Sequence[Source | Document],
+    *,
+    overrides: Sequence[str | tuple[str, object]] = (),
+    threads: int = 0,
+    progress: bool = False,
+    most: int = 10_000,
+    certificates: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    store_errors: Literal["stop", "continue"] = "stop",
+    cluster: Client | str | None = None,
+) -> Sweep:
+    """Certify every cell of a document with `vary:`, or each of several documents; a table comes out (`docs/runs.md`).
+
+    A cell that fails or is stopped is among its `failures`, and the others are certified all the same. `overrides` are laid over
+    every document; certificates are written to the folder `certificates`. With a `store`, cells that are finished are not run
+    again; with a `cluster`, its workers compute. `threads` never changes the answer.
+
+    Raises before any work `DocumentError` for a grid that is wrong, or of which no cell is a document, `DomainError` for one of
+    more than `most` cells, `StoreError`, `ClusterError`; Ctrl-C raises `KeyboardInterrupt`.
+    """
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from pyaccount.arguments import threads_of
+    from pyaccount.document.grid import load_grid
+    from pyaccount.sweeping.run import How, checked_size
+    from pyaccount.sweeping.run import sweep as compute
+
+    threads, grid = threads_of(threads), load_grid(source, overrides=overrides)
+    checked_size(grid, most, "most=")
+    with ExitStack() as stack:
+        report = None
+        if progress:
+            from pyaccount.execute.bar import progress_bar
+
+            report = stack.enter_context(progress_bar())
+        there = None
+        if cluster is not None:
+            from pyaccount.cluster import open_cluster
+
+            there = stack.enter_context(open_cluster(cluster))
+        how = How(
+            threads=threads,
+            report=report,
+            store=None if store is None else Path(store),
+            store_errors=store_errors,
+            cluster=there,
+            certificates=None if certificates is None else Path(certificates),
+        )
+        return compute(grid, how)
 
 
 def matrix(

@@ -462,6 +462,10 @@ class Cancellation:
     def cancel(self) -> None:
         """End the calls of the threads that have entered it."""
 
+    @staticmethod
+    def check() -> None:
+        """Raise `KeyboardInterrupt` if one that this thread has entered was cancelled: for work that is no call of the core."""
+
     def __enter__(self) -> None: ...
     def __exit__(self, *exception: object) -> None: ...
 

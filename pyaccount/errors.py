@@ -66,6 +66,7 @@ FAILURES: dict[str, str] = {
     "attestation": "No trusted key signed an attestation, or it is not about the files given; or what was to be attested is not.",
     "bug": "A bug of pyaccount; the traceback is on stderr.",
     "certificate": "What was given as a certificate is none, or cannot be used as one.",
+    "cluster": "A cluster cannot be reached or lost its work, or a worker has no core that gives the same numbers.",
     "input-output": "The operating system refused to read or to write.",
     "interrupted": "Interrupted; nothing was certified.",
     "limit": "A limit of time or of the machine stopped the work.",
@@ -281,6 +282,13 @@ class RunError(PyaccountError, ValueError):
 
     exit_code = 2
     slug = "training-run"
+
+
+class ClusterError(PyaccountError):
+    """A cluster cannot be reached or lost its work, or a worker has no core that gives the same numbers."""
+
+    exit_code = 3
+    slug = "cluster"
 
 
 class StoreError(PyaccountError):

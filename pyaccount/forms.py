@@ -10,6 +10,8 @@ from pyaccount.files import is_no_file
 
 #: What a certificate can be printed as.
 FORMS = ["text", "markdown", "json", "html"]
+#: What a table of a sweep can be written as.
+TABLES = ["text", "markdown", "csv", "json", "parquet"]
 
 #: The form that the ending of a file's name asks for.
 ENDINGS = {
@@ -19,6 +21,8 @@ ENDINGS = {
     ".markdown": "markdown",
     ".txt": "text",
     ".json": "json",
+    ".csv": "csv",
+    ".parquet": "parquet",
 }
 
 

@@ -22,7 +22,7 @@ ENDINGS = (".svg", ".png", ".pdf")
 
 def profile_figure(data: CertificateModel) -> Figure:
     """δ at most and δ at least over ε, at the points of a certificate. Raises `MissingExtraError` without matplotlib."""
-    figure = _figure()
+    figure = new_figure()
     axes = figure.subplots()
     epsilons = [point.epsilon for point in data.profile]
     for label, values in (
@@ -38,7 +38,7 @@ def profile_figure(data: CertificateModel) -> Figure:
     return figure
 
 
-def _figure() -> Figure:
+def new_figure() -> Figure:
     """An empty picture that belongs to no window. Raises `MissingExtraError` without matplotlib."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
@@ -53,9 +53,7 @@ def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
     Right of 0 and above it sampling helps in both. The format is that of the file's ending, one of `ENDINGS`; the file appears
     whole or not at all. Raises `MissingExtraError` without matplotlib.
     """
-    figure = _figure()
-    from matplotlib import rc_context  # noqa: PLC0415 - an extra
-
+    figure = new_figure()
     axes = figure.subplots()
     falls = [row.epsilon - row.amplified_epsilon for row in data.effects]
     gains = [row.delta - row.amplified_delta for row in data.effects]
@@ -67,6 +65,13 @@ def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
     axes.set_xlabel("δ − δ′ (right of 0: δ falls)")
     axes.set_ylabel("ε − ε′ (above 0: ε falls)")
     axes.set_title(f"{data.name}\n{data.subject}\nlabels: ε without sampling", fontsize=9, wrap=True)
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture in the format of the file's ending, one of `ENDINGS`; whole or not at all."""
+    from matplotlib import rc_context  # noqa: PLC0415 - an extra
+
     drawn = io.BytesIO()
     # Without a date and with fixed names inside, so that the same document gives the same file.
     with rc_context({"svg.hashsalt": "pyaccount"}):

@@ -29,6 +29,7 @@ from pyaccount.cli.help import Context
 from pyaccount.cli.init import init
 from pyaccount.cli.matrix import matrix
 from pyaccount.cli.runs import runs
+from pyaccount.cli.sweep import sweep
 
 
 class _InOrder(click.Group):
@@ -81,6 +82,7 @@ for _command in (
     matrix,
     certify,
     compare,
+    sweep,
     report,
     check,
     verify,

@@ -27,7 +27,7 @@ from pyaccount.cli.common import (
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
 from pyaccount.cli.failures import tell_errors
 from pyaccount.cli.outputs import RequestedOutput, hand_over
-from pyaccount.cli.runs import VARIABLE
+from pyaccount.cli.running import cluster_option, store_errors_option, store_option
 from pyaccount.cli.stdin import called, files_of, source_of
 from pyaccount.document.files import named_files
 from pyaccount.forms import FORMS
@@ -73,20 +73,9 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
     help="Worker threads; 0: one for each core. Never changes the answer.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Fix the seed of sampled methods, as accounting.seed.")
-@click.option(
-    "--store",
-    metavar="FILE",
-    type=FileName(),
-    envvar=VARIABLE,
-    help="Keep what is computed in FILE, and take from it what was kept before: an interrupted run goes on, a finished one is "
-    f"not run again [or the environment variable {VARIABLE}].",
-)
-@click.option(
-    "--store-errors",
-    type=click.Choice(["stop", "continue"]),
-    default="stop",
-    help="What to do if the store fails [stop].",
-)
+@store_option
+@store_errors_option
+@cluster_option
 @click.option("--quiet", is_flag=True, help="No progress; print the certificate only if --format is given.")
 @click.option(
     "--plot",
@@ -103,6 +92,7 @@ def certify(
     seed: int | None,
     store: str | None,
     store_errors: Strictness,
+    cluster: str | None,
     quiet: bool,
     plot: str | None,
 ) -> int:
@@ -142,7 +132,7 @@ def certify(
     if not quiet:
         tell_notes(loaded)
     with progress(quiet=quiet) as report, telling_warnings():
-        certificate = plan.run(threads=threads, report=report, store=store, store_errors=store_errors)
+        certificate = plan.run(threads=threads, report=report, store=store, store_errors=store_errors, cluster=cluster)
     if not _hand_over(certificate.data, asked):
         return STOPPED
     return HOLDS if certificate.holds else FAILS

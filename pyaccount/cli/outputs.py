@@ -59,7 +59,9 @@ class RequestedOutput:
         return cls(output, form, written, quiet)
 
 
-def hand_over(what: str, text_of: Callable[[str], str], show: Callable[[str], None], asked: RequestedOutput) -> bool:
+def hand_over(
+    what: str, text_of: Callable[[str], str | bytes], show: Callable[[str], None], asked: RequestedOutput
+) -> bool:
     """Write a result to where it was asked for, and print it; whether both could be done.
 
     `text_of` gives the result in a form, `json` among them, and `show` prints it in one.
@@ -89,7 +91,7 @@ def hand_over(what: str, text_of: Callable[[str], str], show: Callable[[str], No
     elif (as_json or form == "json") and streams.heard():
         place = "is on standard output"
     else:
-        place = _kept(text_of("json"), output, what, ".json")
+        place = _kept(str(text_of("json")), output, what, ".json")
     tell("\n".join((*trouble, f"the {what} {place}")))
     return False
 

@@ -19,7 +19,8 @@ _SET = "--set "
 #: Keys of `training` that say one thing in two ways.
 _TWINS = {"iterations": "epochs", "epochs": "iterations"}
 
-_PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+|\[[0-9]+\])*")
+#: A path as it is written.
+PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+|\[[0-9]+\])*")
 
 
 def override(root: Node, overrides: Sequence[Override]) -> tuple[Node, list[Problem]]:
@@ -32,13 +33,18 @@ def override(root: Node, overrides: Sequence[Override]) -> tuple[Node, list[Prob
         except DocumentError as error:
             problems += error.problems
             continue
-        path = _resolved(root, path_words)
-        changed = set_at(root, path, value)
-        if changed is None:
-            problems.append(_dead_end(root, path, value.place.file))
-        else:
-            root = _without_twin(changed, path)
+        root, found = laid(root, path_words, value)
+        problems += found
     return root, problems
+
+
+def laid(root: Node, words: Sequence[str], value: Node) -> tuple[Node, list[Problem]]:
+    """The tree with `value` at the path of these words, or the tree as it was and why that cannot be."""
+    path = _resolved(root, words)
+    changed = set_at(root, path, value)
+    if changed is None:
+        return root, [_dead_end(root, path, value.place.file)]
+    return _without_twin(changed, path), []
 
 
 def set_at(root: Node, path: Path, value: Node) -> Node | None:
@@ -91,12 +97,17 @@ def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
         place = _place(f"{path}={given}")
         value, problems = from_value(given, place)
     path = path.strip()
-    if not _PATH.fullmatch(path):
+    if not PATH.fullmatch(path):
         _refuse(place, "the path of an override is written with dots, as in phases.0.noise.multiplier")
-    return re.findall(r"[A-Za-z0-9_-]+", path), value, problems
+    return words_of(path), value, problems
 
 
-def _resolved(root: Node, words: list[str]) -> Path:
+def words_of(path: str) -> list[str]:
+    """The words of a path: keys and places in lists."""
+    return re.findall(r"[A-Za-z0-9_-]+", path)
+
+
+def _resolved(root: Node, words: Sequence[str]) -> Path:
     """The path that words mean in a tree: a number is an index only where a list stands."""
     path: list[str | int] = []
     node: Node | None = root

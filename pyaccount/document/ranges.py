@@ -122,8 +122,11 @@ AGE = Range(0, 1e10, above=True, unit="seconds")
 
 #: The number of characters of a name, and of entries of a list.
 NAME_LENGTH = Range(1, 200, unit="characters")
-#: ε values of a one-shot amplification, and group sizes with a stated δ.
+#: ε values of a one-shot amplification, group sizes with a stated δ, documents of a sweep.
 SWEEP_LENGTH = Range(1, 1000, unit="entries")
+#: Values of a path of a sweep, and numbers among them.
+GRID_LENGTH = Range(1, 10**6, unit="values")
+SWEPT = Range(-1e15, 1e15)
 BASE_DELTA = Range(0, 1, measure="probability")
 PROFILE_LENGTH = Range(0, 1000, unit="entries")
 PHASES = Range(1, 10_000, unit="entries")

@@ -60,19 +60,25 @@ def compare(plans: Sequence[Plan | Certificate], *, threads: int = 0, report: Re
         try:
             certificate = plan.run(threads=threads, report=report)
         except PyaccountError as error:
-            failures.append(_failure(place, plan, error, time.monotonic() - began))
+            document = plan.asked or plan.document
+            failures.append(
+                FailedRecord(
+                    place=place,
+                    name=document.name,
+                    file=document.file,
+                    why=why(error),
+                    message=str(error),
+                    seconds=time.monotonic() - began,
+                )
+            )
         else:
             rows.append(row_of(certificate.data, time.monotonic() - began))
     return Comparison(pyaccount=1, kind="comparison", rows=rows, failures=failures)
 
 
-def _failure(place: int, plan: Plan, error: PyaccountError, seconds: float) -> FailedRecord:
-    """The record of a document that could not be certified."""
-    why: Why = "wrong" if isinstance(error, DocumentError | DomainError) else "stopped"
-    document = plan.asked or plan.document
-    return FailedRecord(
-        place=place, name=document.name, file=document.file, why=why, message=str(error), seconds=seconds
-    )
+def why(error: BaseException) -> Why:
+    """What sort of failure an error is: of the document, or of the machine."""
+    return "wrong" if isinstance(error, DocumentError | DomainError) else "stopped"
 
 
 def _contradiction(place: int, certificate: Certificate) -> FailedRecord | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,14 @@ from pyaccount.plan import CompiledDocument
 if TYPE_CHECKING:
     import os
 
+    from distributed import Client
+
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.matrix_description import MatrixDescription
+    from pyaccount.cluster import Cluster
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
+    from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.store import KeptRun, Store, Strictness
 
 
@@ -41,8 +46,9 @@ class Plan(CompiledDocument):
         limited_by: str = "time_limit=",
         store: Store | str | os.PathLike[str] | None = None,
         store_errors: Strictness = "stop",
+        cluster: Cluster | Client | str | None = None,
     ) -> Certificate:
-        """Execute the plan on this machine and certify the result.
+        """Execute the plan, on this machine or a cluster, and certify the result.
 
         `threads` 0 means one for each core; it never changes the answer. `seed` is for repeating a recorded run of a document
         that states no seed; to try seeds until a test accepts would void the guarantee. Raises `DocumentError` for a target
@@ -52,30 +58,48 @@ class Plan(CompiledDocument):
         With a `store`, or the file of one, a run that was finished before gives its certificate again, and one that was
         interrupted goes on: it keeps its seed, and the certificate is that of an uninterrupted run. `StoreError` where the store
         fails, unless `store_errors` is `continue`: then a warning, and the run goes on without it.
+
+        A `cluster` is a `distributed.Client`, the address of a scheduler, or `local:4`. Its workers draw the samples of
+        tests and profiles; a plan that is not sampled is run by one of them. `ClusterError` where that fails.
         """
         options = {"time_limit": time_limit, "report": report, "limited_by": limited_by}
         threads = threads_of(threads)
-        if store is None:
-            return self._issued(threads, seed, None, options)
-        # Few runs are kept.
-        from pyaccount.store import kept_in  # noqa: PLC0415
+        with ExitStack() as stack:
+            # Few runs are kept, and few on a cluster.
+            there: Cluster | None = None
+            if cluster is not None:
+                from pyaccount.cluster import open_cluster  # noqa: PLC0415
 
-        with kept_in(store, self.asked or self.document, seed, store_errors) as kept:
-            if kept is None:
-                return self._issued(threads, seed, None, options)
-            certificate = kept.finished()
+                there = stack.enter_context(open_cluster(cluster))
+            kept: KeptRun | None = None
+            if store is not None:
+                from pyaccount.store import kept_in  # noqa: PLC0415
+
+                kept = stack.enter_context(kept_in(store, self.asked or self.document, seed, store_errors))
+            certificate = None if kept is None else kept.finished()
             if certificate is None:
-                certificate = self._issued(threads, kept.seed, kept, options)
-                kept.finish(certificate)
+                certificate = self._issued(threads, seed, kept, there, options)
+                if kept is not None:
+                    kept.finish(certificate)
             return certificate
 
-    def _issued(self, threads: int, seed: int | None, kept: KeptRun | None, options: dict[str, Any]) -> Certificate:
+    def _issued(
+        self, threads: int, seed: int | None, kept: KeptRun | None, cluster: Cluster | None, options: dict[str, Any]
+    ) -> Certificate:
+        if kept is not None:
+            seed = kept.seed
+        if cluster is not None and not self.sampled:
+            return cluster.call(run_there, self, seed, options["time_limit"], options["limited_by"])
         # Planning needs neither room, and is often all that is wanted.
         from pyaccount.certificate.issue import issue  # noqa: PLC0415
         from pyaccount.execute import run  # noqa: PLC0415
         from pyaccount.execute.sampling.jobs import Local  # noqa: PLC0415
 
-        runner = None if kept is None else kept.runner(Local(threads))
+        runner: Runner | None = None
+        if cluster is not None:
+            runner = cluster.runner(Local(threads))
+        if kept is not None:
+            runner = kept.runner(runner or Local(threads))
         plan, evidence = run(self, threads=threads, seed=seed, runner=runner, **options)
         return issue(plan, evidence)
 
@@ -88,6 +112,13 @@ class Plan(CompiledDocument):
         from pyaccount.execute import settle  # noqa: PLC0415
 
         return matrix_description(settle(self, threads=threads_of(threads), report=report))
+
+
+def run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by: str) -> Certificate:
+    """Run a plan on the threads of the worker that this is."""
+    from pyaccount.cluster.tasks import threads  # noqa: PLC0415 - only workers have it
+
+    return plan.run(threads=threads(), seed=seed, time_limit=time_limit, limited_by=limited_by)
 
 
 def compile_document(document: Document) -> Plan:

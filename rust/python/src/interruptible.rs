@@ -40,6 +40,15 @@ impl Cancellation {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// End this thread's work as a call would, if one that it has entered was cancelled.
+    #[staticmethod]
+    fn check() -> PyResult<()> {
+        if cancelled() {
+            return Err(raise(Error::Cancelled));
+        }
+        Ok(())
+    }
+
     fn __enter__(&self) {
         CANCELLATION.with_borrow_mut(|all| all.push(Arc::clone(&self.0)));
     }

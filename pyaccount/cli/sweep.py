@@ -1,0 +1,158 @@
+"""The command for sweeps."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyaccount.cli.certify import output_option
+from pyaccount.cli.common import (
+    FAILS,
+    HOLDS,
+    STOPPED,
+    WRONG,
+    check_output,
+    check_writable,
+    console,
+    progress,
+    telling_warnings,
+)
+from pyaccount.cli.completion import FileName, documents_argument, overrides_option
+from pyaccount.cli.outputs import RequestedOutput, hand_over
+from pyaccount.cli.running import cluster_option, store_errors_option, store_option
+from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.forms import TABLES
+
+if TYPE_CHECKING:
+    from pyaccount.store import Strictness
+    from pyaccount.sweeping import Sweep
+
+#: More cells than this are run only if that is confirmed.
+MOST = 10_000
+
+
+@click.command(short_help="Certify every cell of a document with `vary:`, or many documents: a table.")
+@documents_argument
+@overrides_option
+@output_option("table")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([form for form in TABLES if form != "parquet"]),
+    help="What to write and to print [default: by FILE's ending; text on stdout].",
+)
+@click.option("--certificates", metavar="FOLDER", type=FileName(), help="Write the certificate of each cell to FOLDER.")
+@click.option("--plot", metavar="FILE", type=FileName(), help="Draw what was found (svg, png, pdf).")
+@click.option(
+    "--plot-x",
+    metavar="AXIS",
+    help="What the picture goes over: a path that varies, epsilon, delta, noise, value (of the blank), error, workload-error "
+    "[what varies].",
+)
+@click.option("--plot-y", metavar="AXIS", help="What it shows [value; for claims epsilon].")
+@click.option(
+    "--threads",
+    type=click.IntRange(0, 1024),
+    default=0,
+    help="Threads; 0: one for each core. Never changes the answer.",
+)
+@store_option
+@store_errors_option
+@cluster_option
+@click.option("--yes", is_flag=True, help=f"Run a sweep of more than {MOST:_} cells.")
+@click.option("--quiet", is_flag=True, help="No progress; print the table only if --format is given.")
+def sweep(
+    documents: tuple[str, ...],
+    overrides: tuple[str, ...],
+    output: str | None,
+    form: str | None,
+    certificates: str | None,
+    plot: str | None,
+    plot_x: str | None,
+    plot_y: str | None,
+    threads: int,
+    store: str | None,
+    store_errors: Strictness,
+    cluster: str | None,
+    yes: bool,
+    quiet: bool,
+) -> int:
+    """Certify every cell of DOC, a document that says under `vary:` what is tried in its place; or each of several documents.
+
+    \b
+    Examples:
+      pyaccount sweep sweep.yaml
+      pyaccount sweep sweep.yaml --set accounting.tolerance=0.01 -o sweep.csv --store runs.db
+      pyaccount sweep poisson.yaml fixed-size.yaml --format markdown
+
+    A cell that fails has a row that says why, and the others are certified all the same. With --store, cells that are finished
+    are not run again.
+
+    \b
+    Exit codes: 0 all hold; 2 a document is wrong, 3 one was stopped, or else 1 one does not hold.
+    """
+    from pyaccount.document.grid import load_grid  # noqa: PLC0415
+    from pyaccount.errors import DomainError  # noqa: PLC0415
+    from pyaccount.sweeping.run import How, checked_size  # noqa: PLC0415
+    from pyaccount.sweeping.run import sweep as compute  # noqa: PLC0415
+    from pyaccount.sweeping.table import written  # noqa: PLC0415
+
+    files = files_of(*documents)
+    check_output(output, files, form, only="json")
+    if plot is not None:
+        _check_plot(plot, files)
+    asked = RequestedOutput.checked(output, form, TABLES, quiet=quiet)
+    sources = [source_of(document) for document in documents]
+    grid = load_grid(sources[0] if len(sources) == 1 else sources, overrides=overrides)
+    if not yes:
+        checked_size(grid, MOST, "--yes")
+    with ExitStack() as stack:
+        stack.enter_context(telling_warnings())
+        report = stack.enter_context(progress(quiet=quiet))
+        there = None
+        if cluster is not None:
+            from pyaccount.cluster import open_cluster  # noqa: PLC0415 - an extra
+
+            there = stack.enter_context(open_cluster(cluster))
+        how = How(
+            threads=threads,
+            report=report,
+            store=None if store is None else Path(store),
+            store_errors=store_errors,
+            cluster=there,
+            certificates=None if certificates is None else Path(certificates),
+        )
+        found = compute(grid, how)
+
+    def show_it(form: str) -> None:
+        if form == "text":
+            found.print(console(wide=True))
+        else:
+            click.echo(written(found, form), nl=False)
+
+    delivered = hand_over("table", lambda form: written(found, form), show_it, asked)
+    if plot is not None:
+        try:
+            found.plot(plot, x=plot_x, y=plot_y)
+        except DomainError as error:
+            raise click.UsageError(f"--plot {plot}: {error}") from error
+    return _code(found) if delivered else STOPPED
+
+
+def _check_plot(plot: str, files: list[str]) -> None:
+    """Find out before the work that a picture has nowhere to go."""
+    from pyaccount.certificate.picture import ENDINGS  # noqa: PLC0415
+
+    if Path(plot).suffix not in ENDINGS:
+        raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
+    check_writable("--plot", Path(plot), files)
+
+
+def _code(found: Sweep) -> int:
+    whys = {one.why for one in found.failures}
+    if whys:
+        return WRONG if "wrong" in whys else STOPPED
+    return HOLDS if found.holds else FAILS

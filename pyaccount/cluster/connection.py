@@ -1,0 +1,127 @@
+"""A connection to a cluster, and what is asked of its workers before any work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyaccount.cluster.identity import identity
+from pyaccount.cluster.runner import Distributed
+from pyaccount.cluster.tasks import admitted, refusal
+from pyaccount.cluster.waiting import result_of
+from pyaccount.errors import ClusterError, MissingExtraError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from pyaccount.execute.sampling.jobs import Runner
+
+#: Seconds until a scheduler that does not answer is given up, and a cluster that has no worker.
+ANSWER, WORKERS = 10.0, 60.0
+
+_LOCAL = re.compile(r"local:(?P<workers>[0-9]{1,4})(?::(?P<memory>[0-9.]+ ?[kKMGT]?i?B))?")
+
+Result = TypeVar("Result")
+
+
+class Cluster:
+    """Workers of Dask whose cores give what this one gives. It can be used by several threads."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    @property
+    def threads(self) -> int:
+        """How many threads its workers have, now."""
+        return sum(self.client.nthreads().values())
+
+    def runner(self, here: Runner) -> Runner:
+        """Who draws waves there, and what is estimated `here`."""
+        return Distributed(self, here)
+
+    def call(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """`work(*arguments)`, done by a worker: a function of a module, of arguments that can be pickled.
+
+        Raises what it raises, and `ClusterError`.
+        """
+        result: Result = result_of(
+            self.client, lambda: self.client.submit(admitted, identity(), work, *arguments, pure=False)
+        )
+        return result
+
+
+@contextmanager
+def open_cluster(where: Any) -> Iterator[Cluster]:
+    """A cluster for as long as it is used. What is opened here is closed here; a client that was given stays open.
+
+    `where` is the address of a scheduler (`tcp://10.0.0.1:8786`), the name of a scheduler file (`scheduler.json`), `local:4` for
+    workers on this machine, each with one thread (`local:4:2GB`: and with so much memory at most), or a `distributed.Client`.
+    Raises `ClusterError` where there is no scheduler, no worker, or one with another core; `MissingExtraError` without Dask.
+    """
+    if isinstance(where, Cluster):
+        yield where
+        return
+    try:
+        from distributed import Client  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError("a cluster needs dask.distributed: install pyaccount[cluster]") from error
+    if isinstance(where, Client):
+        yield _checked(where)
+        return
+    if not isinstance(where, str):
+        raise TypeError(f"a cluster is an address, local:N or a distributed.Client, not {type(where).__name__}")
+    with _connected(where) as client:
+        yield _checked(client)
+
+
+@contextmanager
+def _connected(where: str) -> Iterator[Client]:
+    from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
+
+    local = _LOCAL.fullmatch(where)
+    if where.startswith("local") and (local is None or int(local["workers"]) < 1):
+        raise ClusterError(
+            f"{where}: workers on this machine are written local:4, or local:4:2GB with a limit of memory"
+        )
+    if local is not None:
+        cluster = LocalCluster(
+            n_workers=int(local["workers"]),
+            threads_per_worker=1,
+            memory_limit=local["memory"] or "auto",
+            dashboard_address=None,
+        )
+        with cluster, Client(cluster, set_as_default=False) as client:
+            yield client
+        return
+    try:
+        options: dict[str, Any] = {"scheduler_file": where} if where.endswith(".json") else {"address": where}
+        client = Client(**options, timeout=ANSWER, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(f"{where}: no scheduler of Dask answers there: {error}") from error
+    with client:
+        yield client
+
+
+def _checked(client: Client) -> Cluster:
+    """The cluster, once its workers are known to have this core. Raises `ClusterError`."""
+    if not client.nthreads():
+        try:
+            client.wait_for_workers(1, timeout=WORKERS)
+        except TimeoutError as error:
+            raise ClusterError(f"{_name(client)}: the cluster has no workers") from error
+    try:
+        found = client.run(identity, on_error="return")
+    except Exception as error:  # whatever a worker without pyaccount makes of it
+        raise ClusterError(f"{_name(client)}: its workers cannot be asked what they have: {error}") from error
+    for worker, made in found.items():
+        if isinstance(made, BaseException):
+            raise ClusterError(f"the worker {worker} has no pyaccount that it can use: {made}")
+        if made != identity():
+            raise ClusterError(refusal(worker, made, identity()))
+    return Cluster(client)
+
+
+def _name(client: Client) -> str:
+    return str(client.scheduler.address) if client.scheduler is not None else "the cluster"

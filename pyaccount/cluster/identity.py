@@ -1,0 +1,31 @@
+"""What tells cores apart: their versions, and the sums of some samples, to the last bit.
+
+A wave is worth nothing if another core would have drawn another one. So a worker states what its core gives, and whoever asks
+compares that with its own.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pyaccount import _core
+from pyaccount.certificate.provenance import versions
+from pyaccount.execute.sampling.jobs import BetTable, Job, Proposal
+from pyaccount.plan.recipe import Recipe, fingerprint
+
+#: A mechanism that takes no time: its first column, rounds, separation and probability.
+_SMALL: tuple[object, ...] = ((1.0, 0.5, 0.375), 17, 3, 0.125, False)
+
+
+@cache
+def identity() -> tuple[tuple[str, str], ...]:
+    """The versions of pyaccount and of its core, and the fingerprint of one shard of samples. Some milliseconds, once."""
+    made = versions()
+    recipe: Recipe[_core.Sampled] = Recipe("Sampled.renewal", _SMALL)
+    job = Job(recipe, None, "remove", Proposal(1.0, 1.0), (BetTable(0.5, 2.0),), (1, 2, 3, 0), (-10.0, 0.01))
+    wave = job.run(0, 1, threads=1, time_limit=None)
+    assert wave.histogram is not None
+    sums = tuple((one.log_wealth, one.value, one.square) for shard in wave.sums for one in shard)
+    edges, samples, bins = wave.histogram.state()
+    drawn = fingerprint(sums, edges, samples, tuple(tuple(one) for one in bins))
+    return (("pyaccount", made["pyaccount"]), ("core", made["core"]), ("samples", drawn[:16]))

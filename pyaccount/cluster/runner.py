@@ -1,0 +1,63 @@
+"""A runner whose waves are drawn by the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyaccount.cluster import tasks
+from pyaccount.cluster.identity import identity
+from pyaccount.cluster.waiting import result_of
+from pyaccount.execute.sampling.jobs import pieces
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+    from pyaccount.cluster.connection import Cluster
+    from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Remaining, Runner, Wave
+
+#: Waves under way for each thread of the workers, and beyond: none of them waits for the next, and few are drawn in vain.
+AHEAD, BEYOND = 2, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Distributed:
+    """Waves from the workers of a cluster, in order; what is estimated, which takes a moment, is drawn by another runner."""
+
+    cluster: Cluster
+    here: Runner
+
+    def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
+        """Some are under way at any time; those not asked for are cancelled at the end."""
+        client = self.cluster.client
+        # A function's result is made once more where the workers that have it die; what is scattered is lost.
+        shared = client.submit(tasks.same, job, pure=False)
+        under_way: deque[tuple[tuple[int, int], Future]] = deque()
+        left = pieces(count, first)
+
+        def send(start: int, shards: int) -> Future:
+            nonlocal shared
+            if shared.cancelled():
+                shared = client.submit(tasks.same, job, pure=False)
+            return client.submit(tasks.wave, identity(), shared, start, shards, remaining(), pure=False)
+
+        most, taken = AHEAD * self.cluster.threads + BEYOND, 0
+        try:
+            while True:
+                # Many jobs end with their first waves: what is drawn ahead grows with what was asked for.
+                while len(under_way) < min(most, taken + 2) and (piece := next(left, None)) is not None:
+                    under_way.append((piece, send(*piece)))
+                if not under_way:
+                    return
+                piece, future = under_way.popleft()
+                yield result_of(client, partial(send, *piece), future, remaining)
+                taken += 1
+        finally:
+            client.cancel([shared, *(future for _, future in under_way)], force=True)
+
+    def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
+        """Drawn by the other runner."""
+        return self.here.balanced(job, count, remaining)

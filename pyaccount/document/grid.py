@@ -1,0 +1,326 @@
+"""Sweeps: a document with `vary:`, which says what is to be tried in its place, or a list of documents, or both.
+
+A grid is read whole, and its cells one by one: each is a document like any other, with a value at every path that varies. What
+`vary` says is wrong in one place is told before any cell is made.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field, JsonValue
+
+from pyaccount.document import ranges
+from pyaccount.document.document import Document
+from pyaccount.document.fields import Items, Text, Version
+from pyaccount.document.kinds import Section
+from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain
+from pyaccount.document.overrides import PATH, Override, laid, override, words_of
+from pyaccount.document.sources import Handed, not_a_mapping, tree_of
+from pyaccount.document.spans import TOO_LONG, Span
+from pyaccount.document.validation import validate
+from pyaccount.document.words import VERSION
+from pyaccount.errors import DocumentError, Path, Problem
+
+_VALUES = "a list of values, or numbers as {start: 1, stop: 8, count: 4}"
+_MAPPING = "a mapping of paths, as privacy.epsilon, to their values"
+
+Source = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document
+
+#: The key of what varies, and the kind of a document that lists others.
+VARY, KIND = "vary", "sweep"
+
+
+class SweepModel(Section):
+    """A document of kind sweep: others, each as it is or with what varies."""
+
+    pyaccount: Annotated[int, Version(VERSION)] = Field(description="The version of the document language.")
+    kind: Literal["sweep"] = Field(description="What this document is: a list of documents to be certified.")
+    name: Annotated[str | None, Text(ranges.NAME_LENGTH)] = Field(default=None, description="What the sweep is called.")
+    documents: Annotated[tuple[Any, ...], Items(ranges.SWEEP_LENGTH)] = Field(
+        description="The documents: files, relative to this one's, or mappings."
+    )
+    # `_axes` reads it.
+    vary: Any = Field(default=None, description="What varies in each of them.")
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Paths that vary together, and the values that they have one after another."""
+
+    paths: tuple[tuple[str, ...], ...]
+    values: tuple[tuple[Node, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.values[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One document of a sweep: where it stands, what varies in it, and what it is made of."""
+
+    place: int
+    settings: dict[str, JsonValue]
+    #: Its document's file and tree, and what varies as nodes.
+    file: str | None
+    root: Table
+    values: tuple[tuple[tuple[str, ...], Node], ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def name(self) -> str:
+        """What its document calls the mechanism, as far as that can be told without reading it."""
+        name = find(self.root, ("name",))
+        return str(name.value) if isinstance(name, Scalar) else ""
+
+    def document(self) -> Document:
+        """The document, validated. Raises `DocumentError`."""
+        root: Node = self.root
+        problems = list(self.problems)
+        for words, value in self.values:
+            root, found = laid(root, words, value)
+            problems += found
+        assert isinstance(root, Table), "a path has a word at least"
+        return Document(root, self.file, problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What is swept: documents, and the axes along which each varies. The last axis varies fastest."""
+
+    name: str | None
+    file: str | None
+    documents: tuple[tuple[str | None, Table, tuple[Problem, ...]], ...]
+    axes: tuple[Axis, ...]
+
+    def __len__(self) -> int:
+        return len(self.documents) * math.prod(len(axis) for axis in self.axes)
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The paths that vary, as they were written."""
+        return tuple(".".join(words) for axis in self.axes for words in axis.paths)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that it was read from."""
+        return tuple(dict.fromkeys(file for file in (self.file, *(one[0] for one in self.documents)) if file))
+
+    def cell(self, place: int) -> Cell:
+        """The cell at a place."""
+        index, values = place, []
+        for axis in reversed(self.axes):
+            index, row = divmod(index, len(axis))
+            values.append([(words, nodes[row]) for words, nodes in zip(axis.paths, axis.values, strict=True)])
+        file, root, problems = self.documents[index]
+        laid_out = tuple(one for row in reversed(values) for one in row)
+        settings = {".".join(words): cast(JsonValue, plain(value)) for words, value in laid_out}
+        return Cell(place, settings, file, root, laid_out, problems)
+
+    def cells(self) -> Iterator[Cell]:
+        """All of them, in order."""
+        return (self.cell(place) for place in range(len(self)))
+
+    def probes(self) -> Iterator[Cell]:
+        """A few of them, every value of every axis among these."""
+        stride = 1
+        yield self.cell(0)
+        for axis in reversed(self.axes):
+            yield from (self.cell(row * stride) for row in range(1, len(axis)))
+            stride *= len(axis)
+        yield from (self.cell(index * stride) for index in range(1, len(self.documents)))
+
+
+def load_grid(source: Source | Sequence[Source], *, overrides: Sequence[Override] = ()) -> Grid:
+    """The grid of a YAML file or a mapping, or of a list of documents. `overrides` are laid over every document.
+
+    Raises `DocumentError` with every problem of the grid, and where no cell is a document.
+    """
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        grid = Grid(None, None, tuple(_document(one, overrides) for one in source), ())
+        if not grid.documents:
+            raise DocumentError([Problem("wrong-type", "a sweep has at least one document: this list is empty")])
+    else:
+        grid = _grid(*tree_of(source), overrides)
+    _check(grid)
+    return grid
+
+
+def _check(grid: Grid) -> None:
+    """Raise what is wrong with the first cell, if every one that is tried is wrong: then it is the document that is."""
+    errors = []
+    for cell in grid.probes():
+        try:
+            cell.document()
+        except DocumentError as error:
+            errors.append(error)
+        else:
+            return
+    raise errors[0]
+
+
+def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequence[Override]) -> Grid:
+    if not isinstance(root, Table):
+        raise DocumentError([*problems, not_a_mapping(root, file)])
+    kind = find(root, ("kind",))
+    varies = root.entries.get(VARY)
+    axes: tuple[Axis, ...] = ()
+    if varies is not None:
+        axes, found = _axes(root, varies[1])
+        problems = [*problems, *found]
+    if isinstance(kind, Scalar) and kind.value == KIND:
+        model, invalid = validate(root, cast(dict[str, Any], plain(root)), SweepModel)
+        if problems or invalid:
+            raise DocumentError([*problems, *invalid])
+        listed = find(root, ("documents",))
+        assert isinstance(listed, Listing)
+        documents = tuple(_listed(root, place, one, file, overrides) for place, one in enumerate(listed.items))
+        return Grid(model.name, file, documents, _apart(root, axes, overrides))
+    if varies is None:
+        message = (
+            "nothing varies here: a sweep is a document with `vary:`, or lists `documents` and says `kind: sweep`; "
+            "`pyaccount certify` certifies a document by itself"
+        )
+        raise DocumentError([*problems, located(root, Problem("missing-key", message, (VARY,)))])
+    if problems:
+        raise DocumentError(problems)
+    base = replace(root, entries={key: entry for key, entry in root.entries.items() if key != VARY})
+    name = find(root, ("name",))
+    said = name.value if isinstance(name, Scalar) and isinstance(name.value, str) else None
+    return Grid(said, file, (_overridden(file, base, [], overrides),), _apart(root, axes, overrides))
+
+
+def _apart(root: Table, axes: tuple[Axis, ...], overrides: Sequence[Override]) -> tuple[Axis, ...]:
+    """The axes, unless an override sets what varies."""
+    given = (overrides,) if isinstance(overrides, str) else overrides
+    paths = {words for axis in axes for words in axis.paths}
+    for item in given:
+        words = tuple(words_of(item.partition("=")[0] if isinstance(item, str) else item[0]))
+        if words in paths:
+            message = f"{'.'.join(words)} varies in this sweep: take it out of `vary` to set it"
+            raise DocumentError([replace(located(root, Problem("contradiction", message, (VARY,))), value=None)])
+    return axes
+
+
+def _document(source: Source, overrides: Sequence[Override]) -> tuple[str | None, Table, tuple[Problem, ...]]:
+    file, root, problems = tree_of(source)
+    if not isinstance(root, Table):
+        raise DocumentError([*problems, not_a_mapping(root, file)])
+    return _overridden(file, root, problems, overrides)
+
+
+def _overridden(
+    file: str | None, root: Table, problems: list[Problem], overrides: Sequence[Override]
+) -> tuple[str | None, Table, tuple[Problem, ...]]:
+    changed, found = override(root, overrides)
+    assert isinstance(changed, Table), "an override has a path"
+    return file, changed, (*problems, *found)
+
+
+def _listed(
+    root: Table, place: int, node: Node, file: str | None, overrides: Sequence[Override]
+) -> tuple[str | None, Table, tuple[Problem, ...]]:
+    """One of the documents that a sweep lists."""
+    if isinstance(node, Table):
+        return _overridden(file, node, [], overrides)
+    path: Path = ("documents", place)
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        problem = Problem("wrong-type", "must be the file of a document, or a document", path)
+        raise DocumentError([located(root, problem)])
+    return _document(node.value if file is None else str(File(file).parent / node.value), overrides)
+
+
+def _axes(root: Table, node: Node) -> tuple[tuple[Axis, ...], list[Problem]]:
+    """What `vary` says: a mapping of paths that are crossed, or a list of mappings, each of paths that go together."""
+    problems: list[Problem] = []
+    if isinstance(node, Table):
+        mappings: list[tuple[Path, Table]] = [
+            ((VARY,), Table({key: entry}, node.place)) for key, entry in node.entries.items()
+        ]
+    elif isinstance(node, Listing):
+        mappings = []
+        for place, item in enumerate(node.items):
+            if isinstance(item, Table) and item.entries:
+                mappings.append(((VARY, place), item))
+            else:
+                problems.append(_located(root, (VARY, place), "wrong-type", f"must be {_MAPPING}"))
+    else:
+        return (), [_located(root, (VARY,), "wrong-type", f"must be {_MAPPING}, or a list of such mappings")]
+    if not mappings and not problems:
+        problems.append(_located(root, (VARY,), "wrong-type", f"nothing varies: give {_MAPPING}"))
+    axes, seen = [], dict[tuple[str, ...], str]()
+    for path, mapping in mappings:
+        axis, found = _axis(root, path, mapping, seen)
+        problems += found
+        if axis is not None:
+            axes.append(axis)
+    return tuple(axes), problems
+
+
+def _axis(
+    root: Table, above: Path, mapping: Table, seen: dict[tuple[str, ...], str]
+) -> tuple[Axis | None, list[Problem]]:
+    """The paths of one mapping, which vary together. `seen` has the paths of those before it."""
+    problems: list[Problem] = []
+    paths, values = [], []
+    for key, (_, node) in mapping.entries.items():
+        path = (*above, key)
+        if not PATH.fullmatch(key):
+            message = "what varies is named by its path, written with dots, as in privacy.epsilon"
+            problems.append(located(root, Problem("bad-override", message, path), key=True))
+            continue
+        words = tuple(words_of(key))
+        for other, known in seen.items():
+            shorter = min(len(words), len(other))
+            if words[:shorter] == other[:shorter]:
+                message = f"varies twice: as {known} and here"
+                problems.append(located(root, Problem("contradiction", message, path), key=True))
+        seen[words] = key
+        found = _values(root, path, node)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            paths.append(words)
+            values.append(found)
+    lengths = {len(one) for one in values}
+    if len(lengths) > 1:
+        counts = ", ".join(f"{'.'.join(words)} {len(one)}" for words, one in zip(paths, values, strict=True))
+        message = f"what varies together has equally many values: {counts}; in mappings of their own they are crossed"
+        problems.append(_located(root, above, "contradiction", message))
+    return (None if problems else Axis(tuple(paths), tuple(values))), problems
+
+
+def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:
+    """The values of one path: those of a list, or the numbers of a span."""
+    try:
+        if isinstance(node, Table) and {"start", "stop"} & set(node.entries):
+            span, invalid = validate(node, cast(dict[str, Any], plain(node)), Span)
+            if invalid:
+                return replace(invalid[0], path=(*path, *invalid[0].path))
+            return tuple(Scalar(number, node.place) for number in span.numbers())
+        if isinstance(node, Listing):
+            return _listed_values(node)
+    except ValueError as error:
+        return _located(root, path, "out-of-range", str(error))
+    deeper = "; what lies deeper is named by its whole path, as in privacy.epsilon" if isinstance(node, Table) else ""
+    return _located(root, path, "wrong-type", f"must be {_VALUES}{deeper}")
+
+
+def _listed_values(node: Listing) -> tuple[Node, ...]:
+    """The values of a list. Raises `ValueError` with what is wrong with it."""
+    if not node.items:
+        raise ValueError("an empty list has no value to try")
+    if len(node.items) not in ranges.GRID_LENGTH:
+        raise ValueError(TOO_LONG)
+    if len({repr(plain(one)) for one in node.items}) < len(node.items):
+        raise ValueError("a value is listed twice")
+    return node.items
+
+
+def _located(root: Table, path: Path, slug: str, message: str) -> Problem:
+    return located(root, Problem(slug, message, path))

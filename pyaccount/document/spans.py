@@ -1,0 +1,67 @@
+"""Numbers from one to another, as a sweep names them."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pyaccount.document import ranges
+from pyaccount.document.fields import Choice, Number
+from pyaccount.document.kinds import Section
+
+TOO_LONG = f"a path has {ranges.GRID_LENGTH.describe()}"
+
+
+class Span(Section):
+    """Numbers from `start` to `stop`: so many of them, or one every `step`."""
+
+    start: Annotated[float, Number(ranges.SWEPT)] = Field(description="The first value.")
+    stop: Annotated[float, Number(ranges.SWEPT)] = Field(
+        description="The last value; with a step, none beyond it is taken."
+    )
+    count: Annotated[int | None, Number(ranges.GRID_LENGTH, whole=True)] = Field(
+        default=None, description="How many values, start and stop among them. Instead of step."
+    )
+    step: Annotated[float | None, Number(ranges.SWEPT)] = Field(
+        default=None, description="From one value to the next. Instead of count."
+    )
+    spacing: Annotated[Literal["linear", "log"], Choice(("linear", "log"))] = Field(
+        default="linear", description="With count: equal differences, or equal ratios (log)."
+    )
+
+    def numbers(self) -> list[int | float]:
+        """The numbers, to twelve digits. Raises `ValueError` with what is wrong."""
+        if (self.count is None) == (self.step is None):
+            raise ValueError("one of count and step says which numbers lie between start and stop")
+        if self.step is not None:
+            return self._stepped(self.step)
+        assert self.count is not None
+        if (self.count == 1) != (self.start == self.stop):
+            raise ValueError(
+                "an empty range: one value needs a start that is the stop, and several need two that differ"
+            )
+        shares = [place / max(self.count - 1, 1) for place in range(self.count)]
+        if self.spacing == "linear":
+            return [_tidy(self.start + share * (self.stop - self.start)) for share in shares]
+        if self.start <= 0.0 or self.stop <= 0.0:
+            raise ValueError("spacing: log needs a start and a stop above 0")
+        return [_tidy(self.start * (self.stop / self.start) ** share) for share in shares]
+
+    def _stepped(self, step: float) -> list[int | float]:
+        if self.spacing == "log":
+            raise ValueError("spacing: log goes with count; a step is a difference")
+        if step == 0.0 or (self.stop - self.start) / step < 0.0:
+            raise ValueError("an empty range: this step never leads from start to stop")
+        # What rounding left short of the last value still counts as that.
+        steps = math.floor((self.stop - self.start) / step * (1.0 + 1e-12))
+        if steps + 1 not in ranges.GRID_LENGTH:
+            raise ValueError(TOO_LONG)
+        return [_tidy(self.start + place * step) for place in range(steps + 1)]
+
+
+def _tidy(number: float) -> int | float:
+    """The number to twelve digits, as people would write it; whole if it is."""
+    rounded = float(f"{number:.12g}")
+    return int(rounded) if rounded.is_integer() else rounded

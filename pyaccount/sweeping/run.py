@@ -1,0 +1,213 @@
+"""The cells of a grid, run: those that compose side by side; those that are sampled one by one, since each takes all threads."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyaccount import _core
+from pyaccount.certificate.comparison import row_of
+from pyaccount.errors import DomainError, PyaccountError, StoreError
+from pyaccount.files import write_atomically
+from pyaccount.running.compare import why
+from pyaccount.running.plan import Plan, compile_document
+from pyaccount.sweeping.table import FailedCell, Sweep, SweptRecord
+
+if TYPE_CHECKING:
+    from pyaccount.certificate import Certificate
+    from pyaccount.cluster import Cluster
+    from pyaccount.document.grid import Cell, Grid
+    from pyaccount.execute.progress import Report
+    from pyaccount.store import Strictness
+
+#: Cells that are ready to be run for each that is running: no thread waits for the next, and a large grid is not held whole.
+READY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How the cells of a sweep are run."""
+
+    threads: int = 0
+    report: Report | None = None
+    #: The file of a run store.
+    store: Path | None = None
+    store_errors: Strictness = "stop"
+    cluster: Cluster | None = None
+    #: A folder for the certificates.
+    certificates: Path | None = None
+
+    @property
+    def workers(self) -> int:
+        """How many cells are run at the same time."""
+        if self.cluster is not None:
+            return self.cluster.threads + 1
+        return self.threads or available()
+
+
+def checked_size(grid: Grid, most: int, option: str) -> None:
+    """Raise `DomainError` for a grid of more cells than were expected; `option` allows more."""
+    if len(grid) > most:
+        raise DomainError(f"this sweep has {len(grid):_} cells, more than {most:_}: {option} allows more")
+
+
+def available() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def sweep(grid: Grid, how: How) -> Sweep:
+    """Run every cell. A cell that fails has the reason in its place, and does not stop the others.
+
+    Raises `StoreError` where the store fails and that is to stop the work, `OSError` where a certificate cannot be written, and
+    `KeyboardInterrupt`; cells that were certified by then are in the store.
+    """
+    if how.certificates is not None:
+        how.certificates.mkdir(parents=True, exist_ok=True)
+    if how.store is not None and how.store_errors == "stop":
+        from pyaccount.store import Store  # noqa: PLC0415 - few sweeps are kept
+
+        # One that cannot be used is found out before any work.
+        Store(how.store).close()
+    found: dict[int, SweptRecord | FailedCell] = {}
+    sampled: list[Cell] = []
+
+    def told(place: int, outcome: SweptRecord | FailedCell | None) -> None:
+        if outcome is None:
+            sampled.append(grid.cell(place))
+        else:
+            found[place] = outcome
+        if how.report is not None:
+            failed = sum(isinstance(one, FailedCell) for one in found.values())
+            words = f"{len(found)} of {len(grid)} cells" + (f", {failed} failed" if failed else "")
+            how.report(words, len(found), len(grid))
+
+    _side_by_side(grid.cells(), lambda cell: _composed(cell, how), how.workers, told)
+    for cell in sorted(sampled, key=lambda one: one.place):
+        told(cell.place, _run(cell, how, _reporting(cell, len(grid), how.report)))
+    outcomes = [found[place] for place in sorted(found)]
+    return Sweep(
+        pyaccount=1,
+        kind="sweep",
+        name=grid.name,
+        varied=list(grid.varied),
+        rows=[one for one in outcomes if isinstance(one, SweptRecord)],
+        failures=[one for one in outcomes if isinstance(one, FailedCell)],
+    )
+
+
+def _side_by_side(
+    cells: Iterator[Cell],
+    work: Callable[[Cell], SweptRecord | FailedCell | None],
+    workers: int,
+    told: Callable[[int, SweptRecord | FailedCell | None], None],
+) -> None:
+    """Do the work for each cell, so many at a time. What stops one of them, or this thread, stops them all."""
+    cancellation = _core.Cancellation()
+
+    def cancellable(cell: Cell) -> SweptRecord | FailedCell | None:
+        with cancellation:
+            _core.Cancellation.check()
+            return work(cell)
+
+    places: dict[Future[SweptRecord | FailedCell | None], int] = {}
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(workers, thread_name_prefix="pyaccount-sweep"))
+        # Before the pool waits for its threads.
+        stack.callback(cancellation.cancel)
+        for cell in cells:
+            places[pool.submit(cancellable, cell)] = cell.place
+            if len(places) >= READY * workers:
+                _take(places, told)
+        while places:
+            _take(places, told)
+
+
+def _take(
+    places: dict[Future[SweptRecord | FailedCell | None], int],
+    told: Callable[[int, SweptRecord | FailedCell | None], None],
+) -> None:
+    """Take what is finished, at least one."""
+    done: Iterable[Future[SweptRecord | FailedCell | None]] = wait(places, return_when=FIRST_COMPLETED).done
+    for future in done:
+        place = places.pop(future)
+        told(place, future.result())
+
+
+def _composed(cell: Cell, how: How) -> SweptRecord | FailedCell | None:
+    """A cell that composes; None for one that is sampled, which comes later."""
+    return _attempted(cell, lambda: compile_document(cell.document()), how, None, later=True)
+
+
+def _run(cell: Cell, how: How, report: Report | None) -> SweptRecord | FailedCell:
+    """A cell that is sampled."""
+    outcome = _attempted(cell, lambda: compile_document(cell.document()), how, report, later=False)
+    assert outcome is not None
+    return outcome
+
+
+def _attempted(
+    cell: Cell, compiled: Callable[[], Plan], how: How, report: Report | None, *, later: bool
+) -> SweptRecord | FailedCell | None:
+    began = time.monotonic()
+    try:
+        plan = compiled()
+        if later and plan.sampled:
+            return None
+        certificate, finished = _certified(plan, how, report)
+    except StoreError:
+        raise
+    except (PyaccountError, MemoryError) as error:
+        return FailedCell(
+            place=cell.place,
+            name=cell.name,
+            file=cell.file,
+            why=why(error),
+            message=str(error) or "no memory is left",
+            seconds=time.monotonic() - began,
+            settings=cell.settings,
+        )
+    if how.certificates is not None:
+        write_atomically(how.certificates / f"cell-{cell.place:04d}.cert.json", certificate.to_json())
+    return _row(cell, certificate, time.monotonic() - began, finished=finished)
+
+
+def _certified(plan: Plan, how: How, report: Report | None) -> tuple[Certificate, bool]:
+    """The certificate of a plan, and whether it was there before."""
+    if how.store is None:
+        return plan.run(threads=how.threads, report=report, cluster=how.cluster), False
+    from pyaccount.store import kept_in  # noqa: PLC0415 - few sweeps are kept
+
+    with kept_in(how.store, plan.asked or plan.document, None, how.store_errors) as kept:
+        found = None if kept is None else kept.finished()
+    if found is not None:
+        return found, True
+    certificate = plan.run(
+        threads=how.threads, report=report, cluster=how.cluster, store=how.store, store_errors=how.store_errors
+    )
+    return certificate, False
+
+
+def _row(cell: Cell, certificate: Certificate, seconds: float, *, finished: bool) -> SweptRecord:
+    data = certificate.data
+    solved = data.solved
+    return SweptRecord(
+        **dict(row_of(data, seconds, finished=finished)),
+        place=cell.place,
+        settings=cell.settings,
+        solved=None if solved is None else solved.path,
+        value=None if solved is None else float(solved.value),
+    )
+
+
+def _reporting(cell: Cell, cells: int, report: Report | None) -> Report | None:
+    """A report of one cell that says which it is."""
+    if report is None:
+        return None
+    return lambda stage, done, total: report(f"cell {cell.place + 1} of {cells}: {stage}", done, total)

@@ -1,0 +1,229 @@
+"""What a sweep gives: a row for each cell, for people and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, JsonValue
+from rich.text import Text
+
+from pyaccount.certificate.compared import WORDS, FailedRecord
+from pyaccount.certificate.comparison import ComparedRecord
+from pyaccount.certificate.layout import NARROW, Figures
+from pyaccount.certificate.model import Record
+from pyaccount.certificate.notebook import data_frame, paragraph, table
+from pyaccount.errors import MissingExtraError
+from pyaccount.rounding import down, plain, up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+    from rich.console import Console
+
+_SETTINGS = "What varies, by its path, and its value in this cell."
+
+
+class SweptRecord(ComparedRecord):
+    """The certificate of a cell in a row."""
+
+    place: int = Field(ge=0, description="The cell's place in the sweep, from 0.")
+    settings: dict[str, JsonValue] = Field(description=_SETTINGS)
+    solved: str | None = Field(description="The path of the blank that was filled; null for a claim.")
+    value: float | None = Field(description="Its value.")
+
+
+class FailedCell(FailedRecord):
+    """A cell that gave no certificate."""
+
+    settings: dict[str, JsonValue] = Field(description=_SETTINGS)
+
+
+class Sweep(Record):
+    """The cells of a sweep, those certified and those that were not."""
+
+    pyaccount: Literal[1] = Field(description="Format version.")
+    kind: Literal["sweep"] = Field(description="What this is.")
+    name: str | None = Field(description="What the sweep is called.")
+    varied: list[str] = Field(description="The paths that vary.")
+    rows: list[SweptRecord] = Field(description="Of each certificate, in the order of the cells.")
+    failures: list[FailedCell] = Field(default_factory=list, description="Cells without one, and why.")
+
+    @property
+    def holds(self) -> bool:
+        """Whether every cell is certified and its claim holds."""
+        return not self.failures and all(row.holds for row in self.rows)
+
+    def entries(self) -> Iterator[SweptRecord | FailedCell]:
+        """Rows and failures in the order of the cells."""
+        both: list[SweptRecord | FailedCell] = [*self.rows, *self.failures]
+        return iter(sorted(both, key=lambda one: one.place))
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        return self.model_dump_json(indent=2) + "\n"
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """As columns: what varies, by its path; then what certificates say; then `failure`, which is None where there is one."""
+        entries = list(self.entries())
+        columns: dict[str, list[Any]] = {"place": [one.place for one in entries]}
+        for path in self.varied:
+            columns[path] = [_cell(one.settings[path]) for one in entries]
+        for name in SweptRecord.model_fields:
+            if name not in ("place", "settings"):
+                columns.setdefault(name, [getattr(one, name, None) for one in entries])
+        columns["failure"] = [one.message if isinstance(one, FailedCell) else None for one in entries]
+        return columns
+
+    def to_csv(self) -> str:
+        """As CSV: a line of headings, and one for each cell; nothing stands where there is no value."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        columns = self.to_dict()
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+        return stream.getvalue()
+
+    def to_pandas(self) -> DataFrame:
+        """The columns as a data frame of pandas. Raises `MissingExtraError`."""
+        found: DataFrame = data_frame(self.to_dict())
+        return found
+
+    def to_polars(self) -> Any:
+        """The columns as a data frame of polars. Raises `MissingExtraError`."""
+        try:
+            from polars import DataFrame as PolarsFrame  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+        except ImportError as error:
+            raise MissingExtraError("this needs polars: install polars, or take to_dict or to_csv") from error
+        return PolarsFrame(self.to_dict(), strict=False)
+
+    def to_parquet(self) -> bytes:
+        """As a Parquet file. Raises `MissingExtraError` without pyarrow."""
+        try:
+            import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
+            from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
+        except ImportError as error:
+            raise MissingExtraError("Parquet files need pyarrow: install pyaccount[parquet], or write CSV") from error
+        sink = pyarrow.BufferOutputStream()
+        parquet.write_table(pyarrow.table(_alike(self.to_dict())), sink)
+        written: bytes = sink.getvalue().to_pybytes()
+        return written
+
+    def to_markdown(self) -> str:
+        """A Markdown table. Upper bounds are rounded up, lower bounds down."""
+        from pyaccount.certificate.report.markdown import text as escaped  # noqa: PLC0415 - few tables need it
+
+        titles, rows = self._cells()
+        lines = [titles, ["---:"] * len(titles), *([escaped(cell) for cell in cells] for cells in rows)]
+        return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+    def _repr_html_(self) -> str:
+        titles, rows = self._cells()
+        return table(titles, rows) + paragraph(self.summary)
+
+    @property
+    def summary(self) -> str:
+        """How many cells there are of which sort."""
+        failing = sum(not row.holds for row in self.rows)
+        finished = sum(row.finished for row in self.rows)
+        parts = [f"{len(self.rows)} of {len(self.rows) + len(self.failures)} cells certified"]
+        parts += [f"{finished} of them before"] if finished else []
+        parts += [f"{failing} of which do not hold"] if failing else []
+        return ", ".join(parts)
+
+    def print(self, console: Console) -> None:
+        """The table for a terminal."""
+        titles, rows = self._cells()
+        figures = Figures(self.name or "", titles, words=("name", "why not"), padding=NARROW)
+        for cells, one in zip(rows, self.entries(), strict=True):
+            style = "red" if isinstance(one, FailedCell) or not one.holds else ""
+            figures.add(*cells, styles=[style] * len(cells))
+        console.print(figures)
+        console.print(Text(self.summary))
+
+    def plot(self, path: str | Path | None = None, *, x: str | None = None, y: str | None = None) -> Figure:
+        """The sweep as a picture of matplotlib, written to a file if one is named: `y` over `x`, or a heat map.
+
+        Each is a path that varies, or epsilon, delta, noise, value (of the blank), error (RMSE of prefix sums), workload-error.
+        Raises `MissingExtraError`, `DomainError`.
+        """
+        from pyaccount.sweeping.picture import picture  # noqa: PLC0415 - an extra
+
+        return picture(self, path, x, y)
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Headings and cells for people: what differs between the cells, and what was found."""
+        named = len({one.name for one in self.entries()}) > 1 or not self.varied
+        solved = list(dict.fromkeys(row.solved for row in self.rows if row.solved is not None))
+        shown = [path for path in solved if path not in _SHOWN]
+        workload = any(row.workload_mse is not None for row in self.rows)
+        titles = [*(["name"] if named else []), *self.varied, *shown, "σ", "ε at most", "ε at least", "δ at most"]
+        titles += ["prefix-sum RMSE", *(["workload RMSE"] if workload else []), "guarantee"]
+        titles += ["why not"] if self.failures else []
+        rows = []
+        for one in self.entries():
+            cells = [one.name] if named else []
+            cells += [str(_cell(one.settings[path])) for path in self.varied]
+            if isinstance(one, FailedCell):
+                missing = len(titles) - len(cells) - 1
+                rows.append([*cells, *[""] * missing, f"{WORDS[one.why].removeprefix('none: ')}: {one.message}"])
+                continue
+            cells += ["" if row_value is None else plain(row_value) for row_value in _solved(one, shown)]
+            cells += ["" if one.noise_multiplier is None else up(one.noise_multiplier)]
+            cells += [up(one.epsilon), down(one.epsilon_lower), plain(one.delta), _root(one.prefix_sum_mse)]
+            cells += [_root(one.workload_mse)] if workload else []
+            cells += [one.kind if one.holds else f"{one.kind}, does not hold"]
+            rows.append(cells + ([""] if self.failures else []))
+        return titles, rows
+
+
+#: Blanks that have a column of their own.
+_SHOWN = ("privacy.epsilon", "privacy.delta", "noise.multiplier")
+
+
+def _solved(row: SweptRecord, paths: list[str]) -> list[float | None]:
+    return [row.value if row.solved == path else None for path in paths]
+
+
+def _root(mse: float | None) -> str:
+    return "" if mse is None else f"{mse**0.5:.5g}"
+
+
+def _cell(value: JsonValue) -> JsonValue:
+    """A value that fits a cell: of mappings and lists their JSON."""
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def _alike(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Columns whose values are of one type each, as Parquet has them: text where that is not so."""
+    return {name: _of_one_type(values) for name, values in columns.items()}
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    types = {type(value) for value in values if value is not None}
+    if len(types) <= 1:
+        return values
+    common = float if types == {int, float} else str
+    return [None if value is None else common(value) for value in values]
+
+
+def written(sweep: Sweep, form: str) -> str | bytes:
+    """The sweep as text, markdown, csv, json or parquet. Raises `MissingExtraError` for that without pyarrow."""
+    from rich.console import Console  # noqa: PLC0415 - a terminal has its own
+
+    if form == "json":
+        return sweep.to_json()
+    if form == "markdown":
+        return sweep.to_markdown()
+    if form == "csv":
+        return sweep.to_csv()
+    if form == "parquet":
+        return sweep.to_parquet()
+    stream = io.StringIO()
+    sweep.print(Console(file=stream, width=180))
+    return stream.getvalue()
