@@ -25,6 +25,7 @@ from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spans import TOO_LONG, Span
 from pyaccount.document.validation import validate
 from pyaccount.document.words import VERSION
+from pyaccount.document.written import integral
 from pyaccount.errors import DocumentError, Path, Problem
 
 _VALUES = "a list of values, or numbers as {start: 1, stop: 8, count: 4}"
@@ -317,7 +318,7 @@ def _listed_values(node: Listing) -> tuple[Node, ...]:
         raise ValueError("an empty list has no value to try")
     if len(node.items) not in ranges.GRID_LENGTH:
         raise ValueError(TOO_LONG)
-    if len({repr(plain(one)) for one in node.items}) < len(node.items):
+    if len({repr(integral(plain(one))) for one in node.items}) < len(node.items):
         raise ValueError("a value is listed twice")
     return node.items
 

@@ -27,6 +27,7 @@ NO_DOCUMENTS = {
         "under `document`"
     ),
     "amplification-certificate": "it is a certificate of an amplification, which `pyaccount report` reads",
+    "sweep": "it is a sweep, which `pyaccount sweep` and pyaccount.sweep run, or a table that they gave",
     "comparison": "it is a comparison of certificates; `pyaccount compare` makes one of documents",
 }
 
@@ -76,6 +77,9 @@ def load_written(
     if isinstance(word, str) and word in NO_DOCUMENTS and find(root, ("training",)) is None:
         problem = Problem("unknown-kind", f"this is no document: {NO_DOCUMENTS[word]}", ("kind",))
         raise DocumentError([*problems, *more, located(root, problem)])
+    if "vary" in root.entries:
+        problem = Problem("unknown-key", "this is a sweep, which `pyaccount sweep` and pyaccount.sweep run", ("vary",))
+        raise DocumentError([*problems, *more, located(root, problem, key=True)])
     if not isinstance(word, str) or nearest_value(word, KINDS) is None:
         return Document(root, file, [*problems, *more])
     if word not in KINDS:

@@ -45,7 +45,7 @@ class Written:
 
     def to_mapping(self) -> dict[str, Any]:
         """What the document says, as JSON-able values and without defaults; loading it gives an equal document."""
-        mapping = _integral(self._model.model_dump(mode="json", exclude_unset=True))
+        mapping = integral(self._model.model_dump(mode="json", exclude_unset=True))
         return cast(dict[str, Any], mapping)
 
     @cached_property
@@ -62,14 +62,14 @@ class Written:
 
 def sha256_of(mapping: dict[str, Any]) -> str:
     """The hash of what a document says, given as `Written.to_mapping` gives it: also of the one inside a certificate."""
-    text = json.dumps(_integral(mapping), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(integral(mapping), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _integral(value: object) -> object:
+def integral(value: object) -> object:
     """The value with integral floats as integers, so that `2e3` and `2000` are one number."""
     if isinstance(value, dict):
-        return {key: _integral(item) for key, item in value.items()}
+        return {key: integral(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_integral(item) for item in value]
+        return [integral(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,212 @@
+"""Clusters: the same certificates, whoever draws and whoever dies; other cores and clusters that are not there are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made import sampled
+from plain_documents import document, one_step
+
+import pyaccount
+from pyaccount import _core
+from pyaccount.cluster import open_cluster
+from pyaccount.errors import ClusterError, LimitError, NumericsError
+from pyaccount.execute.sampling.jobs import WAVE, Bet, BetTable, Job, Local, Proposal
+
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed: clusters are NOT tested")
+
+DOCUMENT = document(
+    privacy={"adjacency": "zero-out", "epsilon": 1.5, "delta": 1e-3},
+    training={"dataset_size": 1000, "expected_batch_size": 20, "iterations": 24},
+    sampler={"kind": "b-min-sep", "min_separation": 4},
+    matrix={"kind": "banded-square-root", "bands": 4},
+    noise={"multiplier": 0.9},
+    accounting={"tolerance": 0.05, "seed": 5},
+)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def job(key: int = 7) -> Job:
+    table = BetTable(0.5, 50.0, (Bet(0.1, 0.01),))
+    return Job(
+        sampled("renewal", [0.8, 0.4], 9, 3, 0.2, True), None, "remove", Proposal(0.3, 1.5), (table,), (key, 2, 1, 0)
+    )
+
+
+def same(one: pyaccount.Certificate, other: pyaccount.Certificate) -> bool:
+    dateless = [{k: v for k, v in json.loads(c.to_json()).items() if k != "created"} for c in (one, other)]
+    return dateless[0] == dateless[1]
+
+
+def test_certificates_are_those_of_one_machine(client: Any, tmp_path: Path) -> None:
+    here = pyaccount.certify(DOCUMENT)
+    assert same(pyaccount.certify(DOCUMENT, cluster=client), here)
+    # Kept waves are not asked of anybody.
+    assert same(pyaccount.certify(DOCUMENT, cluster=client, store=tmp_path / "runs.db"), here)
+    assert same(pyaccount.certify(DOCUMENT, store=tmp_path / "runs.db"), here)
+    assert same(pyaccount.certify(one_step(2.0), cluster=client), pyaccount.certify(one_step(2.0)))
+
+
+def test_sweeps_are_those_of_one_machine(client: Any) -> None:
+    source = {"pyaccount": 1, "kind": "sweep", "documents": [one_step(1.0), DOCUMENT], "vary": {"noise.multiplier": [2, 0]}}
+    runs = [pyaccount.sweep(source, cluster=where) for where in (client, None)]
+    told = [[one.model_dump(exclude={"seconds"}) for one in run.entries()] for run in runs]
+    assert told[0] == told[1]
+    assert [one.place for one in runs[0].failures] == [1, 3]
+
+
+def test_waves_come_in_order_and_no_more_than_are_asked_for(client: Any) -> None:
+    count = 5 * WAVE + 3
+    whole = list(Local(1).waves(job(), count, lambda: None))
+    with open_cluster(client) as cluster:
+        runner = cluster.runner(Local(1))
+        assert list(runner.waves(job(), count, lambda: None)) == whole
+        assert list(runner.waves(job(), count, lambda: None, first=2 * WAVE)) == whole[2:]
+        assert list(runner.waves(job(), 0, lambda: None)) == []
+        few = runner.waves(job(), 10**6, lambda: None)
+        assert [next(few), next(few)] == whole[:2]
+        few.close()
+    # What was drawn ahead is let go of.
+    for _ in range(100):
+        if not client.who_has():
+            break
+        time.sleep(0.1)
+    assert not client.who_has()
+
+
+def test_lost_workers_are_lost_time_only(client: Any) -> None:
+    count = 40 * WAVE
+    whole = list(Local(1).waves(job(), count, lambda: None))
+    pids = iter(client.run(os.getpid).values())
+    found = []
+    with open_cluster(client) as cluster:
+        for place, wave in enumerate(cluster.runner(Local(1)).waves(job(), count, lambda: None)):
+            found.append(wave)
+            if place in (3, 9):
+                os.kill(next(pids), signal.SIGKILL)
+    assert found == whole
+
+
+def test_what_work_raises_comes_back(client: Any) -> None:
+    with open_cluster(client) as cluster:
+        with pytest.raises(NumericsError, match="as planned"):
+            cluster.call(_raise, NumericsError("as planned"))
+        with pytest.raises(TimeoutError, match="mine"):
+            cluster.call(_raise, TimeoutError("mine"))
+        failing = cluster.runner(Local(1)).waves(job(), WAVE, _over)
+        with pytest.raises(LimitError, match="over"):
+            next(failing)
+    limited = pyaccount.load(DOCUMENT, overrides=["noise.multiplier=solve", "accounting.time_limit=0.001"])
+    with pytest.raises(LimitError, match="time limit"):
+        pyaccount.certify(limited, cluster=client)
+
+
+def test_cancelling_lets_the_workers_go(client: Any) -> None:
+    cancellation = _core.Cancellation()
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        with cancellation, open_cluster(client) as cluster:
+            try:
+                cluster.call(time.sleep, 60)
+            except BaseException as error:  # it is looked at below
+                raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not client.processing() or not any(client.processing().values()):
+        time.sleep(0.05)
+    cancellation.cancel()
+    thread.join(timeout=20)
+    assert not thread.is_alive()
+    assert isinstance(raised[0], KeyboardInterrupt)
+    # Nobody waits for what a worker still does.
+    assert not any(client.processing().values())
+    client.restart()
+
+
+def test_workers_with_another_core_are_refused() -> None:
+    """One that has another version, one whose samples differ in a bit, and one that cannot import pyaccount."""
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50, protocol="tcp") as cluster:
+        other = "import pyaccount.certificate.provenance as p; m = p.versions(); p.versions = lambda: {**m, 'core': '0.0.9'}"
+        odd = "import pyaccount.cluster.identity as i; i._SMALL = ((1.0, 0.5, 0.376), *i._SMALL[1:])"
+        none = "import sys; sys.modules['pyaccount'] = None"
+        for preload, words in ((other, r"core 0\.0\.9 \(here"), (odd, "samples"), (none, "no pyaccount|cannot be asked")):
+            program = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address]
+            options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--preload", preload]
+            worker = subprocess.Popen([*program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                with distributed.Client(cluster, set_as_default=False) as client:
+                    client.wait_for_workers(1, timeout=60)
+                    with pytest.raises(ClusterError, match=words):
+                        pyaccount.certify(one_step(1.0), cluster=client)
+            finally:
+                worker.terminate()
+                worker.wait()
+                while cluster.scheduler.workers:
+                    time.sleep(0.05)
+
+
+def test_a_worker_that_comes_later_is_asked_too(client: Any) -> None:
+    from pyaccount.cluster.tasks import admitted  # noqa: PLC0415 - what is sent with all work
+
+    with pytest.raises(ClusterError, match=r"another core.*core 0\.0\.9|core .* \(here 0\.0\.9\)"):
+        client.submit(admitted, (("core", "0.0.9"),), len, "x", pure=False).result()
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("local:x", "local:4"),
+        ("local:0", "local:4"),
+        ("local", "local:4"),
+        ("tcp://127.0.0.1:9", "no scheduler of Dask"),
+        ("nonsense://here", "no scheduler of Dask"),
+        ("no such file.json", "no scheduler of Dask"),
+    ],
+)
+def test_clusters_that_are_not_there(where: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyaccount.cluster import connection  # noqa: PLC0415 - it is changed
+
+    monkeypatch.setattr(connection, "ANSWER", 0.5)
+    with pytest.raises(ClusterError, match=words):
+        pyaccount.certify(one_step(1.0), cluster=where)
+
+
+def test_other_things_are_no_clusters() -> None:
+    with pytest.raises(TypeError, match="an address"):
+        pyaccount.certify(one_step(1.0), cluster=3)  # type: ignore[arg-type]
+
+
+def test_errors_and_waves_are_pickled_whole() -> None:
+    wave = next(Local(1).waves(job(), 1, lambda: None))
+    assert pickle.loads(pickle.dumps(wave)) == wave
+    error = LimitError("over", stage="testing", samples=3, seed=4)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def _over() -> float | None:
+    raise LimitError("over")

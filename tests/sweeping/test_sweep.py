@@ -1,0 +1,252 @@
+"""Sweeps: every cell is the certificate of its document, what fails stands beside the others, and nothing is done twice."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from plain_documents import document, one_step
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.errors import DocumentError, DomainError, MissingExtraError, NumericsError, StoreError
+from pyaccount.running import Plan
+from pyaccount.sweeping.run import How
+from pyaccount.sweeping.run import sweep as run_cells
+from pyaccount.sweeping.table import Sweep
+
+VARY = {"noise.multiplier": [1, 2, 4], "privacy.epsilon": [0.5, 1]}
+
+
+def gaussians(**changes: Any) -> dict[str, Any]:
+    """δ of a Gaussian mechanism, for three σ and two ε."""
+    return {**one_step(1.0), "vary": VARY, **changes}
+
+
+def sampled(**changes: Any) -> dict[str, Any]:
+    base = {
+        "privacy": {"adjacency": "zero-out", "epsilon": 1.5, "delta": 1e-3},
+        "training": {"dataset_size": 1000, "expected_batch_size": 20, "iterations": 24},
+        "sampler": {"kind": "b-min-sep", "min_separation": 4},
+        "matrix": {"kind": "banded-square-root", "bands": 4},
+        "noise": {"multiplier": 0.9},
+        "accounting": {"tolerance": 0.2, "seed": 3, "profile": []},
+    }
+    return document(**{**base, **changes})
+
+
+def test_cells_are_the_certificates_of_their_documents(tmp_path: Path) -> None:
+    found = pyaccount.sweep(gaussians(), certificates=tmp_path / "cells")
+    assert found.holds
+    assert found.varied == ["noise.multiplier", "privacy.epsilon"]
+    assert [row.settings["noise.multiplier"] for row in found.rows] == [1, 1, 2, 2, 4, 4]
+    for row in found.rows:
+        said = [f"{path}={value}" for path, value in row.settings.items()]
+        certificate = pyaccount.certify(one_step(1.0), overrides=said)
+        assert (row.epsilon, row.delta) == (certificate.epsilon, certificate.delta)
+        assert (row.solved, row.value) == ("privacy.delta", certificate.delta)
+        written = pyaccount.Certificate.load(tmp_path / "cells" / f"cell-{row.place:04d}.cert.json")
+        assert written.data.document_sha256 == certificate.data.document_sha256 == row.document_sha256
+
+
+def test_answers_do_not_depend_on_threads_or_company() -> None:
+    both = {"pyaccount": 1, "kind": "sweep", "documents": [gaussians(name="gaussian"), sampled(name="sampled")]}
+    for one in both["documents"]:  # type: ignore[attr-defined]
+        one.pop("vary", None)
+    both["vary"] = {"noise.multiplier": [0.9, 1]}
+    runs = [pyaccount.sweep(both, threads=threads) for threads in (1, 2)]
+    kept = [[row.model_dump(exclude={"seconds"}) for row in run.rows] for run in runs]
+    assert kept[0] == kept[1]
+    assert [row["kind"] for row in kept[0]] == ["deterministic"] * 2 + ["verified"] * 2
+    alone = pyaccount.certify(both["documents"][1], overrides=["noise.multiplier=1"])  # type: ignore[index]
+    assert (kept[0][3]["epsilon"], kept[0][3]["epsilon_lower"]) == (alone.epsilon, alone.data.guarantee.epsilon_lower)
+
+
+def test_failures_stand_beside_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Plan.run
+
+    def sometimes(plan: Plan, **options: Any) -> Any:
+        sigma = plan.document.bodies[0].noise.multiplier
+        if sigma == 2:
+            raise NumericsError("no bound")
+        if sigma == 4:
+            raise MemoryError
+        return run(plan, **options)
+
+    monkeypatch.setattr(Plan, "run", sometimes)
+    found = pyaccount.sweep(gaussians(vary={"noise.multiplier": [1, 2, 4, 0, 8]}))
+    assert [row.place for row in found.rows] == [0, 4]
+    assert [(one.place, one.why) for one in found.failures] == [(1, "stopped"), (2, "stopped"), (3, "wrong")]
+    assert [one.settings["noise.multiplier"] for one in found.failures] == [2, 4, 0]
+    assert found.failures[0].message == "no bound"
+    assert "memory" in found.failures[1].message
+    assert "noise.multiplier = 0" in found.failures[2].message
+    assert not found.holds
+    assert [one.place for one in found.entries()] == [0, 1, 2, 3, 4]
+    text, markdown = found.to_markdown(), found._repr_html_()
+    assert "no bound" in text
+    assert "no bound" in markdown
+
+
+def test_a_time_limit_is_each_cells_own() -> None:
+    found = pyaccount.sweep([sampled(name="long", accounting__time_limit=1e-6), one_step(1.0)])
+    assert [one.why for one in found.failures] == ["stopped"]
+    assert "time limit" in found.failures[0].message
+    assert len(found.rows) == 1
+
+
+def test_finished_cells_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "runs.db"
+    source = {"pyaccount": 1, "kind": "sweep", "documents": [one_step(1.0), sampled()]}
+    first = pyaccount.sweep({**source, "vary": {"noise.multiplier": [0.9, 1]}}, store=store)
+    assert not any(row.finished for row in first.rows)
+    ran: list[object] = []
+    issued = Plan._issued
+
+    def counted(plan: Plan, *arguments: Any) -> Any:
+        ran.append(plan.document.bodies[0].noise.multiplier)
+        return issued(plan, *arguments)
+
+    monkeypatch.setattr(Plan, "_issued", counted)
+    more = pyaccount.sweep({**source, "vary": {"noise.multiplier": [0.9, 1, 5]}}, store=store)
+    assert ran == [5, 5]
+    assert [row.finished for row in more.rows] == [True, True, False] * 2
+    same = [row.model_dump(exclude={"seconds", "finished", "place"}) for row in more.rows if row.finished]
+    assert same == [row.model_dump(exclude={"seconds", "finished", "place"}) for row in first.rows]
+    assert "4 of them before" in more.summary
+
+
+def test_a_store_that_fails_stops_the_sweep_or_not(tmp_path: Path) -> None:
+    (tmp_path / "runs.db").write_text("this is no database, whatever its name says" * 50, encoding="utf-8")
+    with pytest.raises(StoreError, match=r"runs\.db"):
+        pyaccount.sweep(gaussians(), store=tmp_path / "runs.db")
+    with pytest.warns(UserWarning, match="goes on without it"):
+        found = pyaccount.sweep(gaussians(), store=tmp_path / "runs.db", store_errors="continue")
+    assert len(found.rows) == 6
+
+
+def test_large_sweeps_are_asked_about() -> None:
+    span = {"start": 1, "stop": 1000, "count": 1000}
+    large = gaussians(vary={"noise.multiplier": span, "training.iterations": span})
+    with pytest.raises(DomainError, match=r"1_000_000 cells, more than 10_000: most= allows more"):
+        pyaccount.sweep(large)
+    assert len(pyaccount.sweep(gaussians(), most=6).rows) == 6
+    with pytest.raises(DomainError, match="6 cells"):
+        pyaccount.sweep(gaussians(), most=5)
+
+
+def test_what_stops_one_thread_stops_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Ctrl-C does, which only the main thread sees: cells under way end, and no other begins."""
+    begun: list[int] = []
+    ended = threading.Event()
+
+    def endless(plan: Plan, **_: Any) -> Any:
+        from pyaccount import _core  # noqa: PLC0415 - where the thread is
+
+        begun.append(1)
+        for _ in range(2000):
+            _core.Cancellation.check()
+            ended.wait(0.01)
+        raise AssertionError("nobody stopped this")
+
+    monkeypatch.setattr(Plan, "run", endless)
+
+    class Impatient(RuntimeError):
+        pass
+
+    def report(stage: str, done: int, total: int | None) -> None:
+        raise Impatient
+
+    from pyaccount.document.grid import load_grid  # noqa: PLC0415 - with what is patched
+
+    wrong_first = load_grid(gaussians(vary={"noise.multiplier": [0, 1, 2, 4, 8, 16]}))
+    with pytest.raises(Impatient):
+        run_cells(wrong_first, How(threads=2, report=report))
+    assert len(begun) <= 2
+
+
+def test_forms(tmp_path: Path) -> None:
+    found = pyaccount.sweep(gaussians())
+    assert Sweep.model_validate_json(found.to_json()) == found
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert [float(row["noise.multiplier"]) for row in rows] == [1, 1, 2, 2, 4, 4]
+    assert [float(row["delta"]) for row in rows] == [row.delta for row in found.rows]
+    assert {row["failure"] for row in rows} == {""}
+    assert found.to_markdown().count("\n") == 8
+    for frame, package in ((found.to_pandas, "pandas"), (found.to_polars, "polars"), (found.to_parquet, "pyarrow")):
+        try:
+            made = frame()
+        except MissingExtraError as error:
+            assert package in str(error)
+        else:
+            assert len(made) == 6 or isinstance(made, bytes)
+
+
+def test_mappings_as_values_fit_a_table() -> None:
+    vary = {"sampler": [{"kind": "none", "max_participations": 1}, {"kind": "poisson"}]}
+    source = {**one_step(1.0, training={"dataset_size": 100, "expected_batch_size": 10, "iterations": 3}), "vary": vary}
+    found = pyaccount.sweep(source)
+    assert len(found.rows) == 2
+    assert json.loads(next(csv.DictReader(io.StringIO(found.to_csv())))["sampler"])["kind"] == "none"
+
+
+def test_pictures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pictures of sweeps are NOT drawn")
+    found = pyaccount.sweep(gaussians(vary={"noise.multiplier": [1, 2, 4], "privacy.epsilon": [0.5, 1, 2]}))
+    heat = found.plot(tmp_path / "heat.svg")
+    image = heat.axes[0].images[0].get_array()
+    by_place = {(row.settings["privacy.epsilon"], row.settings["noise.multiplier"]): row.delta for row in found.rows}
+    assert image is not None
+    expected = [[by_place[epsilon, sigma] for sigma in (1, 2, 4)] for epsilon in (0.5, 1, 2)]
+    assert image.tolist() == expected
+    lines = found.plot(tmp_path / "lines.png", x="noise.multiplier", y="delta").axes[0]
+    assert len(lines.lines) == 3
+    assert sorted(lines.lines[0].get_ydata()) == sorted(by_place[0.5, sigma] for sigma in (1, 2, 4))
+    assert (lines.get_xlabel(), lines.get_ylabel()) == ("noise.multiplier", "δ at most")
+    assert (tmp_path / "heat.svg").stat().st_size > 1000
+    for axis, words in (("nonsense", "must be a path that varies"), ("workload-error", "no cell has this")):
+        with pytest.raises(DomainError, match=words):
+            found.plot(y=axis)
+    with pytest.raises(DomainError, match="must end in"):
+        found.plot(tmp_path / "heat.jpeg")
+
+
+# ---- the command
+
+
+def command(*words: str) -> Any:
+    return CliRunner().invoke(cli.commands, ["sweep", *words], standalone_mode=False)
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sweep.yaml").write_text(yaml.safe_dump(gaussians()), encoding="utf-8")
+    done = command("sweep.yaml", "-o", "found.csv", "--store", "runs.db", "--certificates", "cells")
+    assert done.return_value == 0
+    assert "6 of 6 cells certified" in done.stdout
+    assert len(Path("found.csv").read_text(encoding="utf-8").splitlines()) == 7
+    assert len(list(Path("cells").iterdir())) == 6
+    again = command("sweep.yaml", "--store", "runs.db", "--format", "json")
+    assert all(row["finished"] for row in json.loads(again.stdout)["rows"])
+    Path("claims.yaml").write_text(
+        yaml.safe_dump({**one_step(1.0, privacy__delta=1e-3), "vary": {"noise.multiplier": [1, 100]}}), encoding="utf-8"
+    )
+    fails = command("claims.yaml", "--quiet")
+    assert (fails.return_value, fails.stdout) == (1, "")
+    wrong = command("sweep.yaml", "--set", "vary=3")
+    assert isinstance(wrong.exception, DocumentError)
+    Path("large.yaml").write_text(
+        yaml.safe_dump(gaussians(vary={"noise.multiplier": {"start": 1, "stop": 2, "count": 10_001}})), encoding="utf-8"
+    )
+    large = command("large.yaml")
+    assert isinstance(large.exception, DomainError)
+    assert "--yes allows more" in str(large.exception)
+    for words in (("-o", "found.html"), ("--plot", "found.gif"), ("--plot", "nowhere/found.svg"), ("-o", "sweep.yaml")):
+        assert type(command("sweep.yaml", *words).exception).__name__ == "UsageError", words
