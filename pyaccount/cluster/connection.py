@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyaccount.cluster.identity import identity
@@ -90,11 +91,14 @@ def _connected(where: str) -> Iterator[Client]:
             n_workers=int(local["workers"]),
             threads_per_worker=1,
             memory_limit=local["memory"] or "auto",
-            dashboard_address=None,
+            dashboard_address=":0",
         )
         with cluster, Client(cluster, set_as_default=False) as client:
             yield client
         return
+    # Dask would wait for the file.
+    if where.endswith(".json") and not Path(where).is_file():
+        raise ClusterError(f"{where}: there is no such scheduler file")
     try:
         options: dict[str, Any] = {"scheduler_file": where} if where.endswith(".json") else {"address": where}
         client = Client(**options, timeout=ANSWER, set_as_default=False)

@@ -101,7 +101,12 @@ def test_lists_of_documents(tmp_path: Path) -> None:
         ({"noise.multiplier": {"start": 1, "stop": 3}}, "out-of-range", None, "one of count and step"),
         ({"noise.multiplier": {"start": 1, "stop": 3, "count": 2, "step": 1}}, "out-of-range", None, "one of"),
         ({"noise.multiplier": {"start": 0, "stop": 3, "count": 2, "spacing": "log"}}, "out-of-range", None, "above 0"),
-        ({"noise.multiplier": {"start": 1, "stop": 9, "step": 1, "spacing": "log"}}, "out-of-range", None, "with count"),
+        (
+            {"noise.multiplier": {"start": 1, "stop": 9, "step": 1, "spacing": "log"}},
+            "out-of-range",
+            None,
+            "with count",
+        ),
         ({"noise.multiplier": {"start": 0, "stop": 1, "step": 1e-9}}, "out-of-range", None, "at most 1_000_000 values"),
         ({"noise.multiplier": {"start": 1, "stp": 3, "count": 2}}, "unknown-key", None, "no such key"),
         ([{"noise.multiplier": [1, 2], "privacy.delta": [1e-6]}], "contradiction", ("vary", 0), "equally many"),
@@ -120,7 +125,10 @@ def test_what_cannot_vary_is_refused_where_it_stands(vary: Any, slug: str, path:
 
 
 def test_problems_have_lines(tmp_path: Path) -> None:
-    text = yaml.safe_dump(document()) + "vary:\n  noise.multiplier: [1, 2]\n  privacy.delta: {start: 1, stop: 0, step: 1}\n"
+    text = (
+        yaml.safe_dump(document())
+        + "vary:\n  noise.multiplier: [1, 2]\n  privacy.delta: {start: 1, stop: 0, step: 1}\n"
+    )
     (tmp_path / "sweep.yaml").write_text(text, encoding="utf-8")
     problem = refused(str(tmp_path / "sweep.yaml"))
     assert problem.line == text.count("\n")

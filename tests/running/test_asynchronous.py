@@ -51,9 +51,9 @@ def test_cancelling_one_leaves_the_others() -> None:
 
 
 def test_what_waits_for_its_turn_is_never_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+    from concurrent.futures import ThreadPoolExecutor
 
-    from pyaccount.running import asynchronous  # noqa: PLC0415
+    from pyaccount.running import asynchronous
 
     begun: list[str] = []
     gate = threading.Event()
