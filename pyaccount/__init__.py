@@ -412,8 +412,8 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     from pyaccount.gate.verify import How, verify_attestation
     from pyaccount.gate.verify import verify as recompute
 
-    if (certificate is None) == (attestation is None):
-        raise DomainError("certificate or attestation is what is verified: one of them")
+    if certificate is not None and attestation is not None:
+        raise DomainError("certificate or attestation is what is verified: not both")
     if attestation is None and (trusted_keys is not None or subjects):
         raise DomainError("trusted_keys and subjects are for an attestation: nobody signed a certificate by itself")
 
@@ -426,8 +426,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
         how = How(threads, time_limit, report, folder, same_version, seed)
         if attestation is not None:
             return verify_attestation(attestation, how, trusted_keys=trusted_keys, subjects=subjects)
-        assert certificate is not None
-        return recompute(certificate, how)
+        return recompute(certificate, how)  # type: ignore[arg-type] # it says what None is not
 
 
 def check(

@@ -76,11 +76,11 @@ class ValidatedRecord(Record):
 
     file: str = Field(description="Its file, or `<stdin>`.")
     valid: bool = Field(description="Whether nothing is wrong with it.")
-    kind: Literal["mechanism", "amplification", "policy"] | None = Field(
+    kind: Literal["mechanism", "amplification", "policy", "sweep"] | None = Field(
         description="What it is; null where it is wrong."
     )
-    name: str | None = Field(description="Its name; null where it is wrong.")
-    document_sha256: str | None = Field(description="The hash of its content; null where it is wrong.")
+    name: str | None = Field(description="Its name; null where it is wrong or has none.")
+    document_sha256: str | None = Field(description="The hash of its content; null where it is wrong, and for sweeps.")
     notes: list[str] = Field(description="What it says that its author may not have meant.")
     errors: list[ErrorRecord] = Field(description="Everything that is wrong with it, in the order of the text.")
 

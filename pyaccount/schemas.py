@@ -60,6 +60,27 @@ def policy_schema() -> dict[str, Any]:
     return _headed("policy", generate())
 
 
+def sweep_schema() -> dict[str, Any]:
+    """The schema of sweeps, version 1."""
+    from pyaccount.document.schema import sweep_schema as generate  # noqa: PLC0415
+
+    return _headed("sweep", generate())
+
+
+def sweep_table_schema() -> dict[str, Any]:
+    """The schema of the table of a sweep, format version 1."""
+    from pyaccount.sweeping import Sweep  # noqa: PLC0415
+
+    return _written(Sweep, "sweep-table", "table of a sweep")
+
+
+def runs_schema() -> dict[str, Any]:
+    """The schema of what `pyaccount runs` says, format version 1."""
+    from pyaccount.store.listing import RunList  # noqa: PLC0415
+
+    return _written(RunList, "runs", "list of runs")
+
+
 def comparison_schema() -> dict[str, Any]:
     """The schema of comparisons, format version 1."""
     from pyaccount.certificate.comparison import Comparison  # noqa: PLC0415
@@ -165,6 +186,9 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "amplification-certificate": amplification_certificate_schema,
     "contradictory-certificate": contradictory_certificate_schema,
     "comparison": comparison_schema,
+    "sweep": sweep_schema,
+    "sweep-table": sweep_table_schema,
+    "runs": runs_schema,
     "policy": policy_schema,
     "verdict": verdict_schema,
     "verification": verification_schema,

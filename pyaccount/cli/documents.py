@@ -12,6 +12,7 @@ from pyaccount.cli.stdin import called, files_of, source_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Amplification, Document, Policy
+    from pyaccount.document.grid import Grid
     from pyaccount.errors import DocumentError
     from pyaccount.messages import ValidatedRecord
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 @overrides_option
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What to print [text].")
 def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) -> int:
-    """Report every error of each DOC, with file, line and column; policies too. Nothing is computed. DOC is a file, or once -
-    for standard input.
+    """Report every error of each DOC, with file, line and column; policies and sweeps too. Nothing is computed. DOC is a
+    file, or once - for standard input.
 
     \b
     Examples:
@@ -57,13 +58,20 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
     return status
 
 
-def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy:
-    """A document that can be planned. Raises `DocumentError`."""
+def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | Grid:
+    """A document that can be planned; a sweep, of which some cells can. Raises `DocumentError`."""
     from pyaccount.document import Amplification, Document, load_written  # noqa: PLC0415
+    from pyaccount.document.grid import is_sweep, load_grid  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
     from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
 
-    loaded = load_written(source_of(document), overrides=overrides)
+    source = source_of(document)
+    if is_sweep(source):
+        grid = load_grid(source, overrides=overrides)
+        for cell in grid.probes():
+            compile_document(cell.document())
+        return grid
+    loaded = load_written(source, overrides=overrides)
     if isinstance(loaded, Document):
         compile_document(loaded)
     elif isinstance(loaded, Amplification):
@@ -71,7 +79,7 @@ def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplificat
     return loaded
 
 
-def _notes(loaded: Document | Amplification | Policy | None) -> list[str]:
+def _notes(loaded: Document | Amplification | Policy | Grid | None) -> list[str]:
     from pyaccount.document import Document  # noqa: PLC0415
     from pyaccount.document.notes import notes  # noqa: PLC0415
 
@@ -79,10 +87,11 @@ def _notes(loaded: Document | Amplification | Policy | None) -> list[str]:
 
 
 def _record(
-    file: str, loaded: Document | Amplification | Policy | None, error: DocumentError | None
+    file: str, loaded: Document | Amplification | Policy | Grid | None, error: DocumentError | None
 ) -> ValidatedRecord:
     """What was found of a document, as data."""
     from pyaccount.document import Document, Policy  # noqa: PLC0415
+    from pyaccount.document.grid import Grid  # noqa: PLC0415
     from pyaccount.messages import ValidatedRecord, errors_of  # noqa: PLC0415
 
     return ValidatedRecord(
@@ -94,9 +103,11 @@ def _record(
         if isinstance(loaded, Document)
         else "policy"
         if isinstance(loaded, Policy)
+        else "sweep"
+        if isinstance(loaded, Grid)
         else "amplification",
         name=None if loaded is None else loaded.name,
-        document_sha256=None if loaded is None else loaded.sha256,
+        document_sha256=None if loaded is None or isinstance(loaded, Grid) else loaded.sha256,
         notes=_notes(loaded),
         errors=[] if error is None else errors_of(error),
     )

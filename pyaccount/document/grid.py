@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue
 
 from pyaccount.document import ranges
 from pyaccount.document.document import Document
-from pyaccount.document.fields import Items, Text, Version
+from pyaccount.document.fields import FieldReader, Items, JsonSchema, Text, Version
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain
 from pyaccount.document.overrides import PATH, Override, laid, override, words_of
@@ -37,6 +37,32 @@ Source = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document
 VARY, KIND = "vary", "sweep"
 
 
+@dataclass(frozen=True)
+class Varied(FieldReader):
+    """Paths with their values: what stands there is read by `_axes`, where everything has a place."""
+
+    def _read(self, value: object) -> object:
+        return value
+
+    @property
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return f"{_MAPPING}; or a list of such mappings, whose paths go together"
+
+    def _json_schema(self) -> JsonSchema:
+        span = Span.model_json_schema()
+        span = {key: value for key, value in span.items() if key not in ("title", "description")}
+        values = {"anyOf": [{"type": "array", "minItems": 1}, span]}
+        paths = {"type": "object", "minProperties": 1, "additionalProperties": values}
+        return {"anyOf": [paths, {"type": "array", "minItems": 1, "items": paths}]}
+
+
+#: What documents with `vary:` have beside their own keys.
+VARIES = (
+    "What is tried: paths, each with a list of values or a span of numbers. They are crossed, the last varies fastest."
+)
+
+
 class SweepModel(Section):
     """A document of kind sweep: others, each as it is or with what varies."""
 
@@ -46,8 +72,7 @@ class SweepModel(Section):
     documents: Annotated[tuple[Any, ...], Items(ranges.SWEEP_LENGTH)] = Field(
         description="The documents: files, relative to this one's, or mappings."
     )
-    # `_axes` reads it.
-    vary: Any = Field(default=None, description="What varies in each of them.")
+    vary: Annotated[Any, Varied()] = Field(default=None, description=f"{VARIES} In every one of the documents.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +160,13 @@ class Grid:
             yield from (self.cell(row * stride) for row in range(1, len(axis)))
             stride *= len(axis)
         yield from (self.cell(index * stride) for index in range(1, len(self.documents)))
+
+
+def is_sweep(source: Source) -> bool:
+    """Whether a document says that it is one, or that something varies. Raises `DocumentError` for what cannot be read."""
+    root = tree_of(source)[1]
+    kind = find(root, ("kind",))
+    return isinstance(root, Table) and (VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND))
 
 
 def load_grid(source: Source | Sequence[Source], *, overrides: Sequence[Override] = ()) -> Grid:

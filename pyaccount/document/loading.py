@@ -27,7 +27,8 @@ NO_DOCUMENTS = {
         "under `document`"
     ),
     "amplification-certificate": "it is a certificate of an amplification, which `pyaccount report` reads",
-    "sweep": "it is a sweep, which `pyaccount sweep` and pyaccount.sweep run, or a table that they gave",
+    "sweep": "it is a sweep, which `pyaccount sweep` and pyaccount.sweep run",
+    "sweep-table": "it is the table of a sweep",
     "comparison": "it is a comparison of certificates; `pyaccount compare` makes one of documents",
 }
 

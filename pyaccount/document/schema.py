@@ -15,6 +15,7 @@ from pydantic_core import core_schema
 
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
+from pyaccount.document.grid import VARIES, SweepModel
 from pyaccount.document.kinds import Section
 from pyaccount.document.policy import PolicyModel
 from pyaccount.document.sections import BODY_KEYS, PhasedDocument, SingleDocument
@@ -77,9 +78,37 @@ def policy_schema() -> dict[str, Any]:
     return _of_kind(PolicyModel, "policy", "Limits that a certificate must keep: `pyaccount check --policy`.")
 
 
+def sweep_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of sweeps: a mechanism document in which something varies, or a list of documents.
+
+    What varies need not be said otherwise, so nothing but that is required of the document.
+    """
+    base, listing = mechanism_schema(), _of_kind(SweepModel, "sweep", "Documents to be certified one by one.")
+    definitions = {name: _open(part) for name, part in base.pop("$defs").items()} | listing.pop("$defs")
+    varies = {**listing["properties"]["vary"], "description": VARIES}
+    varied = {**_open(base), "properties": {**base["properties"], "vary": varies}, "required": ["vary"]}
+    for part in (varied, listing):
+        part.pop("title")
+    return {
+        "title": f"pyaccount sweep, version {VERSION}",
+        "description": "Documents to be certified cell by cell: `pyaccount sweep`.",
+        "anyOf": [varied, listing],
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _open(schema: dict[str, Any]) -> dict[str, Any]:
+    """A section of which nothing is required."""
+    return {
+        key: value
+        for key, value in schema.items()
+        if key != "required" and not (key in ("anyOf", "oneOf") and all("required" in one for one in value))
+    }
+
+
 def _of_kind(model: type[Section], title: str, description: str) -> dict[str, Any]:
     schema = model.model_json_schema(schema_generator=_Generator)
-    definitions = schema.pop("$defs")
+    definitions = schema.pop("$defs", {})
     for definition in definitions.values():
         definition.pop("title", None)
     tidied: dict[str, Any] = _tidied(

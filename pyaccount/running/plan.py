@@ -93,13 +93,14 @@ class Plan(CompiledDocument):
         # Planning needs neither room, and is often all that is wanted.
         from pyaccount.certificate.issue import issue  # noqa: PLC0415
         from pyaccount.execute import run  # noqa: PLC0415
-        from pyaccount.execute.sampling.jobs import Local  # noqa: PLC0415
 
         runner: Runner | None = None
-        if cluster is not None:
-            runner = cluster.runner(Local(threads))
-        if kept is not None:
-            runner = kept.runner(runner or Local(threads))
+        if self.sampled and (cluster is not None or kept is not None):
+            from pyaccount.execute.sampling.jobs import Local  # noqa: PLC0415 - and what it needs
+
+            runner = Local(threads)
+            runner = runner if cluster is None else cluster.runner(runner)
+            runner = runner if kept is None else kept.runner(runner)
         plan, evidence = run(self, threads=threads, seed=seed, runner=runner, **options)
         return issue(plan, evidence)
 

@@ -94,7 +94,7 @@ def sweep(grid: Grid, how: How) -> Sweep:
     outcomes = [found[place] for place in sorted(found)]
     return Sweep(
         pyaccount=1,
-        kind="sweep",
+        kind="sweep-table",
         name=grid.name,
         varied=list(grid.varied),
         rows=[one for one in outcomes if isinstance(one, SweptRecord)],

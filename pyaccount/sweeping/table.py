@@ -48,7 +48,7 @@ class Sweep(Record):
     """The cells of a sweep, those certified and those that were not."""
 
     pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["sweep"] = Field(description="What this is.")
+    kind: Literal["sweep-table"] = Field(description="What this is.")
     name: str | None = Field(description="What the sweep is called.")
     varied: list[str] = Field(description="The paths that vary.")
     rows: list[SweptRecord] = Field(description="Of each certificate, in the order of the cells.")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 from attestation_tools import public_pem
 from places import EXAMPLES
 from securesystemslib.signer import CryptoSigner
@@ -69,6 +70,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = shell("pyaccount certify training.yaml -o training.cert.json --quiet", folder)
     assert done.returncode == 0, done.stderr
     shutil.copy(folder / "training.cert.json", folder / "certificates" / "training.json")
+    # What two σ come to, and a store with a run.
+    swept = {
+        **yaml.safe_load((folder / "training.yaml").read_text(encoding="utf-8")),
+        "vary": {"privacy.epsilon": [4, 8]},
+    }
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(swept), encoding="utf-8")
+    pyaccount.certify(folder / "training.yaml", store=folder / "runs.db")
     # A key, and a certificate that it signed.
     signer = CryptoSigner.generate_ed25519()
     (folder / "signing.pem").write_bytes(signer.private_bytes)

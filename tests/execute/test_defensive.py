@@ -300,7 +300,7 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
         assert not any(part.parameters for part in components)
         proposal = Proposal(usual.parameter, usual.mean_scale, (), components)
         assert one.limits(mechanism, direction, proposal, epsilon).weight_bound == pytest.approx(2.0, rel=1e-8)
-        sums, _ = one.run(
+        sums = one.run(
             mechanism, direction, proposal, [BetTable(epsilon, 2.0)], purpose="verification", candidate=9, count=256
         )
         values = np.array([shard[0].value for shard in sums]) / SHARD
@@ -337,7 +337,7 @@ def test_truncated_batches_have_mixtures_of_scaled_laws(*, bins: bool, tmp_path:
         proposal = Proposal(*plain(mechanism, direction).parameters, plain(mechanism, direction).mean_scale)
         proposal = Proposal(proposal.parameter, proposal.mean_scale, (), components)
         assert one.limits(mechanism, direction, proposal, epsilon).weight_bound == pytest.approx(2.0, rel=1e-8)
-        sums, _ = one.run(
+        sums = one.run(
             mechanism, direction, proposal, [BetTable(epsilon, 2.0)], purpose="verification", candidate=9, count=256
         )
         values = np.array([shard[0].value for shard in sums]) / SHARD

@@ -22,7 +22,7 @@ from pyaccount.execute.sampling.estimates import Estimate, told
 from pyaccount.execute.sampling.evidence import curve_of
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.forecast import forecast
-from pyaccount.execute.sampling.jobs import SHARD, BetTable, Proposal
+from pyaccount.execute.sampling.jobs import SHARD, WAVE, BetTable, Proposal
 from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain, scaled
 from pyaccount.execute.sampling.session import open_session
@@ -93,7 +93,9 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
     # Stakes that make the capital of 6,000 samples wander far enough to see false acceptances.
     square = sum(
         s[0].square
-        for s in one.run(mechanism, direction, proposal, [BetTable(epsilon, cap)], purpose="pilot", candidate=0)[0]
+        for s in one.run(
+            mechanism, direction, proposal, [BetTable(epsilon, cap)], purpose="pilot", candidate=0, count=WAVE
+        )
     )
     stake = min(0.9 / cap, math.sqrt(2.0 * 32 * SHARD / (6 * SHARD) / square * math.log(1 / q)))
     betting = Betting(proposal, cap, (stake, 0.5 * stake), 1.0)

@@ -94,7 +94,7 @@ def main(document: Path, folder: Path, kills: int) -> None:
     rng, kept_shards, intact, codes = random.Random(1), [], [], []
     for _ in range(kills):
         child = forked(lambda: certified(document, places["killed"], "early", **SEEDED))
-        time.sleep(rng.uniform(0.0, 0.5 * seconds))
+        time.sleep(rng.uniform(0.0, 0.9 * seconds))
         os.kill(child, signal.SIGKILL)
         codes.append(ended(child))
         if (places["killed"] / "runs.db").exists():

@@ -119,10 +119,9 @@ class Renewal(WholeRun):
         matrix_columns, steps = columns(document, body, separation(body) or 1), whole(body.training.iterations)
         records, warm = self.records(body), self.start(body) == "warm"
         p = sampling_probability(body)
-        above, below = (
-            Recipe[_core.Sampled]("Sampled.overlapping", (matrix_columns, sigma, p, records, warm, below))
-            for below in (False, True)
-        )
+        described = (matrix_columns, sigma, p, records, warm)
+        above: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, False))
+        below: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, True))
         cost = (STEP_COST + USER_COST * (records - 1) + product_cost(body)) * steps
         lower = SampledMechanism(below, directions, steps, cost, below.core.plain_parameter, enclosed=True)
         return SampledMechanism(above, directions, steps, cost, above.core.plain_parameter, lower, enclosed=True)
