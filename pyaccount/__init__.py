@@ -279,7 +279,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
 
     from pyaccount.arguments import threads_of
     from pyaccount.document.grid import load_grid
-    from pyaccount.sweeping.run import How, checked_size
+    from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
 
     threads, grid = threads_of(threads), load_grid(source, overrides=overrides)
@@ -295,7 +295,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
             from pyaccount.cluster import open_cluster
 
             there = stack.enter_context(open_cluster(cluster))
-        how = How(
+        how = SweepOptions(
             threads=threads,
             report=report,
             store=None if store is None else Path(store),

@@ -12,7 +12,7 @@ from pyaccount.cli.stdin import called, files_of, source_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Amplification, Document, Policy
-    from pyaccount.document.grid import Grid
+    from pyaccount.document.grid import SweepGrid
     from pyaccount.errors import DocumentError
     from pyaccount.messages import ValidatedRecord
 
@@ -58,7 +58,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
     return status
 
 
-def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | Grid:
+def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | SweepGrid:
     """A document that can be planned; a sweep, of which some cells can. Raises `DocumentError`."""
     from pyaccount.document import Amplification, Document, load_written  # noqa: PLC0415
     from pyaccount.document.grid import is_sweep, load_grid  # noqa: PLC0415
@@ -79,7 +79,7 @@ def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplificat
     return loaded
 
 
-def _notes(loaded: Document | Amplification | Policy | Grid | None) -> list[str]:
+def _notes(loaded: Document | Amplification | Policy | SweepGrid | None) -> list[str]:
     from pyaccount.document import Document  # noqa: PLC0415
     from pyaccount.document.notes import notes  # noqa: PLC0415
 
@@ -87,11 +87,11 @@ def _notes(loaded: Document | Amplification | Policy | Grid | None) -> list[str]
 
 
 def _record(
-    file: str, loaded: Document | Amplification | Policy | Grid | None, error: DocumentError | None
+    file: str, loaded: Document | Amplification | Policy | SweepGrid | None, error: DocumentError | None
 ) -> ValidatedRecord:
     """What was found of a document, as data."""
     from pyaccount.document import Document, Policy  # noqa: PLC0415
-    from pyaccount.document.grid import Grid  # noqa: PLC0415
+    from pyaccount.document.grid import SweepGrid  # noqa: PLC0415
     from pyaccount.messages import ValidatedRecord, errors_of  # noqa: PLC0415
 
     return ValidatedRecord(
@@ -104,10 +104,10 @@ def _record(
         else "policy"
         if isinstance(loaded, Policy)
         else "sweep"
-        if isinstance(loaded, Grid)
+        if isinstance(loaded, SweepGrid)
         else "amplification",
         name=None if loaded is None else loaded.name,
-        document_sha256=None if loaded is None or isinstance(loaded, Grid) else loaded.sha256,
+        document_sha256=None if loaded is None or isinstance(loaded, SweepGrid) else loaded.sha256,
         notes=_notes(loaded),
         errors=[] if error is None else errors_of(error),
     )

@@ -96,7 +96,7 @@ def sweep(
     """
     from pyaccount.document.grid import load_grid  # noqa: PLC0415
     from pyaccount.errors import DomainError  # noqa: PLC0415
-    from pyaccount.sweeping.run import How, checked_size  # noqa: PLC0415
+    from pyaccount.sweeping.run import SweepOptions, checked_size  # noqa: PLC0415
     from pyaccount.sweeping.run import sweep as compute  # noqa: PLC0415
     from pyaccount.sweeping.table import written  # noqa: PLC0415
 
@@ -117,7 +117,7 @@ def sweep(
             from pyaccount.cluster import open_cluster  # noqa: PLC0415 - an extra
 
             there = stack.enter_context(open_cluster(cluster))
-        how = How(
+        how = SweepOptions(
             threads=threads,
             report=report,
             store=None if store is None else Path(store),

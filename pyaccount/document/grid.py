@@ -76,7 +76,7 @@ class SweepModel(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class VariedPaths:
     """Paths that vary together, and the values that they have one after another."""
 
     paths: tuple[tuple[str, ...], ...]
@@ -116,13 +116,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class SweepGrid:
     """What is swept: documents, and the axes along which each varies. The last axis varies fastest."""
 
     name: str | None
     file: str | None
     documents: tuple[tuple[str | None, Table, tuple[Problem, ...]], ...]
-    axes: tuple[Axis, ...]
+    axes: tuple[VariedPaths, ...]
 
     def __len__(self) -> int:
         return len(self.documents) * math.prod(len(axis) for axis in self.axes)
@@ -169,13 +169,13 @@ def is_sweep(source: Source) -> bool:
     return isinstance(root, Table) and (VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND))
 
 
-def load_grid(source: Source | Sequence[Source], *, overrides: Sequence[Override] = ()) -> Grid:
+def load_grid(source: Source | Sequence[Source], *, overrides: Sequence[Override] = ()) -> SweepGrid:
     """The grid of a YAML file or a mapping, or of a list of documents. `overrides` are laid over every document.
 
     Raises `DocumentError` with every problem of the grid, and where no cell is a document.
     """
     if isinstance(source, Sequence) and not isinstance(source, str):
-        grid = Grid(None, None, tuple(_document(one, overrides) for one in source), ())
+        grid = SweepGrid(None, None, tuple(_document(one, overrides) for one in source), ())
         if not grid.documents:
             raise DocumentError([Problem("wrong-type", "a sweep has at least one document: this list is empty")])
     else:
@@ -184,7 +184,7 @@ def load_grid(source: Source | Sequence[Source], *, overrides: Sequence[Override
     return grid
 
 
-def _check(grid: Grid) -> None:
+def _check(grid: SweepGrid) -> None:
     """Raise what is wrong with the first cell, if every one that is tried is wrong: then it is the document that is."""
     errors = []
     for cell in grid.probes():
@@ -197,12 +197,12 @@ def _check(grid: Grid) -> None:
     raise errors[0]
 
 
-def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequence[Override]) -> Grid:
+def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequence[Override]) -> SweepGrid:
     if not isinstance(root, Table):
         raise DocumentError([*problems, not_a_mapping(root, file)])
     kind = find(root, ("kind",))
     varies = root.entries.get(VARY)
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[VariedPaths, ...] = ()
     if varies is not None:
         axes, found = _axes(root, varies[1])
         problems = [*problems, *found]
@@ -213,7 +213,7 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
         listed = find(root, ("documents",))
         assert isinstance(listed, Listing)
         documents = tuple(_listed(root, place, one, file, overrides) for place, one in enumerate(listed.items))
-        return Grid(model.name, file, documents, _apart(root, axes, overrides))
+        return SweepGrid(model.name, file, documents, _apart(root, axes, overrides))
     if varies is None:
         message = (
             "nothing varies here: a sweep is a document with `vary:`, or lists `documents` and says `kind: sweep`; "
@@ -225,10 +225,10 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
     base = replace(root, entries={key: entry for key, entry in root.entries.items() if key != VARY})
     name = find(root, ("name",))
     said = name.value if isinstance(name, Scalar) and isinstance(name.value, str) else None
-    return Grid(said, file, (_overridden(file, base, [], overrides),), _apart(root, axes, overrides))
+    return SweepGrid(said, file, (_overridden(file, base, [], overrides),), _apart(root, axes, overrides))
 
 
-def _apart(root: Table, axes: tuple[Axis, ...], overrides: Sequence[Override]) -> tuple[Axis, ...]:
+def _apart(root: Table, axes: tuple[VariedPaths, ...], overrides: Sequence[Override]) -> tuple[VariedPaths, ...]:
     """The axes, unless an override sets what varies."""
     given = (overrides,) if isinstance(overrides, str) else overrides
     paths = {words for axis in axes for words in axis.paths}
@@ -268,7 +268,7 @@ def _listed(
     return _document(node.value if file is None else str(File(file).parent / node.value), overrides)
 
 
-def _axes(root: Table, node: Node) -> tuple[tuple[Axis, ...], list[Problem]]:
+def _axes(root: Table, node: Node) -> tuple[tuple[VariedPaths, ...], list[Problem]]:
     """What `vary` says: a mapping of paths that are crossed, or a list of mappings, each of paths that go together."""
     problems: list[Problem] = []
     if isinstance(node, Table):
@@ -297,7 +297,7 @@ def _axes(root: Table, node: Node) -> tuple[tuple[Axis, ...], list[Problem]]:
 
 def _axis(
     root: Table, above: Path, mapping: Table, seen: dict[tuple[str, ...], str]
-) -> tuple[Axis | None, list[Problem]]:
+) -> tuple[VariedPaths | None, list[Problem]]:
     """The paths of one mapping, which vary together. `seen` has the paths of those before it."""
     problems: list[Problem] = []
     paths, values = [], []
@@ -325,7 +325,7 @@ def _axis(
         counts = ", ".join(f"{'.'.join(words)} {len(one)}" for words, one in zip(paths, values, strict=True))
         message = f"what varies together has equally many values: {counts}; in mappings of their own they are crossed"
         problems.append(_located(root, above, "contradiction", message))
-    return (None if problems else Axis(tuple(paths), tuple(values))), problems
+    return (None if problems else VariedPaths(tuple(paths), tuple(values))), problems
 
 
 def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:

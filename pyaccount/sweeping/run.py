@@ -22,7 +22,7 @@ from pyaccount.sweeping.table import FailedCell, Sweep, SweptRecord
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.cluster import Cluster
-    from pyaccount.document.grid import Cell, Grid
+    from pyaccount.document.grid import Cell, SweepGrid
     from pyaccount.execute.progress import Report
     from pyaccount.store import Strictness
 
@@ -31,8 +31,8 @@ READY = 4
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """How the cells of a sweep are run."""
+class SweepOptions:
+    """SweepOptions the cells of a sweep are run."""
 
     threads: int = 0
     report: Report | None = None
@@ -45,13 +45,13 @@ class How:
 
     @property
     def workers(self) -> int:
-        """How many cells are run at the same time."""
+        """SweepOptions many cells are run at the same time."""
         if self.cluster is not None:
             return self.cluster.threads + 1
         return self.threads or available()
 
 
-def checked_size(grid: Grid, most: int, option: str) -> None:
+def checked_size(grid: SweepGrid, most: int, option: str) -> None:
     """Raise `DomainError` for a grid of more cells than were expected; `option` allows more."""
     if len(grid) > most:
         raise DomainError(f"this sweep has {len(grid):_} cells, more than {most:_}: {option} allows more")
@@ -62,7 +62,7 @@ def available() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def sweep(grid: Grid, how: How) -> Sweep:
+def sweep(grid: SweepGrid, how: SweepOptions) -> Sweep:
     """Run every cell. A cell that fails has the reason in its place, and does not stop the others.
 
     Raises `StoreError` where the store fails and that is to stop the work, `OSError` where a certificate cannot be written, and
@@ -140,12 +140,12 @@ def _take(
         told(place, future.result())
 
 
-def _composed(cell: Cell, how: How) -> SweptRecord | FailedCell | None:
+def _composed(cell: Cell, how: SweepOptions) -> SweptRecord | FailedCell | None:
     """A cell that composes; None for one that is sampled, which comes later."""
     return _attempted(cell, lambda: compile_document(cell.document()), how, None, later=True)
 
 
-def _run(cell: Cell, how: How, report: Report | None) -> SweptRecord | FailedCell:
+def _run(cell: Cell, how: SweepOptions, report: Report | None) -> SweptRecord | FailedCell:
     """A cell that is sampled."""
     outcome = _attempted(cell, lambda: compile_document(cell.document()), how, report, later=False)
     assert outcome is not None
@@ -153,7 +153,7 @@ def _run(cell: Cell, how: How, report: Report | None) -> SweptRecord | FailedCel
 
 
 def _attempted(
-    cell: Cell, compiled: Callable[[], Plan], how: How, report: Report | None, *, later: bool
+    cell: Cell, compiled: Callable[[], Plan], how: SweepOptions, report: Report | None, *, later: bool
 ) -> SweptRecord | FailedCell | None:
     began = time.monotonic()
     try:
@@ -178,7 +178,7 @@ def _attempted(
     return _row(cell, certificate, time.monotonic() - began, finished=finished)
 
 
-def _certified(plan: Plan, how: How, report: Report | None) -> tuple[Certificate, bool]:
+def _certified(plan: Plan, how: SweepOptions, report: Report | None) -> tuple[Certificate, bool]:
     """The certificate of a plan, and whether it was there before."""
     if how.store is None:
         return plan.run(threads=how.threads, report=report, cluster=how.cluster), False

@@ -111,6 +111,20 @@ def test_lost_workers_are_lost_time_only(client: Any) -> None:
     assert found == whole
 
 
+def test_a_lost_connection_is_lost_time_only(client: Any) -> None:
+    """The client finds its scheduler again, which has forgotten what it asked for."""
+    count = 12 * WAVE
+    found = []
+    with open_cluster(client.scheduler.address) as cluster:
+        for place, wave in enumerate(cluster.runner(Local(1)).waves(job(), count, lambda: None)):
+            found.append(wave)
+            if place == 5:
+                connection = cluster.client.scheduler_comm.comm
+                cluster.client.loop.add_callback(connection.abort)
+        assert cluster.client.scheduler_comm.comm is not connection
+    assert found == list(Local(1).waves(job(), count, lambda: None))
+
+
 def test_what_work_raises_comes_back(client: Any) -> None:
     with open_cluster(client) as cluster:
         with pytest.raises(NumericsError, match="as planned"):

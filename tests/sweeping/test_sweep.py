@@ -19,7 +19,7 @@ import pyaccount
 from pyaccount import cli
 from pyaccount.errors import DocumentError, DomainError, MissingExtraError, NumericsError, StoreError
 from pyaccount.running import Plan
-from pyaccount.sweeping.run import How
+from pyaccount.sweeping.run import SweepOptions
 from pyaccount.sweeping.run import sweep as run_cells
 from pyaccount.sweeping.table import Sweep
 
@@ -169,7 +169,7 @@ def test_what_stops_one_thread_stops_them_all(monkeypatch: pytest.MonkeyPatch) -
 
     wrong_first = load_grid(gaussians(vary={"noise.multiplier": [0, 1, 2, 4, 8, 16]}))
     with pytest.raises(ImpatientError):
-        run_cells(wrong_first, How(threads=2, report=report))
+        run_cells(wrong_first, SweepOptions(threads=2, report=report))
     assert len(begun) <= 2
 
 
