@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+from places import EXAMPLES
 from plain_documents import document, one_step
 
 import pyaccount
 from pyaccount import cli
 from pyaccount.errors import DocumentError, DomainError, MissingExtraError, NumericsError, StoreError
 from pyaccount.running import Plan
+from pyaccount.schemas import SCHEMAS
 from pyaccount.sweeping.run import SweepOptions
 from pyaccount.sweeping.run import sweep as run_cells
 from pyaccount.sweeping.table import Sweep
@@ -251,3 +254,38 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--yes allows more" in str(large.exception)
     for words in (("-o", "found.html"), ("--plot", "found.gif"), ("--plot", "nowhere/found.svg"), ("-o", "sweep.yaml")):
         assert type(command("sweep.yaml", *words).exception).__name__ == "UsageError", words
+
+
+def test_the_example_is_a_sweep() -> None:
+    found = pyaccount.sweep(
+        str(EXAMPLES / "sweeps" / "epsilon-and-batch.yaml"), overrides=["accounting.tolerance=0.01"]
+    )
+    assert found.holds
+    by_batch = {row.settings["training.expected_batch_size"]: row.noise_multiplier for row in found.rows[::5]}
+    # At equal privacy more records in a batch need more noise; less than in proportion.
+    assert list(by_batch) == [250, 500, 1000]
+    sigmas = [value or 0.0 for value in by_batch.values()]
+    assert sigmas[0] < sigmas[1] < 2 * sigmas[0] < 2 * sigmas[1]
+
+
+def test_schemas_take_what_is_read_and_written() -> None:
+    sweeps, tables = (Draft202012Validator(SCHEMAS[name]()) for name in ("sweep", "sweep-table"))
+    listing = {
+        "pyaccount": 1,
+        "kind": "sweep",
+        "documents": ["one.yaml", document()],
+        "vary": [{"noise.multiplier": [1]}],
+    }
+    span = {"noise.multiplier": {"start": 1, "stop": 4, "count": 4}}
+    open_document = {key: value for key, value in gaussians(vary=span).items() if key != "noise"}
+    for good in (gaussians(), gaussians(vary=span), open_document, listing):
+        assert sweeps.is_valid(good)
+    for bad in (
+        document(),
+        gaussians(vary={}),
+        gaussians(vary={"a": 3}),
+        gaussians(sampler={"kind": "x"}),
+        {**listing, "x": 1},
+    ):
+        assert not sweeps.is_valid(bad)
+    assert tables.is_valid(json.loads(pyaccount.sweep(gaussians()).to_json()))
