@@ -98,12 +98,14 @@ def sweep_schema() -> dict[str, Any]:
 
 
 def _open(schema: dict[str, Any]) -> dict[str, Any]:
-    """A section of which nothing is required."""
-    return {
+    """A section of which nothing is required but its kind, by which it is told apart from others."""
+    opened = {
         key: value
         for key, value in schema.items()
-        if key != "required" and not (key in ("anyOf", "oneOf") and all("required" in one for one in value))
+        if not (key in ("anyOf", "oneOf") and all("required" in one for one in value))
     }
+    kind = [name for name in opened.pop("required", []) if name == "kind"]
+    return opened | ({"required": kind} if kind else {})
 
 
 def _of_kind(model: type[Section], title: str, description: str) -> dict[str, Any]:
