@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -92,6 +93,9 @@ def _connected(where: str) -> Iterator[Client]:
             threads_per_worker=1,
             memory_limit=local["memory"] or "auto",
             dashboard_address=":0",
+            silence_logs=logging.ERROR,
+            # Ctrl-C reaches every process of a terminal; who answers it is the caller, which ends them.
+            preload=["import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"],
         )
         with cluster, Client(cluster, set_as_default=False) as client:
             yield client

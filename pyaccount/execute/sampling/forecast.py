@@ -1,8 +1,8 @@
 """What the pilot says before anything is certified: estimates of δ and of the blank, and what it will all cost here.
 
 Never a guarantee. The pilot runs as it would for the certificate, and is timed; every test that the fixed sequence would come to
-is planned, but
-not run, and priced by the samples it is expected to take and the pace at which this machine has just drawn some.
+is planned, but not run, and priced by the samples it is expected to take and the pace at which this machine has just drawn some
+from its proposal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.acceptance import STARTS, Acceptance, of_claim
@@ -23,6 +23,7 @@ from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
 from pyaccount.execute.sampling.jobs import SHARD, WAVE, BetTable
+from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.profile import default_profile
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.estimates import Estimate
+    from pyaccount.execute.sampling.jobs import Proposal
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
 #: Distances above the pilot's value at which the trade of width for time is told.
 OFFERED = (0.2, 0.1, 0.05, 0.02, 0.01)
 #: Shards of an estimate, the most where too little is seen, and shards by which the pace is taken.
-SHARDS, MOST_SHARDS, PACE_SHARDS = 64, 256, 32
+SHARDS, MOST_SHARDS, PACE_SHARDS = 64, 256, (8, 32)
+#: The pace is taken once more, by more of them, where they took less than so many seconds.
+PACE_SECONDS = 0.3
 #: The estimates of a profile take so many times what a fourth of their samples take: the search for a mixture is the same.
 AFRESH = 2.5
 
@@ -88,13 +92,23 @@ class Forecast:
         return self.pilot_value if self.blank == "multiplier" else None
 
 
+class _Planned(NamedTuple):
+    """A test, and the samples that it is expected to take."""
+
+    mechanism: SampledMechanism
+    direction: Direction
+    epsilon: float
+    proposal: Proposal
+    samples: float
+
+
 @dataclass(slots=True)
 class _Pricing:
     """Tests priced in one session, each value once."""
 
     session: Session
     search: GridSearch
-    pace: float
+    pace: _Pace
     known: dict[float, Priced] = field(default_factory=dict)
     #: Seconds that planning a test took, on average what it will take once more.
     planning: list[float] = field(default_factory=list)
@@ -104,9 +118,10 @@ class _Pricing:
         if distance not in self.known:
             began = time.monotonic()
             value = self.search.pilot_value * (1.0 + distance)
-            samples, _ = _samples(self.session, *self.search.claim(value))
+            tests = _planned(self.session, *self.search.claim(value))
             self.planning.append(time.monotonic() - began)
-            self.known[distance] = Priced(distance, value, samples, samples * self.pace)
+            samples = sum(one.samples for one in tests) if tests else math.inf
+            self.known[distance] = Priced(distance, value, samples, self.pace.seconds(tests))
         return self.known[distance]
 
     def sequence(self) -> tuple[list[Priced], float | None]:
@@ -128,42 +143,62 @@ class _Pricing:
         return tested, tested[-1].distance if tested else None
 
 
-def _samples(
-    session: Session, instance: Instance, epsilon: float, acceptance: Acceptance
-) -> tuple[float, dict[Direction, Estimate]]:
-    """The samples that the tests of a claim are expected to take, and the estimates that say so.
+class _Pace:
+    """Seconds for a sample of a test, on this machine and now: taken once for proposals that take the same work."""
 
-    Whole waves of shards; infinite where no test would accept.
-    """
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[tuple[Direction, int], float] = {}
+
+    def of(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
+        """The pace of samples from a proposal; that of a mixture goes by its components."""
+        key = (direction, len(proposal.components))
+        if key not in self._known:
+            self._known[key] = self._taken(mechanism, direction, epsilon, proposal)
+        return self._known[key]
+
+    def seconds(self, tests: Sequence[_Planned]) -> float:
+        """What tests are expected to take; infinite where there are none that would accept."""
+        if not tests:
+            return math.inf
+        return sum(one.samples * self.of(one.mechanism, one.direction, one.epsilon, one.proposal) for one in tests)
+
+    def _taken(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
+        for shards in PACE_SHARDS:
+            began = time.monotonic()
+            self._session.sampler.run(
+                mechanism,
+                direction,
+                proposal,
+                [BetTable(epsilon, math.inf)],
+                purpose="pilot",
+                candidate=self._session.sampler.fresh(),
+                count=shards,
+            )
+            seconds = time.monotonic() - began
+            if seconds > PACE_SECONDS:
+                break
+        return seconds / (shards * SHARD)
+
+
+def _planned(session: Session, instance: Instance, epsilon: float, acceptance: Acceptance) -> list[_Planned]:
+    """The tests of a claim with the samples that they are expected to take, whole waves of shards; none where none accepts."""
     mechanism = session.mechanism(instance)
-    estimates = session.estimate(mechanism, epsilon)
     if acceptance.fixed is not None:
-        return float(acceptance.fixed.samples * len(mechanism.directions)), estimates
+        return [
+            _Planned(mechanism, one, epsilon, plain(mechanism, one), float(acceptance.fixed.samples))
+            for one in mechanism.directions
+        ]
     claim = Claim(mechanism, session.noise(instance), epsilon, acceptance.delta, acceptance.log_target)
-    total = 0.0
-    for direction, estimate in estimates.items():
+    tests = []
+    for direction, estimate in session.estimate(mechanism, epsilon).items():
         betting = choose_betting(session.sampler, claim, direction, estimate)
         if betting is None or not math.isfinite(betting.expected_samples):
-            return math.inf, estimates
+            return []
         wave = WAVE * SHARD
-        total += wave * math.ceil(betting.expected_samples / wave)
-    return total, estimates
-
-
-def _pace(session: Session, mechanism: SampledMechanism, epsilon: float, estimates: dict[Direction, Estimate]) -> float:
-    """Seconds for a sample of a test, on this machine and now."""
-    direction = mechanism.directions[0]
-    began = time.monotonic()
-    session.sampler.run(
-        mechanism,
-        direction,
-        estimates[direction].proposal,
-        [BetTable(epsilon, math.inf)],
-        purpose="pilot",
-        candidate=session.sampler.fresh(),
-        count=PACE_SHARDS,
-    )
-    return (time.monotonic() - began) / (PACE_SHARDS * SHARD)
+        samples = float(wave * math.ceil(betting.expected_samples / wave))
+        tests.append(_Planned(mechanism, direction, epsilon, betting.proposal, samples))
+    return tests
 
 
 def forecast(
@@ -190,7 +225,7 @@ def forecast(
     session.sampler.stage("pilot")
     first = session.estimate(mechanism, epsilon)
     stages = {"pilot": time.monotonic() - began}
-    pace = _pace(session, mechanism, epsilon, first)
+    pace = _Pace(session)
     pricing = _Pricing(session, search, pace)
     claim = document.blank is None
     covered = claim and search.fallback <= acceptance.delta
@@ -227,8 +262,7 @@ def tests_price(session: Session, sigma: float) -> float:
     epsilon = plan.document.privacy.epsilon
     assert epsilon != "solve"
     filled = plan.at(sigma * (1.0 + plan.tolerance))
-    samples, estimates = _samples(session, filled, epsilon, of_claim(plan.document, STARTS))
-    return samples * _pace(session, session.mechanism(filled), epsilon, estimates)
+    return _Pace(session).seconds(_planned(session, filled, epsilon, of_claim(plan.document, STARTS)))
 
 
 def _search(session: Session) -> GridSearch:
@@ -261,21 +295,28 @@ def _beside(  # noqa: PLR0913, PLR0917 - what is drawn beside a guarantee
     epsilon: float,
     estimates: dict[Direction, Estimate],
     accepted: float,
-    pace: float,
+    pace: _Pace,
 ) -> dict[str, float]:
-    """Lower ends and the profile, in seconds: bounds by their samples, estimates by drawing a fourth of them."""
+    """Lower ends and the profile, in seconds: bounds by their samples, estimates by drawing a fourth of them.
+
+    Histograms, and the bets on lower ends, are of samples from one law.
+    """
+    single = [pace.of(mechanism, one, epsilon, estimate.proposal.single) for one, estimate in estimates.items()]
     drawn = profile_shards(round(min(accepted, 1e15)))
     ways = 1 if mechanism.lower is None else 2
-    lower = len(estimates) * (8 + drawn)
-    histograms = sum(ways * (2 if one.proposal.mean_scale in (0.0, 1.0) else 3) for one in estimates.values()) * drawn
+    lower = sum((8 + drawn) * each for each in single)
+    histograms = drawn * sum(
+        ways * (2 if one.proposal.mean_scale in (0.0, 1.0) else 3) * each
+        for one, each in zip(estimates.values(), single, strict=True)
+    )
     epsilons = session.plan.document.accounting.profile
     epsilons = default_profile(epsilon) if epsilons is None else epsilons
-    stages = {"lower ends": lower * SHARD * pace}
+    stages = {"lower ends": lower * SHARD}
     if epsilons:
         began = time.monotonic()
         for direction in mechanism.directions:
             told(session.estimator, mechanism, direction, epsilons, shards=SHARDS // 4, most=SHARDS // 4)
-        stages["profile"] = histograms * SHARD * pace + AFRESH * (time.monotonic() - began)
+        stages["profile"] = histograms * SHARD + AFRESH * (time.monotonic() - began)
     return stages
 
 
