@@ -422,10 +422,15 @@ class SearchedRecord(LaterRecord):
     )
     gradient_error_estimate: NonNegative = Field(
         description="The norm of its components' standard errors: what a gradient of 0 would be taken for, in root mean square. "
-        "An estimate."
+        "An estimate; 0 where no samples were needed, since the run is not sampled."
     )
-    rounds: int = Field(ge=0, description="Rounds of the search, each with samples of its own.")
+    rounds: int = Field(ge=0, description="Rounds of the search, each with samples of its own where any were needed.")
     note: str | None = Field(description="How it ended, where not because nothing more was to be gained.")
+
+    @property
+    def by_samples(self) -> bool:
+        """Whether any were needed; the gradient then has an error."""
+        return self.gradient_error_estimate > 0.0
 
 
 class EvidenceRecord(LaterRecord):

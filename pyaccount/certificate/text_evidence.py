@@ -13,6 +13,7 @@ from pyaccount.certificate.layout import NARROW, Figures
 from pyaccount.certificate.words import (
     CONTRADICTED,
     CONTRADICTS,
+    counted,
     log_of_error,
     met,
     seed_source,
@@ -111,11 +112,13 @@ def search_text(found: SearchedRecord) -> str:
             f"squared error under the workload {found.workload_error_estimate:.6g}, where the search began "
             f"{found.start_workload_error_estimate:.6g}; "
         )
+    error = f", standard error {found.gradient_error_estimate:.2g}" if found.by_samples else ""
     return (
-        f"The matrix was optimised for sampling in {found.rounds} rounds. By estimates: {compared}prefix-sum MSE "
+        f"The matrix was optimised for {'sampling' if found.by_samples else 'the order of the records'} in "
+        f"{counted(found.rounds, 'round')}. By estimates: {compared}prefix-sum MSE "
         f"{found.prefix_sum_mse_estimate:.6g} at σ = {found.noise_multiplier_estimate:.5g}, where the search began "
         f"{found.start_prefix_sum_mse_estimate:.6g} at σ = {found.start_noise_multiplier_estimate:.5g}; gradient norm of "
-        f"{log_of_error(found)} {found.gradient_norm_estimate:.2g}, standard error {found.gradient_error_estimate:.2g}.{ended}"
+        f"{log_of_error(found)} {found.gradient_norm_estimate:.2g}{error}.{ended}"
     )
 
 

@@ -144,10 +144,10 @@ def _searched(found: SearchedRecord) -> FactList:
     """How the matrix was found, by estimates."""
 
     def figures(noise: float, mse: float, workload: float | None) -> Content:
-        sigma, error = estimate(noise, "clip norms", "samples", 5), estimate(mse, "squared clip norms", "samples", 6)
+        sigma, error = estimate(noise, "clip norms", "search", 5), estimate(mse, "squared clip norms", "search", 6)
         if workload is None:
             return ("prefix-sum MSE ", error, " at σ = ", sigma)
-        squared = estimate(workload, "squared clip norms", "samples", 6)
+        squared = estimate(workload, "squared clip norms", "search", 6)
         return ("squared error under the workload ", squared, ", prefix-sum MSE ", error, " at σ = ", sigma)
 
     start = figures(
@@ -156,18 +156,16 @@ def _searched(found: SearchedRecord) -> FactList:
         found.start_workload_error_estimate,
     )
     end = figures(found.noise_multiplier_estimate, found.prefix_sum_mse_estimate, found.workload_error_estimate)
+    spread = estimate(found.gradient_error_estimate, "norm", "search", 2)
+    error: Content = (", standard error ", spread) if found.by_samples else ()
     ended = () if found.note is None else (Fact("search ended", (found.note,)),)
     return FactList(
         (
             Fact("matrix before the search", start),
-            Fact("matrix optimised for sampling", end),
+            Fact(f"matrix optimised for {'sampling' if found.by_samples else 'the order of the records'}", end),
             Fact(
                 f"gradient of {log_of_error(found)} there",
-                (
-                    estimate(found.gradient_norm_estimate, "norm", "samples", 2),
-                    ", standard error ",
-                    estimate(found.gradient_error_estimate, "norm", "samples", 2),
-                ),
+                (estimate(found.gradient_norm_estimate, "norm", "search", 2), *error),
             ),
             *ended,
         )

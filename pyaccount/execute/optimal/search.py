@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from pyaccount.execute.optimal.improvement import Improvement
 from pyaccount.execute.optimal.judge import Judge
 from pyaccount.execute.optimal.parametrisation import positive
+from pyaccount.execute.optimal.unsampled import optimise_unsampled
 from pyaccount.execute.progress import knowing
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import Searched
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.workload import workload_of
 from pyaccount.strategies import banded_square_root, optimal_toeplitz
 
@@ -38,6 +40,8 @@ def optimise(
     assert bands is not None
     if bands == 1:
         return compile_document(plan.document.with_coefficients((1.0,)))
+    if sampler_plan(body).spaced_pattern(body) is not None:
+        return optimise_unsampled(plan, threads=threads, deadline=deadline, report=report)
     judge = Judge(plan, threads, deadline, seed)
     report("optimising the matrix: where to begin", 0, ROUNDS + 2)
     one = judge(positive(optimal_toeplitz(iterations, bands, workload_of(body))))
