@@ -145,13 +145,21 @@ def _tolerance_of(tolerance: float) -> float:
     return number_of("tolerance", tolerance, "greater than 0 and less than 1", 5e-324, 1.0)
 
 
+def chosen(data: CertificateModel, document: Document) -> Document:
+    """The candidate of a document with choices that its certificate is of; the first if it is of none."""
+    candidates, phase = document.candidates(), data.phases[0]
+    said = (phase.matrix.kind, phase.matrix.bands, phase.chosen or {})
+    for one in candidates:
+        matrix, sampler = one.bodies[0].matrix, one.bodies[0].sampler
+        if (matrix.kind, matrix.diagonals(), sampler.chosen_of(document.bodies[0].sampler)) == said:
+            return one
+    return candidates[0]
+
+
 def resolved(data: CertificateModel, document: Document) -> Document:
     """The document of a certificate with its choices made, its matrix found and its blank filled, as the certificate says."""
     if document.choices:
-        matrix = data.phases[0].matrix
-        fits = {"kind": matrix.kind, "bands": matrix.bands}
-        for path in document.choices:
-            document = document.with_value(path, fits[str(path[-1])])
+        document = chosen(data, document)
     if document.searched:
         document = document.with_coefficients(data.phases[0].matrix.coefficients or ())
     if data.solved is not None and document.blank is not None:

@@ -21,7 +21,7 @@ from pyaccount.certificate.report.page import (
     safe,
     said,
 )
-from pyaccount.certificate.words import log_of_error, met, seed_source, workload_titles
+from pyaccount.certificate.words import candidate_name, error_titles, log_of_error, met, seed_source
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -175,12 +175,12 @@ def _searched(found: SearchedRecord) -> FactList:
 def _considered(data: CertificateModel) -> PageTable:
     rows = []
     for one in data.evidence.considered:
-        errors = [one.prefix_sum_mse_estimate, one.workload_error_estimate]
-        cells: list[Content] = [(one.matrix,), (exact(one.bands, "bands", "document"),)]
+        errors = [one.prefix_sum_mse_estimate, one.workload_error_estimate, one.relative_error_estimate]
+        cells: list[Content] = [(candidate_name(one),), (exact(one.bands, "bands", "document"),)]
         cells.append((estimate(one.noise_multiplier_estimate, "clip norms", "samples", 5),))
         cells += [(estimate(each, "squared clip norms", "samples", 6),) for each in errors if each is not None]
         rows.append(tuple(cells))
-    further = [f"{title} estimate" for title in workload_titles(data.evidence.considered)]
+    further = [f"{title} estimate" for title in error_titles(data.evidence.considered)]
     headings = ("matrix", "bands", "σ estimate", "prefix-sum MSE estimate", *further)
     return PageTable(("Considered before the choice, by estimates.",), headings, tuple(rows), words=1)
 

@@ -95,7 +95,7 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
 
 def separation_of(body: Body) -> int:
     """The least distance between two participations of a body without sampling."""
-    return (body.sampler.min_separation or 1) if body.sampler.kind == "none" else 1
+    return (body.sampler.min_separation or 1) if isinstance(body.sampler, Deterministic) else 1
 
 
 def _assumptions(document: Document, body: Body, m: str) -> tuple[str, ...]:
