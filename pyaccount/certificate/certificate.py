@@ -156,12 +156,20 @@ def chosen(data: CertificateModel, document: Document) -> Document:
     return candidates[0]
 
 
+def found(data: CertificateModel, document: Document) -> Document:
+    """A document whose matrix was searched for, with the one that its certificate states."""
+    matrix = data.phases[0].matrix
+    if matrix.buffers is not None:
+        return document.with_buffers(matrix.buffers.scales, matrix.buffers.decays)
+    return document.with_coefficients(matrix.coefficients or ())
+
+
 def resolved(data: CertificateModel, document: Document) -> Document:
     """The document of a certificate with its choices made, its matrix found and its blank filled, as the certificate says."""
     if document.choices:
         document = chosen(data, document)
     if document.searched:
-        document = document.with_coefficients(data.phases[0].matrix.coefficients or ())
+        document = found(data, document)
     if data.solved is not None and document.blank is not None:
         document = document.with_value(document.blank, data.solved.value)
     return document

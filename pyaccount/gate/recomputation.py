@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.certificate.certificate import chosen
+from pyaccount.certificate.certificate import chosen, found
 from pyaccount.certificate.issue import issue, matrix_record
 from pyaccount.execute import Engine
 from pyaccount.execute.progress import left
@@ -240,10 +240,8 @@ class Recomputation:
 
     def _chosen(self) -> Document:
         """The document with the certificate's choices made; with the first ones if there is no such candidate."""
-        found = chosen(self.data, self.document) if self.document.choices else self.document
-        if not found.searched:
-            return found
-        return found.with_coefficients(self.data.phases[0].matrix.coefficients or ())
+        made = chosen(self.data, self.document) if self.document.choices else self.document
+        return found(self.data, made) if made.searched else made
 
     def _filled(self) -> Document | None:
         """The document with the certificate's choices, and its value of the blank unless that is ε or δ itself."""

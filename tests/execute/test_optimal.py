@@ -98,11 +98,11 @@ def objective_of(name: str, close: float, **changes: Any) -> LogError:
     """Around a column that is not optimal, so that no derivative is next to nothing."""
     plan = planned(document(name, **changes))
     judge = Judge(plan, 1, None, 7)
-    judged = judge(positive(np.array([1.0, 0.6, 0.2, 0.3])))
+    judged = judge(around(np.array([1.0, 0.6, 0.2, 0.3])))
     sigma = judged.proposed.noise_multiplier
-    samples = replace(judge.samples(judged.column, sigma), candidate=3, shards=2)
-    squares = judge.log_error(len(judged.column))
-    return LogError(around(judged.column), judge.differentiable, samples, judge.target, squares, sigma, close)
+    samples = replace(judge.samples(judged.columns, sigma), candidate=3, shards=2)
+    squares = judge.log_error(len(judged.columns.start))
+    return LogError(judged.columns, judge.differentiable, samples, judge.target, squares, sigma, close)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -263,8 +263,8 @@ def test_a_weak_round_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(improvement, "_improved", once_weak)
     plan = planned(document("warm"))
     judge = Judge(plan, 1, None, 7)
-    judged = judge(positive(np.array([1.0, 0.6, 0.2, 0.3])))
-    way = Improvement(judge, judged.column, judged.proposed.noise_multiplier)
+    judged = judge(around(np.array([1.0, 0.6, 0.2, 0.3])))
+    way = Improvement(judge, judged.columns, judged.proposed.noise_multiplier)
     way.step()
     assert abs(way.gain) < 1e-4
     assert not way.ended

@@ -14,11 +14,11 @@ from pyaccount.execute.solve import solve
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import Searched
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.matrices import strategy, workload_error
+from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.proposed import proposed
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.workload import workload_of
-from pyaccount.strategies import banded_square_root, optimal_spaced, optimal_toeplitz
+from pyaccount.strategies import optimal_spaced
 
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import Vector
@@ -59,7 +59,7 @@ def optimise_unsampled(
     def priced(one: CompiledDocument) -> Proposed:
         return proposed(one.document, float(solve(one, engine, silent).value))
 
-    known = [positive(optimal_toeplitz(iterations, bands, workload)), positive(banded_square_root(bands))]
+    known = [positive(column) for (column,) in matrix_plan(body).search_starts(body)]
     start = min(map(planned, known), key=_error)
     optimum = optimal_spaced(iterations, bands, *pattern, workload, in_time)
     found = planned(positive(optimum.column))

@@ -75,6 +75,8 @@ class SamplerPlan(ABC):
 
     def unsteered(self, body: Body) -> str:
         """Why there is no `differentiable` of a body."""
+        if not body.matrix.banded:
+            return "derivatives of δ where a record's columns overlap are known for balls-in-bins alone"
         return "no derivatives of δ are known for this sampler, or for how its records are attributed"
 
     def rounds_at_a_time(self, body: Body) -> int:
