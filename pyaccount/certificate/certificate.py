@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
-    from pyaccount.document import Document
+    from pyaccount.document import Body, Document
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
     from pyaccount.risk.tradeoff import TradeOff
@@ -148,12 +148,15 @@ def _tolerance_of(tolerance: float) -> float:
 def chosen(data: CertificateModel, document: Document) -> Document:
     """The candidate of a document with choices that its certificate is of; the first if it is of none."""
     candidates, phase = document.candidates(), data.phases[0]
-    said = (phase.matrix.kind, phase.matrix.bands, phase.chosen or {})
-    for one in candidates:
-        matrix, sampler = one.bodies[0].matrix, one.bodies[0].sampler
-        if (matrix.kind, matrix.diagonals(), sampler.chosen_of(document.bodies[0].sampler)) == said:
-            return one
-    return candidates[0]
+    said = {"kind": phase.matrix.kind, "bands": phase.matrix.bands, **(phase.chosen or {})}
+
+    def fits(body: Body) -> bool:
+        sections = {"matrix": body.matrix, "sampler": body.sampler}
+        return all(
+            getattr(sections[str(path[-2])], str(path[-1])) == said.get(str(path[-1])) for path in document.choices
+        )
+
+    return next((one for one in candidates if fits(one.bodies[0])), candidates[0])
 
 
 def found(data: CertificateModel, document: Document) -> Document:

@@ -18,6 +18,7 @@ from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.progress import knowing, left, silent
 from pyaccount.execute.solve import solve
+from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import CompiledDocument, Considered
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.proposed import proposed
@@ -58,7 +59,8 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
     for k, candidate in enumerate(plan.candidates):
         matrix, sampler = candidate.bodies[0].matrix, candidate.bodies[0].sampler
         chosen = tuple(sampler.chosen_of(plan.asked.bodies[0].sampler).items())
-        label = f"{matrix.kind}, {getattr(matrix, 'bands', 1)} bands{_with(chosen)}"
+        bands = matrix.diagonals() or whole(candidate.bodies[0].training.iterations)
+        label = f"{matrix.kind}, {bands} bands{_with(chosen)}"
         several = f"comparing {len(plan.candidates)} matrices"
         stage = f"{several}: {label}" if len(plan.candidates) > 1 else label
         report(stage, k, len(plan.candidates))
@@ -83,7 +85,6 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
             refused = error
             continue
         errors = proposed(compiled.document, sigma)
-        bands = int(getattr(matrix, "bands", 1))
         body = compiled.document.bodies[0]
         relative = errors.squared_error / body.sampler.batch_share(body) ** 2 if chosen else None
         found = Considered(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import pyaccount
+from pyaccount.certificate.certificate import resolved
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.errors import DocumentError
 from pyaccount.execute.choose import choose
@@ -115,6 +116,20 @@ def test_a_certificate_states_what_was_chosen(certificate: pyaccount.Certificate
     for text in (certificate.to_markdown(), certificate.to_html()):
         assert f"min_separation {apart}" in text.replace("\\", "")
         assert "relative to the batch" in text
+
+
+def test_what_was_chosen_is_found_again_whatever_the_matrix() -> None:
+    """The second of the list, beside a matrix without bands and one without samples."""
+    sampler = {"kind": "balls-in-bins", "bins": {"choose": [16, 4]}}
+    for matrix in ({"kind": "blt", "buffers": 1}, {"kind": "identity"}):
+        certificate = pyaccount.certify(document("bins", sampler=sampler, matrix=matrix), threads=1)
+        assert certificate.data.phases[0].chosen == {"bins": 4}
+        assert [one.bands for one in certificate.data.evidence.considered] == [
+            certificate.data.phases[0].matrix.bands
+        ] * 2
+        filled = resolved(certificate.data, pyaccount.load(certificate.data.document))
+        assert filled.bodies[0].sampler.bins_of(filled.bodies[0]) == 4
+        assert pyaccount.verify(certificate, threads=1).agrees
 
 
 @pytest.mark.parametrize("value", [{"min_separation": 3}, {"min_separation": 2, "bins": 4}, None])
