@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
-    from pyaccount.document import Document
+    from pyaccount.document import Body, Document
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
     from pyaccount.risk.tradeoff import TradeOff
@@ -145,15 +145,34 @@ def _tolerance_of(tolerance: float) -> float:
     return number_of("tolerance", tolerance, "greater than 0 and less than 1", 5e-324, 1.0)
 
 
+def chosen(data: CertificateModel, document: Document) -> Document:
+    """The candidate of a document with choices that its certificate is of; the first if it is of none."""
+    candidates, phase = document.candidates(), data.phases[0]
+    said = {"kind": phase.matrix.kind, "bands": phase.matrix.bands, **(phase.chosen or {})}
+
+    def fits(body: Body) -> bool:
+        sections = {"matrix": body.matrix, "sampler": body.sampler}
+        return all(
+            getattr(sections[str(path[-2])], str(path[-1])) == said.get(str(path[-1])) for path in document.choices
+        )
+
+    return next((one for one in candidates if fits(one.bodies[0])), candidates[0])
+
+
+def found(data: CertificateModel, document: Document) -> Document:
+    """A document whose matrix was searched for, with the one that its certificate states."""
+    matrix = data.phases[0].matrix
+    if matrix.buffers is not None:
+        return document.with_buffers(matrix.buffers.scales, matrix.buffers.decays)
+    return document.with_coefficients(matrix.coefficients or ())
+
+
 def resolved(data: CertificateModel, document: Document) -> Document:
     """The document of a certificate with its choices made, its matrix found and its blank filled, as the certificate says."""
     if document.choices:
-        matrix = data.phases[0].matrix
-        fits = {"kind": matrix.kind, "bands": matrix.bands}
-        for path in document.choices:
-            document = document.with_value(path, fits[str(path[-1])])
+        document = chosen(data, document)
     if document.searched:
-        document = document.with_coefficients(data.phases[0].matrix.coefficients or ())
+        document = found(data, document)
     if data.solved is not None and document.blank is not None:
         document = document.with_value(document.blank, data.solved.value)
     return document

@@ -18,9 +18,10 @@ from pyaccount.rounding import down, plain, up
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.certificate.model import CertificateModel, PhaseRecord
 
 
 class ComparedRecord(Record):
@@ -52,6 +53,15 @@ class ComparedRecord(Record):
         default=False,
         description="Whether it was a finished certificate, whose figures stand here unchanged and not recomputed.",
     )
+    matrix: str | None = Field(
+        default=None,
+        description="The kind of matrix, with one phase, and that it was optimised for the sampling where it was.",
+    )
+
+    def series(self, among: Comparison) -> str:
+        """What it is a point of in a picture of several: its sampler and its matrix, and who is protected where they differ."""
+        words = [self.sampler, *([] if self.matrix in (None, "identity") else [self.matrix])]
+        return ", ".join([*words, *([] if _alike(among) else [_protects(self)])])
 
 
 class Comparison(Record):
@@ -83,6 +93,15 @@ class Comparison(Record):
         from pyaccount.certificate.notebook import data_frame  # noqa: PLC0415
 
         return data_frame(self.to_dict())
+
+    def plot(self) -> Figure:
+        """The error against ε, with the certified σ, as a matplotlib figure (extra `plot`).
+
+        Raises `DomainError` where nothing can be drawn, `MissingExtraError`.
+        """
+        from pyaccount.certificate.picture import comparison_figure  # noqa: PLC0415
+
+        return comparison_figure(self)
 
     def _repr_html_(self) -> str:
         from pyaccount.certificate.notebook import paragraph, table  # noqa: PLC0415
@@ -214,7 +233,12 @@ def row_of(data: CertificateModel, seconds: float, *, finished: bool = False) ->
         seconds=seconds,
         document_sha256=data.document_sha256,
         finished=finished,
+        matrix=None if only is None else _matrix(only, data),
     )
+
+
+def _matrix(phase: PhaseRecord, data: CertificateModel) -> str:
+    return f"{phase.matrix.kind} for its sampling" if data.evidence.searched is not None else phase.matrix.kind
 
 
 def _turned(titles: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str]) -> Figures:

@@ -133,6 +133,7 @@ def _document(data: CertificateModel) -> Iterator[Inconsistency]:
 def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
     multiplier = at(body, "noise", "multiplier")
     yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind"))
+    yield from _chosen(path, phase, body)
     yield from _length(path, phase, body)
     yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
     yield from _releases(path, phase, body)
@@ -141,6 +142,18 @@ def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     yield from _same(f"{path}.draws_per_iteration", phase.draws_per_iteration or 1, _draws(body))
     yield from _rates(path, phase, body)
     yield from _allocated(path, phase, body)
+
+
+def _chosen(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """Of the sampler's keys that the document leaves to a choice, each has one of its values, and no other key has."""
+    sampler = at(body, "sampler", default={})
+    lists = {key: at(value, "choose") for key, value in sampler.items() if isinstance(value, dict)}
+    stated = phase.chosen or {}
+    for key in (*lists, *(key for key in stated if key not in lists)):
+        allowed = lists.get(key)
+        if not isinstance(allowed, list) or key not in stated or stated[key] not in allowed:
+            said = shown(allowed) if key in lists else "no choice"
+            yield Inconsistency(f"{path}.chosen.{key}", f"{shown(stated.get(key))}, where the document says {said}")
 
 
 def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:

@@ -177,6 +177,7 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
     return PhaseRecord(
         name=body.name,
         sampler=body.sampler.kind,
+        chosen=body.sampler.chosen_of(asked.sampler) or None,
         iterations=whole(body.training.iterations),
         epochs=_epochs(body),
         count=body.count,

@@ -97,7 +97,7 @@ def _described(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsis
 def _searched(data: CertificateModel, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
     """A search is told of where the document asks for one and there is something to find, and its error is the matrix's."""
     asked, found = at(written, "optimize_for", default=None) == "sampling", data.evidence.searched
-    listed = phase.matrix.coefficients
+    listed = phase.matrix.coefficients or phase.matrix.buffers
     if asked and not listed:
         yield Inconsistency("phases[0].matrix.coefficients", "not stated, although the matrix was searched for")
     elif (asked and phase.matrix.bands != 1) != (found is not None):

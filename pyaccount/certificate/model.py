@@ -177,10 +177,15 @@ class ReleaseRecord(Record):
 class PhaseRecord(LaterRecord):
     """One body of the document with its numbers filled in."""
 
-    later: ClassVar[tuple[str, ...]] = ("epochs", "draws_per_iteration", "also", "effective_noise_multiplier")
+    later: ClassVar[tuple[str, ...]] = ("epochs", "draws_per_iteration", "also", "effective_noise_multiplier", "chosen")
 
     name: str | None = Field(description="The phase's name in the document; null for a document with one body.")
     sampler: str = Field(description="The kind of sampler, as in the document.")
+    chosen: dict[str, int] | None = Field(
+        default=None,
+        description="What was chosen of the sampler's keys that the document leaves to `choose:` lists. Absent where it "
+        "leaves none.",
+    )
     iterations: int = Field(description="Iterations of one run.")
     epochs: Finite | None = Field(
         default=None,
@@ -382,7 +387,7 @@ class SamplingRecord(Record):
 class ConsideredRecord(LaterRecord):
     """A candidate of a choice, by estimates."""
 
-    later: ClassVar[tuple[str, ...]] = ("workload_error_estimate",)
+    later: ClassVar[tuple[str, ...]] = ("workload_error_estimate", "sampler", "relative_error_estimate")
 
     matrix: str = Field(description="The kind of matrix.")
     bands: int = Field(description="Its bands.")
@@ -392,6 +397,15 @@ class ConsideredRecord(LaterRecord):
         default=None,
         description="The squared error under the document's workload, which was compared: the mean or the largest, as it asks. "
         "An estimate. Absent where the document has no workload.",
+    )
+    sampler: dict[str, int] | None = Field(
+        default=None,
+        description="Its values of the sampler's keys that the document leaves to `choose:` lists. Absent where it leaves none.",
+    )
+    relative_error_estimate: Finite | None = Field(
+        default=None,
+        description="Where keys of the sampler are chosen: the squared error over the square of the share of the records that a "
+        "batch has, which was compared, since batches may differ in size. An estimate.",
     )
 
 
@@ -422,10 +436,15 @@ class SearchedRecord(LaterRecord):
     )
     gradient_error_estimate: NonNegative = Field(
         description="The norm of its components' standard errors: what a gradient of 0 would be taken for, in root mean square. "
-        "An estimate."
+        "An estimate; 0 where no samples were needed, since the run is not sampled."
     )
-    rounds: int = Field(ge=0, description="Rounds of the search, each with samples of its own.")
+    rounds: int = Field(ge=0, description="Rounds of the search, each with samples of its own where any were needed.")
     note: str | None = Field(description="How it ended, where not because nothing more was to be gained.")
+
+    @property
+    def by_samples(self) -> bool:
+        """Whether any were needed; the gradient then has an error."""
+        return self.gradient_error_estimate > 0.0
 
 
 class EvidenceRecord(LaterRecord):

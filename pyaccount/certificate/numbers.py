@@ -60,6 +60,8 @@ def considered(plan: CompiledDocument) -> list[ConsideredRecord]:
             noise_multiplier_estimate=one.noise_multiplier,
             prefix_sum_mse_estimate=one.prefix_sum_mse,
             workload_error_estimate=one.squared_error if has_workload(plan.document) else None,
+            sampler=dict(one.chosen) or None,
+            relative_error_estimate=one.relative_error,
         )
         for one in plan.considered
     ]

@@ -59,6 +59,13 @@ class CandidateRecord(Record):
 
     matrix: str = Field(description="The kind of matrix.")
     bands: int = Field(description="Its bands.")
+    sampler: dict[str, int] = Field(
+        description="Its values of the sampler's keys that are `choose:` lists; empty without."
+    )
+    relative_error_estimate: NonNegative | None = Field(
+        description="The squared error over the square of the share of the records that a batch has, which is compared where "
+        "keys of the sampler are chosen; null elsewhere."
+    )
     noise_multiplier_estimate: NonNegative = Field(description="σ it would need.")
     prefix_sum_mse_estimate: NonNegative = Field(description="The error it would have.")
     workload_error_estimate: NonNegative | None = Field(
@@ -208,6 +215,8 @@ def _forecast(price: Price) -> ForecastRecord:
             CandidateRecord(
                 matrix=one.matrix,
                 bands=one.bands,
+                sampler=dict(one.chosen),
+                relative_error_estimate=one.relative_error,
                 noise_multiplier_estimate=one.noise_multiplier,
                 prefix_sum_mse_estimate=one.prefix_sum_mse,
                 workload_error_estimate=one.squared_error if has_workload(price.plan.document) else None,

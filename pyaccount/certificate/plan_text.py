@@ -98,17 +98,24 @@ def _print_price(console: Console, price: Price) -> None:
     if price.plan.considered:
         title = "Candidates, by estimates; none is a guarantee"
         stated = has_workload(price.plan.document)
+        relative = any(one.chosen for one in price.plan.considered)
         headings = (
             *("matrix", "bands", "σ near", "prefix-sum MSE near"),
             *(["workload's error near"] if stated else []),
+            *(["error relative to the batch near"] if relative else []),
             "tests take about",
         )
         table = Figures(title, headings, words=("matrix", "tests take about"))
         for one in price.plan.considered:
             takes = "" if one.seconds is None else duration(one.seconds)
-            errors = [one.prefix_sum_mse, *([one.squared_error] if stated else [])]
+            errors = [
+                one.prefix_sum_mse,
+                *([one.squared_error] if stated else []),
+                *([one.compared] if relative else []),
+            ]
             figures = [f"{value:.4g}" for value in (one.noise_multiplier, *errors)]
-            table.add(one.matrix, str(one.bands), *figures, takes)
+            name = ", ".join([one.matrix, *(f"{key} {value}" for key, value in one.chosen)])
+            table.add(name, str(one.bands), *figures, takes)
         console.print(table)
     stages = ", ".join(f"{name} {duration(seconds)}" for name, seconds in price.stages.items())
     console.print(_labelled("price", f"about {duration(price.seconds)} on this machine: {stages}"))

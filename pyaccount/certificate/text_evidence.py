@@ -13,10 +13,12 @@ from pyaccount.certificate.layout import NARROW, Figures
 from pyaccount.certificate.words import (
     CONTRADICTED,
     CONTRADICTS,
+    candidate_name,
+    counted,
+    error_titles,
     log_of_error,
     met,
     seed_source,
-    workload_titles,
 )
 from pyaccount.rounding import down, plain, up
 
@@ -87,15 +89,15 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             ),
         )
     if data.evidence.considered:
-        further = workload_titles(data.evidence.considered)
+        further = error_titles(data.evidence.considered)
         choice = Figures("Considered, by estimates", ("matrix", "bands", "σ", "prefix-sum MSE", *further))
         for one in data.evidence.considered:
-            errors = [one.prefix_sum_mse_estimate, one.workload_error_estimate]
+            errors = [one.prefix_sum_mse_estimate, one.workload_error_estimate, one.relative_error_estimate]
             estimates = (
                 f"{one.noise_multiplier_estimate:.5g}",
                 *(f"{each:.6g}" for each in errors if each is not None),
             )
-            choice.add(one.matrix, str(one.bands), *estimates)
+            choice.add(candidate_name(one), str(one.bands), *estimates)
         parts.append(choice)
     if data.evidence.searched is not None:
         parts.append(Text(search_text(data.evidence.searched)))
@@ -111,11 +113,13 @@ def search_text(found: SearchedRecord) -> str:
             f"squared error under the workload {found.workload_error_estimate:.6g}, where the search began "
             f"{found.start_workload_error_estimate:.6g}; "
         )
+    error = f", standard error {found.gradient_error_estimate:.2g}" if found.by_samples else ""
     return (
-        f"The matrix was optimised for sampling in {found.rounds} rounds. By estimates: {compared}prefix-sum MSE "
+        f"The matrix was optimised for {'sampling' if found.by_samples else 'the order of the records'} in "
+        f"{counted(found.rounds, 'round')}. By estimates: {compared}prefix-sum MSE "
         f"{found.prefix_sum_mse_estimate:.6g} at σ = {found.noise_multiplier_estimate:.5g}, where the search began "
         f"{found.start_prefix_sum_mse_estimate:.6g} at σ = {found.start_noise_multiplier_estimate:.5g}; gradient norm of "
-        f"{log_of_error(found)} {found.gradient_norm_estimate:.2g}, standard error {found.gradient_error_estimate:.2g}.{ended}"
+        f"{log_of_error(found)} {found.gradient_norm_estimate:.2g}{error}.{ended}"
     )
 
 

@@ -123,9 +123,18 @@ def failing(data: CertificateModel) -> tuple[str, str]:
     return ("", " fails") if _own(data) else ("the bound fails with ", "")
 
 
-def workload_titles(considered: Sequence[ConsideredRecord]) -> tuple[str, ...]:
-    """The heading of the errors that candidates were compared by, where these are not those of prefix sums."""
-    return ("squared error under the workload",) if any(one.workload_error_estimate for one in considered) else ()
+def error_titles(considered: Sequence[ConsideredRecord]) -> tuple[str, ...]:
+    """The headings of the errors that candidates were compared by, where these are not those of prefix sums."""
+    further = ["squared error under the workload"] if any(one.workload_error_estimate for one in considered) else []
+    return (
+        *further,
+        *(["error relative to the batch"] if any(one.relative_error_estimate for one in considered) else []),
+    )
+
+
+def candidate_name(one: ConsideredRecord) -> str:
+    """The kind of a candidate's matrix, and what of its sampler was open."""
+    return ", ".join([one.matrix, *(f"{name} {value}" for name, value in (one.sampler or {}).items())])
 
 
 def log_of_error(found: SearchedRecord) -> str:

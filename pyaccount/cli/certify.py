@@ -33,7 +33,7 @@ from pyaccount.document.files import named_files
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
@@ -111,14 +111,7 @@ def certify(
 
     files = files_of(document)
     check_output(output, files, form, only="json")
-    if plot is not None:
-        from pyaccount.certificate.picture import ENDINGS  # noqa: PLC0415
-
-        if Path(plot).suffix not in ENDINGS:
-            raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
-        check_writable("--plot", Path(plot), files)
-        if output is not None and os.path.realpath(output) == os.path.realpath(plot):
-            raise click.UsageError(f"--plot {plot}: is the file of --output; give another name")
+    _check_plot(plot, output, files)
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
     loaded = load_any(source_of(document), overrides=changes)
     if not isinstance(loaded, Document):
@@ -136,6 +129,19 @@ def certify(
     if not _hand_over(certificate.data, asked):
         return STOPPED
     return HOLDS if certificate.holds else FAILS
+
+
+def _check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> None:
+    """Refuse a picture that could not be written, before the work."""
+    if plot is None:
+        return
+    from pyaccount.certificate.picture import ENDINGS  # noqa: PLC0415
+
+    if Path(plot).suffix not in ENDINGS:
+        raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
+    check_writable("--plot", Path(plot), files)
+    if output is not None and os.path.realpath(output) == os.path.realpath(plot):
+        raise click.UsageError(f"--plot {plot}: is the file of --output; give another name")
 
 
 def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None) -> int:
@@ -247,8 +253,19 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
     help="What to write and to print [default: by FILE's ending; text on stdout].",
 )
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    type=FileName(),
+    help="Draw the error against ε with the certified σ (svg, png, pdf): a line for each sampler and matrix.",
+)
 def compare(
-    documents: tuple[str, ...], overrides: tuple[str, ...], output: str | None, form: str | None, threads: int
+    documents: tuple[str, ...],
+    overrides: tuple[str, ...],
+    output: str | None,
+    form: str | None,
+    threads: int,
+    plot: str | None,
 ) -> int:
     """Certify each DOC, a file or once - for standard input, and lay the certificates side by side. A DOC may be a finished
     certificate (JSON): it is not recomputed.
@@ -258,6 +275,7 @@ def compare(
       pyaccount compare poisson.yaml fixed-size.yaml --set privacy.delta=1e-6
       pyaccount compare poisson.yaml fixed-size.yaml --format markdown >> PULL_REQUEST.md
       pyaccount compare training.cert.json poisson.yaml
+      pyaccount compare poisson.yaml fixed-size.yaml --plot errors.svg
 
     A document that fails when it is certified, or runs out of time, has a row that says so, and the others are certified all
     the same.
@@ -274,6 +292,7 @@ def compare(
     from pyaccount.running.compare import compare as compute  # noqa: PLC0415
 
     check_output(output, files_of(*documents), form, only="json")
+    _check_plot(plot, output, files_of(*documents))
     plans: list[Plan | Certificate] = []
     wrong: list[CertificateError | DocumentError] = []
     for document in documents:
@@ -306,6 +325,10 @@ def compare(
 
     if not hand_over("comparison", lambda form: written(comparison, form), show_it, asked):
         return STOPPED
+    if plot is not None:
+        from pyaccount.certificate.picture import comparison_figure, save  # noqa: PLC0415
+
+        save(comparison_figure(comparison), Path(plot))
     whys = {failed.why for failed in comparison.failures}
     if whys & {"wrong", "stopped"}:
         return WRONG if "wrong" in whys else STOPPED

@@ -37,15 +37,16 @@ def one_blank(document: Document) -> Iterator[Problem]:
 def choices(document: Document) -> Iterator[Path]:
     """The paths of the document's `choose:` lists."""
     for body in document.bodies:
-        for field in ("kind", "bands"):
-            if isinstance(getattr(body.matrix, field, None), Choose):
-                yield body.at("matrix", field)
+        for name, section in (("matrix", body.matrix), ("sampler", body.sampler)):
+            for field in type(section).model_fields:
+                if isinstance(getattr(section, field, None), Choose):
+                    yield body.at(name, field)
 
 
 def choice_at(document: Document, path: Path) -> tuple[int | float | str, ...]:
     """The alternatives at a path of `choices`."""
     body = next(body for body in document.bodies if path[: len(body.path)] == body.path)
-    chosen: Choose = getattr(body.matrix, str(path[-1]))
+    chosen: Choose = getattr(getattr(body, str(path[-2])), str(path[-1]))
     return chosen.choose
 
 
@@ -77,7 +78,5 @@ def choices_compare_noise(document: Document) -> Iterator[Problem]:
             message = "choose: is for documents with one body: in phases give the value itself"
             yield document.problem("contradiction", path, message)
         elif number(getattr(document.bodies[0].noise, "multiplier", None)) is not None:
-            message = (
-                "choose: takes the matrix with the smallest error at the target, so noise.multiplier must be solve"
-            )
+            message = "choose: takes what has the smallest error at the target, so noise.multiplier must be solve"
             yield document.problem("contradiction", path, message)

@@ -86,6 +86,11 @@ class Document(Written):
         found = {"kind": "toeplitz", "coefficients": [float(c) for c in coefficients], "normalize": False}
         return self.with_value(self.bodies[0].at("matrix"), found)
 
+    def with_buffers(self, scales: Iterable[float], decays: Iterable[float]) -> Document:
+        """The same of a matrix that is found by its buffers; it is normalised."""
+        found = {"kind": "blt", "scales": [float(one) for one in scales], "decays": [float(one) for one in decays]}
+        return self.with_value(self.bodies[0].at("matrix"), found)
+
     def filled(self, value: float) -> Document:
         """The document with a value in its blank, not validated once more: for the candidates of a search, one after another.
 

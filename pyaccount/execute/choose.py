@@ -3,8 +3,9 @@
 The matrix of a candidate may itself be left to a search (`optimal`); then its coefficients stand in the plan that is chosen.
 
 Each candidate's noise is calibrated, by the pilot where the mechanism is sampled, and the errors σ²·(1/n)‖AC⁻¹‖_F² are
-compared, A the matrix of the workload (or the largest ones, where it asks for these). Nothing of this enters the guarantee: it
-only says which mechanism to certify, and the samples of the certificate are others.
+compared, A the matrix of the workload (or the largest ones, where it asks for these). Where the sampler's numbers are among the
+choices, batches may differ in size, and errors are compared in units of the squared size, as those of means. Nothing of this
+enters the guarantee: it only says which mechanism to certify, and the samples of the certificate are others.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.progress import knowing, left, silent
 from pyaccount.execute.solve import solve
+from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import CompiledDocument, Considered
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.proposed import proposed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyaccount.execute.progress import Report
 
 #: How well the noise that a sampled candidate needs is known, relatively, and the shards of an estimate.
@@ -48,12 +52,15 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
 
     All candidates share the deadline (of `time.monotonic`). Raises `DocumentError` if none reaches the target, `LimitError`.
     """
+    assert plan.asked is not None
     considered: list[Considered] = []
     best: tuple[float, CompiledDocument] | None = None
     refused: DocumentError | None = None
     for k, candidate in enumerate(plan.candidates):
-        matrix = candidate.bodies[0].matrix
-        label = f"{matrix.kind}, {getattr(matrix, 'bands', 1)} bands"
+        matrix, sampler = candidate.bodies[0].matrix, candidate.bodies[0].sampler
+        chosen = tuple(sampler.chosen_of(plan.asked.bodies[0].sampler).items())
+        bands = matrix.diagonals() or whole(candidate.bodies[0].training.iterations)
+        label = f"{matrix.kind}, {bands} bands{_with(chosen)}"
         several = f"comparing {len(plan.candidates)} matrices"
         stage = f"{several}: {label}" if len(plan.candidates) > 1 else label
         report(stage, k, len(plan.candidates))
@@ -78,24 +85,30 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
             refused = error
             continue
         errors = proposed(compiled.document, sigma)
-        bands = int(getattr(matrix, "bands", 1))
-        considered.append(
-            Considered(str(matrix.kind), bands, sigma, errors.prefix_sum_mse, errors.squared_error, seconds)
+        body = compiled.document.bodies[0]
+        relative = errors.squared_error / body.sampler.batch_share(body) ** 2 if chosen else None
+        found = Considered(
+            str(matrix.kind), bands, sigma, errors.prefix_sum_mse, errors.squared_error, seconds, chosen, relative
         )
-        if best is None or errors.squared_error < best[0]:
-            best = (errors.squared_error, compiled)
+        considered.append(found)
+        if best is None or found.compared < best[0]:
+            best = (found.compared, compiled)
     if best is None:
         assert refused is not None
         raise refused
-    assert plan.asked is not None
     # A single matrix that was searched for was chosen among none.
     compared = tuple(considered) if plan.asked.choices else ()
     return replace(best[1], candidates=(), asked=plan.asked, considered=compared)
 
 
+def _with(chosen: Iterable[tuple[str, int]]) -> str:
+    """What of the sampler was chosen, in words that go on."""
+    return "".join(f", {name} {value}" for name, value in chosen)
+
+
 def _said(one: Considered) -> str:
     """What was found of a candidate, in words."""
-    return f"{one.matrix} with {one.bands} bands: squared error near {one.squared_error:.4g}, an estimate"
+    return f"{one.matrix} with {one.bands} bands{_with(one.chosen)}: squared error near {one.squared_error:.4g}, an estimate"
 
 
 def _target(plan: CompiledDocument) -> float:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pyaccount.certificate.certificate import chosen, found
 from pyaccount.certificate.issue import issue, matrix_record
 from pyaccount.execute import Engine
 from pyaccount.execute.progress import left
@@ -239,13 +240,8 @@ class Recomputation:
 
     def _chosen(self) -> Document:
         """The document with the certificate's choices made; with the first ones if there is no such candidate."""
-        candidates = self.document.candidates()
-        made = {(phase.matrix.kind, phase.matrix.bands) for phase in self.data.phases}
-        fitting = (one for one in candidates if (one.bodies[0].matrix.kind, one.bodies[0].matrix.diagonals()) in made)
-        chosen = next(fitting, candidates[0]) if self.document.choices else candidates[0]
-        if not chosen.searched:
-            return chosen
-        return chosen.with_coefficients(self.data.phases[0].matrix.coefficients or ())
+        made = chosen(self.data, self.document) if self.document.choices else self.document
+        return found(self.data, made) if made.searched else made
 
     def _filled(self) -> Document | None:
         """The document with the certificate's choices, and its value of the blank unless that is ε or δ itself."""

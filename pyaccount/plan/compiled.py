@@ -35,6 +35,15 @@ class Considered:
     squared_error: float
     #: What certifying it would take on this machine, where that was asked for: the tests of a sampled one.
     seconds: float | None = None
+    #: What of the sampler was to be chosen, by its key; and the squared error over the square of the share of the records that a
+    #: batch has, which is compared then: batches may differ in size, and this is the error of means up to a common factor.
+    chosen: tuple[tuple[str, int], ...] = ()
+    relative_error: float | None = None
+
+    @property
+    def compared(self) -> float:
+        """What candidates are compared by; the same of all of a choice."""
+        return self.squared_error if self.relative_error is None else self.relative_error
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,11 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
         remedy = f"{message}; {allowed}, or leave optimize_for out"
         return document.problem("no-optimum", path, remedy, allowed=allowed)
 
+    if sampler_plan(body).spaced_pattern(body) is not None:
+        if body.matrix.banded:
+            return []
+        message = "without sampling buffers are optimised for the participations that the order allows as it is"
+        return [refused(body.at("matrix", "optimize_for"), message, "leave it to its default")]
     if sampler_plan(body).differentiable(document, body) is None:
         known = ", ".join(word for word, plan in PLANS.items() if plan.has_derivatives)
         message, allowed = (

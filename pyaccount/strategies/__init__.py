@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from pyaccount.strategies.inverse import banded_inverse, blt, inverse_square_root, optimal_blt
     from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
+    from pyaccount.strategies.spaced import SpacedOptimum, optimal_spaced
     from pyaccount.strategies.toeplitz import banded_square_root, normalized, optimal_toeplitz, toeplitz_error
 
 #: Where each name lives; numpy and scipy are imported with the first name that needs them.
@@ -30,6 +31,7 @@ _HOMES = {
     "LARGEST": "dense",
     "MatrixFileError": "dense",
     "PREFIX_SUMS": "measure",
+    "SpacedOptimum": "spaced",
     "Workload": "measure",
     "WorkloadError": "measure",
     "banded_inverse": "inverse",
@@ -43,6 +45,7 @@ _HOMES = {
     "normalized": "toeplitz",
     "normalized_columns_max": "dense",
     "optimal_blt": "inverse",
+    "optimal_spaced": "spaced",
     "optimal_toeplitz": "toeplitz",
     "toeplitz_error": "toeplitz",
 }
@@ -62,6 +65,7 @@ __all__ = [
     "LARGEST",
     "PREFIX_SUMS",
     "MatrixFileError",
+    "SpacedOptimum",
     "Workload",
     "WorkloadError",
     "banded_inverse",
@@ -75,6 +79,7 @@ __all__ = [
     "normalized",
     "normalized_columns_max",
     "optimal_blt",
+    "optimal_spaced",
     "optimal_toeplitz",
     "toeplitz_error",
 ]

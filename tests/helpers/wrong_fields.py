@@ -64,7 +64,7 @@ FIELDS = [
     (12, "  kind: b-min-sep\n  min_separation: 0", "out-of-range", "sampler.min_separation", 19),
     (12, "  kind: b-min-sep\n  min_separation: 1e10", "out-of-range", "sampler.min_separation", 19),
     (12, "  kind: b-min-sep\n  min_separation: 1.5", "wrong-type", "sampler.min_separation", 19),
-    (12, "  kind: b-min-sep\n  min_separation: {choose: [2, 4]}", "wrong-type", "sampler.min_separation", 19),
+    (12, "  kind: b-min-sep\n  truncate_to: {choose: [2, 4]}", "wrong-type", "sampler.truncate_to", 16),
     (12, "  kind: b-min-sep\n  min_separation: solve", "wrong-type", "sampler.min_separation", 19),
     (12, "  kind: b-min-sep\n  start: tepid", "unknown-value", "sampler.start", 10),
     (12, "  kind: b-min-sep\n  start: true", "wrong-type", "sampler.start", 10),

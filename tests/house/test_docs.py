@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -132,7 +133,7 @@ def test_samplers_have_a_section_a_picture_and_a_document_each() -> None:
     assert shown == set(schema.by_kind)
     pictures = set(re.findall(r"\(pictures/([\w-]+)\.svg\)", page.read_text(encoding="utf-8")))
     assert pictures == shown | {"truncated", "shuffled"}
-    assert {path.stem for path in (DOCS / "pictures").glob("*.svg")} == pictures | {"budgets"}
+    assert {path.stem for path in (DOCS / "pictures").glob("*.svg")} == pictures | {"bins", "budgets", "digits"}
 
 
 # ---- pictures
@@ -145,6 +146,15 @@ def test_the_picture_of_the_budgets_is_what_its_script_draws() -> None:
     assert text == script["svg"](), "run `make reference`"
     assert script["place"](0.5, 0.8413447) in text
     assert "(pictures/budgets.svg)" in (DOCS / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_picture_of_the_bins_has_the_figures_of_its_table() -> None:
+    seen = json.loads((DOCS / "pictures" / "bins.json").read_text(encoding="utf-8"))
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    for label, shares in seen["reductions"].items():
+        assert f"| {label} | {' | '.join(f'{share:.1f} %' for share in shares)} |" in page
+        assert label in (DOCS / "pictures" / "bins.svg").read_text(encoding="utf-8")
+    assert "(pictures/bins.svg)" in page
 
 
 SCRIPT = runpy.run_path(str(DOCS / "pictures" / "samplers.py"))

@@ -21,7 +21,7 @@ from pyaccount.certificate.report.page import (
     safe,
     said,
 )
-from pyaccount.certificate.words import log_of_error, met, seed_source, workload_titles
+from pyaccount.certificate.words import candidate_name, error_titles, log_of_error, met, seed_source
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -144,10 +144,10 @@ def _searched(found: SearchedRecord) -> FactList:
     """How the matrix was found, by estimates."""
 
     def figures(noise: float, mse: float, workload: float | None) -> Content:
-        sigma, error = estimate(noise, "clip norms", "samples", 5), estimate(mse, "squared clip norms", "samples", 6)
+        sigma, error = estimate(noise, "clip norms", "search", 5), estimate(mse, "squared clip norms", "search", 6)
         if workload is None:
             return ("prefix-sum MSE ", error, " at σ = ", sigma)
-        squared = estimate(workload, "squared clip norms", "samples", 6)
+        squared = estimate(workload, "squared clip norms", "search", 6)
         return ("squared error under the workload ", squared, ", prefix-sum MSE ", error, " at σ = ", sigma)
 
     start = figures(
@@ -156,18 +156,16 @@ def _searched(found: SearchedRecord) -> FactList:
         found.start_workload_error_estimate,
     )
     end = figures(found.noise_multiplier_estimate, found.prefix_sum_mse_estimate, found.workload_error_estimate)
+    spread = estimate(found.gradient_error_estimate, "norm", "search", 2)
+    error: Content = (", standard error ", spread) if found.by_samples else ()
     ended = () if found.note is None else (Fact("search ended", (found.note,)),)
     return FactList(
         (
             Fact("matrix before the search", start),
-            Fact("matrix optimised for sampling", end),
+            Fact(f"matrix optimised for {'sampling' if found.by_samples else 'the order of the records'}", end),
             Fact(
                 f"gradient of {log_of_error(found)} there",
-                (
-                    estimate(found.gradient_norm_estimate, "norm", "samples", 2),
-                    ", standard error ",
-                    estimate(found.gradient_error_estimate, "norm", "samples", 2),
-                ),
+                (estimate(found.gradient_norm_estimate, "norm", "search", 2), *error),
             ),
             *ended,
         )
@@ -177,12 +175,12 @@ def _searched(found: SearchedRecord) -> FactList:
 def _considered(data: CertificateModel) -> PageTable:
     rows = []
     for one in data.evidence.considered:
-        errors = [one.prefix_sum_mse_estimate, one.workload_error_estimate]
-        cells: list[Content] = [(one.matrix,), (exact(one.bands, "bands", "document"),)]
+        errors = [one.prefix_sum_mse_estimate, one.workload_error_estimate, one.relative_error_estimate]
+        cells: list[Content] = [(candidate_name(one),), (exact(one.bands, "bands", "document"),)]
         cells.append((estimate(one.noise_multiplier_estimate, "clip norms", "samples", 5),))
         cells += [(estimate(each, "squared clip norms", "samples", 6),) for each in errors if each is not None]
         rows.append(tuple(cells))
-    further = [f"{title} estimate" for title in workload_titles(data.evidence.considered)]
+    further = [f"{title} estimate" for title in error_titles(data.evidence.considered)]
     headings = ("matrix", "bands", "σ estimate", "prefix-sum MSE estimate", *further)
     return PageTable(("Considered before the choice, by estimates.",), headings, tuple(rows), words=1)
 

@@ -18,6 +18,8 @@ ORIGINS: dict[str, str] = {
     "measure": "Points of the profile of the same composition, more and more where they decide, each bounded from above and "
     "below; between them by convexity. The width of the interval is a line of the error budget.",
     "samples": "The mean of samples: an estimate, on which no bound here rests.",
+    "search": "The search for the matrix: means of samples, or arithmetic in double precision where the run is not "
+    "sampled. Estimates, on which no bound here rests.",
     "attack": "Follows from the certified points of the profile: with δ₁ at ε in the direction remove and δ₂ in the direction "
     "add, every test has TPR ≤ e^ε·FPR + δ₁ and TPR ≤ 1 − e^(−ε)(1 − δ₂ − FPR), its true- and false-positive rates.",
     "gaussian": "The profile compared with that of one Gaussian mechanism, N(μ, 1) against N(0, 1).",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from pyaccount.document.asking import Asked
-from pyaccount.document.fields import Items, Number
+from pyaccount.document.fields import Choice, Items, Number
 from pyaccount.document.matrices.base import NORMALIZE, FullColumn, Normalize
 from pyaccount.document.ranges import BUFFERS, BUFFERS_LISTED, COEFFICIENT, DECAY
 from pyaccount.errors import Problem
@@ -40,6 +40,14 @@ class BLT(FullColumn):
     decays: Annotated[tuple[Annotated[float, Number(DECAY)], ...] | None, Items(BUFFERS_LISTED)] = Field(
         default=None, description="θ, one for each buffer."
     )
+    optimize_for: Annotated[
+        Literal["usual-participations", "sampling"], Choice(("usual-participations", "sampling"))
+    ] = Field(
+        default="usual-participations",
+        description="What the error of so many buffers is the least for: records that take part as far apart as they usually do "
+        "(usual-participations), or the σ that the document's ε and δ need under its sampler (sampling), which is searched for "
+        "by samples.",
+    )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 
     @property
@@ -47,10 +55,21 @@ class BLT(FullColumn):
         """Where only the number of buffers is given."""
         return self.buffers is not None
 
+    @property
+    def searched(self) -> bool:
+        """Where it is to be optimal under the sampler."""
+        return self.optimize_for == "sampling"
+
     def misfits(self, document: Document, body: Body) -> Iterator[Problem]:
         """Every buffer has a scale and a decay."""
         lengths = [len(listed) for listed in (self.scales, self.decays) if isinstance(listed, tuple)]
         if len(set(lengths)) == 2:
             message = f"there are {lengths[0]} scales and {lengths[1]} decays: one of each for every buffer"
             yield document.problem("contradiction", body.at("matrix", "decays"), message)
+        if self.searched and self.buffers is None:
+            message = "scales and decays say the matrix: give the number of buffers to be optimised, or leave optimize_for out"
+            yield document.problem("contradiction", body.at("matrix", "optimize_for"), message)
+        if self.searched and self.normalize is False:
+            message = "a matrix that is optimised for sampling has unit column norm: leave normalize out"
+            yield document.problem("contradiction", body.at("matrix", "normalize"), message)
         yield from super().misfits(document, body)

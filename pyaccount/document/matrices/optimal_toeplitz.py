@@ -22,7 +22,8 @@ class OptimalToeplitz(MatrixKind):
     optimize_for: Annotated[Literal["column-norm", "sampling"], Choice(("column-norm", "sampling"))] = Field(
         default="column-norm",
         description="What the error is the least for: matrices of the same column norm (column-norm), whatever the sampler, or "
-        "the σ that the document's ε and δ need under its sampler (sampling), which is searched for by samples.",
+        "the σ that the document's ε and δ need under its sampler (sampling), which is searched for, by samples where the run is "
+        "sampled.",
     )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.fields import Choice
-from pyaccount.document.samplers.spaced import MinSeparation, SpacedByRate
+from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, SpacedByRate
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class BMinSep(SpacedByRate):
 
     kind: Literal["b-min-sep"] = Field(description="A record joins at random, at least b rounds after its last time.")
     min_separation: MinSeparation = Field(
-        default=None, description="b: the least distance, in rounds, between two participations. Omitted: the bands."
+        default=None,
+        description=f"b: the least distance, in rounds, between two participations. Omitted: the bands.{CHOSEN}",
     )
     start: Annotated[Literal["warm", "cold"], Choice(("warm", "cold")), AlsoCalled("warm_start")] = Field(
         default="warm",

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Number
+from pyaccount.document.fields import Choose, Number
 from pyaccount.document.fitting import bins_that_fit
 from pyaccount.document.ranges import BINS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import Truncatable
+from pyaccount.document.samplers.spaced import CHOSEN
 from pyaccount.document.stated import number, stated_rates
 from pyaccount.errors import Path, Problem
 
@@ -33,11 +34,14 @@ class BallsInBins(Truncatable):
 
     kind: Literal["balls-in-bins"] = Field(description="Every record is put in one of T batches, which take turns.")
     bins: Annotated[
-        int | None,
-        Number(BINS, whole=True),
+        int | Choose | None,
+        Number(BINS, whole=True, choose=True),
         Asked("Batches that every record is thrown in one of", trial="100", metavar="T"),
         AlsoCalled("cycle_length num_bins epoch_length"),
-    ] = Field(default=None, description="T: the number of batches. Omitted: 1/participation rate, which must be whole.")
+    ] = Field(
+        default=None,
+        description=f"T: the number of batches. Omitted: 1/participation rate, which must be whole.{CHOSEN}",
+    )
 
     def rate_of(self, body: Body, probability: float) -> float | None:
         """No probability is drawn with."""
@@ -54,6 +58,8 @@ class BallsInBins(Truncatable):
 
     def bins_of(self, body: Body) -> int:
         """T, given or by a rate."""
+        if isinstance(self.bins, Choose):
+            raise ValueError("the number of bins is still to be chosen")
         if self.bins is not None:
             return self.bins
         for rate in stated_rates(body).values():
@@ -131,6 +137,13 @@ class BallsInBins(Truncatable):
         yield from super().fixing_batch(body)
         if number(self.bins) is not None:
             yield body.at("sampler", "bins")
+
+    def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+        """An epoch is a turn of all bins."""
+        if isinstance(self.bins, Choose):
+            message = "how many iterations this is depends on the bins that are chosen: give iterations instead"
+            path = body.at("training", "epochs")
+            yield document.problem("contradiction", path, message, allowed="iterations instead")
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pyaccount.document.fields import SOLVE, Number
+from pyaccount.document.fields import SOLVE, Choose, Number
 from pyaccount.document.kinds import Kind
 from pyaccount.document.ranges import LARGEST_BATCH, RATE_AGREEMENT
 from pyaccount.document.stated import RATE_FIELDS, number, stated_rates
@@ -37,7 +37,7 @@ class SamplerKind(Kind):
             """The sampler's own word."""
 
         @property
-        def min_separation(self) -> int | None:
+        def min_separation(self) -> int | Choose | None:
             """Of a sampler that has one: for rooms that know it by its word."""
 
     #: The field that states best which share of the data set joins a round.
@@ -76,6 +76,15 @@ class SamplerKind(Kind):
             # Several statements agree to rounding; the largest is safe.
             return max(rates.values())
         raise ValueError("the expected batch size is still to be solved")
+
+    def chosen_of(self, asked: SamplerKind) -> dict[str, int]:
+        """What it has of the fields that `asked`, the same sampler, leaves to `choose:` lists, by their names."""
+        open_fields = (name for name in type(asked).model_fields if isinstance(getattr(asked, name, None), Choose))
+        return {name: getattr(self, name) for name in open_fields}
+
+    def batch_share(self, body: Body) -> float:
+        """The share of the records that a batch has in the mean: by this runs with batches of different sizes are compared."""
+        return self.participation_rate(body)
 
     def sampling_probability(self, body: Body) -> float:
         """What the sampler draws with. Raises `ValueError` as above."""

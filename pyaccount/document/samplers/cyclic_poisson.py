@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pyaccount.document.asking import Asked
-from pyaccount.document.fields import Choice, Number
+from pyaccount.document.fields import Choice, Choose, Number
 from pyaccount.document.ranges import PARTITIONS
-from pyaccount.document.samplers.spaced import SpacedByRate
+from pyaccount.document.samplers.spaced import CHOSEN, SpacedByRate
 
 
 class CyclicPoisson(SpacedByRate):
@@ -25,10 +25,10 @@ class CyclicPoisson(SpacedByRate):
 
     kind: Literal["cyclic-poisson"] = Field(description="Poisson sampling from b fixed parts that take turns.")
     partitions: Annotated[
-        int | None,
-        Number(PARTITIONS, whole=True),
+        int | Choose | None,
+        Number(PARTITIONS, whole=True, choose=True),
         Asked("Parts of the data set that take turns", trial="8", metavar="B"),
-    ] = Field(default=None, description="b: the number of parts. Omitted: the bands of the matrix.")
+    ] = Field(default=None, description=f"b: the number of parts. Omitted: the bands of the matrix.{CHOSEN}")
     phase: Annotated[Literal["fixed", "random"], Choice(("fixed", "random"))] = Field(
         default="fixed",
         description="Whether the parts are fixed and may be known, or every record is put in a part at random, independently "

@@ -12,7 +12,7 @@ from pyaccount.document.asking import AlsoCalled, Asked
 from pyaccount.document.fields import SOLVE, Number
 from pyaccount.document.ranges import PARTICIPATIONS
 from pyaccount.document.samplers.base import SamplerKind
-from pyaccount.document.samplers.spaced import MinSeparation
+from pyaccount.document.samplers.spaced import GivenSeparation
 from pyaccount.document.stated import RATE_FIELDS, number
 from pyaccount.errors import Problem
 
@@ -43,7 +43,7 @@ class Deterministic(SamplerKind):
         description="The most rounds that any record takes part in; where each epoch's records are shuffled and dealt into "
         "batches, the number of epochs. Omitted: it may take part in all.",
     )
-    min_separation: MinSeparation = Field(
+    min_separation: GivenSeparation = Field(
         default=None, description="The least distance, in rounds, between two participations of a record."
     )
 

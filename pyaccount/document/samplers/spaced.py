@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Number
+from pyaccount.document.fields import Choose, Number
 from pyaccount.document.fitting import largest_rate
 from pyaccount.document.ranges import RATE_AGREEMENT, SEPARATION
 from pyaccount.document.samplers.base import Truncatable
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
 
-#: The distance as a field of its own.
+ASKED_SEPARATION = Asked("Rounds between two participations, at least", trial="8", metavar="B")
+CALLED_SEPARATION = AlsoCalled("min_sep separation b")
+
+#: The distance as a field of its own; where it costs nothing to the order, which no choice can make.
 MinSeparation = Annotated[
-    int | None,
-    Number(SEPARATION, whole=True),
-    Asked("Rounds between two participations, at least", trial="8", metavar="B"),
-    AlsoCalled("min_sep separation b"),
+    int | Choose | None, Number(SEPARATION, whole=True, choose=True), ASKED_SEPARATION, CALLED_SEPARATION
 ]
+GivenSeparation = Annotated[int | None, Number(SEPARATION, whole=True), ASKED_SEPARATION, CALLED_SEPARATION]
+#: What a description says of a field that may be a list.
+CHOSEN = " `choose:` with a list takes the one with the smallest error."
 
 
 class Spaced(Truncatable):
@@ -119,8 +122,9 @@ class SpacedByRate(Spaced):
                 yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
 
     def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
-        """Bands that are still to be chosen are the separation as well."""
+        """The separation is still to be chosen, or the bands that are the separation."""
         if self.separation(body) is None and number(body.training.sampling_probability) is not None:
-            message = "how many iterations this is depends on the bands that are chosen: give iterations instead"
+            what = "bands that are" if self.stated_separation is None else f"{self.spacing} that is"
+            message = f"how many iterations this is depends on the {what} chosen: give iterations instead"
             path = body.at("training", "epochs")
             yield document.problem("contradiction", path, message, allowed="iterations instead")

@@ -11,7 +11,7 @@ from pydantic import Field
 from pyaccount.document.asking import AlsoCalled, Asked
 from pyaccount.document.fields import Choice, Number
 from pyaccount.document.ranges import RECORDS_PER_USER
-from pyaccount.document.samplers.spaced import MinSeparation, Spaced
+from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, Spaced
 from pyaccount.document.stated import number
 from pyaccount.errors import Path, Problem
 
@@ -55,7 +55,8 @@ class UserBMinSep(Spaced):
         ),
     ] = Field(description="Whether every record belongs to a single user, or records may be shared between users.")
     min_separation: MinSeparation = Field(
-        default=None, description="b: the least distance, in rounds, between two participations. Omitted: the bands."
+        default=None,
+        description=f"b: the least distance, in rounds, between two participations. Omitted: the bands.{CHOSEN}",
     )
     start: Annotated[Literal["warm", "cold"], Choice(("warm", "cold")), AlsoCalled("warm_start")] = Field(
         default="warm",
@@ -86,6 +87,12 @@ class UserBMinSep(Spaced):
         """The probability that a user is drawn, by at least one of the k records that it may have: 1 − (1 − p)^k."""
         p, k = self.sampling_probability(body), self.records_per_user
         return 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
+
+    def batch_share(self, body: Body) -> float:
+        """If every user has k records: p/P of a record's chance are its own where its user is drawn, P = 1 − (1 − p)^k."""
+        drawn, apart = self.user_probability(body), self.separation(body)
+        assert apart is not None  # choices are made before anything is compared
+        return self.sampling_probability(body) / (drawn * (apart - 1.0) + 1.0)
 
     def for_users(self, records: int, *, shared: bool) -> dict[Path, object]:
         """Its own fields: whole users are protected, and how depends on whether they share records."""

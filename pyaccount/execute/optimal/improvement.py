@@ -16,7 +16,6 @@ import numpy as np
 from scipy import optimize  # type: ignore[import-untyped]
 
 from pyaccount.execute.optimal.objective import LogError
-from pyaccount.execute.optimal.parametrisation import around
 
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.judge import Judge
@@ -54,14 +53,14 @@ class Slope:
 
 
 class Improvement:
-    """A column with the σ that it needs, and the way down from it."""
+    """A matrix with the σ that it needs, and the way down from it."""
 
-    def __init__(self, judge: Judge, column: Vector, noise: float) -> None:
-        self.column, self.noise = column, noise
+    def __init__(self, judge: Judge, columns: ColumnFamily, noise: float) -> None:
+        self.columns, self.noise = columns, noise
         self.rounds = 0
         #: How far ln of the error fell in all, by samples that nothing was fitted to.
         self.gain = 0.0
-        #: Where the first round began, and where the column is now.
+        #: Where the first round began, and where it is now.
         self.first = self.slope = Slope(math.inf, math.inf)
         self._judge = judge
         self._shards, self._weak, self._settled, self._sets = SHARDS, 0, False, 0
@@ -73,9 +72,9 @@ class Improvement:
 
     def step(self) -> None:
         """One round. Raises `LimitError`."""
-        columns = around(self.column)
-        samples = self._judge.samples(self.column, self.noise)
-        squares = self._judge.log_error(len(self.column))
+        columns = self.columns
+        samples = self._judge.samples(columns, self.noise)
+        squares = self._judge.log_error(len(columns.start))
 
         def objective(shards: int, close: float) -> LogError:
             self._sets += 1
@@ -94,8 +93,8 @@ class Improvement:
         if self.rounds == 0:
             self.first = _slope(columns, here)
         if gain > 0.0:
-            self.column, self.noise, self.gain = columns.at(a), noise, self.gain + gain
-            self.slope = _slope(around(self.column), there)
+            self.columns, self.noise, self.gain = columns.moved(a), noise, self.gain + gain
+            self.slope = _slope(self.columns, there)
         else:
             self.slope = _slope(columns, here)
         self.rounds += 1

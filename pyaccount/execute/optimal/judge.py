@@ -23,7 +23,7 @@ from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.objective import LogSquares
-    from pyaccount.execute.optimal.parametrisation import Vector
+    from pyaccount.execute.optimal.parametrisation import ColumnFamily
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument, Proposed
     from pyaccount.plan.differentiable import Differentiable
@@ -36,9 +36,9 @@ SCOUTED, NEGLIGIBLE = 4, 0.1
 
 @dataclass(frozen=True, slots=True)
 class JudgedMatrix:
-    """A first column, its plan, and what it needs."""
+    """A matrix with those around it, its plan, and what it needs."""
 
-    column: Vector
+    columns: ColumnFamily
     plan: CompiledDocument
     proposed: Proposed
 
@@ -56,7 +56,7 @@ class Judge:
     threads: int
     deadline: float | None
     seed: int
-    #: What was compiled, by its column.
+    #: What was compiled, by the column.
     _plans: dict[bytes, CompiledDocument] = field(default_factory=dict)
 
     @property
@@ -80,9 +80,9 @@ class Judge:
         assert found is not None, "compiling refuses samplers without"
         return found
 
-    def __call__(self, column: Vector, near: float | None = None) -> JudgedMatrix:
+    def __call__(self, columns: ColumnFamily, near: float | None = None) -> JudgedMatrix:
         """Find σ, beginning at one that is `near` if such a one is known. Raises `DocumentError`, `LimitError`."""
-        plan, session = self._opened(column)
+        plan, session = self._opened(columns)
         epsilon, delta = self.target
         if near is None:
             sigma, _ = pilot_noise(session, delta, precision=PRECISION, shards=SHARDS)
@@ -93,21 +93,21 @@ class Judge:
                 *NOISE_RANGE,
                 precision=PRECISION,
             )
-        return JudgedMatrix(column, plan, proposed(plan.document, sigma))
+        return JudgedMatrix(columns, plan, proposed(plan.document, sigma))
 
-    def samples(self, column: Vector, noise: float) -> FrozenSamples:
+    def samples(self, columns: ColumnFamily, noise: float) -> FrozenSamples:
         """Samples around a matrix at a σ, from the mixtures that estimates there use. Raises `LimitError`."""
-        plan, session = self._opened(column)
+        plan, session = self._opened(columns)
         mechanism = session.mechanism(plan.at(noise))
         estimates = session.estimate(mechanism, self.target[0], shards=SCOUTED)
         largest = max(one.value for one in estimates.values())
         mixtures = {side: one.components for side, one in estimates.items() if one.value > NEGLIGIBLE * largest}
         return FrozenSamples(session.sampler, mechanism.core, mixtures)
 
-    def _opened(self, column: Vector) -> tuple[CompiledDocument, Session]:
-        key = column.tobytes()
+    def _opened(self, columns: ColumnFamily) -> tuple[CompiledDocument, Session]:
+        key = columns.start.tobytes()
         if key not in self._plans:
-            self._plans[key] = compile_document(self.plan.document.with_coefficients(column))
+            self._plans[key] = compile_document(columns.written(self.plan.document))
         plan = self._plans[key]
         remaining = left(self.deadline)
         return plan, open_session(plan, threads=self.threads, time_limit=remaining, report=silent, seed=self.seed)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from pyaccount.execute.optimal.improvement import Improvement
 from pyaccount.execute.optimal.judge import Judge
-from pyaccount.execute.optimal.parametrisation import positive
+from pyaccount.execute.optimal.parametrisation import family
+from pyaccount.execute.optimal.unsampled import optimise_unsampled
 from pyaccount.execute.progress import knowing
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import Searched
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.workload import workload_of
-from pyaccount.strategies import banded_square_root, optimal_toeplitz
+from pyaccount.plan.matrices import matrix_plan
+from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
@@ -29,20 +30,24 @@ def optimise(
 ) -> CompiledDocument:
     """The plan of the document with the coefficients found, and what is to be said of the search; for one band the identity.
 
-    The search begins with the better of the column that is optimal for its norm and the banded square root, and ends with the
-    best that the judge has seen: never with a worse one than these, by its estimate. The same seed gives the same
-    coefficients on one machine, on any number of threads. Raises `DocumentError` where no σ reaches the target, `LimitError`.
+    The search begins with the better of the matrices that are known without it (of bands: the column that is optimal for its
+    norm, and the square root), and ends with the best that the judge has seen: never with a worse one than these, by its
+    estimate. The same seed gives the same coefficients on one machine, on any number of threads. Raises `DocumentError` where
+    no σ reaches the target, `LimitError`.
     """
     body = plan.document.bodies[0]
-    iterations, bands = whole(body.training.iterations), body.matrix.diagonals()
-    assert bands is not None
-    if bands == 1:
+    iterations = whole(body.training.iterations)
+    if body.matrix.diagonals() == 1:
         return compile_document(plan.document.with_coefficients((1.0,)))
+    if sampler_plan(body).spaced_pattern(body) is not None:
+        return optimise_unsampled(plan, threads=threads, deadline=deadline, report=report)
     judge = Judge(plan, threads, deadline, seed)
     report("optimising the matrix: where to begin", 0, ROUNDS + 2)
-    one = judge(positive(optimal_toeplitz(iterations, bands, workload_of(body))))
-    start = min(one, judge(positive(banded_square_root(bands)), one.proposed.noise_multiplier), key=lambda it: it.error)
-    improvement = Improvement(judge, start.column, start.proposed.noise_multiplier)
+    first, *rest = (family(listed, iterations) for listed in matrix_plan(body).search_starts(body))
+    one = judge(first)
+    starts = [one, *(judge(other, one.proposed.noise_multiplier) for other in rest)]
+    start = min(starts, key=lambda it: it.error)
+    improvement = Improvement(judge, start.columns, start.proposed.noise_multiplier)
 
     def near() -> float:
         return start.error * math.exp(-improvement.gain)
@@ -52,7 +57,7 @@ def optimise(
             report(f"optimising the matrix: squared error near {near():.5g}", improvement.rounds + 1, ROUNDS + 2)
             improvement.step()
         report("optimising the matrix: what was found", ROUNDS + 1, ROUNDS + 2)
-        found = judge(improvement.column, improvement.noise)
+        found = judge(improvement.columns, improvement.noise)
     best = min(start, found, key=lambda one: one.error)
     slope = improvement.first if best is start else improvement.slope
     if not improvement.ended:

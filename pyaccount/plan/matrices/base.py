@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyaccount.plan.common import whole
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pyaccount.document import Body, Document
     from pyaccount.plan.matrices.built import Strategy
+
+    Listed = tuple[NDArray[np.float64], ...]
 
 
 class MatrixPlan(ABC):
@@ -31,6 +36,13 @@ class MatrixPlan(ABC):
     @abstractmethod
     def build(self, document: Document, body: Body) -> Strategy:
         """The matrix of a run. Raises `ValueError` for one that is not non-negative, or whose error no double holds."""
+
+    def search_starts(self, body: Body) -> list[Listed]:
+        """The matrices that are known without a search, of the kind that one is made for: where it begins.
+
+        Each by its coefficients, or by scales and decays.
+        """
+        raise AssertionError("this matrix is not searched for")
 
     def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
         """Whether the modes m_t = Σ_e C e_{eT+t} of T bins are known to be orthogonal.

@@ -15,6 +15,7 @@ from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.plan.matrices.base import Listed
     from pyaccount.strategies.measure import Workload
 
 #: Nanoseconds for each buffer and product, for a sample and a step.
@@ -36,6 +37,15 @@ class BLTPlan(MatrixPlan):
         assert matrix.buffers is not None
         pattern = body.sampler.usual_pattern(body, n)
         return _optimal_blt(matrix.buffers, n, pattern, workload_of(body), normalize=matrix.normalize)
+
+    def search_starts(self, body: Body) -> list[Listed]:
+        """Those of least error for records that take part as often as they do, as far apart as usual, and once."""
+        from pyaccount.strategies import optimal_blt  # noqa: PLC0415
+
+        n, buffers = rounds_of(body), _matrix(body).buffers
+        assert buffers is not None
+        patterns = (body.sampler.usual_pattern(body, n), (n, 1))
+        return [optimal_blt(n, buffers, *pattern, workload_of(body)) for pattern in patterns]
 
     def product_cost(self, body: Body) -> float:
         """Two products for each buffer."""

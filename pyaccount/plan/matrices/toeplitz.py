@@ -12,6 +12,7 @@ from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.plan.matrices.base import Listed
     from pyaccount.strategies.measure import Workload
 
 
@@ -54,6 +55,14 @@ class OptimalToeplitzPlan(MatrixPlan):
         assert isinstance(body.matrix, OptimalToeplitz)
         assert isinstance(body.matrix.bands, int)
         return _optimal(body.matrix.bands, rounds_of(body), workload_of(body), normalize=body.matrix.normalize)
+
+    def search_starts(self, body: Body) -> list[Listed]:
+        """That of least error for its column norm, and the square root."""
+        from pyaccount.strategies import banded_square_root, optimal_toeplitz  # noqa: PLC0415 - numpy
+
+        bands = body.matrix.diagonals()
+        assert bands is not None
+        return [(optimal_toeplitz(rounds_of(body), bands, workload_of(body)),), (banded_square_root(bands),)]
 
 
 @lru_cache(maxsize=64)

@@ -43,7 +43,7 @@ class SamplerPlan(ABC):
     round_by_round: ClassVar[bool] = False
     #: Whether a sampling probability is what a record's chance in a round is, to be stated in a certificate.
     states_probability: ClassVar[bool] = True
-    #: Whether matrices can be optimised for it; see `differentiable`.
+    #: Whether matrices can be optimised for it; see `differentiable` and `spaced_pattern`.
     has_derivatives: ClassVar[bool] = False
 
     @abstractmethod
@@ -66,8 +66,17 @@ class SamplerPlan(ABC):
         """How δ follows the coefficients of a banded Toeplitz matrix, where that is known."""
         return None
 
+    def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
+        """How far apart and how often a record takes part at worst, where σ follows a matrix through that alone.
+
+        Then σ is proportional to the largest ‖Cx‖ over such patterns x, and no derivative of δ is needed.
+        """
+        return None
+
     def unsteered(self, body: Body) -> str:
         """Why there is no `differentiable` of a body."""
+        if not body.matrix.banded:
+            return "derivatives of δ where a record's columns overlap are known for balls-in-bins alone"
         return "no derivatives of δ are known for this sampler, or for how its records are attributed"
 
     def rounds_at_a_time(self, body: Body) -> int:

@@ -95,7 +95,7 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
 
 def separation_of(body: Body) -> int:
     """The least distance between two participations of a body without sampling."""
-    return (body.sampler.min_separation or 1) if body.sampler.kind == "none" else 1
+    return (body.sampler.min_separation or 1) if isinstance(body.sampler, Deterministic) else 1
 
 
 def _assumptions(document: Document, body: Body, m: str) -> tuple[str, ...]:
@@ -117,6 +117,7 @@ class DeterministicPlan(SamplerPlan):
     """For which the worst case is no contrast but the run itself."""
 
     states_probability: ClassVar[bool] = False
+    has_derivatives: ClassVar[bool] = True
 
     def analysis(self, document: Document, body: Body) -> Analysis:
         """One Gaussian mechanism."""
@@ -128,6 +129,10 @@ class DeterministicPlan(SamplerPlan):
         if body.matrix.kind == "identity":
             return Worst(_in_order(body), lambda: 1.0, body.count * most)
         return Worst(_in_order(body), lambda: moved(document, body, apart, most), body.count)
+
+    def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
+        """As near and as often as the order allows: nothing else is known of it."""
+        return separation_of(body), participations(body)
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
         """No more participations than there are rounds."""

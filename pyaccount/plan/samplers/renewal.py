@@ -107,7 +107,7 @@ class Renewal(WholeRun):
 
     def differentiable(self, document: Document, body: Body) -> Differentiable | None:
         """By the coefficients, for columns that do not overlap."""
-        if not self.has_derivatives:
+        if not self.has_derivatives or not body.matrix.banded:
             return None
         n = whole(body.training.iterations)
         return Differentiable.of_coefficients(lambda coefficients: self.recursion(body, coefficients, n).core)

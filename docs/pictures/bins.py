@@ -1,0 +1,40 @@
+"""The picture of matrices optimised for balls in bins in docs/results.md: how much smaller the error is than without sampling.
+
+    python docs/pictures/bins.py [FOLDER]
+
+Drawn by matplotlib (the extra `plot`) from bins.json beside it, which has what the command named there printed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+HERE = Path(__file__).parent
+#: Text stays text, and nothing in the file depends on when or where it was drawn.
+SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "bins"}
+LOOKS = ("x-", "o-", "s--", "^:")
+
+
+def draw(folder: Path) -> None:
+    """Write bins.svg: a line for each sampler and matrix."""
+    seen = json.loads((HERE / "bins.json").read_text(encoding="utf-8"))
+    epsilons = seen["epsilons"]
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+        axes = figure.subplots()
+        for (label, shares), look in zip(seen["reductions"].items(), LOOKS, strict=True):
+            axes.plot(epsilons, shares, look, markersize=5, label=label)
+        axes.set(xlabel="ε at δ = 1e-5", ylabel="reduction of the RMSE, %", xscale="log")
+        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axes.minorticks_off()
+        axes.legend()
+        figure.savefig(folder / "bins.svg", metadata={"Date": None, "Title": "Errors with balls in bins against ε"})
+
+
+if __name__ == "__main__":
+    draw(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

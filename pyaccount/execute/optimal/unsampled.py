@@ -1,0 +1,87 @@
+"""The matrix of a run without sampling, where σ is proportional to how far a record can move the sums: no samples are needed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import TIME_IS_UP, LimitError
+from pyaccount.execute.engine import Engine
+from pyaccount.execute.optimal.parametrisation import positive
+from pyaccount.execute.progress import left, silent
+from pyaccount.execute.solve import solve
+from pyaccount.plan.common import whole
+from pyaccount.plan.compiled import Searched
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
+from pyaccount.plan.proposed import proposed
+from pyaccount.plan.samplers import sampler_plan
+from pyaccount.plan.workload import workload_of
+from pyaccount.strategies import optimal_spaced
+
+if TYPE_CHECKING:
+    from pyaccount.execute.optimal.parametrisation import Vector
+    from pyaccount.execute.progress import Report
+    from pyaccount.plan.compiled import CompiledDocument, Proposed
+
+#: A gain that is no more than rounding, relatively.
+ROUNDING = 1e-9
+#: A gradient of ln(error) that is not told from 0.
+STATIONARY = 1e-4
+
+
+def optimise_unsampled(
+    plan: CompiledDocument, *, threads: int, deadline: float | None, report: Report
+) -> CompiledDocument:
+    """The plan with the coefficients of least error at the σ that they need, and what is to be said of the search.
+
+    It is never worse than the better of the column that is optimal for its norm and the banded square root; which of all, and
+    among which columns it is looked for, says `optimal_spaced`. Raises `DocumentError` where no σ reaches the target,
+    `LimitError`.
+    """
+    body = plan.document.bodies[0]
+    iterations, bands = whole(body.training.iterations), body.matrix.diagonals()
+    pattern = sampler_plan(body).spaced_pattern(body)
+    assert bands is not None
+    assert pattern is not None
+    workload = workload_of(body)
+    report("optimising the matrix", 0, 2)
+    engine = Engine(threads=threads, time_limit=left(deadline))
+
+    def planned(column: Vector) -> CompiledDocument:
+        return compile_document(plan.document.with_coefficients(column))
+
+    def in_time() -> None:
+        if deadline is not None and time.monotonic() >= deadline:
+            raise LimitError(TIME_IS_UP, stage="optimising the matrix")
+
+    def priced(one: CompiledDocument) -> Proposed:
+        return proposed(one.document, float(solve(one, engine, silent).value))
+
+    known = [positive(column) for (column,) in matrix_plan(body).search_starts(body)]
+    start = min(map(planned, known), key=_error)
+    optimum = optimal_spaced(iterations, bands, *pattern, workload, in_time)
+    found = planned(positive(optimum.column))
+    report("optimising the matrix: the noise that it needs", 1, 2)
+    gained = _error(found) < _error(start) * (1.0 - ROUNDING)
+    best = found if gained else start
+    if optimum.gradient_norm > STATIONARY:
+        note = "the search ended where the gradient had not vanished: the best matrix that it saw is taken"
+    elif not gained:
+        note = "no better matrix was found than those known without sampling"
+    else:
+        note = None
+    first = priced(start)
+    searched = Searched(first, priced(best) if gained else first, optimum.gradient_norm, 0.0, 1, note)
+    return replace(best, searched=searched)
+
+
+def _error(plan: CompiledDocument) -> float:
+    """What is to be small: the squared error at the σ that the matrix needs, up to a factor that all matrices have."""
+    document, body = plan.document, plan.document.bodies[0]
+    pattern = sampler_plan(body).spaced_pattern(body)
+    assert pattern is not None
+    built = strategy(document, body)
+    moved = built.sensitivity(*pattern)[0]
+    return moved * moved * workload_of(body).chosen(workload_error(document, body))

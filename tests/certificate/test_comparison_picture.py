@@ -1,0 +1,109 @@
+"""The picture of a comparison: what is drawn, what is not, and where it is written."""
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.certificate.picture import comparison_figure
+from pyaccount.errors import DomainError, MissingExtraError
+
+MATRICES = {"identity": {"kind": "identity"}, "bands": {"kind": "banded-square-root", "bands": 4}}
+
+
+def document(name: str, epsilon: float, **changes: Any) -> dict[str, Any]:
+    return {
+        "pyaccount": 1,
+        "name": f"{name}-{epsilon:g}",
+        "privacy": {"adjacency": "zero-out", "epsilon": epsilon, "delta": 1e-5},
+        "training": {"iterations": 16},
+        "sampler": {"kind": "none", "min_separation": 4},
+        "matrix": MATRICES[name],
+        "noise": {"multiplier": "solve"},
+        **changes,
+    }
+
+
+EPSILONS = (4.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def comparison() -> pyaccount.Comparison:
+    return pyaccount.compare([document(matrix, epsilon) for matrix in MATRICES for epsilon in EPSILONS])
+
+
+def test_each_sampler_with_its_matrix_is_a_line(comparison: pyaccount.Comparison) -> None:
+    (axes,) = comparison.plot().axes
+    lines = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+    assert list(lines) == ["none", "none, banded-square-root"]
+    for drawn, rows in zip(lines.values(), (comparison.rows[:2], comparison.rows[2:]), strict=True):
+        expected = sorted((row.epsilon, math.sqrt(row.prefix_sum_mse or 0.0)) for row in rows)
+        assert [tuple(point) for point in drawn.tolist()] == expected
+    labels = [text.get_text() for text in axes.texts]
+    assert len(labels) == 4
+    for row in comparison.rows:
+        # σ is told rounded up.
+        shown = [float(label.removeprefix("σ ")) for label in labels]
+        assert any(0.0 <= one - (row.noise_multiplier or 0.0) <= 0.01 * one for one in shown)
+    assert axes.get_ylabel() == "root mean square error of prefix sums, in clip norms"
+
+
+def test_who_is_protected_and_optimised_is_told_apart() -> None:
+    found = pyaccount.compare(
+        [
+            document("bands", 1.0, matrix={"kind": "optimal-toeplitz", "bands": 6, "optimize_for": "sampling"}),
+            document("bands", 1.0, privacy={"adjacency": "replace-one", "epsilon": 1, "delta": 1e-5}),
+        ]
+    )
+    labels = [line.get_label() for line in found.plot().axes[0].get_lines()]
+    assert labels == [
+        "none, optimal-toeplitz for its sampling, zero-out, 1 record",
+        "none, banded-square-root, replace-one, 1 record",
+    ]
+
+
+def test_the_error_is_the_workloads_where_all_have_it() -> None:
+    workload = {"momentum": 0.9}
+    found = pyaccount.compare([document("bands", epsilon, workload=workload) for epsilon in EPSILONS])
+    (axes,) = found.plot().axes
+    assert "iterates under momentum 0.9" in axes.get_ylabel()
+    (line,) = axes.get_lines()
+    assert line.get_ydata().tolist() == sorted((math.sqrt(row.workload_mse or 0.0) for row in found.rows), reverse=True)
+
+
+def test_what_has_no_error_or_does_not_hold_is_left_out(comparison: pyaccount.Comparison) -> None:
+    claim = document("bands", 1.0, noise={"multiplier": 0.1})
+    (row,) = pyaccount.compare([claim]).rows
+    assert not row.holds
+    mixed = comparison.model_copy(update={"rows": [*comparison.rows, row]})
+    assert sum(len(line.get_xdata()) for line in mixed.plot().axes[0].get_lines()) == 4
+    with pytest.raises(DomainError, match="nothing to draw"):
+        comparison_figure(comparison.model_copy(update={"rows": [row]}))
+
+
+def test_it_says_what_to_install(comparison: pyaccount.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match="plot"):
+        comparison.plot()
+
+
+def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = []
+    for epsilon in EPSILONS:
+        files.append(str(tmp_path / f"{epsilon}.yaml"))
+        Path(files[-1]).write_text(yaml.safe_dump(document("bands", epsilon)), encoding="utf-8")
+    picture = tmp_path / "errors.svg"
+    assert cli.run(["compare", *files, "--plot", str(picture)]) == 0
+    assert "bands-4" in capsys.readouterr().out
+    drawn = picture.read_bytes()
+    assert b"<svg" in drawn
+    assert cli.run(["compare", *files, "--plot", str(picture)]) == 0
+    assert picture.read_bytes() == drawn
+    for wrong in (tmp_path / "errors.xyz", Path(files[0]), tmp_path / "none" / "errors.svg"):
+        assert cli.run(["compare", *files, "--plot", str(wrong)]) == 2
+    assert cli.run(["compare", *files, "--plot", str(picture), "-o", str(picture)]) == 2
