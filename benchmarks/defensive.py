@@ -19,8 +19,8 @@ from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import betting
 from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.calibrate import noise_search
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.session import Session, open_session
-from pyaccount.execute.sampling.shards import SHARD, Bet, BetTable, Proposal
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 DOCUMENTS = [EXAMPLES / f"{name}.yaml" for name in ("cifar10-bandmf", "balls-in-bins", "truncated-batches")]

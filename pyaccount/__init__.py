@@ -7,7 +7,7 @@ out. See the README for the document language.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pyaccount.accountant import Accountant
+    from pyaccount.attestation.signing import Attestation
     from pyaccount.auditing.report import Audit
     from pyaccount.certificate import Certificate, Interval, Profile
     from pyaccount.certificate.amplification import AmplificationCertificate
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyaccount.data.prepare import Prepared
     from pyaccount.document import Amplification, Document
     from pyaccount.errors import (
+        AttestationError,
         CertificateError,
         DocumentError,
         DomainError,
@@ -34,17 +36,21 @@ if TYPE_CHECKING:
         PyaccountError,
         RunError,
         StateError,
+        StoreError,
         TableError,
     )
     from pyaccount.execute.progress import Report
     from pyaccount.gate.verdict import Verdict
     from pyaccount.gate.verification import Verification
     from pyaccount.running import Plan
+    from pyaccount.store import Store
     from pyaccount.training import TrainingRun
 
 __all__ = [
     "Accountant",
     "AmplificationCertificate",
+    "Attestation",
+    "AttestationError",
     "Audit",
     "Certificate",
     "CertificateError",
@@ -65,11 +71,14 @@ __all__ = [
     "PyaccountError",
     "RunError",
     "StateError",
+    "Store",
+    "StoreError",
     "TableError",
     "TrainingRun",
     "Verdict",
     "Verification",
     "amplify",
+    "attest",
     "audit",
     "certify",
     "check",
@@ -87,6 +96,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 _HOMES = {
     "Accountant": "pyaccount.accountant",
     "AmplificationCertificate": "pyaccount.certificate.amplification",
+    "Attestation": "pyaccount.attestation.signing",
     "Audit": "pyaccount.auditing.report",
     "Certificate": "pyaccount.certificate",
     "Comparison": "pyaccount.certificate.comparison",
@@ -95,12 +105,14 @@ _HOMES = {
     "Profile": "pyaccount.certificate",
     "Document": "pyaccount.document",
     "Plan": "pyaccount.running",
+    "Store": "pyaccount.store",
     "TrainingRun": "pyaccount.training",
     "Prepared": "pyaccount.data.prepare",
     "Verdict": "pyaccount.gate.verdict",
     "Verification": "pyaccount.gate.verification",
     **dict.fromkeys(
         [
+            "AttestationError",
             "CertificateError",
             "DocumentError",
             "DomainError",
@@ -112,6 +124,7 @@ _HOMES = {
             "PyaccountError",
             "RunError",
             "StateError",
+            "StoreError",
             "TableError",
         ],
         "pyaccount.errors",
@@ -125,14 +138,21 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'pyaccount' has no attribute {name!r}")
 
 
-def load(source: Source | Document, *, overrides: Sequence[str | tuple[str, object]] = ()) -> Document:
+def load(
+    source: Source | Document,
+    *,
+    overrides: Sequence[str | tuple[str, object]] = (),
+    folder: str | os.PathLike[str] | None = None,
+) -> Document:
     """Read and validate a mechanism document from a file or a mapping.
 
-    `overrides` are `path=value` strings or (path, value) pairs, as for `--set`. Raises `DocumentError` with every problem.
+    `overrides` are `path=value` strings or (path, value) pairs, as for `--set`. For a document from somebody who is not trusted,
+    `folder` is where files lie that it names, and no other file is read for it; otherwise they are looked for beside its file,
+    or in the working folder. Raises `DocumentError` with every problem.
     """
     from pyaccount.document import load as load_document
 
-    return load_document(source, overrides=overrides)
+    return load_document(source, overrides=overrides, folder=folder)
 
 
 def compile(source: Source | Document) -> Plan:
@@ -146,13 +166,15 @@ def compile(source: Source | Document) -> Plan:
     return compile_document(load(source))
 
 
-def certify(
+def certify(  # noqa: PLR0913 - what is certified, and how
     source: Source | Document,
     *,
     overrides: Sequence[str | tuple[str, object]] = (),
     threads: int = 0,
     time_limit: float | str | None = None,
     progress: bool = False,
+    store: Store | str | os.PathLike[str] | None = None,
+    store_errors: Literal["stop", "continue"] = "stop",
 ) -> Certificate:
     """Certify a document: load, compile, run.
 
@@ -160,17 +182,23 @@ def certify(
     (`10 min`), and overrides the document's; `progress` shows a bar on standard error when that is a terminal. Raises
     `DocumentError`, `DomainError`, `LimitError`, `NumericsError`; Ctrl-C raises `KeyboardInterrupt`; there is no partial
     certificate.
+
+    With a `store` (`docs/runs.md`) what was certified before is not computed again, and an interrupted run goes on. Where it
+    fails: `StoreError`, or with `store_errors="continue"` a warning, and the run goes on without it.
     """
+    from contextlib import nullcontext
+
     from pyaccount.arguments import seconds_of, threads_of
 
     threads, time_limit = threads_of(threads), seconds_of(time_limit)
     plan = compile(load(source, overrides=overrides))
-    if not progress:
-        return plan.run(threads=threads, time_limit=time_limit)
-    from pyaccount.execute.bar import progress_bar
+    shown: AbstractContextManager[Report | None] = nullcontext()
+    if progress:
+        from pyaccount.execute.bar import progress_bar
 
-    with progress_bar() as report:
-        return plan.run(threads=threads, time_limit=time_limit, report=report)
+        shown = progress_bar()
+    with shown as report:
+        return plan.run(threads=threads, time_limit=time_limit, report=report, store=store, store_errors=store_errors)
 
 
 def matrix(
@@ -251,8 +279,11 @@ def compare(
 
 
 def verify(  # noqa: PLR0913 - what is verified, and with what
-    certificate: str | os.PathLike[str] | Certificate,
+    certificate: str | os.PathLike[str] | Certificate | None = None,
     *,
+    attestation: str | os.PathLike[str] | Attestation | None = None,
+    trusted_keys: str | os.PathLike[str] | None = None,
+    subjects: Sequence[str | os.PathLike[str]] = (),
     threads: int = 0,
     time_limit: float | str | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -266,11 +297,20 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
 
     `folder` is where files lie that the document names, if not beside the certificate. With `same_version` a certificate that
     names another version does not agree. With a `seed`, or `new` for one drawn now, a sampled certificate is held against samples
-    that it was not made from. Raises `CertificateError` for what is none, and otherwise as `certify`.
+    that it was not made from. Of an `attestation`, in a certificate's place, it is first looked whether one of the public keys
+    in the folder `trusted_keys` signed it, and whether it is about the files `subjects`: `AttestationError` if not. Raises
+    `CertificateError` for what is none, and otherwise as `certify`.
     """
     from contextlib import nullcontext
 
+    from pyaccount.errors import DomainError
+    from pyaccount.gate.verify import How, verify_attestation
     from pyaccount.gate.verify import verify as recompute
+
+    if (certificate is None) == (attestation is None):
+        raise DomainError("certificate or attestation is what is verified: one of them")
+    if attestation is None and (trusted_keys is not None or subjects):
+        raise DomainError("trusted_keys and subjects are for an attestation: nobody signed a certificate by itself")
 
     shown: AbstractContextManager[Report | None] = nullcontext()
     if progress:
@@ -278,21 +318,20 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
 
         shown = progress_bar()
     with shown as report:
-        return recompute(
-            certificate,
-            threads=threads,
-            time_limit=time_limit,
-            report=report,
-            folder=folder,
-            same_version=same_version,
-            seed=seed,
-        )
+        how = How(threads, time_limit, report, folder, same_version, seed)
+        if attestation is not None:
+            return verify_attestation(attestation, how, trusted_keys=trusted_keys, subjects=subjects)
+        assert certificate is not None
+        return recompute(certificate, how)
 
 
 def check(
     *certificates: str | os.PathLike[str] | Certificate,
     policy: Source | None = None,
     document: Source | Document | Sequence[Source | Document] | None = None,
+    attestation: str | os.PathLike[str] | Attestation | Sequence[str | os.PathLike[str] | Attestation] = (),
+    trusted_keys: str | os.PathLike[str] | None = None,
+    subjects: Sequence[str | os.PathLike[str]] = (),
     **limits: object,
 ) -> Verdict:
     """Hold certificates against a policy, or against limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
@@ -300,13 +339,44 @@ def check(
     With a `document`, or a list of them, each certificate must be about it, or about one of them. The verdict is true if
     every certificate passes, as in `if not check(…): raise SystemExit(1)`.
 
-    Raises `DocumentError` if the policy, a document or a limit is wrong, `CertificateError` if there are no certificates; a
-    file that is none is part of the verdict.
+    An `attestation`, or a list of them, holds a certificate that is judged only if a key in the folder `trusted_keys` signed it;
+    then no certificate passes by itself. Each of the files `subjects` must be among those that it is about.
+
+    Raises `DocumentError` if the policy, a document or a limit is wrong, `DomainError` if keys or subjects cannot be read,
+    `CertificateError` if there are no certificates; a file that is none is part of the verdict.
     """
     from pyaccount.gate.check import check as judge
 
     documents: Any = [document] if not isinstance(document, list | tuple) else document
-    return judge(certificates, policy=policy, documents=None if document is None else documents, limits=limits)
+    attestations: Any = [attestation] if not isinstance(attestation, list | tuple) else attestation
+    return judge(
+        certificates,
+        policy=policy,
+        documents=None if document is None else documents,
+        limits=limits,
+        attestations=attestations,
+        trusted_keys=trusted_keys,
+        subjects=subjects,
+    )
+
+
+def attest(
+    certificate: str | os.PathLike[str] | Certificate,
+    subjects: Sequence[str | os.PathLike[str]],
+    key: str | os.PathLike[str],
+    *,
+    public_key: str | os.PathLike[str] | None = None,
+    secret: Callable[[str], str] | None = None,
+) -> Attestation:
+    """Sign a certificate as being about the files `subjects`: an in-toto Statement in a DSSE envelope, by securesystemslib.
+
+    `key` is a file with a private key in PEM, or a URI by which securesystemslib knows one, with the file of its `public_key`;
+    `secret` is asked for its passphrase or PIN. `docs/attestations.md` says what a signature says, and what it does not. Raises
+    `CertificateError`, `AttestationError` for a certificate that fails, `DomainError`, `MissingExtraError`.
+    """
+    from pyaccount.attestation.signing import attest as sign
+
+    return sign(certificate, subjects, key, public_key=public_key, secret=secret)
 
 
 def prepare(  # noqa: PLR0913 - a table, and what is wanted of it

@@ -424,16 +424,46 @@ class DeltaGradient:
     covariances: list[float]
     """Of each estimated derivative with the estimated σ·∂δ/∂σ."""
 
+    def __init__(
+        self,
+        samples: int,
+        effective_samples: float,
+        delta: tuple[float, float],
+        log_noise: tuple[float, float],
+        derivatives: Sequence[float],
+        standard_errors: Sequence[float],
+        covariances: Sequence[float],
+    ) -> None:
+        """The same again, from its attributes."""
+
 class LossHistogram:
     """Samples by privacy loss, with the sums of their weights and squared weights."""
 
     samples: int
+
+    def __init__(self, edges: tuple[float, float], samples: int, bins: Sequence[tuple[int, int, float, float]]) -> None:
+        """The histogram of a `state`."""
+
+    def state(self) -> tuple[tuple[float, float], int, list[tuple[int, int, float, float]]]:
+        """(lowest edge, width of a bin), the samples, and (bin, count, Σ w, Σ w²) for each bin that has any."""
 
     def merged(self, other: LossHistogram) -> LossHistogram:
         """Both together; they must be of the same mechanism, direction, proposal and bins."""
 
     def moments(self, epsilon: float, curve: ComposedCurve | None = None) -> tuple[float, float, float]:
         """The sample mean of V at ε from below and from above, and the mean of V² from above."""
+
+class Cancellation:
+    """While it is entered, calls of this thread end with `KeyboardInterrupt` within 0.1 s of another thread's `cancel`."""
+
+    cancelled: bool
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None:
+        """End the calls of the threads that have entered it."""
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *exception: object) -> None: ...
 
 class NoiseRows:
     """Rows of C⁻¹Z for the elements `first` … `first + length − 1` of a parameter, from its key of 32 bytes.

@@ -41,6 +41,7 @@ SLUGS: dict[str, str] = {
     "not-drawn": "A training run does not draw what the document describes.",
     "not-text": "The file is not UTF-8 text or contains control characters.",
     "out-of-range": "A value has the right type but lies outside the allowed range.",
+    "outside-folder": "A document names a file outside of its own folder.",
     "permission-denied": "The file may not be read.",
     "recursive-alias": "A YAML alias refers to a value that contains it.",
     "several-blanks": "More than one value of the document is `solve`.",
@@ -62,6 +63,7 @@ SLUGS: dict[str, str] = {
 FAILURES: dict[str, str] = {
     "accountant-state": "The saved state of an accountant cannot be read, or belongs to another one.",
     "argument": "A value given to a command or a function lies outside the domain on which it is defined.",
+    "attestation": "No trusted key signed an attestation, or it is not about the files given; or what was to be attested is not.",
     "bug": "A bug of pyaccount; the traceback is on stderr.",
     "certificate": "What was given as a certificate is none, or cannot be used as one.",
     "input-output": "The operating system refused to read or to write.",
@@ -70,6 +72,7 @@ FAILURES: dict[str, str] = {
     "missing-extra": "Something optional is not installed.",
     "numerics": "A number could not be bounded.",
     "plan-exceeded": "A round beyond the end of the planned run.",
+    "store": "A run store cannot be opened, read or written, or is none.",
     "table": "A table, of records and users or of scores, cannot be read, or is not what was asked for.",
     "training-run": "A training run cannot go on as accounted: its key, its record, its data or its state do not fit.",
     "usage": "The command line is wrong.",
@@ -252,6 +255,13 @@ class CertificateError(PyaccountError, ValueError):
         self.problems: tuple[Problem, ...] = tuple(problems)
 
 
+class AttestationError(PyaccountError):
+    """No trusted key signed an attestation, it is not about the files given, or a certificate that fails was to be attested."""
+
+    exit_code = 1
+    slug = "attestation"
+
+
 class PlanExceededError(PyaccountError):
     """A round beyond the end of the planned run, for which nothing was certified."""
 
@@ -271,6 +281,13 @@ class RunError(PyaccountError, ValueError):
 
     exit_code = 2
     slug = "training-run"
+
+
+class StoreError(PyaccountError):
+    """A run store cannot be opened, read or written. What it reported as kept is there still."""
+
+    exit_code = 3
+    slug = "store"
 
 
 class TableError(PyaccountError, ValueError):

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and those that a document may name."""
 
 from __future__ import annotations
 
@@ -40,6 +40,19 @@ def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The file or folder that a document in `folder` names, links followed: in that folder or below. Raises `ValueError`.
+
+    A document from elsewhere shall not be able to have files read that nobody gave with it, by an absolute path, one that leads
+    upwards, or a link.
+    """
+    root = os.path.realpath(folder)
+    path = Path(os.path.realpath(Path(root) / name))
+    if not path.is_relative_to(root):
+        raise ValueError(f"leads out of {root}: what is read for a document lies in its own folder or below")
+    return path
 
 
 def try_folder(folder: Path, path: Path) -> None:

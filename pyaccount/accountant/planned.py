@@ -194,7 +194,9 @@ def _unseeded(document: Document) -> Document:
 
 def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:
     """What a document with one body says about it."""
-    return {key: mapping[key] for key in ("training", "sampler", "matrix", "noise", "count") if key in mapping}
+    return {
+        key: mapping[key] for key in ("training", "sampler", "matrix", "workload", "noise", "count") if key in mapping
+    }
 
 
 def _expressible(body: Body, rounds: int) -> int:
@@ -220,7 +222,8 @@ def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kep
 
 def _cut(document: Document, body: Body, stated: dict[str, Any], rounds: int) -> dict[str, Any]:
     """The first rounds of one run of a body."""
-    cut = copy.deepcopy({key: value for key, value in stated.items() if key not in ("count", "matrix")})
+    # The leading block is that of the matrix for the whole run's workload, whose learning rates are more than its rounds.
+    cut = copy.deepcopy({key: value for key, value in stated.items() if key not in ("count", "matrix", "workload")})
     cut["training"].pop("epochs", None)
     cut["training"]["iterations"] = rounds
     cut["sampler"] |= sampler_plan(body).cut(body, rounds)

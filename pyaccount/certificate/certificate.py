@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyaccount.arguments import number_of
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
@@ -15,6 +15,9 @@ from pyaccount.document.ranges import SMALLEST_DELTA, spelled
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
     from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
     from pyaccount.document import Document
@@ -47,6 +50,47 @@ class Profile:
 
     def __len__(self) -> int:
         return len(self._data.profile)
+
+    def __eq__(self, other: object) -> bool:
+        return self._data == other._data if isinstance(other, Profile) else NotImplemented
+
+    def __hash__(self) -> int:
+        return _hash_of(self._data)
+
+    def __reduce__(self) -> tuple[type[Profile], tuple[CertificateModel]]:
+        # Samples that were drawn for points on request are not part of it.
+        return Profile, (self._data,)
+
+    def to_dict(self) -> dict[str, list[float | None]]:
+        """The certificate's points as columns: `epsilon`, `delta` (at most) and `delta_lower` (at least).
+
+        Of a sampled profile `delta_estimate` and `standard_error` too, which are no bounds.
+        """
+        names = ["epsilon", "delta", "delta_lower"]
+        if self._data.evidence.sampling is not None:
+            names += ["delta_estimate", "standard_error"]
+        return {name: [getattr(point, name) for point in self] for name in names}
+
+    def to_pandas(self) -> DataFrame:
+        """The columns of `to_dict` as a data frame, with the extra `pandas`. Raises `MissingExtraError`."""
+        from pyaccount.certificate.notebook import data_frame  # noqa: PLC0415
+
+        return data_frame(self.to_dict())
+
+    def plot(self) -> Figure:
+        """A picture of the certificate's points: δ at most and δ at least over ε, with the extra `plot`.
+
+        Gives matplotlib's `Figure`, which a notebook shows and `savefig` writes. Points are joined by straight lines for the eye:
+        nothing is said between them. Raises `MissingExtraError`.
+        """
+        from pyaccount.certificate.picture import profile_figure  # noqa: PLC0415
+
+        return profile_figure(self._data)
+
+    def _repr_html_(self) -> str:
+        from pyaccount.certificate.notebook import profile_html  # noqa: PLC0415
+
+        return profile_html(self._data)
 
     def delta(self, epsilon: float, *, tolerance: float = 1e-3) -> Interval:
         """δ at `epsilon` ≥ 0 (nats), to a relative width of `tolerance`: the larger of both directions."""
@@ -90,6 +134,11 @@ class Profile:
         document = self._document()
         question: Question = Question(epsilon, delta, tolerance)
         return Engine().ask(compile_document(document).at().bounds(), question)
+
+
+def _hash_of(data: CertificateModel) -> int:
+    """Of what tells most certificates apart; they are equal if all fields are."""
+    return hash((data.document_sha256, data.created, data.guarantee))
 
 
 def _tolerance_of(tolerance: float) -> float:
@@ -211,6 +260,22 @@ class Certificate:
         The file appears whole or not at all. Raises `DomainError` for an ending that says no form, and `OSError`.
         """
         save(self.data, path, form)
+
+    def __eq__(self, other: object) -> bool:
+        return self.data == other.data if isinstance(other, Certificate) else NotImplemented
+
+    def __hash__(self) -> int:
+        return _hash_of(self.data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as plain data: what its JSON says."""
+        found: dict[str, Any] = json.loads(self.to_json())
+        return found
+
+    def _repr_html_(self) -> str:
+        from pyaccount.certificate.notebook import certificate_html  # noqa: PLC0415
+
+        return certificate_html(self.data)
 
     def __repr__(self) -> str:
         guarantee = self.data.guarantee

@@ -12,12 +12,11 @@ from pydantic import Field
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.model import Record
+from pyaccount.certificate.reading import LARGEST_FILE
 from pyaccount.document.sources import Handed
 
 #: What every certificate says of itself, and no document: there `kind` is the document's own.
 _CERTIFICATE = re.compile(rb'"kind"\s*:\s*"(?:amplification-)?certificate"')
-#: More than the certificate of a document of the largest size has.
-_LARGEST = 1 << 27
 
 Why = Literal["wrong", "stopped", "contradictory"]
 
@@ -55,7 +54,7 @@ def is_certificate(source: object) -> bool:
         return False
     try:
         path = Path(os.fsdecode(source))
-        if not stat.S_ISREG(path.stat().st_mode) or path.stat().st_size > _LARGEST:
+        if not stat.S_ISREG(path.stat().st_mode) or path.stat().st_size > LARGEST_FILE:
             return False
         data = path.read_bytes()
     except (OSError, ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 from rich.console import Console
@@ -17,6 +17,8 @@ from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from pandas import DataFrame
 
     from pyaccount.certificate.model import CertificateModel
 
@@ -42,6 +44,8 @@ class ComparedRecord(Record):
     expected_batch_size: float | None = Field(description="Expected records (or draws) in a batch, with one phase.")
     distinct_records: float | None = Field(description="Expected distinct records in a batch, with one phase.")
     prefix_sum_mse: float | None = Field(description="Mean variance of the noise of prefix sums, with one phase.")
+    workload: str | None = Field(default=None, description="The document's workload in words; null without one.")
+    workload_mse: float | None = Field(default=None, description="Mean variance of the noise under that workload.")
     seconds: float = Field(description="How long certifying took here; 0 for a finished certificate.")
     document_sha256: str
     finished: bool = Field(
@@ -69,6 +73,29 @@ class Comparison(Record):
     def to_json(self) -> str:
         """The comparison as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The certificates as columns, by the names of `rows`; `failures` has what has none."""
+        return {name: [getattr(row, name) for row in self.rows] for name in ComparedRecord.model_fields}
+
+    def to_pandas(self) -> DataFrame:
+        """The columns of `to_dict` as a data frame, with the extra `pandas`. Raises `MissingExtraError`."""
+        from pyaccount.certificate.notebook import data_frame  # noqa: PLC0415
+
+        return data_frame(self.to_dict())
+
+    def _repr_html_(self) -> str:
+        from pyaccount.certificate.notebook import paragraph, table  # noqa: PLC0415
+
+        columns = _columns(self)
+        titles = [title for title, _ in columns]
+        rows = [
+            _failed(one, titles, one.name, f"{WORDS[one.why]}: {one.message}")
+            if isinstance(one, FailedRecord)
+            else [show(one) for _, show in columns]
+            for one in self.entries()
+        ]
+        return table(titles, rows) + "".join(paragraph(remark) for remark in _remarks(self))
 
     def to_markdown(self) -> str:
         """A Markdown table, with remarks on what does not compare. Upper bounds are rounded up, lower bounds down."""
@@ -102,13 +129,15 @@ _COLUMNS: tuple[_Column, ...] = (
     ("ε unamplified", lambda row: "∞" if row.unamplified_epsilon is None else up(row.unamplified_epsilon, 4)),
     ("distinct a batch", lambda row: _number(row.distinct_records)),
     ("prefix-sum MSE", lambda row: _number(row.prefix_sum_mse)),
+    ("workload", lambda row: row.workload or ""),
+    ("its MSE", lambda row: _number(row.workload_mse)),
     ("guarantee", lambda row: row.kind),
     ("time", lambda row: "finished" if row.finished else f"{row.seconds:.2g} s"),
 )
 
 
 #: Titles of columns that hold words.
-_WORDS = ("name", "protects", "sampler", "guarantee")
+_WORDS = ("name", "protects", "sampler", "workload", "guarantee")
 
 
 def _failed(failed: FailedRecord, titles: Sequence[str], name: str, why: str) -> list[str]:
@@ -129,17 +158,24 @@ def _protects(row: ComparedRecord) -> str:
 
 
 def _columns(data: Comparison) -> tuple[_Column, ...]:
-    """The columns; what is protected is one of them where that is not the same everywhere."""
-    if len({_protects(row) for row in data.rows}) <= 1:
-        return _COLUMNS
-    return (_COLUMNS[0], ("protects", _protects), *_COLUMNS[1:])
+    """The columns; what is protected is one of them where that is not the same everywhere, a workload where there is one."""
+    unused = () if any(row.workload for row in data.rows) else ("workload", "its MSE")
+    columns = tuple(column for column in _COLUMNS if column[0] not in unused)
+    return columns if _alike(data) else (columns[0], ("protects", _protects), *columns[1:])
+
+
+def _alike(data: Comparison) -> bool:
+    """Whether all rows protect the same."""
+    return len({_protects(row) for row in data.rows}) <= 1
 
 
 def _remarks(data: Comparison) -> list[str]:
     """What keeps the numbers of different rows from being compared."""
     remarks = []
-    if len({_protects(row) for row in data.rows}) > 1:
+    if not _alike(data):
         remarks.append("The documents protect against different changes: their ε do not compare.")
+    if len({row.workload for row in data.rows if row.workload}) > 1:
+        remarks.append("The workloads differ: their errors do not compare.")
     if len({row.delta for row in data.rows}) > 1 and len({row.epsilon for row in data.rows}) > 1:
         remarks.append(
             "The δ differ: the same mechanism has a smaller ε at a larger δ, so that neither compares by itself."
@@ -153,6 +189,7 @@ def _number(value: float | None) -> str:
 
 def row_of(data: CertificateModel, seconds: float, *, finished: bool = False) -> ComparedRecord:
     """A certificate as a row; `seconds` is what it took."""
+    workload = None if data.utility is None else data.utility.workload
     only = data.phases[0] if len(data.phases) == 1 else None
     # Told at a larger δ, where this one is too small to resolve, it would be no bound.
     unamplified = data.unamplified.epsilon if data.unamplified.delta <= data.guarantee.delta else None
@@ -172,6 +209,8 @@ def row_of(data: CertificateModel, seconds: float, *, finished: bool = False) ->
         expected_batch_size=None if only is None else only.expected_batch_size,
         distinct_records=None if only is None else only.distinct_records,
         prefix_sum_mse=None if data.utility is None else data.utility.prefix_sum_mse,
+        workload=None if workload is None else workload.what,
+        workload_mse=None if workload is None else workload.mse,
         seconds=seconds,
         document_sha256=data.document_sha256,
         finished=finished,
@@ -201,7 +240,7 @@ def written(data: Comparison, form: str) -> str:
 def print_comparison(console: Console, data: Comparison) -> None:
     """The comparison for a terminal."""
     columns = _columns(data)
-    title = _protects(data.rows[0]) if columns is _COLUMNS and data.rows else ""
+    title = _protects(data.rows[0]) if data.rows and _alike(data) else ""
     titles = [heading for heading, _ in columns]
     table = Figures("", titles, words=_WORDS, padding=NARROW)
     rows, styles = [], []

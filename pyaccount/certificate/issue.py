@@ -17,6 +17,7 @@ from pyaccount.certificate.model import (
     ReductionRecord,
     ReleaseRecord,
     Utility,
+    WorkloadUtility,
 )
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.risk import from_guarantee, risk_record
@@ -32,9 +33,10 @@ from pyaccount.document import (
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
-from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import conventions, noise_plan, several
 from pyaccount.plan.samplers import sampler_plan
+from pyaccount.plan.workload import workload_of
 from pyaccount.plan.worst import contrast_words
 from pyaccount.risk.budgets import budget_of
 
@@ -231,7 +233,7 @@ def _epochs(body: Body) -> float | None:
 
 
 def _utility(document: Document) -> Utility | None:
-    """σ²·(1/n)‖AC⁻¹‖_F², its root, and σ times the largest row norm of AC⁻¹."""
+    """σ²·(1/n)‖AC⁻¹‖_F², its root, and σ times the largest row norm of AC⁻¹: of prefix sums, and of a workload."""
     if len(document.bodies) != 1 or document.bodies[0].count != 1:
         return None
     body = document.bodies[0]
@@ -239,4 +241,23 @@ def _utility(document: Document) -> Utility | None:
         return None
     sigma, error = number(body.noise.multiplier), strategy(document, body).error
     mse = sigma * sigma * error.mean_square
-    return Utility(prefix_sum_mse=mse, prefix_sum_rmse=math.sqrt(mse), max_error=sigma * math.sqrt(error.max_square))
+    return Utility(
+        prefix_sum_mse=mse,
+        prefix_sum_rmse=math.sqrt(mse),
+        max_error=sigma * math.sqrt(error.max_square),
+        workload=workload_utility(document, body, sigma),
+    )
+
+
+def workload_utility(document: Document, body: Body, sigma: float) -> WorkloadUtility | None:
+    """The same under the workload of a body; None where it has none."""
+    if body.workload is None:
+        return None
+    error = workload_error(document, body)
+    mse = sigma * sigma * error.mean_square
+    return WorkloadUtility(
+        what=workload_of(body).words,
+        mse=mse,
+        rmse=math.sqrt(mse),
+        max_error=sigma * math.sqrt(error.max_square),
+    )

@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.issue import matrix_record
+from pyaccount.certificate.issue import matrix_record, workload_utility
 from pyaccount.certificate.matrix import StrategyMatrix
-from pyaccount.certificate.model import ConsideredRecord, Finite, MatrixRecord, Record, SearchedRecord
+from pyaccount.certificate.model import (
+    ConsideredRecord,
+    Finite,
+    MatrixRecord,
+    Record,
+    SearchedRecord,
+    WorkloadUtility,
+)
 from pyaccount.certificate.numbers import considered, searched
 from pyaccount.certificate.provenance import versions
 from pyaccount.errors import DocumentError
@@ -34,6 +41,10 @@ class PhaseMatrix(Record):
     max_square_error: Finite = Field(
         description="The largest squared norm of a row of AC⁻¹: the largest of these variances."
     )
+    workload: WorkloadUtility | None = Field(
+        default=None,
+        description="The errors under the phase's workload, at σ = 1 and clip norm 1; null where it has none.",
+    )
     generation: str = Field(
         description="How the rows z_t of C⁻¹w, which training adds to the clipped sums of rounds t = 0, 1, …, follow from rows "
         "w_t of independent noise of standard deviation σ clip norms; the names are those of fields of `matrix`."
@@ -46,7 +57,9 @@ class MatrixDescription(Record):
     pyaccount: Literal[1] = Field(description="Format version.")
     kind: Literal["matrix"] = Field(description="What this is.")
     name: str = Field(description="The document's name.")
-    workload: Literal["prefix-sums"] = Field(description="What errors are of: the sums of the first rounds' noise.")
+    workload: Literal["prefix-sums"] = Field(
+        description="What `mean_square_error` and `max_square_error` are of: the sums of the first rounds' noise."
+    )
     phases: list[PhaseMatrix] = Field(description="One for each phase.")
     considered: list[ConsideredRecord] = Field(description="What choices were made among; empty without any.")
     searched: SearchedRecord | None = Field(description="How the matrix was found; null where none was searched for.")
@@ -101,5 +114,6 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseMatrix:
         matrix=matrix_record(body, built, asked),
         mean_square_error=built.error.mean_square,
         max_square_error=built.error.max_square,
+        workload=workload_utility(document, body, 1.0),
         generation=matrix_plan(body).generation(built),
     )

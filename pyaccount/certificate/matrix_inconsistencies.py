@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.inconsistency import Inconsistency, at, is_number
 from pyaccount.errors import shown
+from pyaccount.strategies.measure import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ def matrix_inconsistencies(data: CertificateModel, bodies: Sequence[object]) -> 
         yield from _described(path, phase, written)
         yield from _norm(path, phase, written)
         yield from _searched(data, phase, written)
+        yield from _workload(data, phase, at(body, "workload", default=None))
         if len(data.phases) == 1 and phase.count == 1 and data.utility is not None:
             mean = _error(phase)
             stated = data.utility.prefix_sum_mse
@@ -109,6 +111,85 @@ def _searched(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
             yield Inconsistency("evidence.searched.prefix_sum_mse_estimate", message)
 
 
+def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
+    """The errors under the document's workload are stated where it has one, say which it is, and are the matrix's."""
+    stated, found = None if data.utility is None else data.utility.workload, data.evidence.searched
+    estimates = [one.workload_error_estimate for one in data.evidence.considered]
+    estimates += [] if found is None else [found.workload_error_estimate]
+    path = "utility.workload"
+    if not isinstance(written, dict):
+        if stated is not None or any(one is not None for one in estimates):
+            yield Inconsistency(path, "stated, where the document has no workload")
+        return
+    if any(one is None for one in estimates):
+        yield Inconsistency("evidence", "the errors that matrices were compared by are not stated")
+    if data.utility is None:
+        return
+    if stated is None:
+        yield Inconsistency(path, "not stated, where the document has a workload")
+        return
+    workload = _workload_of(written)
+    if workload is None:
+        return
+    if stated.what != workload.words:
+        yield Inconsistency(f"{path}.what", f"{shown(stated.what)}, where the document says {workload.words}")
+    variances = _variances(phase, workload)
+    if variances is None:
+        return
+    mean, largest = math.fsum(variances) / len(variances), max(variances)
+    sigma = phase.noise_multiplier
+    for name, value, expected in (
+        ("mse", stated.mse, sigma * sigma * mean),
+        ("rmse", stated.rmse, sigma * math.sqrt(mean)),
+        ("max_error", stated.max_error, sigma * math.sqrt(largest)),
+    ):
+        if not _near(value, expected, ERROR):
+            yield Inconsistency(f"{path}.{name}", f"{value!r}, where the matrix gives {expected!r}")
+    chosen = largest if workload.largest else mean
+    if found is not None and found.workload_error_estimate is not None:
+        expected = found.noise_multiplier_estimate**2 * chosen
+        if not _near(found.workload_error_estimate, expected, ERROR):
+            message = f"{found.workload_error_estimate!r}, where its σ and the coefficients give {expected!r}"
+            yield Inconsistency("evidence.searched.workload_error_estimate", message)
+
+
+def _workload_of(written: dict[str, Any]) -> Workload | None:
+    """The workload that the document describes; None where its numbers are written as text."""
+    momentum, decay = written.get("momentum", 0.0), written.get("ema_decay", 0.0)
+    rates = written.get("learning_rates")
+    if not (is_number(momentum) and is_number(decay)) or not (rates is None or len(_numbers(rates)) == len(rates)):
+        return None
+    listed = None if rates is None else tuple(_numbers(rates))
+    return Workload(float(momentum), float(decay), listed, written.get("error") == "largest")
+
+
+def _variances(phase: PhaseRecord, workload: Workload) -> list[float] | None:
+    """The variance of the noise after each round, at σ = 1, of a Toeplitz matrix, where it takes few products."""
+    sums, n, rates = _prefix_series(phase), phase.iterations, workload.learning_rates
+    if sums is None or (rates is not None and (len(rates) != n or n * n > MOST_PRODUCTS)):
+        return None
+    momentum, decay = workload.momentum, workload.ema_decay
+    try:
+        if rates is None:
+            series = _decayed(_decayed(sums, momentum), decay)
+            return list(accumulate(((1.0 - decay) * value) ** 2 for value in series))
+        # The series of 1/((1 − βx)c(x)).
+        series = _decayed([value - before for value, before in zip(sums, [0.0, *sums], strict=False)], momentum)
+        variances = [0.0] * n
+        for r in range(n):
+            iterates = list(accumulate(map(mul, rates[r:], series)))
+            for k, value in enumerate(_decayed(iterates, decay)):
+                variances[r + k] += ((1.0 - decay) * value) ** 2
+        return variances
+    except OverflowError:
+        return None
+
+
+def _decayed(series: list[float], decay: float) -> list[float]:
+    """Divided by 1 − decay·x."""
+    return list(accumulate(series, lambda before, value: decay * before + value)) if decay else series
+
+
 def _same(path: str, stated: Sequence[float], expected: Sequence[float]) -> Iterator[Inconsistency]:
     if len(stated) != len(expected):
         yield Inconsistency(path, f"{len(stated)} of them, where the document makes {len(expected)}")
@@ -166,11 +247,23 @@ def _blt(phase: PhaseRecord) -> list[float] | None:
 
 
 def _error(phase: PhaseRecord) -> float | None:
-    """(1/n)‖AC⁻¹‖_F², where it takes few products; the columns of AC⁻¹ are those of 1/((1 − x)c(x))."""
+    """(1/n)‖AC⁻¹‖_F², A the lower triangle of ones, where it takes few products."""
     record, n = phase.matrix, phase.iterations
     if record.entries is not None:
         return _dense_error(record.entries) if len(record.entries) == n else None
-    column = record.coefficients
+    series = _prefix_series(phase)
+    if series is None:
+        return None
+    try:
+        return math.fsum((n - index) * value * value for index, value in enumerate(series)) / n
+    except OverflowError:
+        return math.inf
+
+
+def _prefix_series(phase: PhaseRecord) -> list[float] | None:
+    """The first column of AC⁻¹, the series of 1/((1 − x)c(x)), of a Toeplitz matrix, where it takes few products."""
+    record, n = phase.matrix, phase.iterations
+    column = [1.0] if record.kind == "identity" else record.coefficients
     if record.buffers is not None and record.normalization is not None:
         column = _blt(phase)
     if column is None or not column or column[0] <= 0.0:
@@ -187,10 +280,7 @@ def _error(phase: PhaseRecord) -> float | None:
         for index in range(n):
             reached = series[max(0, index - len(later)) : index][::-1]
             series.append((1.0 - sum(map(mul, reached, later))) / column[0])
-    try:
-        return math.fsum((n - index) * value * value for index, value in enumerate(series)) / n
-    except OverflowError:
-        return math.inf
+    return series
 
 
 def _dense_error(rows: Sequence[Sequence[float]]) -> float | None:

@@ -55,8 +55,18 @@ def _lines(phase: PhaseMatrix) -> list[tuple[str, str]]:
             f"noise MSE {phase.mean_square_error:.6g}·σ², largest variance {phase.max_square_error:.6g}·σ², in units of the clip "
             "norm squared",
         ),
+        *_workload(phase),
         ("noise", phase.generation),
     ]
+
+
+def _workload(phase: PhaseMatrix) -> list[tuple[str, str]]:
+    """The errors under the phase's workload, at σ = 1."""
+    found = phase.workload
+    if found is None:
+        return []
+    errors = f"noise MSE {found.mse:.6g}·σ², largest error {found.max_error:.6g}·σ, in units of the clip norm"
+    return [("workload", f"{found.what}: {errors}")]
 
 
 def _some(values: list[float]) -> str:

@@ -6,7 +6,7 @@ bounds (or the values given), `epsilon_lower` and `delta_lower` are lower bounds
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -19,6 +19,22 @@ class Record(BaseModel):
     """Base of all parts: immutable, and strict about unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class LaterRecord(Record):
+    """A part with fields that there were not always: where the document says nothing of them it is written as before."""
+
+    #: The names of these fields. They are None where there is nothing to say.
+    later: ClassVar[tuple[str, ...]]
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """The type of what is given is not stated, since the JSON Schema would be of that type instead of the fields."""
+        written: dict[str, Any] = serialize(self)
+        for name in self.later:
+            if written.get(name) is None:
+                written.pop(name, None)
+        return written
 
 
 class Guarantee(Record):
@@ -158,8 +174,10 @@ class ReleaseRecord(Record):
     )
 
 
-class PhaseRecord(Record):
+class PhaseRecord(LaterRecord):
     """One body of the document with its numbers filled in."""
+
+    later: ClassVar[tuple[str, ...]] = ("epochs", "draws_per_iteration", "also", "effective_noise_multiplier")
 
     name: str | None = Field(description="The phase's name in the document; null for a document with one body.")
     sampler: str = Field(description="The kind of sampler, as in the document.")
@@ -201,29 +219,33 @@ class PhaseRecord(Record):
     noise: Literal["gaussian", "laplace"] = Field(default="gaussian", description="The kind of noise.")
     matrix: MatrixRecord = Field(description="How the noise of the iterations is correlated.")
 
-    @model_serializer(mode="wrap")
-    def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        """A certificate is written as before there were the fields of which its document says nothing.
 
-        The type of what is given is not stated, since the JSON Schema would be of that type instead of these fields.
-        """
-        written: dict[str, Any] = serialize(self)
-        for name in ("epochs", "draws_per_iteration", "also", "effective_noise_multiplier"):
-            if written.get(name) is None:
-                written.pop(name, None)
-        return written
+class WorkloadUtility(Record):
+    """Error of what the document's optimizer makes of the noisy sums, in units of the clip norm (times learning rates)."""
+
+    what: str = Field(description="The document's workload in words: what the error is of.")
+    mse: NonNegative = Field(description="Mean over iterations of the variance of the noise in it.")
+    rmse: NonNegative = Field(description="Its square root.")
+    max_error: NonNegative = Field(description="Largest standard deviation of the noise in it.")
 
 
-class Utility(Record):
-    """Error of the released prefix sums, in units of the clip norm."""
+class Utility(LaterRecord):
+    """Error of the released prefix sums, in units of the clip norm; where the document has a workload, of that too."""
+
+    later: ClassVar[tuple[str, ...]] = ("workload",)
 
     prefix_sum_mse: NonNegative = Field(description="Mean over iterations of the variance of the summed noise.")
     prefix_sum_rmse: NonNegative = Field(description="Its square root.")
     max_error: NonNegative = Field(description="Largest standard deviation of the summed noise.")
+    workload: WorkloadUtility | None = Field(
+        default=None, description="The same of the document's workload. Absent where it has none: prefix sums."
+    )
 
 
-class ReductionRecord(Record):
+class ReductionRecord(LaterRecord):
     """One theorem used."""
+
+    later: ClassVar[tuple[str, ...]] = ("lower_end",)
 
     path: str = Field(description="Where in the document the part stands that the theorem is applied to.")
     subject: str = Field(description="That part in words.")
@@ -238,14 +260,6 @@ class ReductionRecord(Record):
         description="Where the bound is not attained: which two data sets the lower end is of, what is seen of which rounds, and "
         "what is taken off. Absent where it is attained, and in certificates made before it was stated.",
     )
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        """A certificate of bounds that are attained is written as before there was a field for others (see `PhaseRecord`)."""
-        written: dict[str, Any] = serialize(self)
-        if written.get("lower_end") is None:
-            written.pop("lower_end", None)
-        return written
 
 
 class Composition(Record):
@@ -365,17 +379,26 @@ class SamplingRecord(Record):
     )
 
 
-class ConsideredRecord(Record):
+class ConsideredRecord(LaterRecord):
     """A candidate of a choice, by estimates."""
+
+    later: ClassVar[tuple[str, ...]] = ("workload_error_estimate",)
 
     matrix: str = Field(description="The kind of matrix.")
     bands: int = Field(description="Its bands.")
     noise_multiplier_estimate: Finite = Field(description="σ it would need; an estimate.")
     prefix_sum_mse_estimate: Finite = Field(description="The error it would have; an estimate.")
+    workload_error_estimate: Finite | None = Field(
+        default=None,
+        description="The squared error under the document's workload, which was compared: the mean or the largest, as it asks. "
+        "An estimate. Absent where the document has no workload.",
+    )
 
 
-class SearchedRecord(Record):
+class SearchedRecord(LaterRecord):
     """How the matrix was searched for under its sampler, by estimates, none of which enters the guarantee."""
+
+    later: ClassVar[tuple[str, ...]] = ("start_workload_error_estimate", "workload_error_estimate")
 
     optimized_for: Literal["sampling"] = Field(description="As in the document.")
     start_noise_multiplier_estimate: Finite = Field(
@@ -384,8 +407,18 @@ class SearchedRecord(Record):
     start_prefix_sum_mse_estimate: Finite = Field(description="The error that it would have; an estimate.")
     noise_multiplier_estimate: Finite = Field(description="σ that the matrix found needs; an estimate.")
     prefix_sum_mse_estimate: Finite = Field(description="The error that it would have; an estimate.")
+    start_workload_error_estimate: Finite | None = Field(
+        default=None,
+        description="Under the document's workload, the squared error (mean or largest, as it asks) of the matrix with which the "
+        "search began; an estimate. Absent where the document has no workload.",
+    )
+    workload_error_estimate: Finite | None = Field(
+        default=None,
+        description="The same of the matrix found: what was to be small. Absent where there is no workload.",
+    )
     gradient_norm_estimate: NonNegative = Field(
-        description="The norm of the gradient of ln(MSE) at the matrix found, in the parameters of the search; an estimate."
+        description="The norm of the gradient of ln(MSE) at the matrix found, in the parameters of the search; with a workload, "
+        "of the logarithm of its squared error. An estimate."
     )
     gradient_error_estimate: NonNegative = Field(
         description="The norm of its components' standard errors: what a gradient of 0 would be taken for, in root mean square. "
@@ -395,8 +428,10 @@ class SearchedRecord(Record):
     note: str | None = Field(description="How it ended, where not because nothing more was to be gained.")
 
 
-class EvidenceRecord(Record):
+class EvidenceRecord(LaterRecord):
     """How the numbers were reached."""
+
+    later: ClassVar[tuple[str, ...]] = ("searched",)
 
     engine: str = Field(description="What computed the numbers.")
     tolerance: Finite = Field(description="Relative width asked for.")
@@ -410,14 +445,6 @@ class EvidenceRecord(Record):
         "sampler.",
     )
     error_budget: list[BudgetLine] = Field(description="Every source of error in the upper end, line by line.")
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        """A certificate without a search is written as before there was a field for one (see `PhaseRecord`)."""
-        written: dict[str, Any] = serialize(self)
-        if written.get("searched") is None:
-            written.pop("searched", None)
-        return written
 
 
 class RiskRecord(Record):
@@ -465,8 +492,10 @@ class Contrast(Record):
     delta: Probability = Field(description="At this δ.")
 
 
-class CertificateModel(Record):
+class CertificateModel(LaterRecord):
     """A privacy certificate, format version 1."""
+
+    later: ClassVar[tuple[str, ...]] = ("risk",)
 
     # Meanings never change; a new meaning gets a new name or a new version.
     pyaccount: Literal[1] = Field(description="Version of the certificate format.")
@@ -504,11 +533,3 @@ class CertificateModel(Record):
     document_sha256: str = Field(description="The hash of its canonical JSON.")
     versions: dict[str, str] = Field(description="What computed it: pyaccount, its core, Python.")
     created: str = Field(description="UTC, ISO 8601.")
-
-    @model_serializer(mode="wrap")
-    def _without_a_budget(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        """A certificate without a budget of risk is written as before there were any."""
-        written: dict[str, Any] = serialize(self)
-        if written.get("risk") is None:
-            written.pop("risk", None)
-        return written

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount.certificate.model import BudgetLine, ConsideredRecord, SearchedRecord
 from pyaccount.errors import NumericsError
+from pyaccount.plan.workload import has_workload
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import Directions, EvidenceRecord, Guarantee, ProfilePoint, Solved
@@ -58,6 +59,7 @@ def considered(plan: CompiledDocument) -> list[ConsideredRecord]:
             bands=one.bands,
             noise_multiplier_estimate=one.noise_multiplier,
             prefix_sum_mse_estimate=one.prefix_sum_mse,
+            workload_error_estimate=one.squared_error if has_workload(plan.document) else None,
         )
         for one in plan.considered
     ]
@@ -68,12 +70,15 @@ def searched(plan: CompiledDocument) -> SearchedRecord | None:
     found = plan.searched
     if found is None:
         return None
+    stated = has_workload(plan.document)
     return SearchedRecord(
         optimized_for="sampling",
         start_noise_multiplier_estimate=found.start.noise_multiplier,
         start_prefix_sum_mse_estimate=found.start.prefix_sum_mse,
         noise_multiplier_estimate=found.found.noise_multiplier,
         prefix_sum_mse_estimate=found.found.prefix_sum_mse,
+        start_workload_error_estimate=found.start.squared_error if stated else None,
+        workload_error_estimate=found.found.squared_error if stated else None,
         gradient_norm_estimate=found.gradient_norm,
         gradient_error_estimate=found.gradient_error,
         rounds=found.rounds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,40 @@ from pyaccount.errors import MissingExtraError
 from pyaccount.files import write_atomically
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification import AmplificationCertificate
+    from matplotlib.figure import Figure
 
+    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.model import CertificateModel
 
 #: The formats of pictures, by the endings of their files.
 ENDINGS = (".svg", ".png", ".pdf")
+
+
+def profile_figure(data: CertificateModel) -> Figure:
+    """δ at most and δ at least over ε, at the points of a certificate. Raises `MissingExtraError` without matplotlib."""
+    figure = _figure()
+    axes = figure.subplots()
+    epsilons = [point.epsilon for point in data.profile]
+    for label, values in (
+        ("δ at most", [point.delta for point in data.profile]),
+        ("δ at least", [point.delta_lower for point in data.profile]),
+    ):
+        # A lower end of 0 says nothing, and has no place on this axis.
+        axes.plot(epsilons, [value or math.nan for value in values], marker="o", markersize=3, label=label)
+    axes.set_yscale("log")
+    axes.set_xlabel("ε")
+    axes.set_ylabel("δ")
+    axes.legend()
+    return figure
+
+
+def _figure() -> Figure:
+    """An empty picture that belongs to no window. Raises `MissingExtraError` without matplotlib."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError("pictures need matplotlib: install pyaccount[plot]") from error
+    return Figure(figsize=(6, 4), layout="constrained")
 
 
 def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
@@ -23,12 +53,9 @@ def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
     Right of 0 and above it sampling helps in both. The format is that of the file's ending, one of `ENDINGS`; the file appears
     whole or not at all. Raises `MissingExtraError` without matplotlib.
     """
-    try:
-        from matplotlib import rc_context  # noqa: PLC0415 - an extra
-        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("pictures need matplotlib: install pyaccount[plot]") from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
+    figure = _figure()
+    from matplotlib import rc_context  # noqa: PLC0415 - an extra
+
     axes = figure.subplots()
     falls = [row.epsilon - row.amplified_epsilon for row in data.effects]
     gains = [row.delta - row.amplified_delta for row in data.effects]

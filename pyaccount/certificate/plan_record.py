@@ -11,6 +11,7 @@ from pyaccount.certificate.model import NonNegative, Record, ReductionRecord
 from pyaccount.certificate.provenance import versions
 from pyaccount.errors import path_text
 from pyaccount.plan.cost import composing_cost, sampling_cost
+from pyaccount.plan.workload import has_workload
 
 if TYPE_CHECKING:
     from pyaccount.execute.forecast import Price
@@ -60,6 +61,9 @@ class CandidateRecord(Record):
     bands: int = Field(description="Its bands.")
     noise_multiplier_estimate: NonNegative = Field(description="σ it would need.")
     prefix_sum_mse_estimate: NonNegative = Field(description="The error it would have.")
+    workload_error_estimate: NonNegative | None = Field(
+        description="The squared error under the document's workload, which is compared; null without one."
+    )
     seconds_estimate: NonNegative | None = Field(
         description="What testing it would take; null where no test would accept."
     )
@@ -206,6 +210,7 @@ def _forecast(price: Price) -> ForecastRecord:
                 bands=one.bands,
                 noise_multiplier_estimate=one.noise_multiplier,
                 prefix_sum_mse_estimate=one.prefix_sum_mse,
+                workload_error_estimate=one.squared_error if has_workload(price.plan.document) else None,
                 seconds_estimate=one.seconds if one.seconds is not None and math.isfinite(one.seconds) else None,
             )
             for one in price.plan.considered

@@ -14,6 +14,7 @@ from pyaccount.certificate.layout import Figures
 from pyaccount.errors import path_text
 from pyaccount.plan.common import length_text
 from pyaccount.plan.cost import composing_cost, duration, sampling_cost
+from pyaccount.plan.workload import has_workload
 
 if TYPE_CHECKING:
     from pyaccount.execute.forecast import Price
@@ -96,11 +97,18 @@ def _print_price(console: Console, price: Price) -> None:
     """Estimates, labelled as such in every line."""
     if price.plan.considered:
         title = "Candidates, by estimates; none is a guarantee"
-        headings = ("matrix", "bands", "σ near", "prefix-sum MSE near", "tests take about")
+        stated = has_workload(price.plan.document)
+        headings = (
+            *("matrix", "bands", "σ near", "prefix-sum MSE near"),
+            *(["workload's error near"] if stated else []),
+            "tests take about",
+        )
         table = Figures(title, headings, words=("matrix", "tests take about"))
         for one in price.plan.considered:
             takes = "" if one.seconds is None else duration(one.seconds)
-            table.add(one.matrix, str(one.bands), f"{one.noise_multiplier:.4g}", f"{one.prefix_sum_mse:.4g}", takes)
+            errors = [one.prefix_sum_mse, *([one.squared_error] if stated else [])]
+            figures = [f"{value:.4g}" for value in (one.noise_multiplier, *errors)]
+            table.add(one.matrix, str(one.bands), *figures, takes)
         console.print(table)
     stages = ", ".join(f"{name} {duration(seconds)}" for name, seconds in price.stages.items())
     console.print(_labelled("price", f"about {duration(price.seconds)} on this machine: {stages}"))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.execute.sampling.composed_profile import ComposedProfile
     from pyaccount.execute.sampling.evidence import DirectionNumbers
+    from pyaccount.execute.sampling.jobs import Component, Proposal
     from pyaccount.execute.sampling.profile import SampledPoint
-    from pyaccount.execute.sampling.shards import Component, Proposal
     from pyaccount.execute.sampling.verify import Test
     from pyaccount.plan.compiled import CompiledDocument
 

@@ -96,6 +96,9 @@ def _numbers(data: CertificateModel) -> Facts:
         if any(phase.matrix.kind != "identity" for phase in data.phases):
             errors = f"RMSE {data.utility.prefix_sum_rmse:.6g}, max error {data.utility.max_error:.6g}"
             facts.add("", errors, "in units of the clip norm")
+        if (found := data.utility.workload) is not None:
+            facts.add("workload", f"noise MSE {found.mse:.6g}", f"of {found.what}")
+            facts.add("", f"RMSE {found.rmse:.6g}, max error {found.max_error:.6g}", "in units of the clip norm")
     _contrast(facts, data, "unamplified", data.unamplified)
     if data.group_lemma is not None:
         _contrast(facts, data, "group lemma", data.group_lemma)

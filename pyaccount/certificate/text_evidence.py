@@ -10,7 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.certificate.layout import NARROW, Figures
-from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS, met, seed_source
+from pyaccount.certificate.words import (
+    CONTRADICTED,
+    CONTRADICTS,
+    log_of_error,
+    met,
+    seed_source,
+    workload_titles,
+)
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
@@ -80,9 +87,14 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             ),
         )
     if data.evidence.considered:
-        choice = Figures("Considered, by estimates", ("matrix", "bands", "σ", "prefix-sum MSE"))
+        further = workload_titles(data.evidence.considered)
+        choice = Figures("Considered, by estimates", ("matrix", "bands", "σ", "prefix-sum MSE", *further))
         for one in data.evidence.considered:
-            estimates = (f"{one.noise_multiplier_estimate:.5g}", f"{one.prefix_sum_mse_estimate:.6g}")
+            errors = [one.prefix_sum_mse_estimate, one.workload_error_estimate]
+            estimates = (
+                f"{one.noise_multiplier_estimate:.5g}",
+                *(f"{each:.6g}" for each in errors if each is not None),
+            )
             choice.add(one.matrix, str(one.bands), *estimates)
         parts.append(choice)
     if data.evidence.searched is not None:
@@ -93,11 +105,17 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
 def search_text(found: SearchedRecord) -> str:
     """How the matrix was found, in words."""
     ended = "" if found.note is None else f" Note: {found.note}."
+    compared = ""
+    if found.workload_error_estimate is not None and found.start_workload_error_estimate is not None:
+        compared = (
+            f"squared error under the workload {found.workload_error_estimate:.6g}, where the search began "
+            f"{found.start_workload_error_estimate:.6g}; "
+        )
     return (
-        f"The matrix was optimised for sampling in {found.rounds} rounds. By estimates: prefix-sum MSE "
+        f"The matrix was optimised for sampling in {found.rounds} rounds. By estimates: {compared}prefix-sum MSE "
         f"{found.prefix_sum_mse_estimate:.6g} at σ = {found.noise_multiplier_estimate:.5g}, where the search began "
-        f"{found.start_prefix_sum_mse_estimate:.6g} at σ = {found.start_noise_multiplier_estimate:.5g}; gradient norm of ln(MSE) "
-        f"{found.gradient_norm_estimate:.2g}, standard error {found.gradient_error_estimate:.2g}.{ended}"
+        f"{found.start_prefix_sum_mse_estimate:.6g} at σ = {found.start_noise_multiplier_estimate:.5g}; gradient norm of "
+        f"{log_of_error(found)} {found.gradient_norm_estimate:.2g}, standard error {found.gradient_error_estimate:.2g}.{ended}"
     )
 
 

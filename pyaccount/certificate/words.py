@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.certificate.model import (
         CertificateModel,
+        ConsideredRecord,
         EvidenceRecord,
         MatrixRecord,
         PhaseRecord,
         RiskRecord,
         SamplingRecord,
+        SearchedRecord,
     )
 
 #: What is said first of a certificate whose parts do not fit one another, and instead of whether it holds.
@@ -117,6 +121,16 @@ def failing(data: CertificateModel) -> tuple[str, str]:
     The run itself fails with it where the bound is its own curve; the sensitivity of a matrix is a bound by its rounding.
     """
     return ("", " fails") if _own(data) else ("the bound fails with ", "")
+
+
+def workload_titles(considered: Sequence[ConsideredRecord]) -> tuple[str, ...]:
+    """The heading of the errors that candidates were compared by, where these are not those of prefix sums."""
+    return ("squared error under the workload",) if any(one.workload_error_estimate for one in considered) else ()
+
+
+def log_of_error(found: SearchedRecord) -> str:
+    """What a search made small, as it was differentiated."""
+    return "ln(MSE)" if found.workload_error_estimate is None else "the error's logarithm"
 
 
 def counted(number: int, noun: str) -> str:

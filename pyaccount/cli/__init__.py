@@ -16,6 +16,7 @@ import sys
 import click
 
 from pyaccount.cli import streams
+from pyaccount.cli.attest import attest
 from pyaccount.cli.audit import audit
 from pyaccount.cli.certificates import check, report, verify
 from pyaccount.cli.certify import certify, compare, plan
@@ -27,6 +28,7 @@ from pyaccount.cli.failures import as_data, command_of, tell_errors
 from pyaccount.cli.help import Context
 from pyaccount.cli.init import init
 from pyaccount.cli.matrix import matrix
+from pyaccount.cli.runs import runs
 
 
 class _InOrder(click.Group):
@@ -82,7 +84,9 @@ for _command in (
     report,
     check,
     verify,
+    attest,
     audit,
+    runs,
     schema,
     completion,
 ):
@@ -129,6 +133,9 @@ def run(arguments: list[str] | None = None) -> int:
         except OSError:
             # A full disk would be told once more at exit, with an exit code of its own.
             streams.give_up()
+        return _told(arguments, STOPPED, error)
+    except MemoryError as error:
+        tell("memory is used up: nothing was certified")
         return _told(arguments, STOPPED, error)
     except Exception as error:
         from pyaccount.errors import PyaccountError  # noqa: PLC0415

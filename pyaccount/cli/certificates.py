@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from pyaccount.cli.attest import subjects_option, trusted_keys_option
 from pyaccount.cli.common import FAILS, HOLDS, STDOUT, STOPPED, WRONG, check_output, printing, progress, say, show, tell
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
 from pyaccount.cli.outputs import RequestedOutput, hand_over, put_elsewhere
@@ -86,7 +87,17 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
 
 
 @click.command(short_help="Hold certificates against limits: a gate for deployment.")
-@click.argument("certificates", metavar="CERT...", nargs=-1, required=True, type=FileName())
+@click.argument("certificates", metavar="CERT...", nargs=-1, type=FileName())
+@click.option(
+    "--attestation",
+    "attestations",
+    metavar="FILE",
+    multiple=True,
+    type=FileName(),
+    help="A signed certificate, by pyaccount attest, instead of CERT; repeat for several.",
+)
+@trusted_keys_option
+@subjects_option
 @click.option(
     "--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy; - is stdin."
 )
@@ -130,6 +141,9 @@ def check(
     documents: tuple[str, ...],
     form: str,
     quiet: bool,
+    attestations: tuple[str, ...],
+    trusted_keys: str | None,
+    subjects: tuple[str, ...],
     **limits: object,
 ) -> int:
     """Hold each CERT against limits: the gate for continuous integration and deployment.
@@ -142,14 +156,17 @@ def check(
       pyaccount check training.cert.json --max-epsilon 8 --max-delta 1e-5 --adjacency add-remove
       pyaccount check certificates/*.json --policy policy.yaml --max-age 90d --format json
       pyaccount check training.cert.json --document training.yaml --policy policy.yaml
+      pyaccount check --attestation training.att.json --trusted-keys trusted --subject model.safetensors --max-epsilon 8
 
     \b
-    Exit codes: 0 passes, 1 a limit or the claim fails, 2 a file or a limit is wrong.
+    Exit codes: 0 passes, 1 a limit or the claim fails or no trusted key signed, 2 a file or a limit is wrong.
     """
     from dataclasses import replace  # noqa: PLC0415
 
     from pyaccount.gate.check import check as judge  # noqa: PLC0415
 
+    if not certificates and not attestations:
+        raise click.UsageError("Missing argument 'CERT...', or --attestation FILE.")
     files_of(policy, *documents)
     # The empty text is a wrong limit, not an absent one: an unset variable of a script shall not open the gate.
     given = {name: value for name, value in limits.items() if value not in (None, ())}
@@ -163,6 +180,9 @@ def check(
         documents=[source_of(document) for document in documents] or None,
         limits=given,
         places=places,
+        attestations=attestations,
+        trusted_keys=trusted_keys,
+        subjects=subjects,
     )
     for judged in verdict.certificates:
         if judged.error is not None:
@@ -179,7 +199,15 @@ def check(
 
 
 @click.command(short_help="Recompute a certificate and name what does not agree.")
-@certificate_argument
+@click.argument("certificate", metavar="CERT", required=False, type=FileName())
+@click.option(
+    "--attestation",
+    metavar="FILE",
+    type=FileName(),
+    help="A signed certificate instead of CERT: its signature is checked first.",
+)
+@trusted_keys_option
+@subjects_option
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
 @click.option("--time-limit", metavar="TIME", help="The longest it may take, e.g. `10 min` [default: the document's].")
@@ -198,7 +226,10 @@ def check(
 )
 @click.option("--quiet", is_flag=True, help="No progress, and only what does not agree.")
 def verify(
-    certificate: str,
+    certificate: str | None,
+    attestation: str | None,
+    trusted_keys: str | None,
+    subjects: tuple[str, ...],
     form: str,
     threads: int,
     time_limit: str | None,
@@ -216,27 +247,31 @@ def verify(
       pyaccount verify training.cert.json --time-limit "10 min" --format json
       pyaccount verify training.cert.json --seed new --same-version
       pyaccount verify training.cert.json --record runs/first/record.jsonl
+      pyaccount verify --attestation training.att.json --trusted-keys trusted --subject model.safetensors
 
     \b
-    Exit codes: 0 agrees, 1 does not, 2 cannot be read,
+    Exit codes: 0 agrees, 1 does not or no trusted key signed, 2 cannot be read,
     3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
     """
     from pyaccount.arguments import seconds_of  # noqa: PLC0415
+    from pyaccount.gate.verify import How, verify_attestation  # noqa: PLC0415
     from pyaccount.gate.verify import verify as recompute  # noqa: PLC0415
 
+    if (certificate is None) == (attestation is None):
+        raise click.UsageError("CERT or --attestation FILE is what is verified: one of them.")
+    if attestation is not None and record is not None:
+        raise click.UsageError("--record is held against a certificate by itself: give CERT.")
+    if certificate is not None and (trusted_keys is not None or subjects):
+        raise click.UsageError("--trusted-keys and --subject are for --attestation: nobody signed CERT by itself.")
     seconds = seconds_of(time_limit, "--time-limit")
     with progress(quiet=quiet) as report:
-        verification = recompute(
-            certificate,
-            threads=threads,
-            time_limit=seconds,
-            limited_by="--time-limit",
-            report=report,
-            folder=folder,
-            same_version=same_version,
-            seed=seed,
-        )
-    verdict = None if record is None else _recorded(record, certificate)
+        how = How(threads, seconds, report, folder, same_version, seed, "--time-limit")
+        if certificate is not None:
+            verification = recompute(certificate, how)
+        else:
+            assert attestation is not None
+            verification = verify_attestation(attestation, how, trusted_keys=trusted_keys, subjects=subjects)
+    verdict = None if record is None or certificate is None else _recorded(record, certificate)
     agrees = verification.agrees and (verdict is None or verdict.agrees)
 
     def json_of() -> str:

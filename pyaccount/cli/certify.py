@@ -18,16 +18,18 @@ from pyaccount.cli.common import (
     check_output,
     check_writable,
     console,
-    matrix_files,
     progress,
     show,
     tell,
     tell_notes,
+    telling_warnings,
 )
 from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
 from pyaccount.cli.failures import tell_errors
 from pyaccount.cli.outputs import RequestedOutput, hand_over
+from pyaccount.cli.runs import VARIABLE
 from pyaccount.cli.stdin import called, files_of, source_of
+from pyaccount.document.files import named_files
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
     from pyaccount.document import Amplification
     from pyaccount.running import Plan
+    from pyaccount.store import Strictness
 
 #: What a comparison can be printed as.
 COMPARISONS = ["text", "markdown", "json"]
@@ -70,6 +73,20 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
     help="Worker threads; 0: one for each core. Never changes the answer.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Fix the seed of sampled methods, as accounting.seed.")
+@click.option(
+    "--store",
+    metavar="FILE",
+    type=FileName(),
+    envvar=VARIABLE,
+    help="Keep what is computed in FILE, and take from it what was kept before: an interrupted run goes on, a finished one is "
+    f"not run again [or the environment variable {VARIABLE}].",
+)
+@click.option(
+    "--store-errors",
+    type=click.Choice(["stop", "continue"]),
+    default="stop",
+    help="What to do if the store fails [stop].",
+)
 @click.option("--quiet", is_flag=True, help="No progress; print the certificate only if --format is given.")
 @click.option(
     "--plot",
@@ -84,6 +101,8 @@ def certify(
     form: str | None,
     threads: int,
     seed: int | None,
+    store: str | None,
+    store_errors: Strictness,
     quiet: bool,
     plot: str | None,
 ) -> int:
@@ -95,6 +114,7 @@ def certify(
       pyaccount certify training.yaml
       pyaccount certify training.yaml --set privacy.epsilon=4 -o training.cert.json
       pyaccount certify - < training.yaml
+      pyaccount certify bandmf.yaml --store runs.db
     """
     from pyaccount.document import Document, load_any  # noqa: PLC0415
     from pyaccount.running import compile_document  # noqa: PLC0415
@@ -116,13 +136,13 @@ def certify(
     if plot is not None:
         raise click.UsageError("--plot is for documents of kind amplification")
     if output not in (None, STDOUT):
-        check_apart("--output", Path(output), matrix_files(loaded))
+        check_apart("--output", Path(output), named_files(loaded))
     asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
     plan = compile_document(loaded)
     if not quiet:
         tell_notes(loaded)
-    with progress(quiet=quiet) as report:
-        certificate = plan.run(threads=threads, report=report)
+    with progress(quiet=quiet) as report, telling_warnings():
+        certificate = plan.run(threads=threads, report=report, store=store, store_errors=store_errors)
     if not _hand_over(certificate.data, asked):
         return STOPPED
     return HOLDS if certificate.holds else FAILS
@@ -275,7 +295,7 @@ def compare(
                     tell(f"{called(document)}: a finished certificate, compared as it is: --set changes documents")
                 continue
             if output not in (None, STDOUT):
-                check_apart("--output", Path(output), matrix_files(plan.document))
+                check_apart("--output", Path(output), named_files(plan.document))
             tell_notes(plan.document)
         except (CertificateError, DocumentError) as error:
             tell(str(error))

@@ -79,6 +79,17 @@ def tell(text: str, *, indent: int | None = None) -> None:
     click.echo(fitted(text, room(sys.stderr), indent=indent), err=True)
 
 
+@contextmanager
+def telling_warnings() -> Iterator[None]:
+    """Let warnings be told as everything else is."""
+    import warnings  # noqa: PLC0415 - few commands warn
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_, **__: tell(str(message))
+        yield
+
+
 def say(text: str) -> None:
     """Print plain text that is a result and ends its last line."""
     click.echo(fitted(text, room(sys.stdout)), nl=False)
@@ -140,13 +151,6 @@ def check_apart(option: str, path: Path, inputs: Iterable[str | Path]) -> None:
             raise click.UsageError(
                 f"{option} {path}: is the input {file}, which would be overwritten; give another name"
             )
-
-
-def matrix_files(document: Document) -> list[Path]:
-    """The files that a document names, as they are looked for."""
-    folder = Path(document.file).parent if document.file is not None else Path()
-    named = (getattr(body.matrix, "file", None) for body in document.bodies)
-    return [folder / file for file in named if isinstance(file, str)]
 
 
 def check_output(

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, matrix_files, printing, say, tell_notes
+from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, printing, say, tell_notes
 from pyaccount.cli.completion import FileName, overrides_option
 from pyaccount.cli.outputs import put_elsewhere
 from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.document.files import named_files
 
 if TYPE_CHECKING:
     from pyaccount.data.prepare import Prepared
@@ -127,7 +128,7 @@ def prepare(
 def _check_folder(document: Document, output: str | None) -> None:
     """A file that the document names is looked for beside it, wherever it was read from."""
     folder = Path(document.file or "").parent
-    if output is None or not matrix_files(document) or Path(output).resolve().parent == folder.resolve():
+    if output is None or not named_files(document) or Path(output).resolve().parent == folder.resolve():
         return
     raise click.UsageError(
         f"--output {output}: the document names a file beside it; write the prepared one to {folder}"

@@ -14,13 +14,13 @@ from pyaccount.cli.common import (
     check_apart,
     check_output,
     console,
-    matrix_files,
     progress,
     tell_notes,
 )
 from pyaccount.cli.completion import document_argument, overrides_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.document.files import named_files
 
 #: What a matrix can be printed as.
 MATRICES = ["text", "json"]
@@ -51,7 +51,7 @@ def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: 
     check_output(output, files_of(document), form, only="json")
     loaded = load(source_of(document), overrides=overrides)
     if output not in (None, STDOUT):
-        check_apart("--output", Path(output), matrix_files(loaded))
+        check_apart("--output", Path(output), named_files(loaded))
     asked = RequestedOutput.checked(output, form, MATRICES)
     plan = compile_document(loaded)
     tell_notes(loaded)

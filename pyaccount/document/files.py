@@ -12,10 +12,13 @@ import stat
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pyaccount.document.spelling import nearest
 from pyaccount.errors import DocumentError, Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
 
 #: Far above any document a person writes.
 LARGEST_FILE = 1 << 20
@@ -105,6 +108,12 @@ def _similar_file(path: Path) -> str | None:
         return None
     similar = nearest(path.name, names)
     return str(path.with_name(similar)) if similar is not None else None
+
+
+def named_files(document: Document) -> list[Path]:
+    """The files that a document names, as they are looked for."""
+    folder = Path(document.file).parent if document.file is not None else Path()
+    return [folder / getattr(body.matrix, field) for body in document.bodies for field in body.matrix.files()]
 
 
 def _refuse(name: str, problem: Problem) -> NoReturn:

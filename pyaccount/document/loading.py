@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyaccount.document.amplification import Amplification
+from pyaccount.document.confinement import placed
 from pyaccount.document.document import Document
 from pyaccount.document.fields import listed
 from pyaccount.document.nodes import Scalar, Table, find, located
@@ -31,16 +32,20 @@ NO_DOCUMENTS = {
 
 
 def load(
-    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document, *, overrides: Sequence[Override] = ()
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document,
+    *,
+    overrides: Sequence[Override] = (),
+    folder: str | os.PathLike[str] | None = None,
 ) -> Document:
     """The document of a YAML file, of a mapping, or of another document with overrides.
 
-    An override is `"privacy.epsilon=4"`, as after `--set`, or a path and a value. Raises `DocumentError` with every
-    problem of the document, and `TypeError` if the source is none of these.
+    An override is `"privacy.epsilon=4"`, as after `--set`, or a path and a value. Files that a document from elsewhere names
+    are looked for in `folder`, and none is read outside of it. Raises `DocumentError` with every problem of the document, and
+    `TypeError` if the source is none of these.
     """
     document = load_any(source, overrides=overrides)
     if isinstance(document, Document):
-        return document
+        return document if folder is None else placed(document, folder)
     message = (
         "this is a document of kind amplification, not a mechanism; `pyaccount certify` and pyaccount.amplify read it"
     )

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import ConfigDict, Field
@@ -31,6 +32,7 @@ from pyaccount.document.validation import validate
 from pyaccount.document.words import VERSION, Adjacency
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.files import inside
 
 Unit = Literal["record", "user"]
 #: The kinds of guarantee, the strongest first.
@@ -134,6 +136,14 @@ class PolicyModel(Section):
     kind: Literal["policy"] = Field(description="What this document is: limits that a certificate must keep.")
     name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="What the policy is called.")
     limits: Limits = Field(description="What is asked of a certificate.")
+    trusted_keys: Annotated[str | None, Text(ranges.FILE_LENGTH)] = Field(
+        default=None,
+        description="A folder of public keys, relative to the policy's: only attestations pass that one of them signed.",
+    )
+    subjects: Annotated[Literal["required"] | None, Choice(("required",))] = Field(
+        default=None,
+        description="With `required`, the files must be given that an attestation is about, and be these.",
+    )
 
 
 class Policy(Written):
@@ -145,6 +155,9 @@ class Policy(Written):
         super().__init__(root, file, model)
         self.name: str = model.name
         self.limits: Limits = model.limits
+        #: The folder of trusted keys, found from that of the policy; whether files must be given that are attested.
+        self.trusted_keys: Path | None = None
+        self.subjects_required: bool = model.subjects is not None
         found = [*problems, *invalid]
         if not found and not model.limits.model_fields_set:
             allowed = ", ".join(Limits.model_fields)
@@ -155,6 +168,11 @@ class Policy(Written):
             if getattr(model.limits, name) is None and getattr(model.limits, other) is not None:
                 message = f"limits.{name} is required: {other} is given, and a limit on rates has both"
                 found.append(self.problem("missing-key", ("limits", name), message, allowed=ranges.RATE.describe()))
+        if isinstance(model.trusted_keys, str):
+            try:
+                self.trusted_keys = inside(Path(file or "").parent, model.trusted_keys)
+            except ValueError as error:
+                found.append(self.problem("outside-folder", ("trusted_keys",), str(error)))
         if found:
             raise DocumentError(found)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document.blanks import choices_compare_noise, one_blank, searches_have_a_target
 from pyaccount.document.epoch_rules import epochs_say_iterations, length_is_given
 from pyaccount.document.risk import one_budget, one_target
+from pyaccount.document.workload import workload_problems
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -31,3 +32,4 @@ def broken_rules(document: Document) -> Iterator[Problem]:
         yield from epochs_say_iterations(document, body)
         yield from body.matrix.problems(document, body)
         yield from body.sampler.problems(document, body)
+        yield from workload_problems(document, body)

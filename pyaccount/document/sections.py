@@ -13,6 +13,7 @@ from pyaccount.document.matrices import Identity, Matrix
 from pyaccount.document.noise import Noise
 from pyaccount.document.samplers import Sampler
 from pyaccount.document.words import ADJACENCY_MEANINGS, VERSION, Adjacency
+from pyaccount.document.workload import StatedWorkload
 
 Method = Literal["auto", "pld", "monte-carlo"]
 Verification = Literal["betting", "fixed-sample"]
@@ -157,6 +158,12 @@ class _BodyFields(Section):
     matrix: Matrix = Field(
         default=Identity(kind="identity"),
         description="How the noise of the rounds is correlated. Omitted: not at all (identity).",
+    )
+    # None where the document says nothing of it.
+    workload: StatedWorkload = Field(
+        default=None,  # type: ignore[assignment]
+        description="What the optimizer makes of the noisy sums, whose error is told, and which matrices are optimised and "
+        "chosen for. Omitted: prefix sums.",
     )
     noise: Noise = Field(description="The noise of each round.")
     count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(

@@ -49,7 +49,11 @@ FOREIGN_KEYS: dict[str, str] = {
         "clip_norm clipping_norm l2_norm_clip max_grad_norm clipping_threshold sensitivity l2_sensitivity": (
             "leave it out: noise.multiplier is in units of the clip norm, whatever that is"
         ),
-        "learning_rate lr optimizer momentum model loss weight_decay": "leave it out: it does not change the privacy of the run",
+        "optimizer model loss weight_decay": "leave it out: it does not change the privacy of the run",
+        "learning_rate lr": (
+            "leave it out: it does not change the privacy of the run; in workload.learning_rates it says what errors "
+            "are of"
+        ),
         "alphas orders rdp_orders": "leave it out: no Rényi orders are needed, the whole privacy loss is accounted for",
         "secure_mode secure_rng poisson_sampling": (
             "leave it out: the certificate lists what must be true of the run; sampler.kind says how batches are drawn"

@@ -10,6 +10,7 @@ from pyaccount.document.nodes import REPORTED
 from pyaccount.document.noise import Noise
 from pyaccount.document.samplers import SamplerKind, UnreadSampler
 from pyaccount.document.sections import Phase, PhasedDocument, SingleDocument, Training
+from pyaccount.document.workload import StatedWorkload
 from pyaccount.errors import Path
 
 Model = SingleDocument | PhasedDocument
@@ -38,6 +39,8 @@ class Body:
     rates: str = "training"
     #: The epochs that the document asks for, if it counts in them; `training` then has the iterations that these are.
     epochs: float | None = None
+    #: What errors are of; None: prefix sums, and so where it could not be read.
+    workload: StatedWorkload | None = None
 
     def at(self, *path: str) -> Path:
         """The document path of something in this body."""
@@ -56,7 +59,8 @@ def bodies_of(model: Model) -> tuple[Body, ...]:
 def _body_of(model: SingleDocument | Phase, path: Path, name: str | None) -> Body:
     # What could not be read was reported; the rules go on with a matrix of which nothing is known.
     matrix = model.matrix if _was_read(model.matrix) else MatrixKind()
-    return Body(path, name, model.training, sampler_of(model), matrix, model.noise, model.count)
+    workload = model.workload if _was_read(model.workload) else None
+    return Body(path, name, model.training, sampler_of(model), matrix, model.noise, model.count, workload=workload)
 
 
 def sampler_of(model: HasSampler) -> SamplerKind:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Document
     from pyaccount.execute.sampling import SampledEvidence
+    from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.reduction import DirectedBounds
 
@@ -141,19 +142,25 @@ def run(  # noqa: PLR0913 - a plan, and how it may be run
     report: Report | None = None,
     seed: int | None = None,
     limited_by: str = "time_limit=",
+    runner: Runner | None = None,
 ) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
     """Make the choices that the document leaves open, then run the plan. Gives the plan that was run, and its evidence.
 
     `seed` repeats a run of a document that states none; one that the document states comes first. `limited_by` is what the
-    caller's users know a `time_limit` by.
+    caller's users know a `time_limit` by. `runner` runs what is sampled for the certificate, instead of this process's threads.
     """
     stage, limit = Stage(report), limit_of(plan.document, time_limit, limited_by)
     with limited(limit, stage):
-        return _run(plan, threads, None if limit is None else time.monotonic() + limit.seconds, stage, seed)
+        return _run(plan, threads, None if limit is None else time.monotonic() + limit.seconds, stage, seed, runner)
 
 
-def _run(
-    plan: CompiledDocument, threads: int, deadline: float | None, report: Report, seed: int | None
+def _run(  # noqa: PLR0913, PLR0917 - as `run`
+    plan: CompiledDocument,
+    threads: int,
+    deadline: float | None,
+    report: Report,
+    seed: int | None,
+    runner: Runner | None,
 ) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
     """`run` with a deadline, of `time.monotonic`."""
     plan, seed = _settled(plan, threads, deadline, report, seed)
@@ -162,7 +169,7 @@ def _run(
         return plan, execute(plan, threads=threads, time_limit=remaining, report=report)
     from pyaccount.execute.sampling import execute_sampled  # noqa: PLC0415 - that room imports this one's engine
 
-    return plan, execute_sampled(plan, threads=threads, time_limit=remaining, report=report, seed=seed)
+    return plan, execute_sampled(plan, threads=threads, time_limit=remaining, report=report, seed=seed, runner=runner)
 
 
 def settle(plan: CompiledDocument, *, threads: int = 0, report: Report | None = None) -> CompiledDocument:

@@ -1,10 +1,10 @@
-"""Making the choices that a document leaves open: the candidate with the smallest prefix-sum error at the target.
+"""Making the choices that a document leaves open: the candidate with the smallest error at the target.
 
 The matrix of a candidate may itself be left to a search (`optimal`); then its coefficients stand in the plan that is chosen.
 
 Each candidate's noise is calibrated, by the pilot where the mechanism is sampled, and the errors σ²·(1/n)‖AC⁻¹‖_F² are
-compared. Nothing of this enters the guarantee: it only says which mechanism to certify, and the samples of the
-certificate are others.
+compared, A the matrix of the workload (or the largest ones, where it asks for these). Nothing of this enters the guarantee: it
+only says which mechanism to certify, and the samples of the certificate are others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyaccount.execute.progress import knowing, left, silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.compiled import CompiledDocument, Considered
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.matrices import strategy
+from pyaccount.plan.proposed import proposed
 
 if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
@@ -77,10 +77,13 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
         except DocumentError as error:
             refused = error
             continue
-        mse = sigma * sigma * strategy(compiled.document, compiled.document.bodies[0]).error.mean_square
-        considered.append(Considered(str(matrix.kind), int(getattr(matrix, "bands", 1)), sigma, mse, seconds))
-        if best is None or mse < best[0]:
-            best = (mse, compiled)
+        errors = proposed(compiled.document, sigma)
+        bands = int(getattr(matrix, "bands", 1))
+        considered.append(
+            Considered(str(matrix.kind), bands, sigma, errors.prefix_sum_mse, errors.squared_error, seconds)
+        )
+        if best is None or errors.squared_error < best[0]:
+            best = (errors.squared_error, compiled)
     if best is None:
         assert refused is not None
         raise refused
@@ -92,7 +95,7 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
 
 def _said(one: Considered) -> str:
     """What was found of a candidate, in words."""
-    return f"{one.matrix} with {one.bands} bands: prefix-sum MSE near {one.prefix_sum_mse:.4g}, an estimate"
+    return f"{one.matrix} with {one.bands} bands: squared error near {one.squared_error:.4g}, an estimate"
 
 
 def _target(plan: CompiledDocument) -> float:

@@ -56,7 +56,7 @@ _EFFORT = re.compile(r"evidence\.(compositions|error_budget|sampling\.composed_c
 _CHOSEN = re.compile(r"evidence\.considered.*")
 #: What follows from matrices that a search found, or from a linear system: the last digits are the machine's, and no guarantee
 #: has them.
-_MACHINE = re.compile(r"evidence\.considered\[\d+\]\.\w+_estimate|utility\.\w+")
+_MACHINE = re.compile(r"evidence\.considered\[\d+\]\.\w+_estimate|utility\.(workload\.)?\w+")
 #: What differs from samples to samples and bounds nothing. That accepted tests carry the guarantee is looked at elsewhere.
 _DRAWN = re.compile(
     r"evidence\.(within_tolerance|considered.*|sampling\.(samples|tests.*))|.*profile\[\d+\]\.standard_error"

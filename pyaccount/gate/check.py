@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyaccount.attestation.opening import envelope_of
 from pyaccount.certificate.reading import parse, read
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
@@ -13,39 +15,47 @@ from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError, DomainError
 from pyaccount.gate.rules import About, judge
-from pyaccount.gate.verdict import Judged, PolicyUsed, Verdict
+from pyaccount.gate.seal import Seal, seal_of
+from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Verdict
 
 if TYPE_CHECKING:
+    from pyaccount.attestation.opening import Envelope
+    from pyaccount.attestation.signing import Attestation
     from pyaccount.certificate import Certificate
-    from pyaccount.document import Document
+    from pyaccount.document import Document, Limits
     from pyaccount.document.sources import Handed
 
 Source = str | os.PathLike[str]
 
 
-def check(
+def check(  # noqa: PLR0913 - what is judged, and by what
     sources: Sequence[Source | Certificate],
     *,
     policy: Source | Handed | Mapping[str, Any] | Policy | None = None,
     documents: Sequence[Source | Handed | Mapping[str, Any] | Document] | None = None,
     limits: Mapping[str, object] | None = None,
     places: Mapping[str, str] | None = None,
+    attestations: Sequence[Source | Attestation] = (),
+    trusted_keys: Source | None = None,
+    subjects: Sequence[Source] = (),
 ) -> Verdict:
     """The verdict on certificates: files, or certificates in memory. What cannot be read is part of the verdict.
 
     `policy` is a policy's file or mapping; `limits` are its fields given one by one, and hold besides. Of `documents` each
-    certificate must be about one. `places` says what messages call the origin of a limit. Raises `TypeError` for what can be
-    no certificate, `DocumentError` if a policy, a document or a limit is wrong, and `CertificateError` if there is no
-    certificate: a pattern that matches nothing shall not open the gate.
+    certificate must be about one. `places` says what messages call the origin of a limit. `attestations` hold certificates that
+    a key in the folder `trusted_keys`, and one in that of the policy, signed; where keys are given, a certificate by itself
+    fails. Each of the files `subjects` must be among what they are about. Raises `TypeError` for what can be no certificate,
+    `DocumentError` if a policy, a document or a limit is wrong, `DomainError` for keys and files that cannot be read, and
+    `CertificateError` if there is no certificate: a pattern that matches nothing shall not open the gate.
     """
-    if not sources:
+    if not sources and not attestations:
         raise CertificateError("no certificate was given, so there is nothing that could pass")
-    for source in sources:
+    for source in (*sources, *attestations):
         if not isinstance(source, str | os.PathLike) and not hasattr(source, "to_json"):
             several = ": give each by itself, as in check(*paths)" if isinstance(source, list | tuple | set) else ""
             kind = type(source).__name__
             raise TypeError(f"a certificate is the path of a JSON file or a Certificate, not {kind}{several}")
-    asked, used = [], None
+    asked, used, loaded = [], None, None
     if policy is not None:
         loaded = load_policy(policy)
         asked.append((loaded.name, loaded.limits))
@@ -54,16 +64,40 @@ def check(
     if limits:
         asked.append((caller, _given(limits, places or {}).limits))
     about = None if documents is None else _about(documents, caller)
+    seal = seal_of(loaded, trusted_keys, subjects, caller)
     judged = []
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
         try:
             found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), file)
-            judged.append(judge(found, asked, about=about))
+            judged.append(_with(tuple(seal.unsigned()), judge(found, asked, about=about)))
+        except CertificateError as error:
+            judged.append(Judged(file=file, passes=False, error=str(error)))
+    for attestation in attestations:
+        file = os.fsdecode(attestation) if isinstance(attestation, str | os.PathLike) else "attestation"
+        try:
+            envelope = envelope_of(attestation)
+            judged.append(_attested(envelope, seal, asked, about))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error)))
     passes = all(one.passes for one in judged)
     return Verdict(1, "verdict", passes, recomputed=False, policy=used, certificates=tuple(judged))
+
+
+def _attested(envelope: Envelope, seal: Seal, asked: Sequence[tuple[str, Limits]], about: About | None) -> Judged:
+    """The verdict on the certificate in an attestation: the signature first, and nothing else where that is not one of ours."""
+    rules, signers = seal.signatures(envelope)
+    if not all(rule.passes for rule in rules):
+        return Judged(file=envelope.file, passes=False, sha256=envelope.sha256, rules=tuple(rules))
+    statement = envelope.statement()
+    judged = judge(statement.certificate, asked, about=about)
+    judged = replace(judged, attestation=Attested(tuple(signers), statement.subjects))
+    return _with((*rules, *seal.subjects(statement.subjects)), judged)
+
+
+def _with(rules: tuple[Rule, ...], judged: Judged) -> Judged:
+    """A verdict with further rules before its own."""
+    return replace(judged, passes=judged.passes and all(rule.passes for rule in rules), rules=(*rules, *judged.rules))
 
 
 def _about(documents: Sequence[Source | Handed | Mapping[str, Any] | Document], origin: str) -> About:

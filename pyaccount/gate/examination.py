@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyaccount.certificate.inconsistency import Inconsistency
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.reading import AMPLIFICATION, Read
 from pyaccount.document import Amplification, Document
+from pyaccount.document.confinement import confined
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.errors import CertificateError, DocumentError, path_text
@@ -40,13 +42,16 @@ class Examination:
     def document(self) -> Document | Amplification | None:
         """The document inside, with files that it names beside the certificate; `None`, with an inconsistency, if it was broken.
 
-        A document that never was one belongs to no certificate: `CertificateError`.
+        A document that never was one belongs to no certificate: `CertificateError`. One that names
+        a file elsewhere: `DocumentError`.
         """
         root, problems = from_value(self.read.raw["document"], Place(self.read.file))
         assert isinstance(root, Table)
-        shape = Amplification if self.read.kind == AMPLIFICATION else Document
+        file = self.beside or self.read.file
         try:
-            return shape(root, self.beside or self.read.file, problems)
+            if self.read.kind == AMPLIFICATION:
+                return Amplification(root, file, problems)
+            document = Document(root, file, problems)
         except DocumentError as error:
             if all(inconsistency.path != "document_sha256" for inconsistency in self.inconsistencies):
                 message = f"not a certificate: the document inside cannot be read:\n{error}"
@@ -55,6 +60,8 @@ class Examination:
                 Inconsistency(path_text(("document", *problem.path)), problem.message) for problem in error.problems
             ]
             return None
+        # Whoever wrote the certificate chose the names of files, and shall not choose what is read here.
+        return confined(document, Path(file).parent)
 
     def another_version(self) -> Verification:
         """The verdict where only this version's certificates are accepted."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from pyaccount.attestation.subjects import Subject
 from pyaccount.errors import shown
 from pyaccount.rounding import plain, up
 from pyaccount.wrapping import fitted
@@ -40,6 +41,23 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedBy:
+    """A trusted key that signed: who trusts it, its file, and its name in the envelope."""
+
+    origin: str
+    key: str
+    key_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attested:
+    """An attestation that trusted keys signed: which, and what it is about."""
+
+    signed_by: tuple[SignedBy, ...]
+    subjects: tuple[Subject, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """The verdict on one certificate; `error` says why a file is none, and then nothing else is known of it."""
 
@@ -52,6 +70,8 @@ class Judged:
     #: One for each set of limits that limits ε and δ together.
     used: tuple[Used, ...] = ()
     rules: tuple[Rule, ...] = ()
+    #: Where the certificate stood in an attestation, unless no trusted key signed it: then nothing in it was looked at.
+    attestation: Attested | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pyaccount.certificate.inconsistency import Inconsistency
 from pyaccount.errors import shown
 from pyaccount.gate.agreement import Difference, Mode
+from pyaccount.gate.verdict import Attested
 
 #: How many differences the text tells; the JSON form has all.
 MOST_SHOWN = 40
@@ -46,6 +47,8 @@ class Verification:
     #: All fields that differ; `agrees` says which may.
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
+    #: Where the certificate stood in an attestation: whose, and about what. Its signature was checked first.
+    attestation: Attested | None = None
 
     def __bool__(self) -> bool:
         """Whether the certificate agrees: `if not pyaccount.verify(…)` must not let through what does not."""
@@ -60,6 +63,10 @@ class Verification:
         word = "agrees" if self.agrees else "DOES NOT AGREE"
         same = "; no number differs" if self.identical else ""
         lines = [f"{self.file}: {word}{same}", f"  {_COMPARED[self.compared]}"]
+        if self.attestation is not None:
+            keys = ", ".join(one.key for one in self.attestation.signed_by)
+            files = ", ".join(one.name or one.sha256 for one in self.attestation.subjects)
+            lines.append(f"  signed by {shown(keys)}, about {shown(files)}")
         lines += [f"  {note}" for note in self.notes]
         lines += [
             f"  {inconsistency.path}: contradicts the certificate: {inconsistency.message}"

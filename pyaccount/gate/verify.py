@@ -5,72 +5,108 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.arguments import seconds_of, threads_of
+from pyaccount.attestation.opening import envelope_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.consistency import created_inconsistencies, hash_inconsistencies, inconsistencies
 from pyaccount.certificate.reading import AMPLIFICATION, Read, parse, read
 from pyaccount.document import Amplification, Document
-from pyaccount.errors import DocumentError, DomainError, path_text
+from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text
 from pyaccount.execute.progress import Stage, limit_of, limited
 from pyaccount.gate.agreement import Difference, Terms
 from pyaccount.gate.examination import Examination
 from pyaccount.gate.recomputation import Recomputation
+from pyaccount.gate.seal import seal_of
+from pyaccount.gate.verdict import Attested
 from pyaccount.gate.verification import Verification
 
 if TYPE_CHECKING:
+    from pyaccount.attestation.signing import Attestation
     from pyaccount.execute.progress import Report
 
 
-def verify(  # noqa: PLR0913 - what is verified, and with what
-    source: str | os.PathLike[str] | Certificate | AmplificationCertificate,
-    *,
-    threads: int = 0,
-    time_limit: float | str | None = None,
-    report: Report | None = None,
-    folder: str | os.PathLike[str] | None = None,
-    same_version: bool = False,
-    seed: int | Literal["new"] | None = None,
-    limited_by: str = "time_limit=",
-) -> Verification:
-    """Recompute a certificate and compare every field. `time_limit` is in seconds, or spelled as in a document
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a certificate is recomputed: with what, and what it is held against."""
+
+    threads: int = 0
+    time_limit: float | str | None = None
+    report: Report | None = None
+    #: Where files lie that the document names, if not beside the certificate.
+    folder: str | os.PathLike[str] | None = None
+    #: Whether a certificate that names another version does not agree: how it is compared follows from its own word.
+    same_version: bool = False
+    #: Of other samples than those recorded: a number in [0, 2⁶⁴), or `new` for one drawn now.
+    seed: int | Literal["new"] | None = None
+    #: What messages call the option that set `time_limit`.
+    limited_by: str = "time_limit="
+
+
+def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertificate, how: How) -> Verification:
+    """Recompute a certificate and compare every field. The time limit is in seconds, or spelled as in a document
     (`10 min`), and overrides the document's.
 
-    Files that the document names lie in `folder`, or beside the certificate. With `same_version` a certificate that names another
-    version does not agree, and nothing is recomputed: how it is compared follows from its own word. A sampled certificate is held
-    against samples of `seed` instead of those recorded: a number in [0, 2⁶⁴), or `new` for one drawn now.
-
     Raises `CertificateError` for what is no certificate, `DocumentError` if a file that its document names is missing,
-    `LimitError`, which calls the option that set `time_limit` as `limited_by` says; Ctrl-C raises `KeyboardInterrupt`.
+    `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
     """
-    threads, limit = threads_of(threads), seconds_of(time_limit)
     if isinstance(source, Certificate | AmplificationCertificate):
         found = parse(source.to_json().encode(), "certificate")
     elif isinstance(source, str | os.PathLike):
         found = read(source)
     else:
         raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
+    return _recompute(found, how)
+
+
+def verify_attestation(
+    source: str | os.PathLike[str] | Attestation,
+    how: How,
+    *,
+    trusted_keys: str | os.PathLike[str] | None,
+    subjects: Sequence[str | os.PathLike[str]] = (),
+) -> Verification:
+    """Look who signed an attestation, and about which files; then recompute the certificate in it, as `verify` does.
+
+    Raises `AttestationError`, before anything is recomputed, if no key in the folder `trusted_keys` signed it, or if it is not
+    about each of the files `subjects`; `CertificateError` for what is no attestation; `DomainError` if there are no keys.
+    """
+    seal, envelope = seal_of(None, trusted_keys, subjects, "caller"), envelope_of(source)
+    rules, signers = seal.signatures(envelope)
+    statement = envelope.statement() if all(rule.passes for rule in rules) else None
+    if statement is not None:
+        rules += seal.subjects(statement.subjects)
+    wrong = [rule.remark or rule.rule for rule in rules if not rule.passes]
+    if statement is None or wrong:
+        raise AttestationError("\n".join(f"{envelope.file}: {why}" for why in wrong))
+    found = _recompute(statement.certificate, how)
+    return replace(found, attestation=Attested(tuple(signers), statement.subjects))
+
+
+def _recompute(found: Read, how: How) -> Verification:
+    threads, limit = threads_of(how.threads), seconds_of(how.time_limit)
     if found.kind == AMPLIFICATION:
-        return _amplification(found, same_version=same_version)
+        return _amplification(found, same_version=how.same_version)
     data = found.certificate()
     examination = Examination(found, data.name, inconsistencies(data), dict(data.versions))
-    if folder is not None:
-        examination.beside = str(Path(folder) / Path(found.file).name)
+    if how.folder is not None:
+        examination.beside = str(Path(how.folder) / Path(found.file).name)
     if not data.holds:
         examination.notes.append("the certificate says that its document's claim does not hold")
-    if same_version and not examination.same_version:
+    if how.same_version and not examination.same_version:
         return examination.another_version()
     document = examination.document()
     if not isinstance(document, Document):
         return examination.verdict(None, Terms("digits", 0.0, examination.same_version), [])
-    stage = Stage(report)
-    recomputation = Recomputation(examination, data, document, threads, limit, stage, _drawn(seed))
+    stage = Stage(how.report)
+    recomputation = Recomputation(examination, data, document, threads, limit, stage, _drawn(how.seed))
     try:
-        with limited(limit_of(document, limit, limited_by), stage):
+        with limited(limit_of(document, limit, how.limited_by), stage):
             return recomputation.verdict()
     except DocumentError as error:
         if any(problem.slug == "matrix-file" for problem in error.problems):

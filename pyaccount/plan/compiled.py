@@ -25,22 +25,26 @@ BOUNDS_OF_THE_GUARANTEE = ("epsilon", "delta")
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """A candidate of a choice, with the noise multiplier it needs by the pilot's estimate and the error that goes with it."""
+    """A candidate of a choice, with the noise multiplier it needs by the pilot's estimate and the errors that go with it."""
 
     matrix: str
     bands: int
     noise_multiplier: float
     prefix_sum_mse: float
+    #: What is compared: the squared error that the workload asks for, without one the one above.
+    squared_error: float
     #: What certifying it would take on this machine, where that was asked for: the tests of a sampled one.
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A matrix with the noise multiplier that it needs and the error that goes with it: estimates."""
+    """A matrix with the noise multiplier that it needs and the errors that go with it: estimates."""
 
     noise_multiplier: float
     prefix_sum_mse: float
+    #: What is to be small: the squared error that the workload asks for, without one the one above.
+    squared_error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,8 @@ class Searched:
     #: The matrix that it began with, the better of the two that are known without sampling, and the one found.
     start: Proposed
     found: Proposed
-    #: The norm of the gradient of ln(MSE) at the matrix found, in the parameters of the search, by samples that it was not fitted
-    #: to, and that of its components' standard errors.
+    #: The norm of the gradient of the squared error's logarithm at the matrix found, in the parameters of the search, by samples
+    #: that it was not fitted to, and that of its components' standard errors.
     gradient_norm: float
     gradient_error: float
     rounds: int

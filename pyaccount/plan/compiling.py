@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document import truncation
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import CompiledDocument, worded
-from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import noise_plan
 from pyaccount.plan.samplers import PLANS, sampler_plan
 from pyaccount.risk.budgets import budget_of
@@ -73,11 +73,26 @@ def _compile_one(document: Document) -> CompiledDocument:
     if plan.blank is None:
         # Refusals that depend on numbers show before anything runs.
         plan.at().composed_bounds()
+    _refuse([problem for body in document.bodies for problem in _workload_refusals(document, body)])
     for body in document.bodies:
         if matrix_plan(body).may_fail and body.training.iterations != "solve":
             # So do those that depend on a file, or on an inverse.
             strategy(document, body)
     return plan
+
+
+def _workload_refusals(document: Document, body: Body) -> list[Problem]:
+    """Why there is no error under the workload of a body. Raises `DocumentError` for one that no double holds."""
+    if body.workload is None:
+        return []
+    if not noise_plan(body).sums_have_error:
+        message = (
+            "a workload is what an optimizer makes of noisy sums, and this noise is on numbers: leave workload out"
+        )
+        return [document.problem("contradiction", body.at("workload"), message)]
+    if body.training.iterations != "solve":
+        workload_error(document, body)
+    return []
 
 
 def _search_refusals(document: Document, body: Body) -> list[Problem]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyaccount import _core
 from pyaccount.plan.rare_truncation import RareTruncation
+from pyaccount.plan.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyaccount import _core
     from pyaccount.directions import Direction
 
 #: Mean scales at which δ of a removed record is bounded without samples.
@@ -21,9 +22,9 @@ MEAN_SCALES = tuple(1.0 + 0.1 * 1.6**k for k in range(8))
 
 @dataclass(frozen=True, slots=True)
 class SampledMechanism:
-    """A mechanism to be sampled: the core's handle, the hockey sticks that matter, and what a sample costs."""
+    """A mechanism to be sampled: how the core makes it, the hockey sticks that matter, and what a sample costs."""
 
-    core: _core.Sampled
+    recipe: Recipe[_core.Sampled]
     directions: tuple[Direction, ...]
     #: Rounds of the recursion, or bins.
     steps: int
@@ -44,7 +45,12 @@ class SampledMechanism:
     #: Those of further mechanisms that are sampled together with the first.
     further: tuple[float, ...] = ()
     #: What is composed with the sampled mechanisms, as samples of each direction see it; empty if nothing is.
-    curves: Mapping[Direction, _core.ComposedCurve] = field(default_factory=dict)
+    curves: Mapping[Direction, Recipe[_core.ComposedCurve]] = field(default_factory=dict)
+
+    @property
+    def core(self) -> _core.Sampled:
+        """The core's mechanism."""
+        return self.recipe.core
 
     @property
     def plain_parameters(self) -> tuple[float, ...]:
@@ -53,7 +59,13 @@ class SampledMechanism:
 
     def tail_mass(self, direction: Direction) -> float:
         """What the curve leaves to be added to the mean of samples, a constant."""
-        return self.curves[direction].tail_mass if direction in self.curves else 0.0
+        curve = self.curve(direction)
+        return 0.0 if curve is None else curve.tail_mass
+
+    def curve(self, direction: Direction) -> _core.ComposedCurve | None:
+        """What is composed with the sampled mechanisms, as samples of this direction see it."""
+        found = self.curves.get(direction)
+        return None if found is None else found.core
 
     def beyond(self, direction: Direction, epsilon: float) -> float:
         """How much δ of the run that is meant may exceed what samples and curve give, a constant."""
@@ -67,7 +79,7 @@ class SampledMechanism:
 
     def _removed(self, epsilon: float) -> float:
         """A bound on δ(ε) of a removed record without samples: the least that a sample of a proposal can be bounded by."""
-        curve, bounds = self.curves.get("remove"), [1.0]
+        curve, bounds = self.curve("remove"), [1.0]
         for mean_scale in MEAN_SCALES:
             for parameters in (self.plain_parameters, self.core.balanced_parameters(mean_scale)):
                 weight_bound, _, _ = self.core.bounds("remove", parameters, mean_scale, epsilon, curve)
@@ -81,10 +93,10 @@ def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
     rare = [part.rare_truncation.times(runs) for part, runs in parts if part.rare_truncation is not None]
-    core = _core.Sampled.together([(part.core, runs) for part, runs in parts])
-    first, *further = core.plain_parameters
+    recipe: Recipe[_core.Sampled] = Recipe("Sampled.together", (tuple((part.recipe, runs) for part, runs in parts),))
+    first, *further = recipe.core.plain_parameters
     return SampledMechanism(
-        core,
+        recipe,
         # Adjacency is the document's, so all parts have the same directions.
         parts[0][0].directions,
         sum(part.steps * runs for part, runs in parts),

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyaccount import plan as planning
 from pyaccount.arguments import threads_of
 from pyaccount.plan import CompiledDocument
 
 if TYPE_CHECKING:
+    import os
+
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.matrix_description import MatrixDescription
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
+    from pyaccount.store import KeptRun, Store, Strictness
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(CompiledDocument):
     """A document with its theorems. `run` executes it; no ε, δ or blank has been computed before."""
 
-    def run(
+    def _repr_html_(self) -> str:
+        from pyaccount.certificate.notebook import paragraph, table  # noqa: PLC0415
+
+        rows = [(one.subject, one.theorem, one.source, "tight" if one.tight else "a bound") for one in self.reductions]
+        return paragraph(f"Plan of {self.document.name}: nothing is computed yet", strong=True) + table(
+            ("part", "theorem", "source", ""), rows
+        )
+
+    def run(  # noqa: PLR0913 - what is run, and how
         self,
         *,
         threads: int = 0,
@@ -28,6 +39,8 @@ class Plan(CompiledDocument):
         report: Report | None = None,
         seed: int | None = None,
         limited_by: str = "time_limit=",
+        store: Store | str | os.PathLike[str] | None = None,
+        store_errors: Strictness = "stop",
     ) -> Certificate:
         """Execute the plan on this machine and certify the result.
 
@@ -35,19 +48,35 @@ class Plan(CompiledDocument):
         that states no seed; to try seeds until a test accepts would void the guarantee. Raises `DocumentError` for a target
         that nothing reaches, `LimitError` at the time limit, `KeyboardInterrupt` on Ctrl-C; there is no partial certificate.
         `limited_by` is what that error calls the option which set `time_limit`.
+
+        With a `store`, or the file of one, a run that was finished before gives its certificate again, and one that was
+        interrupted goes on: it keeps its seed, and the certificate is that of an uninterrupted run. `StoreError` where the store
+        fails, unless `store_errors` is `continue`: then a warning, and the run goes on without it.
         """
+        options = {"time_limit": time_limit, "report": report, "limited_by": limited_by}
+        threads = threads_of(threads)
+        if store is None:
+            return self._issued(threads, seed, None, options)
+        # Few runs are kept.
+        from pyaccount.store import kept_in  # noqa: PLC0415
+
+        with kept_in(store, self.asked or self.document, seed, store_errors) as kept:
+            if kept is None:
+                return self._issued(threads, seed, None, options)
+            certificate = kept.finished()
+            if certificate is None:
+                certificate = self._issued(threads, kept.seed, kept, options)
+                kept.finish(certificate)
+            return certificate
+
+    def _issued(self, threads: int, seed: int | None, kept: KeptRun | None, options: dict[str, Any]) -> Certificate:
         # Planning needs neither room, and is often all that is wanted.
         from pyaccount.certificate.issue import issue  # noqa: PLC0415
         from pyaccount.execute import run  # noqa: PLC0415
+        from pyaccount.execute.sampling.jobs import Local  # noqa: PLC0415
 
-        plan, evidence = run(
-            self,
-            threads=threads_of(threads),
-            time_limit=time_limit,
-            report=report,
-            seed=seed,
-            limited_by=limited_by,
-        )
+        runner = None if kept is None else kept.runner(Local(threads))
+        plan, evidence = run(self, threads=threads, seed=seed, runner=runner, **options)
         return issue(plan, evidence)
 
     def matrix(self, *, threads: int = 0, report: Report | None = None) -> MatrixDescription:

@@ -1,7 +1,7 @@
 """Strategy matrices: which C correlates the noise, and how accurate the training it gives is.
 
 The room takes plain numbers, arrays and the path of a file. It gives lower-triangular matrices with non-negative
-entries (Toeplitz ones as their coefficients, dense ones as arrays), their column norms and their prefix-sum errors for
+entries (Toeplitz ones as their coefficients, dense ones as arrays), their column norms and their errors under a workload for
 noise of unit scale. It must not know documents, mechanisms, samplers or privacy: any matrix from here is a valid
 strategy, and only its accuracy depends on how it was found. numpy and scipy are loaded with the first name that needs
 them.
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
         normalized_columns_max,
     )
     from pyaccount.strategies.inverse import banded_inverse, blt, inverse_square_root, optimal_blt
-    from pyaccount.strategies.measure import PrefixSumError
+    from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
     from pyaccount.strategies.toeplitz import banded_square_root, normalized, optimal_toeplitz, toeplitz_error
 
 #: Where each name lives; numpy and scipy are imported with the first name that needs them.
 _HOMES = {
     "LARGEST": "dense",
     "MatrixFileError": "dense",
-    "PrefixSumError": "measure",
+    "PREFIX_SUMS": "measure",
+    "Workload": "measure",
+    "WorkloadError": "measure",
     "banded_inverse": "inverse",
     "banded_square_root": "toeplitz",
     "bands_of": "dense",
@@ -58,8 +60,10 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "LARGEST",
+    "PREFIX_SUMS",
     "MatrixFileError",
-    "PrefixSumError",
+    "Workload",
+    "WorkloadError",
     "banded_inverse",
     "banded_square_root",
     "bands_of",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg  # type: ignore[import-untyped]
 
-from pyaccount.strategies.measure import PrefixSumError
+from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
 from pyaccount.strategies.toeplitz import in_range
+from pyaccount.strategies.workload import dense_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,8 +85,8 @@ def normalized_columns_max(matrix: Matrix) -> Matrix:
     return scaled
 
 
-def dense_error(matrix: Matrix) -> PrefixSumError:
-    """The prefix-sum error of the strategy as it is (not normalised).
+def dense_error(matrix: Matrix, workload: Workload = PREFIX_SUMS) -> WorkloadError:
+    """The error of the strategy as it is (not normalised): of prefix sums, or of a workload.
 
     X = A·C⁻¹ from X·C = A: mean_square = ‖X‖_F²/n, max_square = the largest squared row norm of X.
 
@@ -98,7 +99,12 @@ def dense_error(matrix: Matrix) -> PrefixSumError:
     with np.errstate(over="ignore", invalid="ignore"):
         # The transposed system Cᵀ·Xᵀ = Aᵀ; row i of X is column i of the solution.
         solution = linalg.solve_triangular(
-            matrix / scale, np.triu(np.ones((size, size))), trans="T", lower=True, overwrite_b=True, check_finite=False
+            matrix / scale,
+            dense_workload(workload, size).T,
+            trans="T",
+            lower=True,
+            overwrite_b=True,
+            check_finite=False,
         )
         rows = np.einsum("ij,ij->j", solution, solution)
         return in_range(float(rows.sum()) / size, float(rows.max()), scale)

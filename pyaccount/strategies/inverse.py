@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize, signal  # type: ignore[import-untyped]
 
+from pyaccount.strategies.measure import PREFIX_SUMS, Workload
 from pyaccount.strategies.toeplitz import banded_square_root, log_objective
 
 if TYPE_CHECKING:
@@ -113,13 +114,17 @@ def blt(scales: Sequence[float], decays: Sequence[float], iterations: int) -> Ve
 
 
 def optimal_blt(
-    iterations: int, buffers: int, apart: int | None = None, participations: int = 1
+    iterations: int,
+    buffers: int,
+    apart: int | None = None,
+    participations: int = 1,
+    workload: Workload = PREFIX_SUMS,
 ) -> tuple[Vector, Vector]:
-    """The scales and decays of a BLT with the least mean square prefix-sum error for a record that takes part so often.
+    """The scales and decays of a BLT with the least mean square error of a workload for a record that takes part so often.
 
     Minimises (1/n)·‖A·C⁻¹‖_F²·‖Cx‖² over ω ≥ 0 and 0 < θ < 1, n = iterations, x = e_1 + e_{1+apart} + … with so many
     participations (one: ‖Cx‖ is the column norm), from fits of the square root's coefficients with decays evenly spaced in
-    ln(1 − θ).
+    ln(1 − θ). A, and what may stand in place of the mean, are those of `toeplitz.optimal_toeplitz`.
 
     Takes 1 ≤ buffers ≤ `MOST_BUFFERS`. Every result is a valid strategy; that no other is better is observed for few buffers,
     not proven. Deterministic. Time O(n²) a step. Raises ValueError if the arguments are out of range. Source of the objective:
@@ -131,7 +136,7 @@ def optimal_blt(
         )
     if iterations == 1:
         return np.zeros(buffers), np.full(buffers, 0.5)
-    objective = log_objective(iterations, iterations, apart, participations)
+    objective = log_objective(iterations, iterations, apart, participations, workload)
     steps = np.arange(iterations - 1.0)
 
     def evaluate(parameters: Vector) -> tuple[float, Vector]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import fft, optimize, signal  # type: ignore[import-untyped]
 
-from pyaccount.strategies.measure import PrefixSumError
-from pyaccount.strategies.sums import norm, total
+from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
+from pyaccount.strategies.sums import norm
+from pyaccount.strategies.workload import mean_and_largest, numerator, quadratic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,26 +53,26 @@ def normalized(coefficients: ArrayLike) -> Vector:
     return np.asarray(c / norm(c))
 
 
-def toeplitz_error(coefficients: ArrayLike, iterations: int) -> PrefixSumError:
-    """The prefix-sum error of the Toeplitz strategy with these coefficients, as they are (not normalised).
+def toeplitz_error(coefficients: ArrayLike, iterations: int, workload: Workload = PREFIX_SUMS) -> WorkloadError:
+    """The error of the Toeplitz strategy with these coefficients, as they are (not normalised): of prefix sums, or of a workload.
 
     With s the series of 1/((1 − x)·c(x)) and n = iterations:
-    mean_square = (1/n)·Σ_{j<n} (n − j)·s_j², max_square = Σ_{j<n} s_j² (the last row is the largest).
+    mean_square = (1/n)·Σ_{j<n} (n − j)·s_j², max_square = Σ_{j<n} s_j² (the last row is the largest). For other workloads see
+    `workload`.
 
     Takes a vector of finite coefficients ≥ 0 with c_0 > 0 and n ≥ 1; coefficients beyond the n-th are not in the matrix
-    and are ignored. Time O(n·bands). Exact but for rounding, near n·1e−16 relative for a non-increasing c. Raises
-    ValueError if the arguments are not as described, or if an error lies outside the range of a double.
+    and are ignored. Time O(n·bands), with learning rates O(n²). Exact but for rounding, near n·1e−16 relative for a
+    non-increasing c. Raises ValueError if the arguments are not as described, or if an error lies outside the range of a double.
     """
     _at_least_one_iteration(iterations)
     c = _checked(coefficients)[:iterations]
     with np.errstate(over="ignore", invalid="ignore"):
         # Scaled to c_0 = 1, so that only a strategy with an extreme error leaves the range of a double.
-        squares = np.square(signal.lfilter([1.0], c / c[0], np.ones(iterations)))
-        mean = total(np.arange(iterations, 0.0, -1.0) * squares) / iterations
-        return in_range(mean, total(squares), float(c[0]))
+        series = signal.lfilter([1.0], c / c[0], numerator(workload, iterations))
+        return in_range(*mean_and_largest(workload, series), float(c[0]))
 
 
-def in_range(mean_square: float, max_square: float, scale: float) -> PrefixSumError:
+def in_range(mean_square: float, max_square: float, scale: float) -> WorkloadError:
     """The errors of scale·C from those of C: each is divided by scale².
 
     Raises ValueError where a result is not a positive finite double: a strategy that inaccurate, or that far from any
@@ -80,23 +81,24 @@ def in_range(mean_square: float, max_square: float, scale: float) -> PrefixSumEr
     mean_square, max_square = mean_square / scale / scale, max_square / scale / scale
     if not (0.0 < mean_square < math.inf and 0.0 < max_square < math.inf):
         raise ValueError(
-            "the prefix-sum error of this strategy is outside the range of a double: "
+            "the error of this strategy is outside the range of a double: "
             "the matrix is too close to singular, or scaled by an extreme factor"
         )
-    return PrefixSumError(mean_square, max_square)
+    return WorkloadError(mean_square, max_square)
 
 
-def optimal_toeplitz(iterations: int, bands: int) -> Vector:
-    """The non-negative banded Toeplitz strategy with the least mean square prefix-sum error at unit column norm.
+def optimal_toeplitz(iterations: int, bands: int, workload: Workload = PREFIX_SUMS) -> Vector:
+    """The non-negative banded Toeplitz strategy with the least mean square error of a workload at unit column norm.
 
-    Minimises (1/n)·‖A·C⁻¹‖_F²·‖c‖² over c ≥ 0 with `bands` coefficients, n = iterations.
+    Minimises (1/n)·‖A·C⁻¹‖_F²·‖c‖² over c ≥ 0 with `bands` coefficients, n = iterations, A the matrix of the workload (prefix
+    sums: the lower triangle of ones); with `workload.largest` the largest squared row norm in place of the mean.
 
     Takes 1 ≤ bands ≤ iterations; gives `bands` coefficients with ‖c‖₂ = 1. Every result is a valid strategy, never
     worse than the banded square root. It is a stationary point of the logarithm of the objective (derivatives with
     respect to c, at c_0 = 1, below about 1e−7), found by a deterministic descent from the banded square root: the
     objective is within about 1e−12, relative, of its value at the exact stationary point, the coefficients within
-    about 1e−7 of it. That no other stationary point is lower is observed, not proven. Time O(n·bands) a step, some
-    tens of steps. Raises ValueError if the arguments are out of range.
+    about 1e−7 of it. That no other stationary point is lower is observed, not proven. Time O(n·bands) a step, with learning rates
+    O(n²), some tens of steps. Raises ValueError if the arguments are out of range.
     Source: McKenna 2024 (arXiv:2405.15913); the gradient is derived in `log_objective`.
     """
     _at_least_one_iteration(iterations)
@@ -105,7 +107,7 @@ def optimal_toeplitz(iterations: int, bands: int) -> Vector:
     start = banded_square_root(bands)
     if bands == 1:
         return start
-    objective = log_objective(iterations, bands)
+    objective = log_objective(iterations, bands, workload=workload)
 
     def free(tail: Vector) -> tuple[float, Vector]:
         # The objective does not depend on the scale of c: c_0 = 1 picks one.
@@ -126,21 +128,28 @@ def optimal_toeplitz(iterations: int, bands: int) -> Vector:
     return normalized(best if objective(best)[0] < objective(start)[0] else start)
 
 
-def log_objective(iterations: int, bands: int, apart: int | None = None, participations: int = 1) -> Objective:
+def log_objective(
+    iterations: int,
+    bands: int,
+    apart: int | None = None,
+    participations: int = 1,
+    workload: Workload = PREFIX_SUMS,
+) -> Objective:
     """The function c ↦ (F, ∇F), F = ln Σ_{j<n} (n − j)·s_j² + ln ‖c‖², that `optimal_toeplitz` minimises.
+
+    Of another workload: F = ln Q(s) + ln ‖c‖², s the series of a(x)/c(x), a and the quadratic form Q those of `workload`.
 
     With `participations` > 1 it has ‖Cx‖² for ‖c‖², x = e_1 + e_{1+apart} + …: how far a record moves the sum that takes part
     so often and so far apart, the most that it can for a c that does not increase; then c has all n coefficients.
 
     With g the series of 1/c(x): ∂s/∂c_i = −x^i·(s·g), hence
-    ∂F/∂c_i = −2·Σ_j (n − j)·s_j·(s·g)_{j−i} / Σ_j (n − j)·s_j² + 2c_i/‖c‖².
+    ∂F/∂c_i = −2·Σ_j (n − j)·s_j·(s·g)_{j−i} / Σ_j (n − j)·s_j² + 2c_i/‖c‖², with ½∇Q in place of (n − j)·s_j in general.
 
     The function takes `bands` coefficients with c_0 > 0. Where c(x) has a zero well inside the unit disc, s overflows:
     F is then given as the logarithm of the largest double, which bounds it from below, with gradient 0. A line search
     that steps that far sees a plateau above everything else and turns back.
     """
-    impulse = np.ones(iterations)
-    weights = np.arange(iterations, 0.0, -1.0)
+    series, form = numerator(workload, iterations), quadratic(workload, iterations)
     # Long enough for the lags 0 … bands − 1 of a circular correlation not to wrap around.
     size = fft.next_fast_len(iterations + bands, real=True)
     plateau = math.log(np.finfo(np.float64).max)
@@ -150,10 +159,10 @@ def log_objective(iterations: int, bands: int, apart: int | None = None, partici
 
     def evaluate(c: Vector) -> tuple[float, Vector]:
         with np.errstate(over="ignore", invalid="ignore"):
-            s = signal.lfilter([1.0], c, impulse)
-            weighted = weights * s
+            s = signal.lfilter([1.0], c, series)
+            error, weighted = form(s)
             moved = signal.lfilter(c, [1.0], pattern) if several else c
-            error, square = float(weighted @ s), float(moved @ moved)
+            square = float(moved @ moved)
             spectrum = fft.rfft(weighted, size) * np.conj(fft.rfft(signal.lfilter([1.0], c, s), size))
             # ∂‖Cx‖²/∂c_i = 2·Σ_k (Cx)_k·x_{k−i}
             slopes = signal.correlate(moved, pattern, "full")[iterations - 1 :][:bands] if several else c

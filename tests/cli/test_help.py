@@ -11,8 +11,11 @@ from pathlib import Path
 
 import click
 import pytest
+from attestation_tools import public_pem
 from places import EXAMPLES
+from securesystemslib.signer import CryptoSigner
 
+import pyaccount
 from pyaccount import cli
 from pyaccount.document.samplers import REFUSED
 from pyaccount.training import TrainingRun
@@ -66,6 +69,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = shell("pyaccount certify training.yaml -o training.cert.json --quiet", folder)
     assert done.returncode == 0, done.stderr
     shutil.copy(folder / "training.cert.json", folder / "certificates" / "training.json")
+    # A key, and a certificate that it signed.
+    signer = CryptoSigner.generate_ed25519()
+    (folder / "signing.pem").write_bytes(signer.private_bytes)
+    (folder / "trusted").mkdir()
+    (folder / "trusted" / "release.pem").write_bytes(public_pem(signer))
+    (folder / "model.safetensors").write_bytes(b"weights")
+    signed = pyaccount.attest(folder / "training.cert.json", [folder / "model.safetensors"], folder / "signing.pem")
+    signed.save(folder / "training.att.json")
     # A run that was begun.
     TrainingRun(folder / "training.cert.json", folder / "runs" / "first", records=50_000).close()
     return folder
@@ -163,8 +174,6 @@ def test_every_path_of_the_language_is_completed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every path that an example's document has, and the blanks' word where a blank may stand."""
-    import pyaccount
-
     offered = set(values("zsh", complete("zsh", ["pyaccount", "plan", "--set", ""], monkeypatch, capsys)))
     for name in ("cifar10-bandmf", "users", "two-stage-sampling", "full-batch", "cifar10-dp-sgd"):
         mapping = pyaccount.load(EXAMPLES / f"{name}.yaml").to_mapping()

@@ -11,6 +11,7 @@ from typing import Any
 import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from made import sampled
 from oracle import gaussian_delta
 from patterns import Patterns, exact_delta, log_ratio, renewal_patterns
 from sampled_tools import estimated, lower_toeplitz
@@ -24,9 +25,11 @@ from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import verify as verifying
 from pyaccount.execute.sampling.betting import Betting, Claim
 from pyaccount.execute.sampling.composed_profile import IGNORED_SHARE, NODES, ComposedProfile, composed_profile
+from pyaccount.execute.sampling.jobs import Proposal
 from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain, proposed
-from pyaccount.execute.sampling.shards import Proposal, Sampler
+from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Rounds, gaussian, reversed_rounds, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 
@@ -57,7 +60,7 @@ def exact(mu: float, x: float) -> float:
 @pytest.mark.parametrize("mu", [0.02, 0.3, 1.0, 4.0])
 def test_tables_enclose_the_curve_everywhere(mu: float) -> None:
     found = composed(gaussian_bounds(mu))
-    curve = found.curves["remove"]
+    curve = found.curves["remove"].core
     assert exact(mu, found.reach) <= curve.tail_mass <= 1.2e-12
     rng = np.random.default_rng(1)
     nodes = (np.arange(2 * NODES + 1) - NODES) * found.spacing
@@ -146,9 +149,9 @@ def test_a_curve_without_a_known_reversal_still_encloses() -> None:
     strange = Bounds((Rounds(gaussian(mu, 1.0), 1),), (Rounds(Part("discrete", (), ()), 1),))
     known: DirectedBounds = {d: Bounds(strange.upper, strange.upper) for d in ("remove", "add")}
     found = composed(known)
-    whole = found.curves["remove"]
+    whole = found.curves["remove"].core
     unknown = {d: Bounds(strange.upper, (Rounds(HalfKnown("gaussian", (mu, 1.0)), 1),)) for d in ("remove", "add")}
-    curve = composed(unknown).curves["remove"]  # type: ignore[arg-type]
+    curve = composed(unknown).curves["remove"].core  # type: ignore[arg-type]
     for x in np.linspace(-found.reach, found.reach, 301):
         below, above = _core.Inspection.curve(curve, x)
         assert above == _core.Inspection.curve(whole, x)[1]
@@ -204,9 +207,9 @@ STRETCHED = [proposal for proposal in PROPOSALS if proposal[1] not in (0.0, 1.0)
 
 def mechanism_of(name: str) -> tuple[SampledMechanism, Patterns, Array]:
     (n, b, p, warm), column = SMALL[name]
-    core = _core.Sampled.renewal(column[:b].tolist(), n, b, p, warm)
+    recipe = sampled("renewal", column[:b].tolist(), n, b, p, warm)
     return (
-        SampledMechanism(core, ("remove", "add"), n, 100.0, p),
+        SampledMechanism(recipe, ("remove", "add"), n, 100.0, p),
         renewal_patterns(n, b, p, warm=warm),
         lower_toeplitz(column, n),
     )
@@ -229,7 +232,7 @@ def product_of(first: tuple[Patterns, Array], second: tuple[Patterns, Array]) ->
     return (pairs, np.outer(weights, others_weights).ravel()), joint
 
 
-def curves_for(direction: str, end: float = 1e-9) -> dict[Any, _core.ComposedCurve]:
+def curves_for(direction: str, end: float = 1e-9) -> dict[Any, Recipe[_core.ComposedCurve]]:
     mu = 2.0 * MU if direction == "replace" else MU
     return composed(gaussian_bounds(mu), (direction,), end).curves
 
@@ -252,7 +255,7 @@ def test_weighed_samples_have_the_mean_of_the_composition(
 ) -> None:
     direction, stretch, factor = proposal
     mechanism, patterns, matrix = mechanism_of(name)
-    curve = curves_for(direction)[direction]
+    curve = curves_for(direction)[direction].core
     mean, error = sampled_mean(mechanism.core, (direction, factor * mechanism.plain_parameter, stretch), epsilon, curve)
     truth = exact_delta(*beside(patterns, matrix, MU), direction, epsilon)
     # The table lies above D by at most its gap.
@@ -275,7 +278,7 @@ def test_several_mechanisms_are_independent_streams(proposal: tuple[str, float, 
         core = _core.Sampled.together([(first, 1), (_core.Sampled.renewal([0.6], 1, 1, 0.4, False), 1)])
         joint, parameter = product_of(one, two), [0.2 * factor, 0.4 * factor]
     assert core.plain_parameters == pytest.approx([p / factor for p in parameter])
-    for curve, space in ((None, joint), (curves_for(direction)[direction], beside(*joint, MU))):
+    for curve, space in ((None, joint), (curves_for(direction)[direction].core, beside(*joint, MU))):
         mean, error = sampled_mean(core, (direction, parameter, stretch), 0.3, curve)
         truth = exact_delta(*space, direction, 0.3)
         floor, gap = (0.0, 0.0) if curve is None else (curve.tail_mass, curve.gap)
@@ -315,7 +318,7 @@ def test_caps_hold_under_attack(names: tuple[str, ...], proposal: tuple[str, flo
         other = (_law(names[1], factor), parts[1][2])
         law = product_of((law, joint[1]), other)[0]
         joint = product_of(joint, (parts[1][1], parts[1][2]))
-    curve, mu = curves_for(direction)[direction], 2.0 * MU if direction == "replace" else MU
+    curve, mu = curves_for(direction)[direction].core, 2.0 * MU if direction == "replace" else MU
     n = len(joint[1])
     rng = np.random.default_rng(n)
     side = np.linspace(-16.0, 16.0, 6401 if n == 1 else 201)
@@ -342,7 +345,7 @@ def _law(name: str, factor: float) -> Patterns:
 def test_weight_bounds_are_attained_by_a_single_pattern(direction: str, stretch: float) -> None:
     """With one pattern Hölder's inequality is an equality, and what is left is the table's width."""
     c, epsilon = 0.9, 0.7
-    curve, mu = curves_for(direction)[direction], 2.0 * MU if direction == "replace" else MU
+    curve, mu = curves_for(direction)[direction].core, 2.0 * MU if direction == "replace" else MU
     core = _core.Sampled.renewal([c], 1, 1, 1.0, False)
     cap, _, _ = core.bounds(direction, 1.0, stretch, epsilon, curve)
     joint = ((np.ones((1, 1)), np.ones(1)), np.array([[c]]))
@@ -352,7 +355,7 @@ def test_weight_bounds_are_attained_by_a_single_pattern(direction: str, stretch:
 
 
 def test_what_has_no_cap_says_so() -> None:
-    curve = curves_for("remove")["remove"]
+    curve = curves_for("remove")["remove"].core
     core = _core.Sampled.together([(_core.Sampled.renewal([0.9], 4, 2, 0.3, True), 2)])
     assert core.bounds("remove", [0.4], 1.0, 1.0, curve)[0] == math.inf
     assert core.bounds("remove", [0.3], 1.0, 1.0, curve)[0] == 1.0
@@ -366,7 +369,7 @@ def with_curves(name: str, direction: Any) -> tuple[SampledMechanism, float]:
     """A mechanism with its Gaussian phase, and its exact δ at ε = 0.9."""
     mechanism, patterns, matrix = mechanism_of(name)
     found = SampledMechanism(
-        mechanism.core,
+        mechanism.recipe,
         (direction,),
         mechanism.steps,
         100.0,
@@ -421,7 +424,7 @@ def test_curves_off_histograms_cover_the_truth(proposal: Any) -> None:
 def test_threads_and_instruction_sets_change_nothing() -> None:
     """Shards by one thread and by two, and a part alone or together with nothing else."""
     mechanism, _, _ = mechanism_of("two rounds")
-    curve = curves_for("remove")["remove"]
+    curve = curves_for("remove")["remove"].core
     alone, again = mechanism.core, _core.Sampled.together([(mechanism.core, 1)])
     key: Any = (5, 2, 1, 0)
     tables = [(0.9, 1.0, [(0.1, 0.5), (0.1, -0.5)])]
@@ -452,16 +455,16 @@ def test_the_floor_is_added_whatever_is_drawn() -> None:
     mechanism, truth = with_curves("one round", "remove")
     end = 0.1 * truth
     cut = composed(gaussian_bounds(MU), ("remove",), end).curves["remove"]
-    assert 0.5 * end < cut.tail_mass <= end * 1.3
-    mean, error = sampled_mean(mechanism.core, ("remove", mechanism.plain_parameter, 1.0), 0.9, cut)
-    assert truth - 5.0 * error <= mean + cut.tail_mass
+    assert 0.5 * end < cut.core.tail_mass <= end * 1.3
+    mean, error = sampled_mean(mechanism.core, ("remove", mechanism.plain_parameter, 1.0), 0.9, cut.core)
+    assert truth - 5.0 * error <= mean + cut.core.tail_mass
     limits = sampler(1).limits(
-        SampledMechanism(mechanism.core, ("remove",), 1, 100.0, mechanism.plain_parameter, curves={"remove": cut}),
+        SampledMechanism(mechanism.recipe, ("remove",), 1, 100.0, mechanism.plain_parameter, curves={"remove": cut}),
         "remove",
         proposed([mechanism.plain_parameter], 1.0),
         0.9,
     )
-    assert limits.tail_mass == cut.tail_mass
+    assert limits.tail_mass == cut.core.tail_mass
     assert together([(mechanism, 1)]) is mechanism
     assert plain(mechanism, "remove") == Proposal(mechanism.plain_parameter, 1.0)
     assert IGNORED_SHARE < 1e-3

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from exact_documents import Truth
 from exact_mixtures import Mixture, hockey_stick, nothing
+from made import sampled
 from rich.console import Console
 from sampled_tools import bin_law, lower_toeplitz, renewal_law
 from scipy.optimize import minimize
@@ -25,8 +26,9 @@ from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import betting
 from pyaccount.execute.sampling.betting import Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimator
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
 from pyaccount.execute.sampling.proposals import mixed, plain, shared
-from pyaccount.execute.sampling.shards import SHARD, Bet, BetTable, Component, Proposal, Sampler
+from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.verify import verify
 from pyaccount.plan.sampled import SampledMechanism
 
@@ -50,11 +52,12 @@ class Renewal:
         self.matrix = lower_toeplitz(COLUMN, N) / sigma
         self.means = self.rounds @ self.matrix.T
         self.warm = warm
-        self.core = _core.Sampled.renewal(list(COLUMN / sigma), N, B, RATE, warm)
+        self.recipe = sampled("renewal", list(COLUMN / sigma), N, B, RATE, warm)
+        self.core = self.recipe.core
         self.mean = self.weights @ self.means
 
     def mechanism(self) -> SampledMechanism:
-        return SampledMechanism(self.core, ("remove", "add"), N, 100.0, RATE)
+        return SampledMechanism(self.recipe, ("remove", "add"), N, 100.0, RATE)
 
     def log_density(self, y: Array, means: Array, log_weights: Array) -> Array:
         """ln of Σ w N(mean, I) relative to N(0, I)."""
@@ -125,7 +128,7 @@ def test_means_are_delta(direction: Any, epsilon: float, *, anchored: bool) -> N
     q = p.mirrored if direction == "replace" else nothing(N)
     truth = hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon)
     proposal = Proposal(0.5, parts[1].number, (), tuple(parts))
-    sums, _ = sampler().run(
+    sums = sampler().run(
         one.mechanism(), direction, proposal, [BetTable(epsilon, 1e9)], purpose="verification", candidate=1, count=256
     )
     values = np.array([shard[0].value for shard in sums]) / SHARD
@@ -139,11 +142,11 @@ def test_bins_are_as_unbiased_and_as_bounded() -> None:
     matrix = np.tril(np.full((3, 3), 0.7)) + 0.3 * np.eye(3)
     law = bin_law(3, 3)
     modes = np.array(list(law), dtype=float) @ matrix.T
-    core = _core.Sampled.bins((modes @ modes.T).ravel(), 3)
-    mechanism = SampledMechanism(core, ("remove", "add"), 3, 100.0, 0.0)
+    recipe = sampled("bins", (modes @ modes.T).ravel().tolist(), 3)
+    core, mechanism = recipe.core, SampledMechanism(recipe, ("remove", "add"), 3, 100.0, 0.0)
     parts = (Component(8, (), 0.0), Component(56, (0.2,), 2.0), Component(64, (), 1.5))
     proposal, epsilon = Proposal(0.2, 2.0, (), parts), 2.0
-    sums, _ = sampler().run(
+    sums = sampler().run(
         mechanism, "remove", proposal, [BetTable(epsilon, 1e9)], purpose="verification", candidate=1, count=256
     )
     values = np.array([shard[0].value for shard in sums]) / SHARD
@@ -176,7 +179,7 @@ def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
     runs, q, reached = 400, 0.1, 0
     for candidate in range(runs):
         stakes = tuple(Bet(truth, share / (cap - truth)) for share in (0.02, 0.1, 0.5, 0.95))
-        sums, _ = drawing.run(
+        sums = drawing.run(
             one.mechanism(),
             "remove",
             proposal,
@@ -209,8 +212,9 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tests_close_to_the_truth_take_fewer_samples() -> None:
     """In a run of many rounds with rare participations a mixture is expected to take a fraction, and it does."""
     column = np.cumprod([1.0, *((2.0 * j - 1.0) / (2.0 * j) for j in range(1, 8))]) / 2.0
-    core = _core.Sampled.renewal(list(column), 200, 8, 0.02, True)
-    mechanism = SampledMechanism(core, ("remove", "add"), 200, 100.0, 0.02)
+    mechanism = SampledMechanism(
+        sampled("renewal", list(column), 200, 8, 0.02, True), ("remove", "add"), 200, 100.0, 0.02
+    )
     epsilon = 1.0
     claim = close(mechanism, epsilon, 1.06)
     one = sampler()

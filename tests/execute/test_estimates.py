@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made import sampled
 from sampled_tools import bin_law, lower_toeplitz, renewal_law
 from scipy.stats import binom, norm
 
@@ -16,9 +17,11 @@ from pyaccount.errors import DomainError, LimitError
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import estimates as estimating
 from pyaccount.execute.sampling.estimates import Estimator, _estimate, _shared
+from pyaccount.execute.sampling.jobs import SHARD, Component
 from pyaccount.execute.sampling.profile import SampledPoint, larger
 from pyaccount.execute.sampling.proposals import library, plain
-from pyaccount.execute.sampling.shards import SHARD, Component, Sampler
+from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 
 #: Of dP/dR at σ = 1, for one round with probability P: every δ has a closed form.
@@ -31,7 +34,7 @@ def sampler(seed: int = 3, threads: int = 0) -> Sampler:
 
 
 def one_round(sigma: float = 1.0) -> SampledMechanism:
-    return SampledMechanism(_core.Sampled.renewal([1.0 / sigma], 1, 1, P, False), ("remove", "add"), 1, 100.0, P)
+    return SampledMechanism(sampled("renewal", [1.0 / sigma], 1, 1, P, False), ("remove", "add"), 1, 100.0, P)
 
 
 def exact(direction: str, epsilon: float, sigma: float = 1.0) -> float:
@@ -115,20 +118,20 @@ def test_tilted_laws_sum_to_what_enumeration_gives(warm: bool, theta: float) -> 
     )
 
 
-def mechanisms() -> dict[str, _core.Sampled]:
-    columns = _core.Columns.toeplitz([0.9, 0.6, 0.4, 0.3, 0.2, 0.1], 2)
+def mechanisms() -> dict[str, Recipe[Any]]:
+    columns: Recipe[Any] = Recipe("Columns.toeplitz", ((0.9, 0.6, 0.4, 0.3, 0.2, 0.1), 2))
     modes = np.array([[0.9, 0.2, 0.0], [0.1, 0.8, 0.3]])
-    renewal = _core.Sampled.renewal([0.8, 0.4], 9, 3, 0.2, True)
-    bins = _core.Sampled.bins((modes @ modes.T).ravel().tolist(), 3)
+    renewal = sampled("renewal", [0.8, 0.4], 9, 3, 0.2, True)
+    bins = sampled("bins", (modes @ modes.T).ravel().tolist(), 3)
     return {
         "renewal": renewal,
-        "users": _core.Sampled.users([0.5, 0.3], 9, 3, 0.15, 3, False),
-        "phases": _core.Sampled.phases([0.7, 0.3], 9, 3, 0.4),
-        "overlapping": _core.Sampled.overlapping(columns, 1.1, 0.2, 2, True, False),
+        "users": sampled("users", [0.5, 0.3], 9, 3, 0.15, 3, False),
+        "phases": sampled("phases", [0.7, 0.3], 9, 3, 0.4),
+        "overlapping": sampled("overlapping", columns, 1.1, 0.2, 2, True, False),
         "bins": bins,
-        "truncated": renewal.truncated(40, 6),
-        "truncated bins": bins.truncated(40, 22),
-        "together": _core.Sampled.together([(renewal, 2), (bins, 1)]),
+        "truncated": sampled("truncated", renewal, 40, 6),
+        "truncated bins": sampled("truncated", bins, 40, 22),
+        "together": sampled("together", [(renewal, 2), (bins, 1)]),
     }
 
 
@@ -144,9 +147,9 @@ PAIRS = [
 @pytest.mark.parametrize(("name", "direction"), PAIRS)
 def test_every_proposal_estimates_what_plain_samples_do(name: str, direction: Any) -> None:
     """All kernels: each tilt and each scaled law, mixed with a share of plain samples, against plain samples alone."""
-    core = mechanisms()[name]
-    first, *further = core.plain_parameters
-    mechanism = SampledMechanism(core, (direction,), 1, 100.0, first, further=tuple(further))
+    recipe = mechanisms()[name]
+    first, *further = recipe.core.plain_parameters
+    mechanism = SampledMechanism(recipe, (direction,), 1, 100.0, first, further=tuple(further))
     one, epsilon = sampler(5), 0.3
     sign = -1.0 if direction == "add" else 1.0
     proposals = [] if name.startswith("truncated") else [Component(0, (), sign * theta) for theta in (0.5, 2.0)]
@@ -220,7 +223,7 @@ def test_shares_add_up() -> None:
 )
 def test_mixtures_that_are_none_are_refused(name: str, components: Any) -> None:
     arguments: dict[str, Any] = {"key": (1, 1, 1, 0), "first": 0, "count": 1, "threads": 1, "time_limit": None}
-    core = mechanisms()[name]
+    core = mechanisms()[name].core
     with pytest.raises(DomainError):
         core.balanced("remove", components, [1.0], **arguments)
     with pytest.raises(DomainError):

@@ -15,7 +15,8 @@ from pyaccount import _core, cli
 from pyaccount.errors import TIME_IS_UP, TimeLimit
 from pyaccount.execute import engine as engine_module
 from pyaccount.execute.sampling import calibrate
-from pyaccount.execute.sampling.shards import SHARD, Sampler
+from pyaccount.execute.sampling.jobs import SHARD
+from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.rounding import down, up
 
 SOLVED = EXAMPLES / "cifar10-dp-sgd.yaml"

@@ -24,6 +24,7 @@ from pyaccount.execute.optimal.parametrisation import around, positive
 from pyaccount.execute.progress import silent
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.workload import workload_of
 
 HEAD: dict[str, Any] = {
     "pyaccount": 1,
@@ -93,14 +94,15 @@ def test_what_is_next_to_nothing_is_raised() -> None:
     assert np.allclose(raised, [0.6, 1.8e-9 / 3.0, 0.8], rtol=1e-8)
 
 
-def objective_of(name: str, close: float) -> LogError:
+def objective_of(name: str, close: float, **changes: Any) -> LogError:
     """Around a column that is not optimal, so that no derivative is next to nothing."""
-    plan = planned(document(name))
+    plan = planned(document(name, **changes))
     judge = Judge(plan, 1, None, 7)
     judged = judge(positive(np.array([1.0, 0.6, 0.2, 0.3])))
     sigma = judged.proposed.noise_multiplier
     samples = replace(judge.samples(judged.column, sigma), candidate=3, shards=2)
-    return LogError(around(judged.column), judge.differentiable, samples, judge.target, 16, sigma, close)
+    squares = judge.log_error(len(judged.column))
+    return LogError(around(judged.column), judge.differentiable, samples, judge.target, squares, sigma, close)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -118,10 +120,28 @@ def test_the_gradient_is_that_of_the_objective_with_the_same_samples(name: str) 
     assert math.isclose(objective_of(name, CLOSE)(a)[0], objective(a)[0], abs_tol=1e-4)
 
 
-def prefix_error(c: Array, n: int) -> float:
-    """(1/n)‖AC⁻¹‖_F² by linear algebra."""
+def test_the_objective_is_that_of_the_workload() -> None:
+    """The same σ, and the error of what the optimizer makes of the noise: averages of iterates under momentum and rates."""
+    rates = np.linspace(2.0, 0.1, 16)
+    said = {"momentum": 0.5, "ema_decay": 0.8, "learning_rates": rates.tolist()}
+    objective, usual = (objective_of("bins", 1e-12, **one) for one in ({"workload": said}, {}))
+    a = np.array([0.02, -0.03, 0.01])
+    momentum, average = (np.tril(decay ** np.subtract.outer(range(16), range(16))) for decay in (0.5, 0.8))
+    weights = 0.2 * average @ np.tril(np.ones((16, 16))) @ np.diag(rates) @ momentum
+    c = objective.columns.at(a)
+    matrix = sum(np.diag(np.full(16 - k, value), -k) for k, value in enumerate(c))
+    expected = (
+        usual(a)[0] - math.log(mean_error(c, 16)) + math.log(np.square(weights @ np.linalg.inv(matrix)).sum() / 16)
+    )
+    assert math.isclose(objective(a)[0], expected, rel_tol=1e-9)
+    slopes = differences(lambda where: objective(where)[0], a, 1e-4)
+    assert np.allclose(objective(a)[1], slopes, rtol=1e-4, atol=1e-4)
+
+
+def mean_error(c: Array, n: int, rates: Any = 1.0) -> float:
+    """(1/n)‖AC⁻¹‖_F² by linear algebra, A the lower triangle of ones with its columns times the learning rates."""
     matrix = np.array([[c[i - j] if 0 <= i - j < len(c) else 0.0 for j in range(n)] for i in range(n)])
-    return float(np.square(np.tril(np.ones((n, n))) @ np.linalg.inv(matrix)).sum() / n)
+    return float(np.square((np.tril(np.ones((n, n))) * rates) @ np.linalg.inv(matrix)).sum() / n)
 
 
 def bins_delta(c: Array, n: int, bins: int, sigma: float, epsilon: float) -> float:
@@ -142,6 +162,7 @@ def rounds_delta(c: Array, sigma: float, epsilon: float) -> float:
     return max(exact_delta(patterns, matrix, side, epsilon) for side in ("remove", "add"))
 
 
+RATES = [1.0, 3.0]
 CASES: dict[str, tuple[dict[str, Any], int, Any]] = {
     "bins": (
         {"sampler": {"kind": "balls-in-bins", "bins": 2}, "training": {"iterations": 12}},
@@ -157,6 +178,7 @@ CASES: dict[str, tuple[dict[str, Any], int, Any]] = {
         lambda c, sigma: rounds_delta(c, sigma, 1.0),
     ),
 }
+CASES["rates"] = ({**CASES["rounds"][0], "workload": {"learning_rates": RATES}}, *CASES["rounds"][1:])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -168,14 +190,15 @@ def test_the_optimum_is_that_of_quadrature(name: str) -> None:
         c = np.array([1.0, ratio]) / math.hypot(1.0, ratio)
         low, high = math.log(0.5), math.log(8.0)
         sigma = math.exp(optimize.brentq(lambda x: math.log(delta(c, math.exp(x)) / 1e-2), low, high, xtol=1e-3))
-        return 2.0 * math.log(sigma) + math.log(prefix_error(c, n))
+        return 2.0 * math.log(sigma) + math.log(mean_error(c, n, RATES if "workload" in changes else 1.0))
 
     least = optimize.minimize_scalar(exact_error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 2e-2})
-    c = column(searched(document("warm", 2, n) | changes))
+    raw = document("warm", 2, n) | changes
+    c = column(searched(raw))
     found = exact_error(c[1] / c[0])
     assert found < least.fun + 2e-3
     assert found > least.fun - 2e-3, "the search by quadrature has found the minimum"
-    start = pyaccount.strategies.optimal_toeplitz(n, 2)
+    start = pyaccount.strategies.optimal_toeplitz(n, 2, workload_of(pyaccount.load(raw).bodies[0]))
     assert exact_error(start[1] / start[0]) > found - 1e-4
 
 

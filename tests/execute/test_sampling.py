@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made import sampled
 from scipy.stats import binom, norm
 
 import pyaccount
@@ -21,10 +22,11 @@ from pyaccount.execute.sampling.estimates import Estimate, told
 from pyaccount.execute.sampling.evidence import curve_of
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.forecast import forecast
+from pyaccount.execute.sampling.jobs import SHARD, BetTable, Proposal
 from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain, scaled
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.execute.sampling.shards import SHARD, BetTable, Proposal, Sampler
+from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.verify import divergence, plan_fixed_sample
 from pyaccount.plan.matrices import Strategy, strategy
 from pyaccount.plan.sampled import SampledMechanism
@@ -57,7 +59,7 @@ P, SIGMA, EPSILON = 0.2, 1.0, 0.4
 
 
 def one_round() -> SampledMechanism:
-    return SampledMechanism(_core.Sampled.renewal([1.0 / SIGMA], 1, 1, P, False), ("remove", "add"), 1, 100.0, P)
+    return SampledMechanism(sampled("renewal", [1.0 / SIGMA], 1, 1, P, False), ("remove", "add"), 1, 100.0, P)
 
 
 def exact(direction: str, epsilon: float) -> float:

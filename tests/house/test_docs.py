@@ -27,7 +27,17 @@ from pyaccount.plan import compile_document
 
 DOCS = ROOT / "docs"
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")),
+    *(
+        ROOT / name
+        for name in (
+            "README.md",
+            "CONTRIBUTING.md",
+            "CHANGELOG.md",
+            "SECURITY.md",
+            "CODE_OF_CONDUCT.md",
+            "benchmarks/README.md",
+        )
+    ),
     *sorted(DOCS.rglob("*.md")),
 ]
 

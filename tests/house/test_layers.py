@@ -19,7 +19,20 @@ TESTS = ROOT / "tests"
 #: From the bottom up: a room may import those before it. The façade is `__init__`, which is on top.
 ROOMS = (
     *("errors", "rounding", "directions", "wrapping", "files", "tables", "forms"),
-    *("document", "arguments", "risk", "strategies", "plan", "execute", "certificate", "running", "gate", "data"),
+    *(
+        "document",
+        "arguments",
+        "risk",
+        "strategies",
+        "plan",
+        "execute",
+        "certificate",
+        "store",
+        "running",
+        "attestation",
+        "gate",
+        "data",
+    ),
     *("auditing", "accountant", "training", "adapters", "draft", "messages", "schemas", "cli", "reference"),
     *("__init__", "__main__"),
 )

@@ -50,6 +50,8 @@ def test_python_snippets_run(snippet: str, monkeypatch: pytest.MonkeyPatch) -> N
 PAGES = [
     pytest.param(snippet, id=f"{page.stem}-{number}")
     for page in sorted((ROOT / "docs").glob("*.md"))
+    # What that page runs needs the keys that its commands make: tests/attestation runs both.
+    if page.stem != "attestations"
     for number, snippet in enumerate(
         re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     )

@@ -236,7 +236,7 @@ def test_inverses_that_grow_are_refused(tmp_path: Path) -> None:
         with pytest.raises(DomainError, match="use a matrix whose inverse does not grow, such as banded-square-root"):
             beyond.stream({"w": (3,)}, dtype=dtype)
     # Beyond the largest double there is no certificate.
-    with pytest.raises(DocumentError, match="the prefix-sum error of this strategy is outside the range of a double"):
+    with pytest.raises(DocumentError, match="the error of this strategy is outside the range of a double"):
         noise("toeplitz", tmp_path, matrix={"coefficients": [1e-9, 1e9]})
 
 

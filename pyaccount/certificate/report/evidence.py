@@ -21,7 +21,7 @@ from pyaccount.certificate.report.page import (
     safe,
     said,
 )
-from pyaccount.certificate.words import met, seed_source
+from pyaccount.certificate.words import log_of_error, met, seed_source, workload_titles
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -143,20 +143,26 @@ def _proposal(test: TestRecord) -> Content:
 def _searched(found: SearchedRecord) -> FactList:
     """How the matrix was found, by estimates."""
 
-    def figures(noise: float, mse: float) -> Content:
+    def figures(noise: float, mse: float, workload: float | None) -> Content:
         sigma, error = estimate(noise, "clip norms", "samples", 5), estimate(mse, "squared clip norms", "samples", 6)
-        return ("prefix-sum MSE ", error, " at σ = ", sigma)
+        if workload is None:
+            return ("prefix-sum MSE ", error, " at σ = ", sigma)
+        squared = estimate(workload, "squared clip norms", "samples", 6)
+        return ("squared error under the workload ", squared, ", prefix-sum MSE ", error, " at σ = ", sigma)
 
-    start = figures(found.start_noise_multiplier_estimate, found.start_prefix_sum_mse_estimate)
+    start = figures(
+        found.start_noise_multiplier_estimate,
+        found.start_prefix_sum_mse_estimate,
+        found.start_workload_error_estimate,
+    )
+    end = figures(found.noise_multiplier_estimate, found.prefix_sum_mse_estimate, found.workload_error_estimate)
     ended = () if found.note is None else (Fact("search ended", (found.note,)),)
     return FactList(
         (
             Fact("matrix before the search", start),
+            Fact("matrix optimised for sampling", end),
             Fact(
-                "matrix optimised for sampling", figures(found.noise_multiplier_estimate, found.prefix_sum_mse_estimate)
-            ),
-            Fact(
-                "gradient of ln(MSE) there",
+                f"gradient of {log_of_error(found)} there",
                 (
                     estimate(found.gradient_norm_estimate, "norm", "samples", 2),
                     ", standard error ",
@@ -169,17 +175,16 @@ def _searched(found: SearchedRecord) -> FactList:
 
 
 def _considered(data: CertificateModel) -> PageTable:
-    rows = tuple(
-        (
-            (one.matrix,),
-            (exact(one.bands, "bands", "document"),),
-            (estimate(one.noise_multiplier_estimate, "clip norms", "samples", 5),),
-            (estimate(one.prefix_sum_mse_estimate, "squared clip norms", "samples", 6),),
-        )
-        for one in data.evidence.considered
-    )
-    headings = ("matrix", "bands", "σ estimate", "prefix-sum MSE estimate")
-    return PageTable(("Considered before the choice, by estimates.",), headings, rows, words=1)
+    rows = []
+    for one in data.evidence.considered:
+        errors = [one.prefix_sum_mse_estimate, one.workload_error_estimate]
+        cells: list[Content] = [(one.matrix,), (exact(one.bands, "bands", "document"),)]
+        cells.append((estimate(one.noise_multiplier_estimate, "clip norms", "samples", 5),))
+        cells += [(estimate(each, "squared clip norms", "samples", 6),) for each in errors if each is not None]
+        rows.append(tuple(cells))
+    further = [f"{title} estimate" for title in workload_titles(data.evidence.considered)]
+    headings = ("matrix", "bands", "σ estimate", "prefix-sum MSE estimate", *further)
+    return PageTable(("Considered before the choice, by estimates.",), headings, tuple(rows), words=1)
 
 
 def budget_section(data: CertificateModel) -> PageSection:

@@ -281,18 +281,27 @@ def _whole(data: CertificateModel, value: int, unit: str) -> Quantity:
 
 
 def _utility(data: CertificateModel) -> tuple[Block, ...]:
-    if data.utility is None:
+    utility = data.utility
+    if utility is None:
         return ()
-    rows = (
+    sums = _errors(utility.prefix_sum_mse, utility.prefix_sum_rmse, utility.max_error)
+    entries = [Entry("Noise of the released prefix sums", "per coordinate", sums)]
+    if (found := utility.workload) is not None:
+        errors = _errors(found.mse, found.rmse, found.max_error)
+        entries.append(Entry(f"Noise of the workload: {found.what}", "per coordinate", errors))
+    return tuple(entries)
+
+
+def _errors(mse: float, rmse: float, largest: float) -> tuple[Fact, ...]:
+    return (
         Fact(
             "mean squared error",
-            (exact(data.utility.prefix_sum_mse, "squared clip norms", "matrix"),),
+            (exact(mse, "squared clip norms", "matrix"),),
             ("clip norm squared, mean over the iterations",),
         ),
-        Fact("its root", (exact(data.utility.prefix_sum_rmse, "clip norms", "matrix"),), ("clip norms",)),
-        Fact("largest error", (exact(data.utility.max_error, "clip norms", "matrix"),), ("clip norms, one iteration",)),
+        Fact("its root", (exact(rmse, "clip norms", "matrix"),), ("clip norms",)),
+        Fact("largest error", (exact(largest, "clip norms", "matrix"),), ("clip norms, one iteration",)),
     )
-    return (Entry("Noise of the released prefix sums", "per coordinate", rows),)
 
 
 def _assumptions(data: CertificateModel) -> tuple[Block, ...]:

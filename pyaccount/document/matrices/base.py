@@ -42,6 +42,11 @@ class MatrixKind(Kind):
     bands_field = "bands"
 
     @property
+    def optimized(self) -> bool:
+        """Whether it is one of least error, so that it follows what errors are of."""
+        return False
+
+    @property
     def searched(self) -> bool:
         """Whether its coefficients are still to be found, for the sampler and the target of the document."""
         return False
@@ -50,6 +55,10 @@ class MatrixKind(Kind):
         """The number of non-zero diagonals; None while it is a choice, and for a matrix that is not banded."""
         stated = getattr(self, self.bands_field, None) if self.banded else None
         return stated if isinstance(stated, int) else None
+
+    def files(self) -> tuple[str, ...]:
+        """The fields that name files to be read."""
+        return ()
 
     def problems(self, document: Document, body: Body) -> Iterator[Problem]:
         """What is wrong with how it is described: here, more diagonals than rounds."""

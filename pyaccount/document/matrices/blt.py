@@ -31,8 +31,8 @@ class BLT(FullColumn):
         int | None, Number(BUFFERS, whole=True), Asked("Buffers of the matrix", trial="2", metavar="D")
     ] = Field(
         default=None,
-        description="The number of buffers of the matrix of least prefix-sum error for records that take part as far apart as "
-        "they usually do under the sampler (without sampling: as near and as often as they may).",
+        description="The number of buffers of the matrix of least error under the workload for records that take part as far "
+        "apart as they usually do under the sampler (without sampling: as near and as often as they may).",
     )
     scales: Annotated[tuple[Annotated[float, Number(COEFFICIENT)], ...] | None, Items(BUFFERS_LISTED)] = Field(
         default=None, description="ω, one for each buffer."
@@ -41,6 +41,11 @@ class BLT(FullColumn):
         default=None, description="θ, one for each buffer."
     )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+    @property
+    def optimized(self) -> bool:
+        """Where only the number of buffers is given."""
+        return self.buffers is not None
 
     def misfits(self, document: Document, body: Body) -> Iterator[Problem]:
         """Every buffer has a scale and a decay."""

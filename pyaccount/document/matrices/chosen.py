@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pyaccount.document.fields import ChoiceOfKinds, Choose
-from pyaccount.document.kinds import Kinds
+from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.matrices.banded_square_root import BandedSquareRoot
 from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, MatrixKind, Normalize
 from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
@@ -24,3 +24,8 @@ class ChosenToeplitz(MatrixKind):
     )
     bands: Bands = Field(description=BANDS_TEXT)
     normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+    @property
+    def optimized(self) -> bool:
+        """Where one of the kinds is."""
+        return isinstance(self.kind, Choose) and word_of(OptimalToeplitz) in self.kind.choose

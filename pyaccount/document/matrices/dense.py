@@ -21,3 +21,7 @@ class Dense(MatrixKind):
         description="A .npy, .csv or .txt file, relative to the document's folder."
     )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+    def files(self) -> tuple[str, ...]:
+        """The one with the entries."""
+        return ("file",)

@@ -11,11 +11,13 @@ from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, Matri
 
 
 class OptimalToeplitz(MatrixKind):
-    """The non-negative banded Toeplitz matrix with the smallest prefix-sum error, for its column norm or under its sampler."""
+    """The non-negative banded Toeplitz matrix with the smallest error, for its column norm or under its sampler."""
 
     aliases = "banded-toeplitz optimal"
 
-    kind: Literal["optimal-toeplitz"] = Field(description="The banded Toeplitz matrix of least prefix-sum error.")
+    kind: Literal["optimal-toeplitz"] = Field(
+        description="The banded Toeplitz matrix of least error under the workload."
+    )
     bands: Bands = Field(description=BANDS_TEXT)
     optimize_for: Annotated[Literal["column-norm", "sampling"], Choice(("column-norm", "sampling"))] = Field(
         default="column-norm",
@@ -23,6 +25,11 @@ class OptimalToeplitz(MatrixKind):
         "the σ that the document's ε and δ need under its sampler (sampling), which is searched for by samples.",
     )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
+
+    @property
+    def optimized(self) -> bool:
+        """Always."""
+        return True
 
     @property
     def searched(self) -> bool:

@@ -1,4 +1,4 @@
-"""The banded Toeplitz matrix of least prefix-sum error under the sampler of a document, at its ε and δ.
+"""The banded Toeplitz matrix of least error under the sampler of a document, at its ε and δ.
 
 `parametrisation` has the matrices that are searched, `objective` the error of one at the σ that it needs, with its gradient, from
 samples that stay the same, `judge` the same by the pilot, from other samples, `improvement` the rounds, and `search` where they

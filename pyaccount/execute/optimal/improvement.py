@@ -1,9 +1,9 @@
 """Rounds of a quasi-Newton method, each from where the one before ended, with samples of its own.
 
-A round fits its parameters to some samples, and others, in `SETS` independent sets, tell whether ln(MSE) fell, with a standard
-error, and the gradient where it ended. What a round promises by its own samples is too much by what it fitted to their noise:
-where even that is not worth a round, or rounds in succession do not keep it although samples are doubled, nothing is left
-that so many samples could find.
+A round fits its parameters to some samples, and others, in `SETS` independent sets, tell whether ln of the error fell, with a
+standard error, and the gradient where it ended. What a round promises by its own samples is too much by what it fitted to
+their noise: where even that is not worth a round, or rounds in succession do not keep it although samples are doubled, nothing
+is left that so many samples could find.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHARDS, SETS, SET_SHARDS = 8, 8, 2
 #: How closely σ is found by the samples that are fitted to, as ln δ̂, and by a set, of which only the difference between two
 #: matrices counts: a linear step does the rest, and errs as the square of this.
 CLOSE, NEAR = 1e-2, 0.1
-#: A gain of ln(MSE) that is worth no round.
+#: A gain of ln of the error that is worth no round.
 WORTH = 5e-4
 #: So many rounds in succession without a gain beyond the noise are the end.
 PATIENCE = 2
@@ -39,7 +39,7 @@ STATIONARY = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """The gradient of ln(MSE) in the parameters of the search: its norm, and the norm of its components' standard errors.
+    """The gradient of ln of the error in the parameters of the search: its norm, and the norm of its components' standard errors.
 
     The latter is what the former would be, in root mean square, if the gradient were 0.
     """
@@ -59,7 +59,7 @@ class Improvement:
     def __init__(self, judge: Judge, column: Vector, noise: float) -> None:
         self.column, self.noise = column, noise
         self.rounds = 0
-        #: How far ln(MSE) fell in all, by samples that nothing was fitted to.
+        #: How far ln of the error fell in all, by samples that nothing was fitted to.
         self.gain = 0.0
         #: Where the first round began, and where the column is now.
         self.first = self.slope = Slope(math.inf, math.inf)
@@ -75,12 +75,13 @@ class Improvement:
         """One round. Raises `LimitError`."""
         columns = around(self.column)
         samples = self._judge.samples(self.column, self.noise)
+        squares = self._judge.log_error(len(self.column))
 
         def objective(shards: int, close: float) -> LogError:
             self._sets += 1
             drawn = replace(samples, candidate=self._sets, shards=shards)
             judge = self._judge
-            return LogError(columns, judge.differentiable, drawn, judge.target, judge.iterations, self.noise, close)
+            return LogError(columns, judge.differentiable, drawn, judge.target, squares, self.noise, close)
 
         fitted = objective(self._shards, CLOSE)
         promised, a = _improved(fitted)
@@ -106,7 +107,7 @@ class Improvement:
 
 
 def _improved(objective: LogError) -> tuple[float, Vector]:
-    """Some steps of L-BFGS within reach: how far ln(MSE) falls by the samples that are fitted to, and where."""
+    """Some steps of L-BFGS within reach: how far ln of the error falls by the samples that are fitted to, and where."""
     zero = objective.columns.zero
     found = optimize.minimize(
         objective,

@@ -9,22 +9,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.engine import NOISE_RANGE
-from pyaccount.execute.optimal.objective import FrozenSamples
+from pyaccount.execute.optimal.objective import FrozenSamples, log_squares
 from pyaccount.execute.progress import left, silent
 from pyaccount.execute.sampling.acceptance import FAILURE_SHARE
 from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.common import whole
-from pyaccount.plan.compiled import Proposed
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.matrices import strategy
+from pyaccount.plan.proposed import proposed
 from pyaccount.plan.samplers import sampler_plan
+from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
+    from pyaccount.execute.optimal.objective import LogSquares
     from pyaccount.execute.optimal.parametrisation import Vector
     from pyaccount.execute.sampling.session import Session
-    from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.plan.compiled import CompiledDocument, Proposed
     from pyaccount.plan.differentiable import Differentiable
 
 #: How closely σ is found, relatively, and the shards of an estimate.
@@ -42,9 +43,9 @@ class JudgedMatrix:
     proposed: Proposed
 
     @property
-    def mse(self) -> float:
-        """The prefix-sum error, an estimate."""
-        return self.proposed.prefix_sum_mse
+    def error(self) -> float:
+        """The squared error that is to be small, an estimate."""
+        return self.proposed.squared_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,10 @@ class Judge:
         assert privacy.delta != "solve"
         return privacy.epsilon, privacy.delta * (1.0 - FAILURE_SHARE)
 
-    @property
-    def iterations(self) -> int:
-        """The rounds of training."""
-        return whole(self.plan.document.bodies[0].training.iterations)
+    def log_error(self, bands: int) -> LogSquares:
+        """ln of the squared error at σ = 1, for columns of unit norm, with its gradient."""
+        body = self.plan.document.bodies[0]
+        return log_squares(whole(body.training.iterations), bands, workload_of(body))
 
     @property
     def differentiable(self) -> Differentiable:
@@ -92,8 +93,7 @@ class Judge:
                 *NOISE_RANGE,
                 precision=PRECISION,
             )
-        mse = sigma * sigma * strategy(plan.document, plan.document.bodies[0]).error.mean_square
-        return JudgedMatrix(column, plan, Proposed(sigma, mse))
+        return JudgedMatrix(column, plan, proposed(plan.document, sigma))
 
     def samples(self, column: Vector, noise: float) -> FrozenSamples:
         """Samples around a matrix at a σ, from the mixtures that estimates there use. Raises `LimitError`."""

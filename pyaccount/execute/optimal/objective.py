@@ -1,5 +1,7 @@
 """ln(σ²·(1/n)‖AC⁻¹‖_F²) at the σ that C needs for (ε, δ), and its gradient, as a function of the same samples throughout.
 
+A is the matrix of the workload; where that asks for the largest error, its square stands in place of the mean.
+
 With samples that stay where they are, the estimate of δ is a smooth function of c and σ and its derivatives are its own (the
 core's `montecarlo::gradient`). σ(c) is the root of ln δ̂(c, σ) = ln δ, by Newton's method in ln σ, and by the implicit function
 theorem ∂ ln σ/∂c = −(∂δ̂/∂c)/(σ·∂δ̂/∂σ): mathematics of Choquette-Choo et al. 2025 (arXiv:2410.06266), Section 4.2. All
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
-    from pyaccount.execute.sampling.shards import Component, Sampler
+    from pyaccount.execute.sampling.jobs import Component
+    from pyaccount.execute.sampling.shards import Sampler
     from pyaccount.plan.differentiable import Differentiable
+    from pyaccount.strategies.measure import Workload
+    from pyaccount.strategies.toeplitz import Objective
 
 #: Newton's steps in ln σ, and the most that one may be.
 STEPS, LARGEST_STEP = 12, 0.3
@@ -43,6 +48,23 @@ class FrozenSamples:
     shards: int = 1
 
 
+class LogSquares(NamedTuple):
+    """ln((1/n)‖AC⁻¹‖_F²), or ln of the largest squared row norm, for columns of unit norm.
+
+    It is the first less the second. The function has ln ‖c‖² added, which is 0 for these columns, and so is its gradient along
+    them.
+    """
+
+    objective: Objective
+    constant: float
+
+
+def log_squares(iterations: int, bands: int, workload: Workload) -> LogSquares:
+    """The error at σ = 1 of columns of so many coefficients."""
+    objective = log_objective(iterations, bands, workload=workload)
+    return LogSquares(objective, 0.0 if workload.largest else math.log(iterations))
+
+
 class _Root(NamedTuple):
     log_noise: float
     #: ∂ ln σ/∂c.
@@ -58,21 +80,24 @@ class LogError:
         differentiable: Differentiable,
         samples: FrozenSamples,
         target: tuple[float, float],
-        iterations: int,
+        error: LogSquares,
         noise: float,
         close: float,
     ) -> None:
-        """`target` is (ε, δ), `noise` the σ near which that of a = 0 lies. σ is found until ln δ̂ is that `close`; what is left of
-        it is taken off by a last linear step.
+        """`target` is (ε, δ), `error` ln of the squared error at σ = 1, `noise` the σ near which that of a = 0 lies.
+
+        σ is found until ln δ̂ is that `close`; what is left of it is taken off by a last linear step.
         """
         self.columns, self.samples, self._mechanism = columns, samples, differentiable
         self._epsilon, self._delta = target
-        self._error = log_objective(iterations, len(columns.start))
-        self._iterations, self._close = iterations, close
+        self._error, self._close = error, close
         self._near = (columns.start, math.log(noise), np.zeros(len(columns.start)))
 
     def __call__(self, a: Vector, noise: float | None = None) -> tuple[float, Vector]:
-        """ln(MSE) and its gradient; a plateau where no sample sees a loss above ε. σ is looked for from `noise` on, if given."""
+        """ln of the squared error and its gradient; a plateau where no sample sees a loss above ε.
+
+        σ is looked for from `noise` on, if given.
+        """
         c = self.columns.at(a)
         if noise is not None:
             self._near = (c, math.log(noise), np.zeros(len(c)))
@@ -80,10 +105,9 @@ class LogError:
         if found is None:
             return PLATEAU, np.zeros(len(a))
         self._near = (c, found.log_noise, found.slopes)
-        value, gradient = self._error(c)
-        # That function has ln ‖c‖² added, which is 0 for these columns, and so has its gradient.
+        value, gradient = self._error.objective(c)
         return (
-            2.0 * found.log_noise + value - math.log(self._iterations),
+            2.0 * found.log_noise + value - self._error.constant,
             self.columns.pulled(a, 2.0 * found.slopes + gradient),
         )
 

@@ -13,6 +13,7 @@ from pyaccount.execute.progress import knowing
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import Searched
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.workload import workload_of
 from pyaccount.strategies import banded_square_root, optimal_toeplitz
 
 if TYPE_CHECKING:
@@ -39,20 +40,20 @@ def optimise(
         return compile_document(plan.document.with_coefficients((1.0,)))
     judge = Judge(plan, threads, deadline, seed)
     report("optimising the matrix: where to begin", 0, ROUNDS + 2)
-    one = judge(positive(optimal_toeplitz(iterations, bands)))
-    start = min(one, judge(positive(banded_square_root(bands)), one.proposed.noise_multiplier), key=lambda it: it.mse)
+    one = judge(positive(optimal_toeplitz(iterations, bands, workload_of(body))))
+    start = min(one, judge(positive(banded_square_root(bands)), one.proposed.noise_multiplier), key=lambda it: it.error)
     improvement = Improvement(judge, start.column, start.proposed.noise_multiplier)
 
     def near() -> float:
-        return start.mse * math.exp(-improvement.gain)
+        return start.error * math.exp(-improvement.gain)
 
-    with knowing(lambda: [f"a matrix with prefix-sum MSE near {near():.4g} was found, an estimate"]):
+    with knowing(lambda: [f"a matrix with a squared error near {near():.4g} was found, an estimate"]):
         while not improvement.ended and improvement.rounds < ROUNDS:
-            report(f"optimising the matrix: prefix-sum MSE near {near():.5g}", improvement.rounds + 1, ROUNDS + 2)
+            report(f"optimising the matrix: squared error near {near():.5g}", improvement.rounds + 1, ROUNDS + 2)
             improvement.step()
         report("optimising the matrix: what was found", ROUNDS + 1, ROUNDS + 2)
         found = judge(improvement.column, improvement.noise)
-    best = min(start, found, key=lambda one: one.mse)
+    best = min(start, found, key=lambda one: one.error)
     slope = improvement.first if best is start else improvement.slope
     if not improvement.ended:
         note = f"the search was ended after {ROUNDS} rounds, while the last one still gained"

@@ -12,8 +12,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.proposals import between, mixed, plain, proposed, scaled
-from pyaccount.execute.sampling.shards import SHARD, Bet, BetTable, Proposal, Sampler
+from pyaccount.execute.sampling.shards import Sampler
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -164,7 +165,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
     threshold = claim.delta
     largest = 1.0 / (weight_bound - threshold)
     table = BetTable(claim.epsilon, weight_bound, tuple(Bet(threshold, share * largest) for share in SHARES))
-    sums, _ = sampler.run(
+    sums = sampler.run(
         claim.mechanism, direction, proposal, [table], purpose="pilot", candidate=sampler.fresh(), count=TRIAL
     )
     count = TRIAL * SHARD

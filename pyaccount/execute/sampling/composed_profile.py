@@ -16,14 +16,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.engine import Engine, Question, finite
+from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import reversed_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.plan.reduction import DirectedBounds, Rounds
 
@@ -46,7 +47,7 @@ Pair = tuple[float, float]
 class ComposedProfile:
     """The curve in each direction that is sampled, and how it was reached."""
 
-    curves: dict[Direction, _core.ComposedCurve]
+    curves: dict[Direction, Recipe[_core.ComposedCurve]]
     reach: float
     spacing: float
     compositions: int
@@ -59,12 +60,12 @@ class ComposedProfile:
     @property
     def tail_mass(self) -> float:
         """What D has beyond the curve, in the worse direction."""
-        return max(curve.tail_mass for curve in self.curves.values())
+        return max(curve.core.tail_mass for curve in self.curves.values())
 
     @property
     def gap(self) -> float:
         """The largest relative distance between the bounds on D at a node."""
-        return max(curve.gap for curve in self.curves.values())
+        return max(curve.core.gap for curve in self.curves.values())
 
 
 def ignored(engine: Engine, bounds: DirectedBounds, *, epsilon: float | None, delta: float | None) -> float:
@@ -109,14 +110,14 @@ def composed_profile(
         # All that is known of a convex function with D(e^−∞) = 1 that lies above 1 − α: the chord to its value at α = 1.
         return _joined(epsilons, right, lambda k: _reflected(epsilons[k], (0.0, right[0][1])))
 
-    def curve(direction: Direction) -> _core.ComposedCurve:
+    def curve(direction: Direction) -> Recipe[_core.ComposedCurve]:
         if direction == "replace":
             # Of a record and its replacement either may be called the first; the sampled pair is the same both ways.
             most = [max(pair) for pair in zip(above("remove"), above("add"), strict=True)]
             least = below("remove")
         else:
             most, least = above(direction), below(direction)
-        return _core.ComposedCurve(-NODES * spacing, spacing, most, least)
+        return Recipe("ComposedCurve", (-NODES * spacing, spacing, tuple(most), tuple(least)))
 
     compositions = sum(count for _, count in found)
     return ComposedProfile({d: curve(d) for d in directions}, NODES * spacing, spacing, compositions)

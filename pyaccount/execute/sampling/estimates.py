@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyaccount import _core
+from pyaccount.execute.sampling.jobs import SHARD, Balanced, Component, Proposal
 from pyaccount.execute.sampling.proposals import PLAIN, library, plain, shared
-from pyaccount.execute.sampling.shards import SHARD, Balanced, Component, Proposal, Sampler
+from pyaccount.execute.sampling.shards import Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -284,7 +285,7 @@ def told(  # noqa: PLR0913 - what is estimated, and how well
     if mechanism.enclosed and mechanism.lower is not None:
         below = estimator.curve(mechanism.lower, direction, epsilons, shards=shards, most=most, purpose="estimate")
         above = [_middle(high, low) for high, low in zip(above, below, strict=True)]
-    curve = mechanism.curves.get(direction)
+    curve = mechanism.curve(direction)
     if curve is None and mechanism.rare_truncation is None:
         return above
     # The curve is read from above: its width is that of the tables, and beyond its end it is at most its tail mass, and may be 0.

@@ -12,10 +12,10 @@ from pyaccount.execute.progress import NotComputed, silent
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
 from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.fixed_sequence import root
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.session import FINENESS, open_session
-from pyaccount.execute.sampling.shards import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.verify import FixedSample, Test, Wealth, lower_bets
 from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
 from pyaccount.plan.compiling import compile_document
@@ -284,7 +284,7 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     sampler = session.sampler
     epsilons = [epsilon * (1.0 - distance) for distance in LOWER_DISTANCES]
     points = [epsilon, *epsilons]
-    first, _ = sampler.run(
+    first = sampler.run(
         mechanism,
         direction,
         proposal,
@@ -305,9 +305,7 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
         tables.append(BetTable(point, math.inf, bets))
     wealths = [[Wealth(1) for _ in table.bets] for table in tables]
     candidate = sampler.fresh()
-    sums, _ = sampler.run(
-        mechanism, direction, proposal, tables, purpose="confidence", candidate=candidate, count=shards
-    )
+    sums = sampler.run(mechanism, direction, proposal, tables, purpose="confidence", candidate=candidate, count=shards)
     for shard in sums:
         for table, group in zip(shard, wealths, strict=True):
             for growth, wealth in zip(table.log_wealth, group, strict=True):

@@ -22,8 +22,8 @@ from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
 from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
+from pyaccount.execute.sampling.jobs import SHARD, WAVE, BetTable
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.execute.sampling.shards import SHARD, WAVE, BetTable
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.shards import WAVE, Proposal, Sampler
+from pyaccount.execute.sampling.jobs import SHARD, Proposal
+from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.verify import divergence
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Histogram:
         # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
         shift, factor = 2.0 * limits.rounding, 1.0 + 4.0 * limits.rounding
         # Without what is added whatever is drawn, which goes where it belongs: to the upper end and to the estimate.
-        curve = self.mechanism.curves.get(self.direction)
+        curve = self.mechanism.curve(self.direction)
 
         def means(losses: _core.LossHistogram) -> tuple[float, float, float]:
             _, above, square = losses.moments(epsilon - shift, curve)
@@ -142,24 +143,14 @@ def draw(  # noqa: PLR0913, PLR0917 - what is drawn, and how much
     edges = (epsilon - 2048.0 * width, width)
 
     def losses(judged: SampledMechanism) -> _core.LossHistogram:
-        candidate, total, done = sampler.fresh(), None, 0
-        while done < shards:
-            count = min(WAVE, shards - done)
-            _, part = sampler.run(
-                judged,
-                direction,
-                proposal,
-                [],
-                purpose="profile",
-                candidate=candidate,
-                first=done,
-                count=count,
-                edges=edges,
-            )
+        candidate, total = sampler.fresh(), None
+        waves = sampler.waves(
+            judged, direction, proposal, [], purpose="profile", candidate=candidate, count=shards, edges=edges
+        )
+        for part in (wave.histogram for wave in waves):
             assert part is not None
             total = part if total is None else total.merged(part)
-            done += count
-            sampler.progress(done / shards)
+            sampler.progress(total.samples / (shards * SHARD))
         assert total is not None
         return total
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.execute.sampling.shards import Component, Proposal
+from pyaccount.execute.sampling.jobs import Component, Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.acceptance import Acceptance
+    from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -135,10 +136,16 @@ class Session:
         return tests
 
 
-def open_session(
-    plan: CompiledDocument, *, threads: int, time_limit: float | None, report: Report, seed: int
+def open_session(  # noqa: PLR0913 - a plan, and how it may be run
+    plan: CompiledDocument,
+    *,
+    threads: int,
+    time_limit: float | None,
+    report: Report,
+    seed: int,
+    runner: Runner | None = None,
 ) -> Session:
     """A session for a plan; the document's time limit holds unless another is given."""
     limit = plan.document.accounting.time_limit if time_limit is None else time_limit
-    sampler = Sampler(seed=seed, threads=threads, time_limit=limit, report=report)
+    sampler = Sampler(seed=seed, threads=threads, time_limit=limit, report=report, runner=runner)
     return Session(plan, sampler, Estimator(sampler), Engine(threads=threads, time_limit=limit))

@@ -4,95 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from pyaccount import _core
 from pyaccount.errors import TIME_IS_UP, LimitError
+from pyaccount.execute.sampling.jobs import SHARD, BalancedJob, Job, Local, for_core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
+    from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
+    from pyaccount.execute.sampling.jobs import Balanced, BetTable, Component, Proposal, Runner, Sums, Wave
     from pyaccount.plan.sampled import SampledMechanism
 
 #: What samples are drawn for. No two uses share a stream, so what one use chose cannot depend on another's samples.
 PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4, "estimate": 5, "matrix": 6}
 Purpose = Literal["pilot", "verification", "confidence", "profile", "estimate", "matrix"]
-
-SHARD: int = _core.SHARD_SIZE
-#: Shards run between two looks at the wealth. Fixed, so that results do not depend on the machine.
-WAVE = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """A proposal's share of a mixture: a law and its mean scale, or without parameters a tilt."""
-
-    share: int
-    parameters: tuple[float, ...]
-    number: float
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """Where samples are drawn from; see the core's `proposal`."""
-
-    parameter: float
-    mean_scale: float
-    #: The parameters of further mechanisms that are sampled together with the first.
-    further: tuple[float, ...] = ()
-    #: A mixture of this law, which bounds its samples, with further ones; see the core's `defensive`. Empty without.
-    components: tuple[Component, ...] = ()
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """One for each mechanism."""
-        return (self.parameter, *self.further)
-
-    @property
-    def single(self) -> Proposal:
-        """The law and mean scale alone."""
-        return replace(self, components=()) if self.components else self
-
-
-@dataclass(frozen=True, slots=True)
-class Bet:
-    """A bet against "δ(ε) ≥ threshold" (fraction > 0) or "δ(ε) ≤ threshold" (fraction < 0)."""
-
-    threshold: float
-    fraction: float
-
-
-@dataclass(frozen=True, slots=True)
-class BetTable:
-    """Bets at one ε; `weight_bound` is the most that a sample contributes there."""
-
-    epsilon: float
-    weight_bound: float
-    bets: tuple[Bet, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """What a shard leaves of one table: ln of each bet's wealth, and Σ V, Σ V² for estimates."""
-
-    log_wealth: tuple[float, ...]
-    value: float
-    square: float
-
-
-class Balanced(NamedTuple):
-    """Sums over samples from a mixture; see the core's `balanced`."""
-
-    drawn: list[int]
-    losses: list[tuple[float, float]]
-    #: For each ε and component, of its own samples: Σ V and Σ V².
-    values: list[list[tuple[float, float]]]
-    #: For each ε and component, of all samples: Σ V·α dM_k/dM and Σ V²·dM/dM_k.
-    merits: list[list[tuple[float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +50,13 @@ class SampleLimits:
 class Sampler:
     """The core's sampler with a seed, a number of threads and a deadline."""
 
-    def __init__(self, *, seed: int, threads: int, time_limit: float | None, report: Report) -> None:
+    def __init__(
+        self, *, seed: int, threads: int, time_limit: float | None, report: Report, runner: Runner | None = None
+    ) -> None:
         self.seed = seed
         self.samples = 0
         self.report = report
-        self._threads = threads
+        self._threads, self._runner = threads, runner or Local(threads)
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         self._began = time.monotonic()
         self._stage = ""
@@ -155,7 +87,7 @@ class Sampler:
         self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
     ) -> SampleLimits:
         """What is proven about samples from a proposal."""
-        curve = mechanism.curves.get(direction)
+        curve = mechanism.curve(direction)
         if proposal.components:
             found = mechanism.core.defensive_bounds(direction, for_core(proposal.components), epsilon, curve)
         else:
@@ -186,6 +118,29 @@ class Sampler:
         """What δ(ε) may have beyond the mean of samples, whatever is drawn."""
         return mechanism.tail_mass(direction) + self.beyond(mechanism, direction, epsilon)
 
+    def waves(  # noqa: PLR0913 - the coordinates of a stream
+        self,
+        mechanism: SampledMechanism,
+        direction: Direction,
+        proposal: Proposal,
+        tables: Sequence[BetTable],
+        *,
+        purpose: Purpose,
+        candidate: int,
+        count: int,
+        edges: tuple[float, float] | None = None,
+    ) -> Generator[Wave, None, None]:
+        """The sums of shards 0, …, `count` − 1 for each table, wave by wave; no more are drawn than are asked for, nearly.
+
+        Raises `LimitError`.
+        """
+        key = self._key(purpose, candidate, direction)
+        job = Job(mechanism.recipe, mechanism.curves.get(direction), direction, proposal, tuple(tables), key, edges)
+        with self._limited(), closing(self._runner.waves(job, count, self._remaining)) as waves:
+            for wave in waves:
+                self.samples += len(wave.sums) * SHARD
+                yield wave
+
     def run(  # noqa: PLR0913 - the coordinates of a stream
         self,
         mechanism: SampledMechanism,
@@ -195,44 +150,11 @@ class Sampler:
         *,
         purpose: Purpose,
         candidate: int,
-        first: int = 0,
-        count: int = WAVE,
-        edges: tuple[float, float] | None = None,
-    ) -> tuple[list[list[Sums]], _core.LossHistogram | None]:
-        """Run shards `first`, …: the sums of each for each table, and the histogram of all. Raises `LimitError`."""
-        bets = [(t.epsilon, t.weight_bound, [(bet.threshold, bet.fraction) for bet in t.bets]) for t in tables]
-        key, curve = self._key(purpose, candidate, direction), mechanism.curves.get(direction)
-        assert edges is None or not proposal.components, "a histogram has samples of one proposal"
-        histogram: _core.LossHistogram | None = None
-        with self._limited() as remaining:
-            if proposal.components:
-                shards = mechanism.core.defensive(
-                    direction,
-                    for_core(proposal.components),
-                    bets,
-                    key=key,
-                    first=first,
-                    count=count,
-                    threads=self._threads,
-                    time_limit=remaining,
-                    curve=curve,
-                )
-            else:
-                shards, histogram = mechanism.core.simulate(
-                    direction,
-                    proposal.parameters,
-                    proposal.mean_scale,
-                    bets,
-                    edges=edges,
-                    key=key,
-                    first=first,
-                    count=count,
-                    threads=self._threads,
-                    time_limit=remaining,
-                    curve=curve,
-                )
-        self.samples += count * SHARD
-        return [[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram
+        count: int,
+    ) -> list[list[Sums]]:
+        """The sums of `count` shards for each table. Raises `LimitError`."""
+        waves = self.waves(mechanism, direction, proposal, tables, purpose=purpose, candidate=candidate, count=count)
+        return [shard for wave in waves for shard in wave.sums]
 
     def balanced(  # noqa: PLR0913 - the coordinates of a stream
         self,
@@ -249,20 +171,13 @@ class Sampler:
 
         Raises `LimitError`.
         """
-        with self._limited() as remaining:
-            found = mechanism.core.balanced(
-                direction,
-                for_core(components),
-                list(epsilons),
-                key=self._key(purpose, self.fresh() if candidate is None else candidate, direction),
-                first=0,
-                count=count,
-                threads=self._threads,
-                time_limit=remaining,
-                curve=mechanism.curves.get(direction),
-            )
+        key = self._key(purpose, self.fresh() if candidate is None else candidate, direction)
+        curve = mechanism.curves.get(direction)
+        job = BalancedJob(mechanism.recipe, curve, direction, tuple(components), tuple(epsilons), key)
+        with self._limited():
+            found = self._runner.balanced(job, count, self._remaining)
         self.samples += count * SHARD
-        return Balanced(*found)
+        return found
 
     def gradient(  # noqa: PLR0913 - the coordinates of a stream
         self,
@@ -280,7 +195,7 @@ class Sampler:
 
         The samples depend on neither ε nor the mechanism. Raises `LimitError`.
         """
-        with self._limited() as remaining:
+        with self._limited():
             found = core.gradient(
                 direction,
                 for_core(components),
@@ -290,7 +205,7 @@ class Sampler:
                 first=0,
                 count=count,
                 threads=self._threads,
-                time_limit=remaining,
+                time_limit=self._remaining(),
             )
         self.samples += count * SHARD
         return found
@@ -298,22 +213,21 @@ class Sampler:
     def _key(self, purpose: Purpose, candidate: int, direction: Direction) -> tuple[int, int, int, int]:
         return (self.seed, PURPOSES[purpose], candidate, 1 if direction == "add" else 0)
 
-    @contextmanager
-    def _limited(self) -> Iterator[float | None]:
-        """The seconds that are left; a limit that is reached says how far this came."""
+    def _remaining(self) -> float | None:
+        """The seconds that are left."""
         remaining = None if self._deadline is None else self._deadline - time.monotonic()
+        if remaining is not None and remaining <= 0.0:
+            raise LimitError(TIME_IS_UP)
+        return remaining
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Let a limit that is reached say how far this came."""
         try:
-            if remaining is not None and remaining <= 0.0:
-                raise LimitError(TIME_IS_UP)
-            yield remaining
+            yield
         except LimitError as error:
             error.stage, error.samples, error.seed = self._stage, self.samples, self.seed
             raise
-
-
-def for_core(components: Sequence[Component]) -> list[tuple[int, tuple[float, ...], float]]:
-    """Components as the core takes them."""
-    return [(one.share, one.parameters, one.number) for one in components]
 
 
 def shown(number: float) -> str:

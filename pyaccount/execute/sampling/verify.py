@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.proposals import plain
-from pyaccount.execute.sampling.shards import SHARD, WAVE, Bet, BetTable, Proposal, SampleLimits, Sampler
+from pyaccount.execute.sampling.shards import SampleLimits, Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,24 +157,20 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     wealth = Wealth(len(fractions))
     most = max(LEAST_SHARDS, math.ceil(min(PATIENCE * betting.expected_samples, 1e15) / SHARD))
     shards, value, square = 0, 0.0, 0.0
-    while shards < most and not wealth.reached(claim.log_target):
-        sums, _ = sampler.run(
-            claim.mechanism,
-            direction,
-            proposal,
-            [table],
-            purpose="verification",
-            candidate=candidate,
-            first=shards,
-            count=min(WAVE, most - shards),
-        )
-        for (shard,) in sums:
-            shards += 1
-            value, square = value + shard.value, square + shard.square
-            wealth.add(shard.log_wealth)
+    waves = sampler.waves(
+        claim.mechanism, direction, proposal, [table], purpose="verification", candidate=candidate, count=most
+    )
+    with closing(waves):
+        for wave in waves:
+            for (shard,) in wave.sums:
+                shards += 1
+                value, square = value + shard.value, square + shard.square
+                wealth.add(shard.log_wealth)
+                if wealth.reached(claim.log_target):
+                    break
+            sampler.progress(max(wealth.now, 0.0) / claim.log_target)
             if wealth.reached(claim.log_target):
                 break
-        sampler.progress(max(wealth.now, 0.0) / claim.log_target)
     samples = shards * SHARD
     mean = value / samples
     return Test(
@@ -250,17 +248,10 @@ def verify_fixed(
         limits = sampler.limits(mechanism, direction, proposal, epsilon)
         shards, value, square = 0, 0.0, 0.0
         total = plan.samples // SHARD
-        while shards < total:
-            sums, _ = sampler.run(
-                mechanism,
-                direction,
-                proposal,
-                [BetTable(epsilon, 1.0)],
-                purpose="verification",
-                candidate=candidate,
-                first=shards,
-                count=min(WAVE, total - shards),
-            )
+        table = BetTable(epsilon, 1.0)
+        for sums, _ in sampler.waves(
+            mechanism, direction, proposal, [table], purpose="verification", candidate=candidate, count=total
+        ):
             shards += len(sums)
             value, square = value + sum(s[0].value for s in sums), square + sum(s[0].square for s in sums)
             sampler.progress(shards / total)

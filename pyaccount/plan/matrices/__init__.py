@@ -11,14 +11,17 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pyaccount import _core
 from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toeplitz
 from pyaccount.plan.matrices.base import MatrixPlan
 from pyaccount.plan.matrices.built import Strategy
+from pyaccount.plan.recipe import Recipe
+from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
+    from pyaccount import _core
     from pyaccount.document import Body, Document
+    from pyaccount.strategies import WorkloadError
 
 __all__ = [
     "PLANS",
@@ -30,6 +33,7 @@ __all__ = [
     "matrix_text",
     "product_cost",
     "strategy",
+    "workload_error",
 ]
 
 PLANS: dict[str, MatrixPlan] = {
@@ -52,6 +56,13 @@ def strategy(document: Document, body: Body) -> Strategy:
     """The matrix of a body. Raises `DocumentError` for a file that holds none, and for an inverse that gives none."""
     with _located(document, body):
         return matrix_plan(body).build(document, body)
+
+
+def workload_error(document: Document, body: Body) -> WorkloadError:
+    """The error of a body's matrix under its workload, at σ = 1. Raises as `strategy` does, and for one that no double holds."""
+    built = strategy(document, body)
+    with _located(document, body):
+        return built.error_under(workload_of(body))
 
 
 def disjoint_modes(document: Document, body: Body, bins: int) -> bool:
@@ -80,18 +91,19 @@ def product_cost(body: Body) -> float:
     return matrix_plan(body).product_cost(body)
 
 
-def columns(document: Document, body: Body, min_separation: int) -> _core.Columns:
+def columns(document: Document, body: Body, min_separation: int) -> Recipe[_core.Columns]:
     """The matrix for the core, with what its columns share."""
     return _meeting(strategy(document, body), min_separation)
 
 
 @lru_cache(maxsize=4)
-def _meeting(built: Strategy, min_separation: int) -> _core.Columns:
+def _meeting(built: Strategy, min_separation: int) -> Recipe[_core.Columns]:
     if built.buffers is not None and built.coefficients is not None:
-        return _core.Columns.buffers(built.coefficients[0], *built.buffers, built.iterations, min_separation)
+        scales, decays = (tuple(one) for one in built.buffers)
+        return Recipe("Columns.buffers", (built.coefficients[0], scales, decays, built.iterations, min_separation))
     if built.coefficients is not None:
         rest = built.iterations - len(built.coefficients)
-        return _core.Columns.toeplitz((*built.coefficients, *([0.0] * rest)), min_separation)
+        return Recipe("Columns.toeplitz", ((*built.coefficients, *([0.0] * rest)), min_separation))
     assert built.dense is not None
-    entries = [entry for i in range(built.iterations) for entry in built.dense[i:, i].tolist()]
-    return _core.Columns.dense(entries, built.iterations, min_separation)
+    entries = tuple(entry for i in range(built.iterations) for entry in built.dense[i:, i].tolist())
+    return Recipe("Columns.dense", (entries, built.iterations, min_separation))

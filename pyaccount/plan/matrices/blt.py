@@ -11,9 +11,11 @@ from pyaccount.plan.common import number
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 from pyaccount.plan.matrices.full_column import cut_noise
+from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.strategies.measure import Workload
 
 #: Nanoseconds for each buffer and product, for a sample and a step.
 BUFFER_COST = 0.5
@@ -32,8 +34,8 @@ class BLTPlan(MatrixPlan):
         if matrix.scales is not None and matrix.decays is not None:
             return _blt(tuple(matrix.scales), tuple(matrix.decays), n, normalize=matrix.normalize)
         assert matrix.buffers is not None
-        apart, participations = body.sampler.usual_pattern(body, n)
-        return _optimal_blt(matrix.buffers, n, apart, participations, normalize=matrix.normalize)
+        pattern = body.sampler.usual_pattern(body, n)
+        return _optimal_blt(matrix.buffers, n, pattern, workload_of(body), normalize=matrix.normalize)
 
     def product_cost(self, body: Body) -> float:
         """Two products for each buffer."""
@@ -68,10 +70,12 @@ def _buffers(body: Body) -> int:
 
 
 @lru_cache(maxsize=16)
-def _optimal_blt(buffers: int, iterations: int, apart: int, participations: int, *, normalize: bool) -> Strategy:
+def _optimal_blt(
+    buffers: int, iterations: int, pattern: tuple[int, int], workload: Workload, *, normalize: bool
+) -> Strategy:
     from pyaccount.strategies import optimal_blt  # noqa: PLC0415
 
-    scales, decays = optimal_blt(iterations, buffers, apart, participations)
+    scales, decays = optimal_blt(iterations, buffers, *pattern, workload)
     return _blt(tuple(scales.tolist()), tuple(decays.tolist()), iterations, normalize=normalize)
 
 

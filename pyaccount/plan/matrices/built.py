@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.strategies import PrefixSumError
+    from pyaccount.strategies import WorkloadError
+    from pyaccount.strategies.measure import Workload
 
 #: The unit roundoff of double precision.
 _UNIT = 2.0**-53
@@ -34,7 +35,7 @@ class Strategy:
     iterations: int
     coefficients: tuple[float, ...] | None
     dense: NDArray[np.float64] | None
-    error: PrefixSumError
+    error: WorkloadError
     column_norm: float
     fingerprint: str | None = None
     #: Scales and decays of a BLT, before the matrix is normalised.
@@ -68,6 +69,10 @@ class Strategy:
         square or a cross product of sums of at most n entries, or a sum of n products: it is off by at most (3n + 8)u/2.
         """
         return max(1e-9, 4.0 * (self.iterations + 16.0) * _UNIT)
+
+    def error_under(self, workload: Workload) -> WorkloadError:
+        """The error of a workload at σ = 1. Raises `ValueError` for one that no double holds."""
+        return _error(self, workload)
 
     def sensitivity(self, min_separation: int, participations: int) -> tuple[float, float]:
         """The largest ‖Σ_i C e_i‖ over so many rounds at least `min_separation` apart, from above and from below.
@@ -115,6 +120,18 @@ class Strategy:
         return tuple((square * factor, count) for square, count in found)
 
 
+@lru_cache(maxsize=16)
+def _error(built: Strategy, workload: Workload) -> WorkloadError:
+    from pyaccount.strategies import PREFIX_SUMS, dense_error, toeplitz_error  # noqa: PLC0415
+
+    if workload == PREFIX_SUMS:
+        return built.error
+    if built.coefficients is not None:
+        return toeplitz_error(built.coefficients, built.iterations, workload)
+    assert built.dense is not None
+    return dense_error(built.dense, workload)
+
+
 @lru_cache(maxsize=8)
 def _dense_modes(built: Strategy, bins: int) -> Counted:
     assert built.dense is not None
@@ -134,9 +151,9 @@ def _sensitivity(built: Strategy, min_separation: int, most: int) -> tuple[float
 def toeplitz_strategy(coefficients: tuple[float, ...], iterations: int, *, normalize: bool) -> Strategy:
     """A Toeplitz matrix by its first column, scaled to unit column norm if that is asked for."""
     if coefficients == (1.0,):
-        from pyaccount.strategies.measure import PrefixSumError  # noqa: PLC0415 - without numpy
+        from pyaccount.strategies.measure import WorkloadError  # noqa: PLC0415 - without numpy
 
-        error = PrefixSumError(mean_square=(iterations + 1) / 2, max_square=float(iterations))
+        error = WorkloadError(mean_square=(iterations + 1) / 2, max_square=float(iterations))
         return Strategy(iterations, coefficients, None, error, 1.0)
     from pyaccount.strategies import normalized, toeplitz_error  # noqa: PLC0415
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from pyaccount.document import BandedSquareRoot, OptimalToeplitz, Toeplitz
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
+from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
+    from pyaccount.strategies.measure import Workload
 
 
 class ToeplitzPlan(MatrixPlan):
@@ -45,13 +47,13 @@ class BandedSquareRootPlan(MatrixPlan):
 
 
 class OptimalToeplitzPlan(MatrixPlan):
-    """The one of least prefix-sum error."""
+    """The one of least error under the workload."""
 
     def build(self, document: Document, body: Body) -> Strategy:
         """Optimised for the length of the run."""
         assert isinstance(body.matrix, OptimalToeplitz)
         assert isinstance(body.matrix.bands, int)
-        return _optimal(body.matrix.bands, rounds_of(body), normalize=body.matrix.normalize)
+        return _optimal(body.matrix.bands, rounds_of(body), workload_of(body), normalize=body.matrix.normalize)
 
 
 @lru_cache(maxsize=64)
@@ -63,10 +65,10 @@ def _square_root(bands: int, iterations: int, *, normalize: bool) -> Strategy:
 
 
 @lru_cache(maxsize=64)
-def _optimal(bands: int, iterations: int, *, normalize: bool) -> Strategy:
+def _optimal(bands: int, iterations: int, workload: Workload, *, normalize: bool) -> Strategy:
     from pyaccount.strategies import optimal_toeplitz  # noqa: PLC0415 - numpy
 
-    coefficients = tuple(float(c) for c in optimal_toeplitz(iterations, bands))
+    coefficients = tuple(float(c) for c in optimal_toeplitz(iterations, bands, workload))
     return toeplitz_strategy(coefficients, iterations, normalize=normalize)
 
 

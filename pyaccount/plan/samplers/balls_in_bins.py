@@ -12,6 +12,7 @@ from pyaccount.plan.common import OTHER_BLANKS, number, shown, whole
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import disjoint_modes, strategy
+from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
@@ -124,8 +125,10 @@ class BallsInBinsPlan(WholeRun):
         """The modes' Gram matrix, in units of σ²."""
         built, count = strategy(document, body), bins(body)
         gram, _ = built.bin_gram(count)
-        core = _core.Sampled.bins([entry / (sigma * sigma) for entry in gram], built.iterations)
-        return SampledMechanism(core, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
+        recipe: Recipe[_core.Sampled] = Recipe(
+            "Sampled.bins", (tuple(entry / (sigma * sigma) for entry in gram), built.iterations)
+        )
+        return SampledMechanism(recipe, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
 
     def differentiable(self, document: Document, body: Body) -> Differentiable:
         """By the Gram matrix Γ = MMᵀ/σ² of the modes m_t = Σ_e C e_{eT+t}, the rows of M.

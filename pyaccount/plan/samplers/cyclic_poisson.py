@@ -27,6 +27,7 @@ from pyaccount.plan.common import (
 )
 from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import matrix_text, strategy
+from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers.base import Worst, public_participation
@@ -190,8 +191,10 @@ class CyclicPoissonPlan(WholeRun):
     ) -> SampledMechanism:
         """The recursion, averaged over the phases."""
         n, b, p = whole(body.training.iterations), separation(body) or 1, sampling_probability(body)
-        core = _core.Sampled.phases(scaled_coefficients(document, body, sigma), n, b, p)
-        return SampledMechanism(core, directions, n, STEP_COST * n, p)
+        recipe: Recipe[_core.Sampled] = Recipe(
+            "Sampled.phases", (tuple(scaled_coefficients(document, body, sigma)), n, b, p)
+        )
+        return SampledMechanism(recipe, directions, n, STEP_COST * n, p)
 
     def differentiable(self, document: Document, body: Body) -> Differentiable | None:
         """By the coefficients, where the phase is random."""

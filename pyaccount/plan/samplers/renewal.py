@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount import _core
 from pyaccount.document import sampling_probability, separation
 from pyaccount.plan.common import whole
 from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import columns, product_cost, strategy
+from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import Worst, public_participation
@@ -20,6 +20,9 @@ from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
     from pyaccount.plan.rare_truncation import RareTruncation
@@ -75,7 +78,7 @@ class Renewal(WholeRun):
         b = separation(body) or 1
         if body.matrix.banded or body.training.iterations == "solve" or body.training.iterations <= b:
             return None
-        gap = columns(document, body, b).gap
+        gap = columns(document, body, b).core.gap
         if gap == 0.0:
             return None
         sigma = body.noise.multiplier
@@ -93,21 +96,21 @@ class Renewal(WholeRun):
         if not body.matrix.banded:
             return self._overlapping(document, body, sigma, directions)
         built = strategy(document, body)
-        core = self.recursion(body, scaled_coefficients(document, body, sigma), built.iterations)
+        recipe = self.recursion(body, scaled_coefficients(document, body, sigma), built.iterations)
         cost = (STEP_COST + USER_COST * (self.records(body) - 1)) * built.iterations
-        return SampledMechanism(core, directions, built.iterations, cost, core.plain_parameter)
+        return SampledMechanism(recipe, directions, built.iterations, cost, recipe.core.plain_parameter)
 
-    def recursion(self, body: Body, coefficients: list[float], iterations: int) -> _core.Sampled:
+    def recursion(self, body: Body, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
         """The core's mechanism for columns that do not overlap."""
         b, p, warm = separation(body) or 1, sampling_probability(body), self.start(body) == "warm"
-        return _core.Sampled.renewal(coefficients, iterations, b, p, warm)
+        return Recipe("Sampled.renewal", (tuple(coefficients), iterations, b, p, warm))
 
     def differentiable(self, document: Document, body: Body) -> Differentiable | None:
         """By the coefficients, for columns that do not overlap."""
         if not self.has_derivatives:
             return None
         n = whole(body.training.iterations)
-        return Differentiable.of_coefficients(lambda coefficients: self.recursion(body, coefficients, n))
+        return Differentiable.of_coefficients(lambda coefficients: self.recursion(body, coefficients, n).core)
 
     def _overlapping(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
@@ -115,13 +118,14 @@ class Renewal(WholeRun):
         """Columns that may be longer than the separation."""
         matrix_columns, steps = columns(document, body, separation(body) or 1), whole(body.training.iterations)
         records, warm = self.records(body), self.start(body) == "warm"
+        p = sampling_probability(body)
         above, below = (
-            _core.Sampled.overlapping(matrix_columns, sigma, sampling_probability(body), records, warm, below)
+            Recipe[_core.Sampled]("Sampled.overlapping", (matrix_columns, sigma, p, records, warm, below))
             for below in (False, True)
         )
         cost = (STEP_COST + USER_COST * (records - 1) + product_cost(body)) * steps
-        lower = SampledMechanism(below, directions, steps, cost, below.plain_parameter, enclosed=True)
-        return SampledMechanism(above, directions, steps, cost, above.plain_parameter, lower, enclosed=True)
+        lower = SampledMechanism(below, directions, steps, cost, below.core.plain_parameter, enclosed=True)
+        return SampledMechanism(above, directions, steps, cost, above.core.plain_parameter, lower, enclosed=True)
 
     def displaced(self, body: Body, limit: int) -> float:
         """The counts do not depend on the record's own draws: their expected number times the largest probability of one.

@@ -166,7 +166,7 @@ def _shifts(built: Strategy, m: int, sigma: float) -> tuple[float, ...]:
 def _norm_bounds(document: Document, body: Body) -> list[float]:
     """What each round adds to ‖Cx‖² at most, at σ = 1: ‖c_i‖² of the part within the run, and Γ_i where columns overlap."""
     if not body.matrix.banded:
-        return columns(document, body, separation(body) or 1).norm_bounds
+        return columns(document, body, separation(body) or 1).core.norm_bounds
     built = strategy(document, body)
     assert built.coefficients is not None
     # Summed from the smallest part: the column of the last round has one entry.

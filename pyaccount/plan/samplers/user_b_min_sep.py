@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount import _core
 from pyaccount.document import UserBMinSep, sampling_probability, separation
+from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.samplers import shared_records
 from pyaccount.plan.samplers.renewal import START, Renewal
 from pyaccount.plan.samplers.shared_records import unit_refusals, users_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount import _core
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
     from pyaccount.plan.differentiable import Differentiable
@@ -56,10 +59,10 @@ class UserBMinSepPlan(Renewal):
         """All of a user's records wait together."""
         return users_text(body)
 
-    def recursion(self, body: Body, coefficients: list[float], iterations: int) -> _core.Sampled:
+    def recursion(self, body: Body, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
         """With a number of records that join."""
         b, p, warm = separation(body) or 1, sampling_probability(body), self.start(body) == "warm"
-        return _core.Sampled.users(coefficients, iterations, b, p, self.records(body), warm)
+        return Recipe("Sampled.users", (tuple(coefficients), iterations, b, p, self.records(body), warm))
 
     def unit_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Groups of users, and other units beside users."""

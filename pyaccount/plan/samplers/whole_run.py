@@ -24,11 +24,13 @@ from pyaccount.plan.common import (
     shown,
 )
 from pyaccount.plan.matrices import matrix_text
+from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import SamplerPlan
 
 if TYPE_CHECKING:
+    from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
@@ -200,11 +202,11 @@ class WholeRun(SamplerPlan):
         built, limit = self.mechanism(document, body), truncation(body)
         assert limit is not None
         assert body.training.dataset_size is not None
-        core = built.core.truncated(body.training.dataset_size, limit)
+        recipe: Recipe[_core.Sampled] = Recipe("Sampled.truncated", (built.recipe, body.training.dataset_size, limit))
         # The pair that releases the others' counts is not attained: lower ends are those of records that nothing displaces.
         lower = replace(built, overstated=self.displaced(body, limit))
         cost = built.cost + COUNT_COST * built.steps
-        return replace(built, core=core, cost=cost, lower=lower, plain_only=True)
+        return replace(built, recipe=recipe, cost=cost, lower=lower, plain_only=True)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """What this analysis does not cover."""

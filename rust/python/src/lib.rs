@@ -412,6 +412,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::DeltaGradient>()?;
     module.add_class::<sampling::LossHistogram>()?;
+    module.add_class::<interruptible::Cancellation>()?;
     module.add_class::<sampling::ComposedCurve>()?;
     module.add_class::<noise::NoiseRows>()?;
     module.add_class::<inspection::Inspection>()?;

@@ -9,7 +9,7 @@ use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::defensive::{simulate_defensive, DefensiveJob};
 use pyaccount_core::montecarlo::gradient::{simulate_gradient, Estimate, GradientEstimate, GradientJob};
-use pyaccount_core::montecarlo::histogram::{Edges, Histogram};
+use pyaccount_core::montecarlo::histogram::{Edges, Histogram, BINS};
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::proposal::Direction;
@@ -441,6 +441,22 @@ pub struct DeltaGradient {
     covariances: Vec<f64>,
 }
 
+#[pymethods]
+impl DeltaGradient {
+    #[new]
+    fn new(
+        samples: u64,
+        effective_samples: f64,
+        delta: (f64, f64),
+        log_noise: (f64, f64),
+        derivatives: Vec<f64>,
+        standard_errors: Vec<f64>,
+        covariances: Vec<f64>,
+    ) -> Self {
+        Self { samples, effective_samples, delta, log_noise, derivatives, standard_errors, covariances }
+    }
+}
+
 impl From<GradientEstimate> for DeltaGradient {
     fn from(found: GradientEstimate) -> Self {
         let pair = |one: Estimate| (one.value, one.standard_error);
@@ -462,8 +478,37 @@ impl From<GradientEstimate> for DeltaGradient {
 #[derive(Debug)]
 pub struct LossHistogram(pub(crate) Histogram);
 
+/// What a histogram is made of: its edges, its samples, and for each bin that has any (bin, count, Σ w, Σ w²).
+type Bins = ((f64, f64), u64, Vec<(usize, u64, f64, f64)>);
+
 #[pymethods]
 impl LossHistogram {
+    #[new]
+    #[allow(clippy::needless_pass_by_value)] // converted from Python
+    fn new(edges: (f64, f64), samples: u64, bins: Vec<(usize, u64, f64, f64)>) -> PyResult<Self> {
+        let mut histogram = Histogram::new(Edges { lowest: edges.0, width: edges.1 });
+        histogram.samples = samples;
+        for (bin, count, weight, square) in bins {
+            if bin >= BINS {
+                return Err(PyValueError::new_err("a histogram has no such bin"));
+            }
+            histogram.counts[bin] = count;
+            histogram.weights[bin] = weight;
+            histogram.squares[bin] = square;
+        }
+        Ok(Self(histogram))
+    }
+
+    fn state(&self) -> Bins {
+        let Histogram { edges, samples, counts, weights, squares } = &self.0;
+        let seen = (0..BINS).filter(|&k| counts[k] > 0).map(|k| (k, counts[k], weights[k], squares[k])).collect();
+        ((edges.lowest, edges.width), *samples, seen)
+    }
+
+    fn __getnewargs__(&self) -> Bins {
+        self.state()
+    }
+
     #[getter]
     fn samples(&self) -> u64 {
         self.0.samples

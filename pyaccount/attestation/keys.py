@@ -1,0 +1,113 @@
+"""Public keys that are trusted: the files of one folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pyaccount.attestation.library import library
+from pyaccount.certificate.consistency import created_at
+from pyaccount.certificate.strict import bytes_of, object_of
+from pyaccount.errors import CertificateError, DomainError, shown
+
+#: The endings of the files that are read.
+PEM, JSON = (".pem", ".pub"), ".json"
+#: No key has as many bytes.
+LARGEST_KEY = 1 << 16
+#: So many keys are read at most.
+MOST_KEYS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedKey:
+    """A public key, and the file that says it is trusted."""
+
+    name: str
+    key_id: str
+    #: securesystemslib's.
+    key: Any
+    #: Until when it is trusted; without one, as long as the file is there.
+    expires: datetime | None = None
+
+    def expired(self, now: datetime) -> bool:
+        """Whether it was trusted once."""
+        return self.expires is not None and now >= self.expires
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedKeys:
+    """The keys of one folder, and who asks for one of them."""
+
+    origin: str
+    keys: tuple[TrustedKey, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the keys' files are called."""
+        return tuple(key.name for key in self.keys)
+
+
+def trusted_keys(folder: str | os.PathLike[str], origin: str) -> TrustedKeys:
+    """The public keys in a folder: PEM in files that end in .pem or .pub, and securesystemslib's form in .json.
+
+    A file in JSON is `{"keyid", "keytype", "scheme", "keyval": {"public"}}`, for schemes and names that PEM cannot say, and
+    `expires`, a time after which the key is trusted no more. Other files are not looked at. Raises `DomainError`: a
+    key that cannot be read is not passed over, and a folder without one trusts nobody.
+    """
+    place = os.fsdecode(folder)
+    if not place:
+        # The working folder would be meant, and an unset variable.
+        raise DomainError("trusted_keys is empty: give the folder of the public keys that are trusted")
+    try:
+        entries = sorted(Path(place).iterdir())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DomainError(f"trusted_keys = {place}: the folder of public keys cannot be read: {reason}") from error
+    files = [path for path in entries if path.suffix in (*PEM, JSON)]
+    if not files:
+        raise DomainError(f"trusted_keys = {place}: no public key is in this folder, no .pem, .pub or .json file")
+    if len(files) > MOST_KEYS:
+        raise DomainError(f"trusted_keys = {place}: {len(files)} keys, where at most {MOST_KEYS} are read")
+    return TrustedKeys(origin, tuple(trusted_key(path) for path in files))
+
+
+def trusted_key(path: Path) -> TrustedKey:
+    """The public key in a file. Raises `DomainError`."""
+    try:
+        data = bytes_of(str(path), "a public key", LARGEST_KEY)
+        if path.suffix == JSON:
+            return _in_json(path, object_of(data, str(path), "a public key"))
+    except CertificateError as error:
+        raise DomainError(str(error)) from error
+    return _in_pem(path, data)
+
+
+def _in_pem(path: Path, data: bytes) -> TrustedKey:
+    if b"PRIVATE KEY" in data:
+        raise DomainError(
+            f"{path}: this is a private key, which belongs to who signs: `openssl pkey -pubout` makes the public one"
+        )
+    used = library()
+    try:
+        key = used.signer.SSlibKey.from_crypto(used.serialization.load_pem_public_key(data))
+    except used.unusable as error:
+        raise DomainError(f"{path}: not a public key in PEM that can be used: {error}") from error
+    return TrustedKey(path.name, key.keyid, key)
+
+
+def _in_json(path: Path, raw: dict[str, Any]) -> TrustedKey:
+    used, expires = library(), raw.pop("expires", None)
+    until = created_at(expires) if isinstance(expires, str) else None
+    if expires is not None and until is None:
+        raise DomainError(f"{path}: expires = {shown(expires)} is no time, such as 2027-01-31T00:00:00+00:00")
+    name = raw.pop("keyid", None)
+    if not isinstance(name, str) or not name:
+        raise DomainError(f"{path}: keyid is missing: a key in JSON has keyid, keytype, scheme and keyval")
+    try:
+        key = used.signer.Key.from_dict(name, raw)
+    except used.unusable as error:
+        raise DomainError(f"{path}: not a public key that can be used: {error}") from error
+    return TrustedKey(path.name, name, key, until)

@@ -1,0 +1,28 @@
+"""The library that signs and verifies, loaded when that is asked for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from pyaccount.errors import MissingExtraError
+
+
+def library() -> Any:
+    """What is used of securesystemslib and of the package that reads its keys. Raises `MissingExtraError`."""
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+        from securesystemslib import signer  # noqa: PLC0415
+        from securesystemslib.dsse import Envelope  # noqa: PLC0415
+        from securesystemslib.exceptions import UnverifiedSignatureError  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("attestations need securesystemslib: install pyaccount[attest]") from error
+    return SimpleNamespace(
+        Envelope=Envelope,
+        signer=signer,
+        serialization=serialization,
+        Unverified=UnverifiedSignatureError,
+        #: What a key that cannot be read or used raises.
+        unusable=(ValueError, TypeError, KeyError, AttributeError, UnsupportedAlgorithm),
+    )

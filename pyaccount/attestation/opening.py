@@ -1,0 +1,138 @@
+"""Envelopes, read strictly, and their signatures. What was signed is parsed only after a trusted key is known to have signed it.
+
+The signature covers the payload's bytes and its type, not the envelope around them. So that nothing in an envelope can be changed
+unseen, only one spelling of it is read: exactly these fields, and base64 that is what encoding the bytes again gives.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pyaccount.attestation.library import library
+from pyaccount.attestation.statement import WHAT, InTotoStatement, read_statement
+from pyaccount.certificate import reading
+from pyaccount.certificate.strict import bytes_of, object_of, refusal, refused
+from pyaccount.errors import shown
+
+if TYPE_CHECKING:
+    from pyaccount.attestation.keys import TrustedKey, TrustedKeys
+    from pyaccount.attestation.signing import Attestation
+
+#: What DSSE calls the type of an in-toto Statement.
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+#: An envelope holds a certificate in base64, and little else.
+LARGEST_FILE = reading.LARGEST_FILE // 3 * 4 + (1 << 20)
+#: So many may have signed one.
+MOST_SIGNATURES = 16
+
+
+class _Signature(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    #: DSSE lets it be left out. Here it is required: which key is meant shall not be open.
+    keyid: str = Field(min_length=1)
+    sig: str
+
+
+class _Envelope(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    payload: str
+    payload_type: str = Field(alias="payloadType")
+    signatures: list[_Signature] = Field(min_length=1, max_length=MOST_SIGNATURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """Whether one of some keys signed an envelope: its key, or why there is none."""
+
+    by: TrustedKey | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """An envelope whose signatures nobody has looked at."""
+
+    file: str
+    #: The hash of the file's bytes.
+    sha256: str
+    payload: bytes
+    #: By the names of the keys.
+    signatures: dict[str, bytes]
+
+    def signed(self, trusted: TrustedKeys, now: datetime | None = None) -> Signed:
+        """Whether one of these keys signed it, and is trusted still. Raises `MissingExtraError`."""
+        now, late = now or datetime.now(UTC), None
+        for key in trusted.keys:
+            if self._by(key):
+                if not key.expired(now):
+                    return Signed(key)
+                late = key
+        if late is not None and late.expires is not None:
+            return Signed(None, f"signed by {late.name}, which is trusted until {late.expires.isoformat()} only")
+        return Signed(None, "no trusted key signed this: nothing of it was looked at")
+
+    def statement(self) -> InTotoStatement:
+        """What it says, which is only worth reading once `signed` says who did. Raises `CertificateError`."""
+        return read_statement(self.payload, self.file, self.sha256)
+
+    def _by(self, key: TrustedKey) -> bool:
+        used = library()
+        named = {name: used.signer.Signature(name, signature.hex()) for name, signature in self.signatures.items()}
+        try:
+            used.Envelope(self.payload, PAYLOAD_TYPE, named).verify([key.key], 1)
+        except used.Unverified:
+            return False
+        return True
+
+
+def envelope_of(source: str | os.PathLike[str] | Attestation) -> Envelope:
+    """The envelope in a file, or of an attestation in memory. Raises `CertificateError`."""
+    if not isinstance(source, str | os.PathLike):
+        return parse_envelope(source.to_json().encode(), "attestation")
+    file = os.fsdecode(source)
+    return parse_envelope(bytes_of(file, WHAT, LARGEST_FILE), file)
+
+
+def parse_envelope(data: bytes, file: str) -> Envelope:
+    """The envelope in a text; `file` is what messages call it. Raises `CertificateError`."""
+    raw = object_of(data, file, WHAT)
+    if "payload" not in raw and raw.get("kind") == reading.CERTIFICATE:
+        message = (
+            f"a certificate that nobody signed, not {WHAT}: `pyaccount attest CERT --subject FILE --key KEY` makes one"
+        )
+        raise refused(file, message)
+    try:
+        written = _Envelope.model_validate(raw)
+    except ValidationError as error:
+        found = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
+        raise refusal(file, WHAT, found) from error
+    if written.payload_type != PAYLOAD_TYPE:
+        raise refused(file, f"{shown(written.payload_type)} is not {PAYLOAD_TYPE}", ("payloadType",))
+    payload = _decoded(written.payload, file, ("payload",))
+    signatures: dict[str, bytes] = {}
+    for number, one in enumerate(written.signatures):
+        if one.keyid in signatures:
+            raise refused(file, "a second signature by the same key", ("signatures", number))
+        signatures[one.keyid] = _decoded(one.sig, file, ("signatures", number, "sig"))
+    return Envelope(file, hashlib.sha256(data).hexdigest(), payload, signatures)
+
+
+def _decoded(text: str, file: str, path: tuple[str | int, ...]) -> bytes:
+    """Bytes in base64, in the one spelling that they have; DSSE leaves open which of its two alphabets is used."""
+    for encode in (base64.standard_b64encode, base64.urlsafe_b64encode):
+        altered = b"-_" if encode is base64.urlsafe_b64encode else None
+        try:
+            data = base64.b64decode(text, altchars=altered, validate=True)
+        except (ValueError, binascii.Error):
+            continue
+        if encode(data).decode() == text:
+            return data
+    raise refused(file, "not base64 as it is written", path)

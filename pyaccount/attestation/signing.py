@@ -1,0 +1,120 @@
+"""A certificate signed, about files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.attestation.keys import LARGEST_KEY, trusted_key
+from pyaccount.attestation.library import library
+from pyaccount.attestation.opening import PAYLOAD_TYPE
+from pyaccount.attestation.statement import MOST_SUBJECTS, statement_bytes
+from pyaccount.attestation.subjects import Subject, subjects_of
+from pyaccount.certificate.consistency import inconsistencies
+from pyaccount.certificate.reading import parse, read
+from pyaccount.certificate.strict import bytes_of
+from pyaccount.errors import AttestationError, CertificateError, DomainError
+from pyaccount.files import write_atomically
+
+if TYPE_CHECKING:
+    from pyaccount.certificate import Certificate
+
+#: Gives the secret of a name: the passphrase of a file, the PIN of a token.
+Secret = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Attestation:
+    """A signed certificate: the envelope as it is written, what it is about, and the name of the key."""
+
+    text: str
+    subjects: tuple[Subject, ...]
+    key_id: str
+
+    def to_json(self) -> str:
+        """The envelope as JSON text."""
+        return self.text
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the envelope whole or not at all."""
+        write_atomically(Path(path), self.text)
+
+
+def attest(
+    source: str | os.PathLike[str] | Certificate,
+    subjects: Iterable[str | os.PathLike[str]],
+    key: str | os.PathLike[str],
+    *,
+    public_key: str | os.PathLike[str] | None = None,
+    secret: Secret | None = None,
+) -> Attestation:
+    """Sign a certificate as being about files, which are read to the end.
+
+    `key` is a file with a private key (PKCS #8 in PEM), or a URI of securesystemslib (`awskms:…`, `gcpkms:…`, `azurekms:…`,
+    `hsm:…` and others), which needs the file of its `public_key`. `secret` gives a key's passphrase or PIN.
+    Raises `CertificateError` for what is no certificate; `AttestationError` for one that contradicts itself or whose claim does
+    not hold, and if nothing could be signed; `DomainError`; `MissingExtraError`.
+    """
+    if isinstance(subjects, str | os.PathLike):
+        raise TypeError("subjects is a list of files, not one: attest(certificate, [file], key)")
+    if not isinstance(source, str | os.PathLike) and not hasattr(source, "to_json"):
+        raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
+    found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), "certificate")
+    data = found.certificate()
+    if contradictory := inconsistencies(data):
+        said = "\n".join(f"{found.file}: {one.path}: {one.message}" for one in contradictory)
+        raise AttestationError(f"{found.file}: contradicts itself, and is not attested:\n{said}")
+    if not data.holds:
+        raise AttestationError(f"{found.file}: its document's claim was not certified, so there is nothing to attest")
+    about = subjects_of(subjects)
+    if not 0 < len(about) <= MOST_SUBJECTS:
+        raise DomainError(f"subjects is at least one file that the certificate is about, and at most {MOST_SUBJECTS}")
+    signer = _signer(os.fsdecode(key), public_key, secret)
+    envelope = library().Envelope(statement_bytes(about, found.raw), PAYLOAD_TYPE, {})
+    try:
+        envelope.sign(signer)
+        # A service that signs with another key than the public one given would be found out only at the gate.
+        envelope.verify([signer.public_key], 1)
+    except Exception as error:  # The library says that a signer may raise anything.
+        raise AttestationError(f"key {os.fsdecode(key)}: nothing was signed: {error}") from error
+    text = json.dumps(envelope.to_dict(), indent=2) + "\n"
+    return Attestation(text, about, signer.public_key.keyid)
+
+
+def _signer(key: str, public_key: str | os.PathLike[str] | None, secret: Secret | None) -> Any:
+    """Who signs. Raises `DomainError`."""
+    used = library()
+    scheme, colon, _ = key.partition(":")
+    if not colon or scheme not in used.signer.SIGNER_FOR_URI_SCHEME:
+        if public_key is not None:
+            raise DomainError("public_key is for keys that are no files: that of a private key's file is known")
+        return _of_file(key, secret)
+    if public_key is None:
+        raise DomainError(f"key {key}: public_key is missing: the file of the public key that belongs to it")
+    public = trusted_key(Path(public_key)).key
+    try:
+        return used.signer.Signer.from_priv_key_uri(key, public, secret)
+    except Exception as error:  # As above.
+        raise AttestationError(f"key {key}: cannot be used: {error}") from error
+
+
+def _of_file(key: str, secret: Secret | None) -> Any:
+    used = library()
+    try:
+        data = bytes_of(key, "a private key", LARGEST_KEY)
+    except CertificateError as error:
+        raise DomainError(f"key {error}") from error
+    passphrase = None
+    if b"ENCRYPTED" in data:
+        if secret is None:
+            raise DomainError(f"key {key}: is encrypted, and nobody says its passphrase")
+        passphrase = secret("passphrase").encode()
+    try:
+        return used.signer.CryptoSigner(used.serialization.load_pem_private_key(data, passphrase))
+    except used.unusable as error:
+        message = f"key {key}: not a private key in PEM (PKCS #8) that can be used: {error}"
+        raise DomainError(message) from error

@@ -1,0 +1,98 @@
+"""The command that signs certificates, and the options of those that read what was signed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_output, printing, tell
+from pyaccount.cli.completion import FileName, FolderName, certificate_argument
+
+#: Where a passphrase is looked for before it is asked for.
+PASSPHRASE = "PYACCOUNT_KEY_PASSPHRASE"
+
+trusted_keys_option = click.option(
+    "--trusted-keys",
+    metavar="DIR",
+    type=FolderName(),
+    help="The folder of the public keys of which one must have signed the attestation.",
+)
+subjects_option = click.option(
+    "--subject",
+    "subjects",
+    metavar="FILE",
+    multiple=True,
+    type=FileName(),
+    help="A file that the attestation must be about; repeat for several.",
+)
+
+
+@click.command(short_help="Sign a certificate, as being about the files of a model.")
+@certificate_argument
+@click.option(
+    "--subject",
+    "subjects",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    type=FileName(),
+    help="A file that CERT is about, such as the model's weights; repeat for several.",
+)
+@click.option(
+    "--key",
+    metavar="KEY",
+    required=True,
+    type=FileName(),
+    help="The private key: a file in PEM, or a URI of securesystemslib (awskms:…, gcpkms:…, azurekms:…, hsm:…).",
+)
+@click.option("--public-key", metavar="FILE", type=FileName(), help="The public key of a KEY that is a URI.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FileName(),
+    help="Write the attestation to FILE, whole or not at all, instead of stdout, which - stands for.",
+)
+def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: str | None, output: str | None) -> int:
+    """Sign CERT, a certificate in JSON, as being about files: an in-toto Statement in a DSSE envelope.
+
+    Nothing is recomputed: a signature says who vouches for CERT and for which files it is, and no more. A certificate that
+    contradicts itself, or whose claim does not hold, is not signed.
+
+    \b
+    Examples:
+      pyaccount attest training.cert.json --subject model.safetensors --key signing.pem -o training.att.json
+
+    The passphrase of an encrypted key is read from PYACCOUNT_KEY_PASSPHRASE, or asked for on a terminal.
+    """
+    from pyaccount.attestation.signing import attest as sign  # noqa: PLC0415
+    from pyaccount.cli.outputs import put_elsewhere  # noqa: PLC0415
+
+    output = None if output == STDOUT else output
+    check_output(output, [certificate, key, *subjects])
+    signed = sign(certificate, subjects, key, public_key=public_key, secret=_secret)
+    if output is None:
+        with printing():
+            click.echo(signed.to_json(), nl=False)
+        return HOLDS
+    try:
+        signed.save(Path(output))
+    except OSError as error:
+        put_elsewhere("attestation", signed.to_json(), output, error)
+        return STOPPED
+    names = ", ".join(one.name for one in signed.subjects)
+    tell(f"{output}: signed by the key {signed.key_id}, about {names}")
+    return HOLDS
+
+
+def _secret(name: str) -> str:
+    """The passphrase or the PIN of a key: from the environment, or from whoever sits at the terminal."""
+    found = os.environ.get(PASSPHRASE)
+    if found is not None:
+        return found
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"--key has a {name}: set {PASSPHRASE}, or start the command on a terminal")
+    return str(click.prompt(f"{name} of the key", hide_input=True, err=True))

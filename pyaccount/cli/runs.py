@@ -1,0 +1,110 @@
+"""The command for what a run store keeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pyaccount.cli.common import HOLDS, STOPPED, WRONG, console, show, tell
+from pyaccount.cli.completion import FileName
+from pyaccount.cli.outputs import RequestedOutput, hand_over
+
+if TYPE_CHECKING:
+    from pyaccount.store import Run, Store
+    from pyaccount.store.listing import RunList
+
+#: The environment variable that names a store.
+VARIABLE = "PYACCOUNT_STORE"
+
+
+@click.command(short_help="What a run store keeps: list its runs, show a certificate, remove runs.")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option(
+    "--store",
+    metavar="FILE",
+    type=FileName(),
+    envvar=VARIABLE,
+    required=True,
+    help=f"The store [or the environment variable {VARIABLE}].",
+)
+@click.option("--remove", is_flag=True, help="Forget each RUN, with everything that is kept of it.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What to print [text].")
+def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
+    """List the runs of a store; or show the certificate of each RUN, or remove them. A RUN is the beginning of what stands in
+    the first column.
+
+    \b
+    Examples:
+      pyaccount runs --store runs.db
+      pyaccount runs --store runs.db --format json
+
+    An unfinished run goes on when the same document is certified with the same store, and keeps its seed.
+    """
+    from pathlib import Path  # noqa: PLC0415
+
+    from pyaccount.store import Store  # noqa: PLC0415
+
+    if remove and not runs:
+        raise click.UsageError("--remove: name the runs; pyaccount runs lists them")
+    if not Path(store).exists():
+        raise click.UsageError(f"--store {store}: there is no such file")
+    with Store(store) as opened:
+        if not runs:
+            return _list(opened, form)
+        found = [_named(opened, name) for name in runs]
+        if remove:
+            opened.remove([run.id for run in found])
+            return HOLDS
+        return max(_show(run, form) for run in found)
+
+
+def _list(store: Store, form: str) -> int:
+    from pyaccount.store.listing import run_list  # noqa: PLC0415
+
+    listed = run_list(store)
+    asked = RequestedOutput(None, None if form == "text" else form)
+
+    def show_it(form: str) -> None:
+        if form == "json":
+            click.echo(listed.to_json(), nl=False)
+        else:
+            _print(listed)
+
+    return HOLDS if hand_over("list", lambda _: listed.to_json(), show_it, asked) else STOPPED
+
+
+def _print(listed: RunList) -> None:
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table("run", "name", "begun", "state", "ε", "δ", "σ", box=None)
+    for one in listed.runs:
+        state = f"unfinished, {one.samples:,} samples kept" if one.finished is None else "finished"
+        if one.holds is False:
+            state += ", does not hold"
+        numbers = ("" if value is None else f"{value:.5g}" for value in (one.epsilon, one.delta, one.noise_multiplier))
+        table.add_row(one.id[:12], one.name, one.started, state, *numbers)
+    if listed.runs:
+        console(wide=True).print(table)
+    else:
+        click.echo("no runs")
+
+
+def _named(store: Store, name: str) -> Run:
+    """The one run whose id begins so."""
+    found = [run for run in store.runs() if run.id.startswith(name)] if name else []
+    if len(found) == 1:
+        return found[0]
+    message = "no run has this id" if not found else f"{len(found)} runs have ids that begin so"
+    raise click.UsageError(f"{name}: {message}; pyaccount runs lists them")
+
+
+def _show(run: Run, form: str) -> int:
+    from pyaccount.store.running import certificate_of  # noqa: PLC0415
+
+    certificate = certificate_of(run)
+    if certificate is None:
+        tell(f"{run.id[:12]}: is unfinished; certify its document with this store to go on")
+        return WRONG
+    show(certificate.data, form)
+    return HOLDS

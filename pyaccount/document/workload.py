@@ -1,0 +1,77 @@
+"""What the optimizer makes of the noisy sums: what errors are of, and which matrices are optimised and chosen for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from pyaccount.document.asking import AlsoCalled
+from pyaccount.document.fields import SOLVE, Choice, Items, Number
+from pyaccount.document.kinds import Section
+from pyaccount.document.ranges import DECAY_BELOW_ONE, LEARNING_RATE, LEARNING_RATES, WORKLOAD_ITERATIONS
+from pyaccount.document.stated import number
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+
+
+class StatedWorkload(Section):
+    """The optimizer that gets the noisy sums. Without keys what it has after a round is the sum of all so far: prefix sums."""
+
+    momentum: Annotated[float, Number(DECAY_BELOW_ONE)] = Field(
+        default=0.0,
+        description="β of heavy-ball momentum without dampening: a step is the noisy sum plus β times the step before it.",
+    )
+    ema_decay: Annotated[float, Number(DECAY_BELOW_ONE), AlsoCalled("polyak_decay averaging_decay")] = Field(
+        default=0.0,
+        description="γ of an exponential moving average of the iterates, which is what is used: γ times the average before the "
+        "round plus 1 − γ times the iterate, from the initial one on, without debiasing. 0: the iterates themselves.",
+    )
+    learning_rates: Annotated[
+        tuple[Annotated[float, Number(LEARNING_RATE)], ...] | None, Items(LEARNING_RATES), AlsoCalled("schedule")
+    ] = Field(
+        default=None,
+        description="The learning rate of each iteration, as many as there are. Omitted: 1 in each.",
+    )
+    error: Annotated[Literal["mean", "largest"], Choice(("mean", "largest"))] = Field(
+        default="mean",
+        description="Which squared error matrices are optimised and chosen for: the mean over the iterations, or the largest.",
+    )
+
+
+def workload_problems(document: Document, body: Body) -> Iterator[Problem]:
+    """Learning rates there are as many as iterations, and not all of them are 0; of some errors no search knows the least."""
+    workload = body.workload
+    if workload is None:
+        return
+    rates, rounds = workload.learning_rates, body.training.iterations
+    count = number(rounds)
+    if count is not None and count not in WORKLOAD_ITERATIONS:
+        message = (
+            f"under a workload errors are computed row by row: its iterations must be {WORKLOAD_ITERATIONS.describe()}"
+        )
+        yield document.problem("out-of-range", body.at("workload"), message, allowed=WORKLOAD_ITERATIONS.describe())
+    if not isinstance(rates, tuple):
+        return
+    path = body.at("workload", "learning_rates")
+    if rounds == SOLVE:
+        message = "a learning rate is given for each iteration, and how many these are is what is solved for"
+        yield document.problem("contradiction", path, message, allowed="iterations as a number, or no learning_rates")
+    elif count is not None and count != len(rates):
+        message = (
+            f"learning_rates has {len(rates):_} entries, and iterations are {int(count):_}: one for each iteration"
+        )
+        yield document.problem("contradiction", path, message, allowed=f"a list of {int(count):_} entries")
+    if all(number(rate) == 0.0 for rate in rates):
+        message = "with learning rates that are all 0 nothing is trained, and there is no error"
+        yield document.problem("contradiction", path, message, allowed="at least one rate greater than 0")
+    if workload.error == "largest" and body.matrix.optimized:
+        message = (
+            "under learning rates no search for the matrix of least largest error is known: use error: mean, or a matrix that is "
+            "not optimised"
+        )
+        yield document.problem("contradiction", body.at("workload", "error"), message, allowed="mean")

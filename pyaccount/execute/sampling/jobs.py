@@ -1,0 +1,233 @@
+"""What is drawn, as data: jobs, which are run in waves of shards, here or elsewhere, now or before.
+
+A job is a function of its coordinates and of nothing else: whoever runs a wave of it gets the same sums, bit for bit, whatever
+the number of threads, on any machine with the same core. So a wave may be taken from a store of what was run before, or be run by
+another process. A `Runner` decides that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from pyaccount import _core
+from pyaccount.plan.recipe import Recipe, fingerprint
+
+if TYPE_CHECKING:
+    from pyaccount.directions import Direction
+
+SHARD: int = _core.SHARD_SIZE
+#: Shards run between two looks at the wealth. Fixed, so that results do not depend on the machine.
+WAVE = 32
+
+#: The seconds that are left, if a time limit is set. Raises `LimitError` where none are.
+Remaining = Callable[[], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A proposal's share of a mixture: a law and its mean scale, or without parameters a tilt."""
+
+    share: int
+    parameters: tuple[float, ...]
+    number: float
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Where samples are drawn from; see the core's `proposal`."""
+
+    parameter: float
+    mean_scale: float
+    #: The parameters of further mechanisms that are sampled together with the first.
+    further: tuple[float, ...] = ()
+    #: A mixture of this law, which bounds its samples, with further ones; see the core's `defensive`. Empty without.
+    components: tuple[Component, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """One for each mechanism."""
+        return (self.parameter, *self.further)
+
+    @property
+    def single(self) -> Proposal:
+        """The law and mean scale alone."""
+        return replace(self, components=()) if self.components else self
+
+
+@dataclass(frozen=True, slots=True)
+class Bet:
+    """A bet against "δ(ε) ≥ threshold" (fraction > 0) or "δ(ε) ≤ threshold" (fraction < 0)."""
+
+    threshold: float
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class BetTable:
+    """Bets at one ε; `weight_bound` is the most that a sample contributes there."""
+
+    epsilon: float
+    weight_bound: float
+    bets: tuple[Bet, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a shard leaves of one table: ln of each bet's wealth, and Σ V, Σ V² for estimates."""
+
+    log_wealth: tuple[float, ...]
+    value: float
+    square: float
+
+
+class Wave(NamedTuple):
+    """What consecutive shards leave: the sums of each for each table, and the histogram of all if one is asked for."""
+
+    sums: list[list[Sums]]
+    histogram: _core.LossHistogram | None
+
+
+class Balanced(NamedTuple):
+    """Sums over samples from a mixture; see the core's `balanced`."""
+
+    drawn: list[int]
+    losses: list[tuple[float, float]]
+    #: For each ε and component, of its own samples: Σ V and Σ V².
+    values: list[list[tuple[float, float]]]
+    #: For each ε and component, of all samples: Σ V·α dM_k/dM and Σ V²·dM/dM_k.
+    merits: list[list[tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Shards of one mechanism from one proposal, with bets and perhaps a histogram with bins (lowest edge, width)."""
+
+    recipe: Recipe[_core.Sampled]
+    curve: Recipe[_core.ComposedCurve] | None
+    direction: Direction
+    proposal: Proposal
+    tables: tuple[BetTable, ...]
+    #: The streams' seed, purpose, candidate and direction.
+    key: tuple[int, int, int, int]
+    edges: tuple[float, float] | None = None
+
+    def run(self, first: int, count: int, threads: int, time_limit: float | None) -> Wave:
+        """Run shards `first`, …. Raises `LimitError`."""
+        core, curve = self.recipe.core, None if self.curve is None else self.curve.core
+        bets = [(t.epsilon, t.weight_bound, [(bet.threshold, bet.fraction) for bet in t.bets]) for t in self.tables]
+        histogram: _core.LossHistogram | None = None
+        if self.proposal.components:
+            assert self.edges is None, "a histogram has samples of one proposal"
+            shards = core.defensive(
+                self.direction,
+                for_core(self.proposal.components),
+                bets,
+                key=self.key,
+                first=first,
+                count=count,
+                threads=threads,
+                time_limit=time_limit,
+                curve=curve,
+            )
+        else:
+            shards, histogram = core.simulate(
+                self.direction,
+                self.proposal.parameters,
+                self.proposal.mean_scale,
+                bets,
+                edges=self.edges,
+                key=self.key,
+                first=first,
+                count=count,
+                threads=threads,
+                time_limit=time_limit,
+                curve=curve,
+            )
+        return Wave([[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram)
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for jobs that leave the same sums, different for any others."""
+        proposal = self.proposal
+        components = tuple((one.share, one.parameters, one.number) for one in proposal.components)
+        tables = tuple(
+            (t.epsilon, t.weight_bound, tuple((bet.threshold, bet.fraction) for bet in t.bets)) for t in self.tables
+        )
+        drawn = (self.direction, proposal.parameters, proposal.mean_scale, components, tables, self.key, self.edges)
+        return fingerprint("shards", self.recipe, self.curve, drawn)
+
+
+@dataclass(frozen=True)
+class BalancedJob:
+    """Shards from a mixture of proposals, for estimates at several ε."""
+
+    recipe: Recipe[_core.Sampled]
+    curve: Recipe[_core.ComposedCurve] | None
+    direction: Direction
+    components: tuple[Component, ...]
+    epsilons: tuple[float, ...]
+    key: tuple[int, int, int, int]
+
+    def run(self, count: int, threads: int, time_limit: float | None) -> Balanced:
+        """Run so many shards. Raises `LimitError`."""
+        found = self.recipe.core.balanced(
+            self.direction,
+            for_core(self.components),
+            list(self.epsilons),
+            key=self.key,
+            first=0,
+            count=count,
+            threads=threads,
+            time_limit=time_limit,
+            curve=None if self.curve is None else self.curve.core,
+        )
+        return Balanced(*found)
+
+    @property
+    def fingerprint(self) -> str:
+        """As a job's."""
+        components = tuple((one.share, one.parameters, one.number) for one in self.components)
+        return fingerprint("balanced", self.recipe, self.curve, self.direction, components, self.epsilons, self.key)
+
+
+class Runner(Protocol):
+    """Who runs jobs. What comes back does not depend on it."""
+
+    def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
+        """The waves of shards `first`, …, `count` − 1 in order.
+
+        Each has `WAVE` shards but for the last, and `first` is where one begins. Whoever has seen enough closes the iterator,
+        which ends what is still under way.
+        """
+
+    def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
+        """The sums of `count` shards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The threads of this process; 0 means one for each core."""
+
+    threads: int = 0
+
+    def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
+        """Run each when it is asked for."""
+        for start, some in pieces(count, first):
+            yield job.run(start, some, self.threads, remaining())
+
+    def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
+        """Run them."""
+        return job.run(count, self.threads, remaining())
+
+
+def pieces(count: int, first: int = 0) -> Iterator[tuple[int, int]]:
+    """The first shard of each wave, and how many it has."""
+    for start in range(first, count, WAVE):
+        yield start, min(WAVE, count - start)
+
+
+def for_core(components: Sequence[Component]) -> list[tuple[int, tuple[float, ...], float]]:
+    """Components as the core takes them."""
+    return [(one.share, one.parameters, one.number) for one in components]

@@ -1,0 +1,111 @@
+"""What is asked of signatures and of files, and whether an attestation keeps it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount.attestation.keys import TrustedKeys, trusted_keys
+from pyaccount.attestation.opening import Envelope
+from pyaccount.attestation.subjects import Subject, subjects_of
+from pyaccount.errors import DomainError
+from pyaccount.gate.rules import ALWAYS
+from pyaccount.gate.verdict import Rule, SignedBy
+
+if TYPE_CHECKING:
+    from pyaccount.document import Policy
+
+KEYS, SUBJECTS = "trusted_keys", "subjects"
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Sets of keys, of each of which one must have signed, and files, each of which the attestation must be about."""
+
+    keys: tuple[TrustedKeys, ...]
+    #: Who gave the files, and the files.
+    origin: str
+    files: tuple[Subject, ...]
+    #: Who asks for files, where none may have been given.
+    required_by: tuple[str, ...]
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is asked that a certificate by itself cannot keep."""
+        return bool(self.keys or self.files or self.required_by)
+
+    def signatures(self, envelope: Envelope) -> tuple[list[Rule], list[SignedBy]]:
+        """A rule for each set of keys, and who signed."""
+        if not self.keys:
+            message = "an attestation is worth what its key is: give the folder of the public keys that are trusted"
+            raise DomainError(f"trusted_keys is missing: {message}")
+        rules, signers = [], []
+        for trusted in self.keys:
+            signed = envelope.signed(trusted)
+            by = signed.by
+            rules.append(
+                Rule(
+                    KEYS,
+                    trusted.origin,
+                    trusted.names,
+                    None if by is None else by.name,
+                    by is not None,
+                    signed.why if by is None else None,
+                )
+            )
+            signers += [] if by is None else [SignedBy(trusted.origin, by.name, by.key_id)]
+        return rules, signers
+
+    def subjects(self, attested: Sequence[Subject]) -> list[Rule]:
+        """Whether the attestation is about the files given, and whether any are."""
+        names = _names(attested)
+        rules = []
+        if self.files:
+            known = {one.sha256 for one in attested}
+            wrong = [one for one in self.files if one.sha256 not in known]
+            remark = "\n".join(
+                f"{one.name} has the SHA-256 {one.sha256}, and the attestation is not about that" for one in wrong
+            )
+            rules.append(Rule(SUBJECTS, self.origin, _names(self.files), names, not wrong, remark or None))
+        for origin in self.required_by:
+            given = bool(self.files)
+            rules.append(Rule(SUBJECTS, origin, "required", names, given, None if given else "no file was given"))
+        if not rules:
+            rules.append(
+                Rule(SUBJECTS, ALWAYS, None, names, True, "shown only: no file was given to hold against these")
+            )
+        return rules
+
+    def unsigned(self) -> Iterator[Rule]:
+        """What a certificate does not keep that is in no attestation."""
+        remark = "a certificate by itself: nobody signed it, and it is about no file"
+        for trusted in self.keys:
+            yield Rule(KEYS, trusted.origin, trusted.names, None, False, remark)
+        if self.files:
+            yield Rule(SUBJECTS, self.origin, _names(self.files), None, False, remark)
+        for origin in self.required_by:
+            yield Rule(SUBJECTS, origin, "required", None, False, remark)
+
+
+def seal_of(
+    policy: Policy | None,
+    keys: str | os.PathLike[str] | None,
+    files: Iterable[str | os.PathLike[str]],
+    origin: str,
+) -> Seal:
+    """What a policy and a caller ask for; `origin` is what verdicts call the caller. Raises `DomainError` and others."""
+    if isinstance(files, str | os.PathLike):
+        raise TypeError("subjects is a list of files, not one")
+    asked = []
+    if policy is not None and policy.trusted_keys is not None:
+        asked.append(trusted_keys(policy.trusted_keys, policy.name))
+    if keys is not None:
+        asked.append(trusted_keys(keys, origin))
+    required = (policy.name,) if policy is not None and policy.subjects_required else ()
+    return Seal(tuple(asked), origin, subjects_of(files), required)
+
+
+def _names(subjects: Iterable[Subject]) -> tuple[str, ...]:
+    return tuple(one.name or one.sha256[:16] for one in subjects)

@@ -1,0 +1,19 @@
+"""A matrix beside the σ that it needs: what proposals are compared by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.plan.compiled import Proposed
+from pyaccount.plan.matrices import strategy, workload_error
+from pyaccount.plan.workload import workload_of
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+
+
+def proposed(document: Document, sigma: float) -> Proposed:
+    """The errors of the document's one matrix at a σ: estimates, as σ is one. Raises as `workload_error` does."""
+    body = document.bodies[0]
+    mse = sigma * sigma * strategy(document, body).error.mean_square
+    return Proposed(sigma, mse, sigma * sigma * workload_of(body).chosen(workload_error(document, body)))

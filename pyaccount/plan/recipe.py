@@ -1,0 +1,72 @@
+"""Objects of the core by how they are made, so that they can be sent to another process and told apart by a fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from typing import Generic, TypeVar
+
+from pyaccount import _core
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Recipe(Generic[Made]):
+    """An object of the core: the name of its constructor in the core, and its arguments, other recipes among them.
+
+    Equal recipes make objects that give the same numbers, bit for bit. Pickling takes the recipe along, not what was made.
+    """
+
+    constructor: str
+    arguments: tuple[object, ...]
+
+    @cached_property
+    def core(self) -> Made:
+        """The object, made once."""
+        made: Made = attrgetter(self.constructor)(_core)(*(_made(one) for one in self.arguments))
+        return made
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the constructor and the arguments, every number to its last bit."""
+        return fingerprint(self.constructor, self.arguments)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"constructor": self.constructor, "arguments": self.arguments}
+
+
+def fingerprint(*values: object) -> str:
+    """The SHA-256 of numbers, words, tuples and recipes, the same in every process. Raises `TypeError` for anything else."""
+    digest = hashlib.sha256()
+    for text in _spelled(values):
+        digest.update(text.encode())
+    return digest.hexdigest()
+
+
+def _made(argument: object) -> object:
+    if isinstance(argument, Recipe):
+        return argument.core
+    if isinstance(argument, tuple) and not all(isinstance(one, float) for one in argument):
+        return tuple(_made(one) for one in argument)
+    return argument
+
+
+def _spelled(value: object) -> list[str]:
+    """Unambiguous text, piece by piece."""
+    match value:
+        case Recipe():
+            return [f"<{value.fingerprint}>"]
+        case tuple() | list():
+            return ["(", *(text for one in value for text in _spelled(one)), ")"]
+        case bool() | None:
+            return [f"{value};"]
+        case float():
+            return [f"{value.hex()};"]
+        case int():
+            return [f"{value};"]
+        case str():
+            return [f"{len(value)}:{value};"]
+    raise TypeError(f"{type(value).__name__} has no fingerprint")

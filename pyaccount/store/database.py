@@ -1,0 +1,241 @@
+"""The store's file: SQLite with a write-ahead log, every transaction on the disk before it counts as done.
+
+A run is what a certificate is computed from, by its key; while it is unfinished its waves lie beside it, and go once its
+certificate is there. Processes that work on one run share what either has kept: both would have computed the same.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from pyaccount.certificate.provenance import now
+from pyaccount.errors import StoreError
+from pyaccount.store.spelling import checksum
+
+#: "pyac": what tells a store from other databases; and the version of its tables.
+APPLICATION, FORMAT = 0x70796163, 1
+#: Seconds that a process waits for another one's transaction.
+PATIENCE = 60.0
+#: Waves that are read at a time.
+READ = 256
+
+TABLES = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    document TEXT NOT NULL,
+    versions TEXT NOT NULL,
+    seed TEXT NOT NULL,
+    started TEXT NOT NULL,
+    finished TEXT,
+    certificate TEXT,
+    checksum TEXT
+) STRICT;
+CREATE TABLE waves (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    job TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    shards INTEGER NOT NULL,
+    sums TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    PRIMARY KEY (run, job, first)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as the store has it; `certificate` is its JSON once it is finished."""
+
+    id: str
+    name: str
+    document: str
+    versions: str
+    seed: int
+    started: str
+    finished: str | None
+    certificate: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWave:
+    """Consecutive shards of a job, and what they left, as text."""
+
+    job: str
+    first: int
+    shards: int
+    sums: str
+
+
+class Store:
+    """One file. It is opened before any work, and closed by `close` or at the end of a `with` block.
+
+    Raises `StoreError` where the file is no store, is damaged, or cannot be read or written; of what was reported as kept nothing
+    is lost by that.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if self.path.is_dir():
+            raise StoreError(f"{self.path}: is a folder; a store is a file")
+        if not self.path.absolute().parent.is_dir():
+            raise StoreError(f"{self.path}: the folder {self.path.parent} does not exist")
+        with self._located("cannot be opened"):
+            # Transactions are begun here, and by nobody else.
+            self._connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        with self._located("cannot be opened"):
+            (application,) = self._one("PRAGMA application_id")
+            (tables,) = self._one("SELECT count(*) FROM sqlite_master")
+            (version,) = self._one("PRAGMA user_version")
+        if application != APPLICATION and (application != 0 or tables != 0):
+            raise StoreError(f"{self.path}: is a database, but no store of pyaccount; name another file")
+        if application == APPLICATION and version != FORMAT:
+            raise StoreError(
+                f"{self.path}: is a store of format {version}, and this version of pyaccount has format {FORMAT}; "
+                "name another file"
+            )
+        with self._located("cannot be written"):
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            with self._transaction():
+                # Another process may have been quicker.
+                (application,) = self._one("PRAGMA application_id")
+                if application != APPLICATION:
+                    for statement in TABLES.split(";\n"):
+                        if statement.strip():
+                            self._connection.execute(statement)
+                    self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+                    self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+
+    def begin(self, run: str, *, name: str, document: str, versions: str, seed: int) -> Run:
+        """The run of this key: as it was begun before, with its own seed, or begun now with this one."""
+        with self._located("cannot be written"), self._transaction():
+            self._connection.execute(
+                "INSERT OR IGNORE INTO runs (id, name, document, versions, seed, started) VALUES (?, ?, ?, ?, ?, ?)",
+                (run, name, document, versions, str(seed), now()),
+            )
+        found = self.run(run)
+        assert found is not None
+        return found
+
+    def run(self, run: str) -> Run | None:
+        """The run of a key, if it was ever begun."""
+        found = self._runs("WHERE id = ?", (run,))
+        return found[0] if found else None
+
+    def runs(self) -> list[Run]:
+        """All runs, as they were begun."""
+        return self._runs("ORDER BY started, id", ())
+
+    def _runs(self, which: str, values: tuple[str, ...]) -> list[Run]:
+        columns = "id, name, document, versions, seed, started, finished, certificate, checksum"
+        with self._located("cannot be read"):
+            rows = self._connection.execute(f"SELECT {columns} FROM runs {which}", values).fetchall()
+        found = []
+        for *rest, certificate, stated in rows:
+            if certificate is not None and checksum(certificate) != stated:
+                raise StoreError(f"{self.path}: the certificate of run {rest[0][:12]} is damaged; remove that run")
+            identity, name, document, versions, seed, started, finished = rest
+            found.append(Run(identity, name, document, versions, int(seed), started, finished, certificate))
+        return found
+
+    def finish(self, run: str, certificate: str) -> None:
+        """Keep the certificate of a run; its waves are of no more use."""
+        with self._located("cannot be written"), self._transaction():
+            self._connection.execute(
+                "UPDATE runs SET finished = ?, certificate = ?, checksum = ? WHERE id = ? AND certificate IS NULL",
+                (now(), certificate, checksum(certificate), run),
+            )
+            self._connection.execute("DELETE FROM waves WHERE run = ?", (run,))
+
+    def remove(self, runs: Iterable[str]) -> None:
+        """Forget runs, with all that is kept of them."""
+        with self._located("cannot be written"), self._transaction():
+            self._connection.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in runs])
+
+    def keep(self, run: str, waves: Iterable[KeptWave]) -> None:
+        """Keep waves, all or none of them."""
+        rows = [(run, one.job, one.first, one.shards, one.sums, checksum(one.sums)) for one in waves]
+        with self._located("cannot be written"), self._transaction():
+            # Whoever removed the run meanwhile wants nothing kept of it.
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO waves SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1)",
+                rows,
+            )
+
+    def waves(self, run: str, job: str) -> Iterator[KeptWave]:
+        """The waves that are kept of a job, in order from the first shard on, up to the first that is missing."""
+        first = 0
+        while True:
+            with self._located("cannot be read"):
+                rows = self._connection.execute(
+                    "SELECT first, shards, sums, checksum FROM waves WHERE run = ? AND job = ? AND first >= ? "
+                    f"ORDER BY first LIMIT {READ}",
+                    (run, job, first),
+                ).fetchall()
+            for start, shards, sums, stated in rows:
+                if start != first:
+                    return
+                if checksum(sums) != stated:
+                    raise StoreError(f"{self.path}: shards {start} … of run {run[:12]} are damaged; remove that run")
+                yield KeptWave(job, start, shards, sums)
+                first = start + shards
+            if len(rows) < READ:
+                return
+
+    def shards(self, run: str) -> int:
+        """How many shards are kept of a run."""
+        with self._located("cannot be read"):
+            (count,) = self._one("SELECT coalesce(sum(shards), 0) FROM waves WHERE run = ?", (run,))
+        return int(count)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _one(self, statement: str, values: tuple[object, ...] = ()) -> tuple[int, ...]:
+        found: tuple[int, ...] = self._connection.execute(statement, values).fetchone()
+        return found
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _located(self, what: str) -> Iterator[None]:
+        """Let errors of SQLite name the file and what could not be done."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if error.args and "not a database" in str(error.args[0]):
+                raise StoreError(f"{self.path}: is no store of pyaccount; name another file") from error
+            raise StoreError(f"{self.path}: the store {what}: {error}") from error

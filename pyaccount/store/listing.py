@@ -1,0 +1,67 @@
+"""What a store has, as data: one record for each run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from pyaccount.certificate.model import Record
+from pyaccount.execute.sampling.jobs import SHARD
+
+if TYPE_CHECKING:
+    from pyaccount.store.database import Run, Store
+
+
+class RunRecord(Record):
+    """A run of a store."""
+
+    id: str = Field(
+        description="The hash of what its certificate is computed from: document, files, versions, seed asked for."
+    )
+    name: str = Field(description="The document's name.")
+    seed: int = Field(description="Of everything that is sampled for it.")
+    started: str = Field(description="When it was begun.")
+    finished: str | None = Field(description="When its certificate was issued; null while it is unfinished.")
+    samples: int = Field(description="Samples kept of it while it is unfinished.")
+    holds: bool | None = Field(description="Whether the claim was certified; null while it is unfinished.")
+    epsilon: float | None = Field(description="ε of its certificate, at most.")
+    delta: float | None = Field(description="δ of its certificate, at most.")
+    noise_multiplier: float | None = Field(description="σ of its certificate, where all phases have the same.")
+    versions: dict[str, str] = Field(description="What computes it.")
+
+
+class RunList(Record):
+    """The runs of a store, as they were begun."""
+
+    pyaccount: Literal[1] = Field(description="Format version.")
+    kind: Literal["runs"] = Field(description="What this is.")
+    runs: list[RunRecord] = Field(description="Each run.")
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        return self.model_dump_json(indent=2) + "\n"
+
+
+def run_list(store: Store) -> RunList:
+    """All runs of a store. Raises `StoreError`."""
+    return RunList(pyaccount=1, kind="runs", runs=[_record(store, run) for run in store.runs()])
+
+
+def _record(store: Store, run: Run) -> RunRecord:
+    said = {} if run.certificate is None else json.loads(run.certificate)
+    guarantee = said.get("guarantee", {})
+    return RunRecord(
+        id=run.id,
+        name=run.name,
+        seed=run.seed,
+        started=run.started,
+        finished=run.finished,
+        samples=store.shards(run.id) * SHARD,
+        holds=said.get("holds"),
+        epsilon=guarantee.get("epsilon"),
+        delta=guarantee.get("delta"),
+        noise_multiplier=said.get("noise_multiplier"),
+        versions=json.loads(run.versions),
+    )

@@ -1,0 +1,223 @@
+"""What notebooks and programs get: HTML that is escaped and says which way a bound goes, columns, copies, equality, types."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import pickle
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_tools import changed, golden, save
+from places import CERTIFICATES, EXAMPLES, ROOT
+
+import pyaccount
+from pyaccount.certificate.notebook import MOST_POINTS
+
+NAMES = ("deterministic", "verified", "confidence")
+
+
+def loaded(name: str) -> pyaccount.Certificate:
+    return pyaccount.Certificate.load(CERTIFICATES / "v1" / f"{name}.json")
+
+
+class Cells(HTMLParser):
+    """The cells of tables, and every tag."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.tags: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+        assert not attrs
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.rows and self.rows[-1] and self.tags[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_certificate_shows_its_bounds_on_the_safe_side(name: str) -> None:
+    certificate = loaded(name)
+    text = certificate._repr_html_()
+    assert "HOLDS" in text
+    (titles, epsilon, delta) = Cells(text).rows
+    assert titles == ["", "at most", "at least", ""]
+    guarantee = certificate.data.guarantee
+    assert float(epsilon[1]) >= guarantee.epsilon
+    assert float(epsilon[2]) <= guarantee.epsilon_lower
+    assert float(delta[1]) >= guarantee.delta
+    assert float(delta[2]) <= guarantee.delta_lower
+
+
+def test_what_does_not_hold_or_contradicts_itself_does_not_say_that_it_holds(tmp_path: Path) -> None:
+    assert "DOES NOT HOLD" in loaded("claim-fails")._repr_html_()
+    forged = save(tmp_path, changed(golden("deterministic"), guarantee__epsilon=1.0))
+    text = pyaccount.Certificate.load(forged)._repr_html_()
+    assert "contradicts itself" in text
+    assert "HOLDS" not in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_profile_shows_its_points_on_the_safe_side(name: str) -> None:
+    profile = loaded(name).profile
+    (titles, *rows) = Cells(profile._repr_html_()).rows
+    assert titles == ["ε", "δ at most", "δ at least"]
+    assert len(rows) == min(len(profile), MOST_POINTS)
+    for point, (_, upper, lower) in zip(profile, rows, strict=False):
+        assert float(upper) >= point.delta
+        assert float(lower) <= point.delta_lower
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_are_the_points(name: str) -> None:
+    certificate = loaded(name)
+    columns = certificate.profile.to_dict()
+    expected = ["epsilon", "delta", "delta_lower"]
+    if name != "deterministic":
+        expected += ["delta_estimate", "standard_error"]
+    assert list(columns) == expected
+    for key, values in columns.items():
+        assert values == [point[key] for point in golden(name)["profile"]]
+    assert certificate.to_dict() == json.loads(certificate.to_json())
+
+
+def comparison() -> pyaccount.Comparison:
+    return pyaccount.compare([loaded(name) for name in NAMES])
+
+
+def test_a_comparison_is_columns_and_a_table() -> None:
+    found = comparison()
+    columns = found.to_dict()
+    assert columns["epsilon"] == [golden(name)["guarantee"]["epsilon"] for name in NAMES]
+    assert {len(values) for values in columns.values()} == {3}
+    (titles, *rows) = Cells(found._repr_html_()).rows
+    assert len(rows) == 3
+    for row, name in zip(rows, NAMES, strict=True):
+        assert float(row[titles.index("ε at most")]) >= golden(name)["guarantee"]["epsilon"]
+
+
+def test_a_plan_shows_its_theorems() -> None:
+    plan = pyaccount.compile(EXAMPLES / "cifar10-dp-sgd.yaml")
+    (titles, *rows) = Cells(plan._repr_html_()).rows
+    assert titles == ["part", "theorem", "source", ""]
+    assert [row[1] for row in rows] == [one.theorem for one in plan.reductions]
+
+
+def test_names_are_shown_and_not_run(tmp_path: Path) -> None:
+    """A document's author chooses its name, and whoever opens the notebook may be another person."""
+    name = "<script>alert(1)</script>"
+    certificate = changed(golden("deterministic"), name=name)
+    shown = pyaccount.Certificate.load(save(tmp_path, certificate))
+    document = json.loads(json.dumps(golden("deterministic")["document"])) | {"name": name}
+    for one in (shown, shown.profile, pyaccount.compare([shown]), pyaccount.compile(document)):
+        text = one._repr_html_()
+        assert "&lt;script&gt;" in text
+        assert "script" not in Cells(text).tags
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_copies_are_equal_and_others_are_not(name: str) -> None:
+    certificate = loaded(name)
+    for one in (certificate, certificate.profile, pyaccount.compare([certificate])):
+        for made in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+            assert made == one
+            assert type(made) is type(one)
+    assert certificate == loaded(name)
+    assert hash(certificate) == hash(loaded(name))
+    assert len({certificate, loaded(name), *map(loaded, NAMES)}) == 3
+    assert certificate.profile == loaded(name).profile
+    assert hash(certificate.profile) == hash(loaded(name).profile)
+    for other in (loaded("group-of-phases"), certificate.profile, certificate.data, None):
+        assert certificate != other
+    changed_at = pyaccount.Certificate.from_json(json.dumps({**golden(name), "created": "2020-01-01T00:00:00+00:00"}))
+    assert certificate != changed_at
+
+
+def test_a_picture_shows_both_bounds() -> None:
+    pytest.importorskip("matplotlib")
+    certificate = loaded("deterministic")
+    (axes,) = certificate.profile.plot().axes
+    upper, lower = axes.lines
+    assert (upper.get_label(), lower.get_label()) == ("δ at most", "δ at least")
+    assert list(upper.get_ydata()) == [point.delta for point in certificate.profile]
+    assert list(lower.get_ydata()) == [point.delta_lower for point in certificate.profile]
+    assert axes.get_yscale() == "log"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
+def test_data_frames() -> None:
+    certificate = loaded("confidence")
+    frame = certificate.profile.to_pandas()
+    assert {name: list(frame[name]) for name in frame} == certificate.profile.to_dict()
+    assert list(comparison().to_pandas()["name"]) == [golden(name)["name"] for name in NAMES]
+
+
+def test_without_the_extras_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = loaded("deterministic").profile
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(pyaccount.MissingExtraError, match=r"install pyaccount\[pandas\]"):
+        profile.to_pandas()
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(pyaccount.MissingExtraError, match=r"install pyaccount\[plot\]"):
+        profile.plot()
+
+
+PROJECT = """
+from pathlib import Path
+import pyaccount
+
+def gate(folder: Path) -> bool:
+    certificate: pyaccount.Certificate = pyaccount.certify(folder / "training.yaml", overrides=["privacy.epsilon=4"])
+    epsilon: float = certificate.epsilon
+    interval = certificate.profile.delta(epsilon)
+    width: float = interval.upper - interval.lower
+    columns: dict[str, list[float | None]] = certificate.profile.to_dict()
+    certificate.save(folder / "training.cert.json")
+    made: pyaccount.Attestation = pyaccount.attest(folder / "training.cert.json", [folder / "model"], folder / "key.pem")
+    made.save(folder / "training.att.json")
+    subjects = [folder / "model"]
+    verdict: pyaccount.Verdict = pyaccount.check(attestation=made, trusted_keys=folder, subjects=subjects, max_epsilon=8)
+    try:
+        found: pyaccount.Verification = pyaccount.verify(attestation=folder / "training.att.json", trusted_keys=folder)
+    except pyaccount.AttestationError:
+        return False
+    return verdict.passes and found.agrees and width < 1.0 and len(columns) > 2
+"""
+WRONG = """
+import pyaccount
+pyaccount.certify("a.yaml").epsilon.upper
+pyaccount.check("a.json", trusted_keys=3)
+pyaccount.attest("a.json", ["model"])
+certificate: str = pyaccount.Certificate.load("a.json")
+"""
+
+
+def test_a_typed_program_of_a_user_is_checked(tmp_path: Path) -> None:
+    """What the package says of its types is enough for mypy's strictest, and tells mistakes."""
+    (tmp_path / "right.py").write_text(PROJECT, encoding="utf-8")
+    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
+    options = ["--strict", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(tmp_path / "cache")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, str(tmp_path / "right.py"), str(tmp_path / "wrong.py")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    found = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert [line.partition(".py:")[2].partition(":")[0] for line in found] == ["3", "4", "5", "6"], done.stdout
+    assert all("wrong.py" in line for line in found)

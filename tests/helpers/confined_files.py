@@ -1,0 +1,45 @@
+"""Files in the folder of a document and beside it, and names of both that a document may give."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+DOCUMENT: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "from-a-file",
+    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6},
+    "training": {"iterations": 3},
+    "sampler": {"kind": "none"},
+    "matrix": {"kind": "dense", "file": "matrix.csv"},
+    "noise": {"multiplier": 4},
+}
+
+
+def two_folders(tmp_path: Path) -> Path:
+    """A folder with a matrix, and one beside it with another."""
+    for name in ("mine", "theirs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "matrix.csv").write_text("1,0,0\n.5,1,0\n.25,.5,1\n", encoding="utf-8")
+    (tmp_path / "mine" / "below").mkdir()
+    shutil.copy(tmp_path / "mine" / "matrix.csv", tmp_path / "mine" / "below" / "matrix.csv")
+    (tmp_path / "mine" / "near.csv").symlink_to("below/matrix.csv")
+    (tmp_path / "mine" / "far.csv").symlink_to(tmp_path / "theirs" / "matrix.csv")
+    (tmp_path / "mine" / "away").symlink_to(tmp_path / "theirs")
+    return tmp_path / "mine"
+
+
+INSIDE = ["matrix.csv", "below/matrix.csv", "./matrix.csv", "below/../matrix.csv", "near.csv"]
+OUTSIDE = [
+    "../theirs/matrix.csv",
+    "far.csv",
+    "away/matrix.csv",
+    "below/../../theirs/matrix.csv",
+    "/etc/passwd",
+    "/dev/zero",
+]
+
+
+def named(file: str) -> dict[str, Any]:
+    return {**DOCUMENT, "matrix": {"kind": "dense", "file": file}}

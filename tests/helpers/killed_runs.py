@@ -1,0 +1,125 @@
+"""Runs with a store, killed at random moments: a program that forks one process for each, before any thread is there.
+
+Its arguments: a document, a folder for what comes out, a number of kills. It prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pyaccount
+from pyaccount.store import kept
+
+# Every wave is written at once, so that kills find something to lose.
+kept.INTERVAL = 0.0
+
+
+#: For all but those that choose one seed together.
+SEEDED = {"overrides": ["accounting.seed=5"]}
+
+
+def certified(document: Path, folder: Path, name: str, **options: object) -> None:
+    """Certify with the store of the folder, and write the certificate there."""
+    certificate = pyaccount.certify(document, store=folder / "runs.db", **options)  # type: ignore[arg-type]
+    (folder / f"{name}.json").write_text(certificate.to_json(), encoding="utf-8")
+
+
+def forked(work: Callable[[], None]) -> int:
+    """The process that does this."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:  # the parent must not be left in two copies
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+    return child
+
+
+def ended(child: int) -> int:
+    """Its exit code, negative where a signal ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def whole(folder: Path) -> bool:
+    """Whether SQLite finds nothing wrong with the store."""
+    connection = sqlite3.connect(folder / "runs.db")
+    try:
+        return [row[0] for row in connection.execute("PRAGMA integrity_check")] == ["ok"]
+    finally:
+        connection.close()
+
+
+def shards(folder: Path) -> int:
+    """How many are kept."""
+    connection = sqlite3.connect(folder / "runs.db")
+    try:
+        return int(connection.execute("SELECT coalesce(sum(shards), 0) FROM waves").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        connection.close()
+
+
+def full_disk(document: Path, folder: Path, name: str, **options: object) -> None:
+    """As if the disk were full before long."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        certificate = pyaccount.certify(document, store=folder / "runs.db", **options)  # type: ignore[arg-type]
+    (folder / f"{name}.json").write_text(certificate.to_json(), encoding="utf-8")
+    (folder / f"{name}.warnings").write_text("\n".join(str(one.message) for one in told), encoding="utf-8")
+
+
+def main(document: Path, folder: Path, kills: int) -> None:
+    """Whole, killed and finished, two at once, and on a disk that is full."""
+    places = {name: folder / name for name in ("whole", "killed", "twice", "full", "fuller")}
+    for place in places.values():
+        place.mkdir()
+    began = time.monotonic()
+    assert ended(forked(lambda: certified(document, places["whole"], "first", **SEEDED))) == 0
+    seconds = time.monotonic() - began
+    rng, kept_shards, intact, codes = random.Random(1), [], [], []
+    for _ in range(kills):
+        child = forked(lambda: certified(document, places["killed"], "early", **SEEDED))
+        time.sleep(rng.uniform(0.0, 0.5 * seconds))
+        os.kill(child, signal.SIGKILL)
+        codes.append(ended(child))
+        if (places["killed"] / "runs.db").exists():
+            intact.append(whole(places["killed"]))
+            kept_shards.append(shards(places["killed"]))
+    assert ended(forked(lambda: certified(document, places["killed"], "last", **SEEDED))) == 0
+    both = [forked(lambda name=name: certified(document, places["twice"], name)) for name in ("one", "other")]  # type: ignore[misc]
+    together = [ended(child) for child in both]
+    stopped = ended(forked(lambda: full_disk(document, places["full"], "stopped", **SEEDED)))
+    went_on = ended(forked(lambda: full_disk(document, places["fuller"], "on", store_errors="continue", **SEEDED)))
+    assert ended(forked(lambda: certified(document, places["full"], "later", **SEEDED))) == 0
+    intact += [whole(places[name]) for name in ("killed", "twice", "full", "fuller")]
+    print(
+        json.dumps(
+            {
+                "codes": codes,
+                "kept": kept_shards,
+                "intact": intact,
+                "together": together,
+                "stopped": stopped,
+                "went_on": went_on,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

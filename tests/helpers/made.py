@@ -1,0 +1,17 @@
+"""Mechanisms of the core for tests, by their recipes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyaccount.plan.recipe import Recipe
+
+
+def sampled(constructor: str, *arguments: Any) -> Recipe[Any]:
+    """A mechanism that can be sampled; lists become tuples, as recipes have them."""
+    return Recipe(f"Sampled.{constructor}", tuple(_whole(one) for one in arguments))
+
+
+def _whole(value: Any) -> Any:
+    return tuple(_whole(one) for one in value) if isinstance(value, Iterable) and not isinstance(value, str) else value
