@@ -110,7 +110,7 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
         run = TrainingRun(document, tmp_path / str(parts), records=RECORDS, clip_norm=0.7)
         if key is None:
             key = run._root
-        run._root = key
+        run._root = run._noise._root = key
         optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
         loader = torch.utils.data.DataLoader(data, batch_sampler=RunBatchSampler(run), collate_fn=collate(data))
         assert len(loader) == 8
@@ -130,7 +130,7 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
         ended.append({name: parameter.detach().numpy().copy() for name, parameter in net.named_parameters()})
     net = model()
     with TrainingRun(document, tmp_path / "hand", records=RECORDS, clip_norm=0.7) as run:
-        run._root = key
+        run._root = run._noise._root = key
         while run.round < run.rounds:
             with run.step() as step:
                 batch = torch.from_numpy(step.batch.indices)
