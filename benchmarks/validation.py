@@ -410,8 +410,9 @@ Papers' tables are of errors of prefix sums and not of ε: [results.md](results.
 them beside certified ones. For the two-stage samplers, draws with replacement and shared records there is no other
 accountant; that no data set beats the bounds of the former is searched for in `tests/core`. opake's bound for
 b-min-sep is from samples and takes most of a minute: [the benchmarks](../benchmarks/README.md#one-run) have it. jax_privacy's
-estimates have no stated error; its samplers, matrices and losses are compared in `tests/training`, `tests/adapters` and `tests/core`.
-Random documents of every sampled kind are held against enumeration by [the attack](../benchmarks/README.md#the-attack).
+estimates have no stated error; its samplers, matrices and losses are compared in `tests/training`, `tests/adapters` and
+`tests/core`. Random documents of every sampled kind are held against enumeration by
+[the attack](../benchmarks/README.md#the-attack).
 """
 
 
