@@ -2,10 +2,10 @@
 
     python examples/digits_samplers.py [--noise 2] [--runs 10] [--trials 3] [--epochs 10] [--save samplers.json]
 
-As in the comparison of the paper on two-stage sampling (arXiv:2312.13389): every sampler gets the same noise, batch and number
-of rounds, and accuracies are compared. Beside each stands the ε that is certified for it at δ = 1e-5, zero-out of one record,
-which is not the same for all: at equal noise the samplers are not equally private. The data and the model are those of
-train_digits.py.
+The samplers of the paper on two-stage sampling (arXiv:2312.13389). Every one gets the same noise, batch and number of rounds, and
+accuracies are compared. Beside each stands the ε that is certified for it at δ = 1e-5, zero-out of one record, which is not the
+same for all: at equal noise the samplers are not equally private. (The paper gives every sampler the noise at which its formulas
+have one ε for each round; docs/results.md says what comes of either.) The data and the model are those of train_digits.py.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def _columns(file: str) -> tuple[list[Any], list[Any]]:
     scores: list[Any] = []
     included: list[Any] = []
     for block in blocks(file, COLUMNS):
-        scores += list(block[0])
-        included += list(block[1])
+        scores += _plain(block[0])
+        included += _plain(block[1])
         if len(scores) > MOST_CANARIES:
             refuse(file, f"an audit takes at most {MOST_CANARIES:_} canaries")
     return scores, included

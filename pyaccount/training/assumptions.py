@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pyaccount.training.source import FROM_KEY
+
 Held = Literal["enforced", "checked", "yours"]
 
 
@@ -28,6 +30,10 @@ _BATCHES = "batches are drawn so from the run's key; that the sum is of this bat
 _NOISE = (
     "drawn so from the run's key by ChaCha20 in double precision, and added before a sum is given out, rounded to a grid: up to "
     "what floating-point numbers leave (docs/noise.md)"
+)
+_OTHER_NOISE = (
+    "drawn by {source}, as it was asked for, and not from the run's key; scaled, correlated and added by the run. Whether "
+    "nobody can guess what it draws is yours to judge (docs/noise.md)"
 )
 _ROUNDS = "the run ends after its last round, and every round is recorded before its sum is given out"
 _SIZE = "the data must have the document's number of records; that it may be known is yours"
@@ -70,9 +76,11 @@ BEGINNINGS: dict[str, tuple[Held, str]] = {
 }
 
 
-def held(assumption: str) -> Assumption:
-    """Who sees to an assumption of a certificate whose run was recorded."""
+def held(assumption: str, noise_source: str = FROM_KEY) -> Assumption:
+    """Who sees to an assumption of a certificate whose run was recorded, with noise from there."""
     for beginning, (who, how) in BEGINNINGS.items():
         if assumption.startswith(beginning):
+            if how == _NOISE and noise_source != FROM_KEY:
+                return Assumption(assumption, "yours", _OTHER_NOISE.format(source=noise_source))
             return Assumption(assumption, who, how)
     return Assumption(assumption, "yours", "nothing in the run knows of it")

@@ -95,7 +95,7 @@ def matrix_hash(document: Document, body: Body) -> str:
 
 
 def facts_of(
-    run: Certified, clip_norms: Mapping[str, float], normalisers: Sequence[float], world: int
+    run: Certified, clip_norms: Mapping[str, float], normalisers: Sequence[float], world: int, noise_source: str
 ) -> dict[str, Any]:
     """The first line of the record: what the run is, with nothing that is not in its certificate or public."""
     document = run.document
@@ -113,6 +113,7 @@ def facts_of(
         "clip_norms": dict(clip_norms),
         "normalisers": list(normalisers),
         "world": world,
+        "noise_source": noise_source,
         "versions": {**versions(), "numpy": np.__version__},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyaccount.errors import RunError
 from pyaccount.training.key import RunKey
-from pyaccount.training.record import VERSION, Layout, Recorded, RecordWriter, begun, keep_names
+from pyaccount.training.record import VERSION, Layout, Recorded, RecordedRelease, RecordWriter, begun, keep_names
 
 #: Names of the files.
 KEY, RECORD = "run.key", "record.jsonl"
@@ -40,6 +40,7 @@ SAME = {
     "clip_norms": "clip norm",
     "normalisers": "normaliser",
     "world": "number of ranks",
+    "noise_source": "source of noise",
 }
 
 
@@ -53,14 +54,14 @@ class RunFolder:
     writer: RecordWriter | None
     #: What the summed arrays are, for each body of the document that was begun.
     layouts: dict[int, Layout] = field(default_factory=dict)
-    #: Of each round that was released, what tells its sum, and the standard deviations of its noise.
-    tags: list[tuple[str, tuple[float, ...]]] = field(default_factory=list)
+    #: Of each round that was released, what is recorded.
+    releases: list[RecordedRelease] = field(default_factory=list)
     rewinds: int = 0
 
     def update(self, recorded: Recorded) -> None:
         """Take over what is recorded by now."""
         self.layouts, self.rewinds = dict(recorded.layouts), recorded.rewinds
-        self.tags = [(release.sum, release.standard_deviations) for release in recorded.releases]
+        self.releases = list(recorded.releases)
 
     def begin(self, body: int, layout: Layout) -> None:
         """Record what the summed arrays of a body are, before its first release."""
@@ -69,20 +70,26 @@ class RunFolder:
             self.writer.append("layout", body=body, arrays=arrays)
         self.layouts[body] = layout
 
-    def release(self, number: int, deviations: tuple[float, ...], tag: str) -> tuple[str, tuple[float, ...]]:
+    def release(self, told: RecordedRelease) -> RecordedRelease:
         """Record the next round, or see to it that the first rank has; gives what is recorded of it.
 
         Raises `RunError` if the first rank takes too long.
         """
-        assert number == len(self.tags)
+        number = told.round
+        assert number == len(self.releases)
         if self.writer is not None:
             self.writer.append(
-                "release", round=number, attempt=self.rewinds, standard_deviations=list(deviations), sum=tag
+                "release",
+                round=number,
+                attempt=told.attempt,
+                standard_deviations=list(told.standard_deviations),
+                sum=told.sum,
+                **({} if told.noise is None else {"noise": told.noise}),
             )
-            self.tags.append((tag, deviations))
-            return tag, deviations
+            self.releases.append(told)
+            return told
         deadline, size = time.monotonic() + PATIENCE, -1
-        while len(self.tags) <= number:
+        while len(self.releases) <= number:
             if time.monotonic() > deadline:
                 raise RunError(f"{self.path}: the first rank did not record round {number} within {PATIENCE:g} s")
             if self.path.stat().st_size == size:
@@ -90,7 +97,7 @@ class RunFolder:
                 continue
             size = self.path.stat().st_size
             self.update(Recorded.read(self.path))
-        return self.tags[number]
+        return self.releases[number]
 
     def rewind(self, target: int) -> None:
         """Record that an earlier state was taken up, and the rounds since are given up."""

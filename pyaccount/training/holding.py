@@ -74,11 +74,13 @@ def hold_record(path: str | os.PathLike[str], certificate: Certificate) -> Recor
     name = os.fsdecode(path)
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     run = certified(certificate)
-    assumptions = tuple(held(text) for text in certificate.data.assumptions)
+    texts = certificate.data.assumptions
     try:
         recorded = Recorded.read(path)
     except RunError as error:
+        assumptions = tuple(held(text) for text in texts)
         return RecordVerdict(name, digest, False, 0, run.rounds, 0, None, (str(error),), assumptions)
+    assumptions = tuple(held(text, str(recorded.header.get("noise_source"))) for text in texts)
     problems = tuple(_problems(recorded, run))
     commitment = recorded.header.get("key_commitment")
     return RecordVerdict(

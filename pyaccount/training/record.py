@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -47,6 +47,12 @@ class RecordedRelease:
     standard_deviations: tuple[float, ...]
     #: What tells the sum from every other one, and nothing about it without the run's key.
     sum: str
+    #: The same of the noise's row, where that is not drawn from the run's key.
+    noise: str | None = None
+
+    def repeats(self, other: RecordedRelease) -> bool:
+        """Whether it is the same sum with the same noise, in whichever attempt."""
+        return replace(self, attempt=other.attempt) == other
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +276,16 @@ def _release(event: Mapping[str, Any], done: int, rewinds: int, where: str) -> R
             "attempt": int(attempt),
             "standard_deviations": list(deviations),
             "sum": str(tag),
-        } if all(type(one) is float and one > 0.0 for one in deviations) and type(number) is int:
+        } if (
+            all(type(one) is float and one > 0.0 for one in deviations)
+            and type(number) is int
+            and isinstance(event.get("noise"), str | None)
+        ):
             if number != done:
                 raise RunError(
                     f"{where}: round {number}, where round {done} is the next: a round is missing, or stands twice"
                 )
             if attempt != rewinds:
                 raise RunError(f"{where}: attempt {attempt} after {rewinds} rewinds")
-            return RecordedRelease(number, attempt, tuple(deviations), tag)
+            return RecordedRelease(number, attempt, tuple(deviations), tag, event.get("noise"))
     raise RunError(f"{where}: this is no release of a round")

@@ -15,18 +15,20 @@ from pyaccount.plan.common import number as filled
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.certified import BodyRun, Source, certified
+from pyaccount.training.drawing import RunNoise, noise_for
 from pyaccount.training.facts import clip_norms_of, facts_of, normaliser_of, sizes_of
 from pyaccount.training.folder import open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
-from pyaccount.training.noise import Noise, NoiseStream, noise_of
 from pyaccount.training.ranks import RankState, check_ranks
-from pyaccount.training.record import Layout
+from pyaccount.training.record import Layout, RecordedRelease
 from pyaccount.training.resuming import position_of, state_of
+from pyaccount.training.source import FROM_KEY
 from pyaccount.training.step import Step
 from pyaccount.training.sums import ALONE, Array, Sums, also_of, check_layout, layout_of, named, noisy, tag
 
 if TYPE_CHECKING:
     from pyaccount.training.batches.attribution import Attributed
+    from pyaccount.training.source import NoiseSource
 
 
 class TrainingRun:
@@ -51,6 +53,7 @@ class TrainingRun:
         normaliser: float | None = None,
         key: str | os.PathLike[str] | None = None,
         attribution: Attributed | None = None,
+        device_noise: NoiseSource | None = None,
         rank: int = 0,
         world: int = 1,
         moved: bool = False,
@@ -62,6 +65,8 @@ class TrainingRun:
         * `clip_norm`: what a record's contribution to the sum is clipped to; `also_clip_norms`: to the other sums, by name.
         * `normaliser`: what sums are divided by, a constant; the document's expected batch size, if it has one.
         * `attribution`: whose the records are, where users are sampled: arrays, or that of what `pyaccount.prepare` kept.
+        * `device_noise`: what draws the noise of the sums instead of the run's key, such as `DeviceNoise` of
+          `pyaccount.training.device`. The record says so. Other sums (`noise.also`) keep the key's noise.
         * `moved`: that the folder was moved or restored, and no other copy of it has gone on or will.
 
         Raises `CertificateError` and `DocumentError` for what cannot be run, `RunError` if the folder, the key or the data are
@@ -75,7 +80,8 @@ class TrainingRun:
         self._sizes = sizes_of(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
         self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.body_runs]
-        facts = facts_of(self._run, self._clip_norms, self._normalisers, world)
+        source_of_noise = FROM_KEY if device_noise is None else device_noise.name
+        facts = facts_of(self._run, self._clip_norms, self._normalisers, world, source_of_noise)
         self._deviations = self._check_phases()
         stated = zip(self._run.document.bodies, self._sizes, strict=True)
         unstated = [size for body, size in stated if body.training.dataset_size is None]
@@ -87,8 +93,8 @@ class TrainingRun:
         self._lock = threading.RLock()
         self._step: Step | None = None
         self._batches: tuple[int, Batches] | None = None
-        self._noise: tuple[int, dict[int, NoiseStream]] | None = None
-        self._round = len(self._folder.tags)
+        self._noise = RunNoise(self._run.document, self._clip_norms, self._root, device_noise)
+        self._round = len(self._folder.releases)
 
     @property
     def rounds(self) -> int:
@@ -103,7 +109,7 @@ class TrainingRun:
     @property
     def released(self) -> int:
         """How many rounds were released; more than `round` while earlier ones are repeated."""
-        return len(self._folder.tags)
+        return len(self._folder.releases)
 
     @property
     def guarantee(self) -> str | None:
@@ -180,7 +186,8 @@ class TrainingRun:
             self._refuse_correlated(target)
             self._folder.rewind(target)
             target = self.released
-        self._round, self._noise = target, None
+        self._round = target
+        self._noise.forget()
 
     def close(self) -> None:
         """Let another process go on with the run."""
@@ -219,8 +226,15 @@ class TrainingRun:
             check_layout(layout, before)
         deviations = self._deviations[part.index]
         with self._lock:
-            noise = self._rows(part, number - part.start, *releases)
-            self._record(number, part.place, layout, deviations, tag(releases, self._root.derive("sums", number)))
+            noise = self._noise.rows(part, number - part.start, *releases, self._folder.releases)
+            told = RecordedRelease(
+                number,
+                self._folder.rewinds,
+                deviations,
+                tag(releases, self._root.derive("sums", number)),
+                self._noise.tag(number, noise),
+            )
+            self._record(told, part.place, layout)
             self._round = number + 1
         arrays, rest = releases
         normaliser = self._normalisers[part.index]
@@ -234,58 +248,22 @@ class TrainingRun:
         }
         return means if isinstance(sums, Mapping) else means[ALONE], more
 
-    def _record(self, number: int, place: int, layout: Layout, deviations: tuple[float, ...], found: str) -> None:
+    def _record(self, told: RecordedRelease, place: int, layout: Layout) -> None:
         """Count a round; or see to it that one that was counted before has the same sum and the same noise."""
+        number = told.round
         if number < self.released:
-            if (found, deviations) != self._folder.tags[number]:
+            if not told.repeats(self._folder.releases[number]):
                 raise RunError(
-                    f"round {number} was released with another sum: with the same noise, the two would reveal their difference. "
-                    "Sums are repeated bit for bit, or load_state_dict(…, give_up=True) leaves these rounds behind"
+                    f"round {number} was released with another sum or noise: with the same noise, the two would reveal their "
+                    "difference. Sums are repeated bit for bit, or load_state_dict(…, give_up=True) leaves these rounds behind"
                 )
             return
         if place not in self._folder.layouts:
             self._folder.begin(place, layout)
-        if self._folder.release(number, deviations, found) != (found, deviations):
-            raise RunError(f"round {number}: the first rank released another sum: add up the sums of all ranks before")
-
-    def _rows(
-        self, part: BodyRun, number: int, arrays: Mapping[str, Array], rest: Mapping[str, Array]
-    ) -> dict[tuple[int, str], Array]:
-        """The noise of a round of a part, by release and name. 0 is the release of the sum."""
-        if self._noise is None or self._noise[0] != part.index:
-            self._noise = (part.index, self._streams(part, arrays, rest))
-        found: dict[tuple[int, str], Array] = {}
-        streams = self._noise[1]
-        # Should it be interrupted, the streams are made anew.
-        self._noise = None
-        for release, stream in streams.items():
-            if stream.round != number:
-                stream.seek(number)
-            found |= {(release, name): rows for name, rows in stream.next().items()}
-        self._noise = (part.index, streams)
-        return found
-
-    def _streams(self, part: BodyRun, arrays: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[int, NoiseStream]:
-        """A stream for each release, of double precision: sums are rounded after noise is added, not before."""
-        shapes = {0: {name: array.shape for name, array in arrays.items()}}
-        shapes |= {place: {what: array.shape} for place, (what, array) in enumerate(rest.items(), 1)}
-        return {
-            release: self._noise_of(self._root, part, release).stream(one, dtype="float64")
-            for release, one in shapes.items()
-        }
-
-    def _noise_of(self, key: RunKey, part: BodyRun, release: int) -> Noise:
-        """The noise of a release. Rounds are never drawn twice, so that there is no further attempt at one."""
-        norms = (self.clip_norm, *(self._clip_norms[f"also: {other.what}"] for other in part.body.noise.also))
-        return noise_of(
-            self._run.document,
-            part.body,
-            key,
-            phase=part.index,
-            attempt=0,
-            clip_norm=norms[release],
-            release=release,
-        )
+        if not told.repeats(self._folder.release(told)):
+            raise RunError(
+                f"round {number}: the first rank released another sum or noise: add up the sums of all ranks before"
+            )
 
     def _batches_of(self, part: BodyRun, key: RunKey) -> Batches:
         size = self._sizes[part.place]
@@ -300,7 +278,10 @@ class TrainingRun:
         for part in self._run.body_runs:
             if part.start == part.first:
                 self._batches_of(part, key)
-            noises = [self._noise_of(key, part, release) for release in range(1 + len(part.body.noise.also))]
+            noises = [
+                noise_for(self._run.document, part, self._clip_norms, release, key)
+                for release in range(1 + len(part.body.noise.also))
+            ]
             for noise in noises:
                 noise.stream({ALONE: (1,)}, dtype="float64")
             found.append(tuple(noise.standard_deviation for noise in noises))

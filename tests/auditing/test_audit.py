@@ -145,6 +145,18 @@ def test_files_of_all_kinds_say_the_same(certificate: pyaccount.Certificate, tmp
     assert pyaccount.audit(certificate, {"score": list(scores), "included": coins.astype(int)}) == plain
 
 
+def test_parquet_says_the_same(certificate: pyaccount.Certificate, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: audits of Parquet are NOT tested")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    scores, coins = canaries(50, SIGMA, 1)
+    for included in (coins.astype(bool), coins.astype(int)):
+        parquet.write_table(arrow.table({"score": scores, "included": included}), tmp_path / "s.parquet")
+        assert pyaccount.audit(certificate, tmp_path / "s.parquet") == pyaccount.audit(certificate, scores, coins)
+    parquet.write_table(arrow.table({"score": [1.0, None], "included": [1, 0]}), tmp_path / "s.parquet")
+    with pytest.raises(pyaccount.TableError, match="row 2"):
+        pyaccount.audit(certificate, tmp_path / "s.parquet")
+
+
 @pytest.mark.parametrize(
     ("text", "line", "column"),
     [

@@ -240,6 +240,27 @@ def test_columns_have_other_names(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert kept.read_text(encoding="utf-8").splitlines()[0] == "paper,author"
 
 
+def test_the_command_takes_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same table as CSV gives the same report, document and records; what is no Parquet is said with the file."""
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: `prepare` of Parquet is NOT tested")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    with AUTHORS.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    columns = {name: [row[name] for row in rows] for name in ("record", "user")}
+    parquet.write_table(arrow.table(columns), tmp_path / "authors.parquet", row_group_size=100)
+    written = []
+    for table in (AUTHORS, tmp_path / "authors.parquet"):
+        places = [str(tmp_path / f"{table.suffix[1:]}.{kind}") for kind in ("yaml", "kept")]
+        options = ["--records-per-user", "2", "--document", str(DOCUMENT), "-o", places[0], "--records", places[1]]
+        assert cli.run(["prepare", str(table), *options]) == 0
+        told = capsys.readouterr().out.replace(str(table), "the table")
+        written.append([told, *(Path(place).read_text(encoding="utf-8") for place in places)])
+    assert written[0] == written[1]
+    (tmp_path / "authors.parquet").write_bytes(AUTHORS.read_bytes())
+    assert cli.run(["prepare", str(tmp_path / "authors.parquet"), "--records-per-user", "2"]) == 2
+    assert "this is not Parquet" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -7,3 +7,5 @@ EXAMPLES = ROOT / "examples"
 GOLDEN = ROOT / "tests" / "golden"
 #: Finished certificates, by the version of their format.
 CERTIFICATES = GOLDEN / "certificates"
+#: What tests share; some of it is run as a program.
+HELPERS = ROOT / "tests" / "helpers"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 import yaml
 from places import ROOT
@@ -155,6 +156,49 @@ def test_the_picture_of_the_bins_has_the_figures_of_its_table() -> None:
         assert f"| {label} | {' | '.join(f'{share:.1f} %' for share in shares)} |" in page
         assert label in (DOCS / "pictures" / "bins.svg").read_text(encoding="utf-8")
     assert "(pictures/bins.svg)" in page
+
+
+def test_the_picture_of_the_digits_is_what_its_script_draws(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip(
+        "matplotlib", reason="matplotlib is not installed: the picture of the digits is NOT drawn"
+    )
+    text = (DOCS / "pictures" / "digits.svg").read_text(encoding="utf-8")
+    if f"Matplotlib v{matplotlib.__version__}," not in text:
+        pytest.skip("another matplotlib draws with other digits: the picture of the digits is NOT compared")
+    runpy.run_path(str(DOCS / "pictures" / "digits.py"))["draw"](tmp_path)
+    assert (tmp_path / "digits.svg").read_text(encoding="utf-8") == text, "run python docs/pictures/digits.py"
+
+
+def test_the_tables_of_the_digits_are_what_the_runs_have_seen() -> None:
+    """Every mean with its standard error, and what was certified, rounded to its side."""
+    text = (DOCS / "results.md").read_text(encoding="utf-8")
+    tables = {row[0]: row[1:] for row in (line.strip("| ").split(" | ") for line in text.splitlines() if "±" in line)}
+
+    def seen(name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((DOCS / "pictures" / f"{name}.json").read_text(encoding="utf-8"))[
+            "rows"
+        ]
+        return found
+
+    def learned(row: dict[str, Any]) -> str:
+        scores = 100.0 * np.array(row["accuracies"])
+        assert len(scores) == 40
+        return f"{scores.mean():.1f} ± {scores.std(ddof=1) / 40**0.5:.1f}"
+
+    for method in {row["method"] for row in seen("digits")}:
+        rows = [row for row in seen("digits") if row["method"] == method]
+        assert tables[method][1:] == [learned(row) for row in rows]
+        assert f"| | prefix-sum RMSE | {' | '.join(format(row['rmse'], '.1f') for row in rows)} |" in text
+    for row in seen("digits-samplers"):
+        interval, accuracy = tables[row["sampler"]]
+        assert accuracy == learned(row)
+        low, high = (float(end) for end in interval.split(" to "))
+        assert row["least"] * 0.99 < low <= row["least"]
+        assert row["most"] <= high < row["most"] * 1.01
+    for records, words in (("unshared", "unshared records alone"), ("shared too", "shared ones too")):
+        rows = [row for row in seen("digits-users") if row["records"] == records]
+        cells = [cell for row in rows for cell in (f"{row['sigma']:.3f}", learned(row))]
+        assert tables[words] == [str(rows[0]["kept"]), *cells]
 
 
 SCRIPT = runpy.run_path(str(DOCS / "pictures" / "samplers.py"))

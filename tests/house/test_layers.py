@@ -93,6 +93,34 @@ def parts_imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     yield node.lineno, part
 
 
+#: Modules that need a deep-learning framework; nothing in the package imports them.
+FRAMED = {"pyaccount.training.torch", "pyaccount.training.device"}
+
+
+def modules_imported(tree: ast.Module) -> Iterator[str]:
+    """The whole names of modules, and of what may be one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_base_package_imports_no_framework() -> None:
+    """Neither lazily nor for types, and not by way of a module of its own."""
+    wrong, framed = [], set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for module in modules_imported(ast.parse(path.read_text(encoding="utf-8"))):
+            if module.split(".")[0] in ("torch", "jax", "jaxlib", "opacus", "optax"):
+                framed.add(name)
+            if module in FRAMED:
+                wrong.append(f"{name} imports {module}")
+    assert not wrong
+    assert framed == FRAMED
+
+
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 

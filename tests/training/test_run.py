@@ -20,6 +20,7 @@ from pyaccount import _core
 from pyaccount.errors import CertificateError, DocumentError, DomainError, PlanExceededError, RunError
 from pyaccount.training import TrainingRun
 from pyaccount.training.batches import batches_of
+from pyaccount.training.holding import hold_record
 from pyaccount.training.noise import noise_of
 from pyaccount.training.record import Recorded
 
@@ -369,6 +370,8 @@ def test_states_of_other_runs_are_refused(tmp_path: Path) -> None:
     [
         ({"changes": {"noise": {"multiplier": 0.4}}}, "another document"),
         ({"changes": CORRELATED}, "another document"),
+        ({"changes": {"training": {**BASE["training"], "expected_batch_size": 9}}}, "another document"),
+        ({"changes": {"training": {**BASE["training"], "iterations": 13}}}, "another document"),
         ({"clip_norm": 2.0}, "another clip norm"),
         ({"normaliser": 7.0}, "another normaliser"),
         ({"world": 2}, "another number of ranks"),
@@ -378,6 +381,46 @@ def test_a_folder_has_one_run(tmp_path: Path, options: dict[str, Any], message: 
     started(tmp_path).close()
     with pytest.raises(RunError, match=message):
         started(tmp_path, **options)
+
+
+def test_another_matrix_in_the_same_file_is_refused(tmp_path: Path) -> None:
+    """The document is the same; its matrix is not."""
+    matrix = {"matrix": {"kind": "dense", "file": str(tmp_path / "c.npy")}, "sampler": {"kind": "none"}}
+    np.save(tmp_path / "c.npy", np.eye(12))
+    with started(tmp_path / "run", matrix) as run:
+        go(run, 2)
+    with started(tmp_path / "run", matrix) as run:
+        assert run.round == 2
+    np.save(tmp_path / "c.npy", np.eye(12) + 0.1 * np.eye(12, k=-1))
+    with pytest.raises(RunError, match="another matrix: it was read from a file that has changed"):
+        started(tmp_path / "run", matrix)
+
+
+def test_a_confidence_statement_about_a_noise_is_run_and_said(tmp_path: Path) -> None:
+    """Of noise that is given, sampling says how private it is with a stated confidence. It is no less a run."""
+    changes = CORRELATED | {
+        "accounting": {"seed": 5, "tolerance": 0.1},
+        "privacy": {**BASE["privacy"], "epsilon": "solve"},
+    }
+    certificate = pyaccount.certify(document(changes))
+    assert certificate.data.guarantee.kind == "confidence"
+    with TrainingRun(certificate, tmp_path, records=40) as run:
+        assert run.guarantee == certificate.statement
+        go(run, 1)
+    header = json.loads((tmp_path / "record.jsonl").read_text().splitlines()[0])
+    assert (header["guarantee"], header["statement"]) == ("confidence", certificate.statement)
+    assert hold_record(tmp_path / "record.jsonl", certificate)
+
+
+def test_the_normaliser_is_a_constant_and_not_the_size_of_a_batch(tmp_path: Path) -> None:
+    """Sums without noise worth the name, of batches of all sizes: what is released are the sums over one number."""
+    run = started(tmp_path, {"noise": {"multiplier": 1e-6}, "privacy": {**BASE["privacy"], "epsilon": 1e6}})
+    found = []
+    for _ in range(12):
+        with run.step() as step:
+            found.append((len(step.batch), float(step.release(np.array([len(step.batch)], dtype=float))[0])))
+    assert len({size for size, _ in found}) > 3
+    assert all(mean == pytest.approx(size / 8, abs=1e-5) for size, mean in found)
 
 
 def test_data_of_another_size_is_refused(tmp_path: Path) -> None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from places import HELPERS
 from plain_documents import changed
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
+from pyaccount.training.record import _line
 
 try:
     import torch
 except ModuleNotFoundError:
     # The reasons of skips end the report of every run of the tests.
     pytest.skip("PyTorch is not installed: the run in PyTorch is NOT tested here", allow_module_level=True)
+
+from torch_ranks import DOCUMENT
 
 from pyaccount.training.torch import PrivateOptimizer, RunBatchSampler, clipped_sum, collate
 
@@ -110,7 +117,7 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
         run = TrainingRun(document, tmp_path / str(parts), records=RECORDS, clip_norm=0.7)
         if key is None:
             key = run._root
-        run._root = key
+        run._root = run._noise._root = key
         optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
         loader = torch.utils.data.DataLoader(data, batch_sampler=RunBatchSampler(run), collate_fn=collate(data))
         assert len(loader) == 8
@@ -130,7 +137,7 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
         ended.append({name: parameter.detach().numpy().copy() for name, parameter in net.named_parameters()})
     net = model()
     with TrainingRun(document, tmp_path / "hand", records=RECORDS, clip_norm=0.7) as run:
-        run._root = key
+        run._root = run._noise._root = key
         while run.round < run.rounds:
             with run.step() as step:
                 batch = torch.from_numpy(step.batch.indices)
@@ -160,3 +167,50 @@ def test_what_would_get_no_noise_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="not all entries are finite"):
         optimizer.step()
     assert run.released == 0
+
+
+def ranks(folder: Path, *claimed: int) -> list[Any]:
+    """What each of so many processes printed, of which each says that it is one of these ranks."""
+    world = str(len(claimed))
+    started = [
+        subprocess.Popen(
+            [sys.executable, HELPERS / "torch_ranks.py", str(rank), world, folder, str(says)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, says in enumerate(claimed)
+    ]
+    found = []
+    for process in started:
+        out, errors = process.communicate()
+        assert process.returncode == 0, errors
+        found.append(json.loads(out.splitlines()[-1]))
+    return found
+
+
+def test_ranks_train_as_one_process_does(tmp_path: Path) -> None:
+    """Each has its part of the batches, and all have the weights of one process with the same key."""
+    both = ranks(tmp_path / "two", 0, 1)
+    assert both[0][1] == both[1][1]
+    assert min(seen for seen, _ in both) > 0
+    # The record of a run with one rank, begun with the same key.
+    (tmp_path / "one").mkdir()
+    lines = (tmp_path / "two" / "record.jsonl").read_text().splitlines()[:1]
+    header = json.loads(lines[0]) | {"world": 1}
+    record = tmp_path / "one" / "record.jsonl"
+    record.touch()
+    record.write_bytes(_line(header | {"file": record.stat().st_ino}))
+    (tmp_path / "one" / "run.key").write_bytes((tmp_path / "two" / "run.key").read_bytes())
+    (tmp_path / "one" / "run.key").chmod(0o600)
+    ((seen, weights),) = ranks(tmp_path / "one", 0)
+    assert seen == sum(part for part, _ in both)
+    np.testing.assert_allclose(both[0][1], weights, rtol=1e-4, atol=1e-5)
+
+
+def test_two_processes_with_one_rank_are_refused(tmp_path: Path) -> None:
+    """Their part would be counted twice, and the other one not at all."""
+    with TrainingRun(DOCUMENT, tmp_path / "run", records=40, world=2, clip_norm=0.5):
+        pass
+    found = ranks(tmp_path / "run", 1, 1)
+    assert all("every process needs a rank of its own, 0 to 1, and these are here: 1, 1" in told for told in found)

@@ -1,0 +1,98 @@
+"""The noise of a run's rounds: which streams its releases have, and where each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import RunError
+from pyaccount.training.noise import Noise, noise_of
+from pyaccount.training.source import RowStream, tag_of_rows
+from pyaccount.training.sums import ALONE, Array
+
+if TYPE_CHECKING:
+    from pyaccount.document import Document
+    from pyaccount.training.certified import BodyRun
+    from pyaccount.training.key import RunKey
+    from pyaccount.training.record import RecordedRelease
+    from pyaccount.training.source import NoiseSource
+
+#: The noise of a round by release, 0 that of the sum, and name.
+Rows = dict[tuple[int, str], Array]
+
+
+def noise_for(document: Document, part: BodyRun, clip_norms: Mapping[str, float], release: int, key: RunKey) -> Noise:
+    """The noise of a release of a part. Rounds are never drawn twice, so that there is no further attempt at one."""
+    norms = (clip_norms[ALONE], *(clip_norms[f"also: {other.what}"] for other in part.body.noise.also))
+    return noise_of(document, part.body, key, phase=part.index, attempt=0, clip_norm=norms[release], release=release)
+
+
+class RunNoise:
+    """The rows of a run's noise, from its key, or those of the sums from the source that was asked for."""
+
+    def __init__(
+        self, document: Document, clip_norms: Mapping[str, float], root: RunKey, source: NoiseSource | None
+    ) -> None:
+        self._document, self._clip_norms, self._root, self._source = document, clip_norms, root, source
+        self._streams: tuple[int, dict[int, RowStream]] | None = None
+
+    def rows(
+        self,
+        part: BodyRun,
+        number: int,
+        arrays: Mapping[str, Array],
+        rest: Mapping[str, Array],
+        released: Sequence[RecordedRelease],
+    ) -> Rows:
+        """The noise of a round of a part, for these sums and these other ones; `released` is what is recorded so far."""
+        if self._streams is None or self._streams[0] != part.index:
+            self._streams = (part.index, self._begun(part, arrays, rest))
+        found: Rows = {}
+        streams = self._streams[1]
+        # Should it be interrupted, the streams are made anew.
+        self._streams = None
+        for release, stream in streams.items():
+            if stream.round != number:
+                self._seek(stream, release, part.start, number, released)
+            found |= {(release, name): rows for name, rows in stream.next().items()}
+        self._streams = (part.index, streams)
+        return found
+
+    def tag(self, number: int, rows: Rows) -> str | None:
+        """What is recorded of a round's noise, where that is not a function of the key alone."""
+        if self._source is None:
+            return None
+        main = {name: row for (release, name), row in rows.items() if release == 0}
+        return tag_of_rows(main, self._root.derive("rows", number))
+
+    def forget(self) -> None:
+        """Make the streams anew, at whichever round is the next."""
+        self._streams = None
+
+    def _begun(self, part: BodyRun, arrays: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[int, RowStream]:
+        """A stream for each release, of double precision: sums are rounded after noise is added, not before."""
+        shapes = {0: {name: array.shape for name, array in arrays.items()}}
+        shapes |= {place: {what: array.shape} for place, (what, array) in enumerate(rest.items(), 1)}
+        found: dict[int, RowStream] = {}
+        for release, one in shapes.items():
+            noise = noise_for(self._document, part, self._clip_norms, release, self._root)
+            if release == 0 and self._source is not None:
+                found[release] = self._source.stream(noise, one, self._root.derive("device noise", part.index))
+            else:
+                found[release] = noise.stream(one, dtype="float64")
+        return found
+
+    def _seek(
+        self, stream: RowStream, release: int, start: int, number: int, released: Sequence[RecordedRelease]
+    ) -> None:
+        """Take a stream to a round. Of noise that is not the key's, the row before has to be the one that was recorded."""
+        if self._source is None or release > 0 or number == 0:
+            stream.seek(number)
+            return
+        stream.seek(number - 1)
+        before = start + number - 1
+        if self.tag(before, {(0, name): row for name, row in stream.next().items()}) != released[before].noise:
+            raise RunError(
+                f"round {before} was released with other noise than is drawn here now: go on where the run began, on the same "
+                "device with the same software"
+            )

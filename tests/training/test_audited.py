@@ -1,0 +1,89 @@
+"""Audits of small runs with worst-case canaries: below what is certified, and above it where the noise was halved.
+
+Every record is a canary with a coordinate of its own, in which it puts its whole clip norm whenever it is drawn, if its coin says
+so. Records and coordinates are independent of one another, so that each canary is as good as one in a run of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyaccount
+from pyaccount.training import TrainingRun, drawing
+
+CANARIES, ROUNDS, SIGMA, RATE = 30_000, 16, 4.0, 0.5
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "poisson": {
+        "training": {"dataset_size": CANARIES, "sampling_probability": RATE, "iterations": ROUNDS},
+        "sampler": {"kind": "poisson"},
+    },
+    # Every other round; which ones is public.
+    "banded": {
+        "training": {"dataset_size": CANARIES, "sampling_probability": 1.0, "iterations": ROUNDS},
+        "sampler": {"kind": "cyclic-poisson", "partitions": 2},
+        "matrix": {"kind": "banded-square-root", "bands": 2},
+    },
+}
+
+
+def scores(name: str, seen: Any, matrix: Any) -> Any:
+    """The log-likelihood ratio of each coordinate, for noisy sums of all rounds: no test tells more."""
+    z = matrix @ seen
+    if name == "poisson":
+        return np.log1p(RATE * np.expm1((z - 0.5) / SIGMA**2)).sum(axis=0)
+    means = np.tile([matrix[:, start::2].sum(axis=1) for start in (0, 1)], (CANARIES // 2, 1))
+    return ((z.T - means / 2) * means).sum(axis=1) / SIGMA**2
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_half_of_the_noise_is_found_in_a_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = pyaccount.certify(
+        {
+            "pyaccount": 1,
+            "name": name,
+            "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3},
+            "noise": {"multiplier": SIGMA},
+            **DOCUMENTS[name],
+        }
+    )
+    column = [1.0] if certificate.matrix is None else certificate.matrix.coefficients.tolist()
+    matrix = sum(entry * np.eye(ROUNDS, k=-lag) for lag, entry in enumerate(column))
+    coins = np.random.default_rng(5).random(CANARIES) < 0.5
+
+    def told(folder: str) -> Any:
+        seen = np.empty((ROUNDS, CANARIES))
+        with TrainingRun(certificate, tmp_path / folder, records=CANARIES) as run:
+            for number in range(ROUNDS):
+                with run.step() as step:
+                    sums = np.zeros(CANARIES)
+                    sums[step.batch.indices] = 1.0
+                    # The parts are the even and the odd records.
+                    assert name == "poisson" or sums[number % 2 :: 2].all()
+                    seen[number] = step.release(sums * coins)
+                seen[number] *= run.normaliser(number)
+        return scores(name, seen, matrix)
+
+    def audited(folder: str) -> Any:
+        # What is guessed to be included is fixed by a run that is not counted.
+        threshold = float(np.quantile(told(f"{folder}, tried")[~coins], 0.98))
+        options: dict[str, Any] = {"runs": "many", "confidence": 0.999, "threshold": threshold}
+        return pyaccount.audit(certificate, told(folder), coins, **options)
+
+    honest = audited("honest")
+    assert honest
+    assert 0.3 * certificate.epsilon < honest.epsilon_lower < certificate.epsilon
+    usual = drawing.noise_of
+
+    def halved(*arguments: Any, **options: Any) -> Any:
+        noise = usual(*arguments, **options)
+        return dataclasses.replace(noise, standard_deviation=noise.standard_deviation / 2)
+
+    monkeypatch.setattr(drawing, "noise_of", halved)
+    cheated = audited("cheated")
+    assert not cheated
+    assert cheated.epsilon_lower > certificate.epsilon

@@ -1,0 +1,134 @@
+"""Noise that is not drawn from the run's key: it is taken up where the same numbers come out, and the record tells of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_documents import changed
+
+import pyaccount
+from pyaccount.errors import RunError
+from pyaccount.training import RunKey, TrainingRun
+from pyaccount.training.holding import hold_record
+from pyaccount.training.noise import Noise
+
+BASE: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "source",
+    "privacy": {"adjacency": "zero-out", "epsilon": 300.0, "delta": 1e-5},
+    "training": {"dataset_size": 40, "expected_batch_size": 8, "iterations": 6},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 0.5},
+}
+
+
+class Rows:
+    """Independent noise of numpy's generator, one round after the other."""
+
+    def __init__(self, noise: Noise, shapes: Mapping[str, tuple[int, ...]], seed: int, factor: float) -> None:
+        self._noise, self._shapes, self._seed, self._factor = noise, shapes, seed, factor
+        self.round = 0
+
+    def next(self) -> dict[str, Any]:
+        generator = np.random.default_rng([self._seed, self.round])
+        self.round += 1
+        scale = self._factor * self._noise.standard_deviation
+        return {name: scale * generator.standard_normal(shape) for name, shape in self._shapes.items()}
+
+    def seek(self, round: int) -> None:
+        self.round = round
+
+
+@dataclass
+class Source:
+    """numpy's generator, or a machine on which other last digits come out."""
+
+    name: str = "numpy, for tests"
+    factor: float = 1.0
+
+    def stream(self, noise: Noise, shapes: Mapping[str, tuple[int, ...]], key: RunKey) -> Rows:
+        return Rows(noise, shapes, int.from_bytes(key.reveal()[:8], "little"), self.factor)
+
+
+def started(folder: Path, source: Source | None) -> TrainingRun:
+    return TrainingRun(changed(BASE, {}, {}), folder, records=40, device_noise=source)
+
+
+def go(run: TrainingRun, rounds: int) -> list[Any]:
+    found = []
+    for _ in range(rounds):
+        with run.step() as step:
+            found.append(step.release(np.full(30, float(step.round))))
+    return found
+
+
+def test_it_is_the_noise_of_the_run_and_taken_up_with_it(tmp_path: Path) -> None:
+    with started(tmp_path, Source()) as run:
+        state = run.state_dict()
+        first = go(run, 4)
+        seed = int.from_bytes(run._root.derive("device noise", 0).reveal()[:8], "little")
+    for number, mean in enumerate(first):
+        drawn = 0.5 * np.random.default_rng([seed, number]).standard_normal(30)
+        # To half a step of the grid.
+        assert np.abs(mean * 8.0 - number - drawn).max() <= 2.0**-22 + 1e-12
+    with started(tmp_path, Source()) as run:
+        rest = go(run, 1)
+        run.load_state_dict(state)
+        assert all(np.array_equal(one, two) for one, two in zip(go(run, 5), [*first, *rest], strict=True))
+        assert run.released == 5
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_other_last_digits_do_not_go_on(tmp_path: Path, back: bool) -> None:
+    """Repeated, a round would be released twice with two noises; and later rounds of a matrix would not fit the earlier ones."""
+    with started(tmp_path, Source()) as run:
+        state = run.state_dict()
+        go(run, 3)
+    with started(tmp_path, Source(factor=1.0 + 2.0**-52)) as run:
+        if back:
+            run.load_state_dict(state)
+        message = "round 0 was released with another sum or noise" if back else "round 2 was released with other noise"
+        with pytest.raises(RunError, match=message):
+            go(run, 1)
+        assert run.released == 3
+
+
+def test_a_record_that_lost_its_tag_does_not_go_on(tmp_path: Path) -> None:
+    """A line of a run of the key's noise, in the record of one that is not: it cannot be held against anything."""
+    with started(tmp_path, Source()) as run:
+        go(run, 1)
+        run._folder.releases[0] = type(run._folder.releases[0])(0, 0, (0.5,), "0" * 64)
+        run._noise.forget()
+        with pytest.raises(RunError, match="round 0 was released with other noise"):
+            go(run, 1)
+
+
+def test_the_source_is_that_of_the_record(tmp_path: Path) -> None:
+    started(tmp_path / "key", None).close()
+    header = json.loads((tmp_path / "key" / "record.jsonl").read_text().splitlines()[0])
+    assert header["noise_source"] == "the run's key"
+    started(tmp_path / "other", Source()).close()
+    for folder, source in (("key", Source()), ("other", None), ("other", Source("another version"))):
+        with pytest.raises(RunError, match="a run with another source of noise"):
+            started(tmp_path / folder, source)
+
+
+def test_such_noise_is_left_to_whoever_trains(tmp_path: Path) -> None:
+    certificate = pyaccount.certify(changed(BASE, {}, {}))
+    for folder, source, held in (("key", None, "enforced"), ("other", Source(), "yours")):
+        with TrainingRun(certificate, tmp_path / folder, records=40, device_noise=source) as run:
+            go(run, 2)
+        record = tmp_path / folder / "record.jsonl"
+        verdict = hold_record(record, certificate)
+        assert verdict
+        (noise,) = [one for one in verdict.assumptions if one.text.startswith("Fresh Gaussian noise")]
+        assert noise.held == held
+        assert ("numpy, for tests" in noise.how) is (source is not None)
+        lines = [json.loads(line) for line in record.read_text().splitlines()[2:]]
+        assert all(("noise" in line) is (source is not None) for line in lines)
