@@ -61,10 +61,12 @@ def whole(folder: Path) -> bool:
         connection.close()
 
 
-def shards(folder: Path) -> int:
-    """How many are kept."""
+def shards(folder: Path) -> int | None:
+    """How many are kept; None once the run is finished, and they are gone."""
     connection = sqlite3.connect(folder / "runs.db")
     try:
+        if connection.execute("SELECT count(*) FROM runs WHERE certificate IS NOT NULL").fetchone()[0]:
+            return None
         return int(connection.execute("SELECT coalesce(sum(shards), 0) FROM waves").fetchone()[0])
     except sqlite3.OperationalError:
         return 0
