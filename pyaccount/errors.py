@@ -68,7 +68,7 @@ FAILURES: dict[str, str] = {
     "certificate": "What was given as a certificate is none, or cannot be used as one.",
     "cluster": "A cluster cannot be reached or lost its work, or a worker has no core that gives the same numbers.",
     "input-output": "The operating system refused to read or to write.",
-    "interrupted": "Interrupted; nothing was certified.",
+    "interrupted": "Interrupted; there is no result. What was kept until then is in the run store, if there is one.",
     "limit": "A limit of time or of the machine stopped the work.",
     "missing-extra": "Something optional is not installed.",
     "numerics": "A number could not be bounded.",

@@ -126,7 +126,7 @@ def run(arguments: list[str] | None = None) -> int:
         _show(error)
         return _told(arguments, WRONG, error)
     except (KeyboardInterrupt, click.Abort) as error:
-        click.echo("interrupted: nothing was certified", err=True)
+        click.echo("interrupted: there is no result", err=True)
         return _told(arguments, INTERRUPTED, error)
     except OSError as error:
         tell(f"{error.filename or 'input or output'}: {error.strerror or error}")

@@ -61,7 +61,7 @@ def _records(error: BaseException) -> list[ErrorRecord]:
         like = getattr(error, "possibilities", None)
         return [failure("usage", error.format_message(), suggestion=like[0] if like else None)]
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return [failure("interrupted", "interrupted: nothing was certified")]
+        return [failure("interrupted", "interrupted: there is no result")]
     if isinstance(error, OSError):
         file = error.filename if isinstance(error.filename, str) else None
         return [failure("input-output", error.strerror or str(error), file=file)]

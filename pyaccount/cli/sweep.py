@@ -18,6 +18,7 @@ from pyaccount.cli.common import (
     check_writable,
     console,
     progress,
+    tell,
     telling_warnings,
 )
 from pyaccount.cli.completion import FileName, documents_argument, overrides_option
@@ -125,7 +126,12 @@ def sweep(
             cluster=there,
             certificates=None if certificates is None else Path(certificates),
         )
-        found = compute(grid, how)
+        try:
+            found = compute(grid, how)
+        except KeyboardInterrupt:
+            kept = " and in ".join(place for place in (store, certificates) if place is not None)
+            tell(f"cells that were finished are in {kept}" if kept else "no cell is kept: --store keeps them")
+            raise
 
     def show_it(form: str) -> None:
         if form == "text":
