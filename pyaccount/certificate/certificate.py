@@ -147,7 +147,11 @@ def _tolerance_of(tolerance: float) -> float:
 
 def chosen(data: CertificateModel, document: Document) -> Document:
     """The candidate of a document with choices that its certificate is of; the first if it is of none."""
-    candidates, phase = document.candidates(), data.phases[0]
+    candidates = document.candidates()
+    if not data.phases:
+        # Read from a file, which may say anything.
+        return candidates[0]
+    phase = data.phases[0]
     said = {"kind": phase.matrix.kind, "bands": phase.matrix.bands, **(phase.chosen or {})}
 
     def fits(body: Body) -> bool:
@@ -160,11 +164,11 @@ def chosen(data: CertificateModel, document: Document) -> Document:
 
 
 def found(data: CertificateModel, document: Document) -> Document:
-    """A document whose matrix was searched for, with the one that its certificate states."""
-    matrix = data.phases[0].matrix
-    if matrix.buffers is not None:
+    """A document whose matrix was searched for, with the one that its certificate states. `DocumentError` if it states none."""
+    matrix = data.phases[0].matrix if data.phases else None
+    if matrix is not None and matrix.buffers is not None:
         return document.with_buffers(matrix.buffers.scales, matrix.buffers.decays)
-    return document.with_coefficients(matrix.coefficients or ())
+    return document.with_coefficients((matrix.coefficients or ()) if matrix is not None else ())
 
 
 def resolved(data: CertificateModel, document: Document) -> Document:
