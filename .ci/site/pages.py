@@ -2,9 +2,9 @@
 
 python .ci/site/pages.py FOLDER
 
-The pages of docs/ are written for any reader of Markdown, and say nothing for the site's sake. Links out of docs/ lead to pages made
-of the files they name, and what the forges' Markdown allows is spelled as the site's Markdown reads it. The navigation is the index
-of the documentation. Nothing here knows the site's generator but for the names of its configuration.
+The pages of docs/ are written for any reader of Markdown, and say nothing for the site's sake. Links out of docs/ lead to
+pages made of the files they name, and what the forges' Markdown allows is spelled as the site's Markdown reads it. The
+navigation is the index of the documentation. Nothing here knows the site's generator but for the names of its configuration.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ LEFT_OUT = {"__pycache__", ".venv"}
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
-CODE = re.compile(r"`[^`\n]*`")
 FENCE = re.compile(r"^(```+|~~~+).*?^\1$", flags=re.DOTALL | re.MULTILINE)
 
 
-def navigation(index: str) -> list[Any]:
-    """The sections of the index and the pages they list, in its order and by its titles."""
-    found: list[Any] = [{"Home": "README.md"}]
+def navigation(index: str) -> list[dict[str, list[Any]]]:
+    """The sections of the index and the pages they list, in its order and by its titles; the first begins with the index."""
+    found: list[dict[str, list[Any]]] = []
     for title, text in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", index, flags=re.DOTALL | re.MULTILINE):
         pages = [{name: page} for name, page in re.findall(r"^\| \[([^]]+)\]\(([^)]+\.md)\)", text, flags=re.MULTILINE)]
         found.append({title: pages})
-    found[-1]["Reference"].append({"Python": PYTHON_NAMES})
+    next(iter(found[0].values())).insert(0, "README.md")
+    next(iter(found[-1].values())).append({"Python": PYTHON_NAMES})
     return found
 
 
@@ -150,17 +150,20 @@ def relinked(text: str, origin: Path, place: str) -> str:
     return "".join(LINK.sub(moved, part) if is_prose else part for is_prose, part in prose(text))
 
 
+def row(text: str) -> str:
+    """A row of a table: no backslash in code, and no line that ends within 1e-5."""
+    parts = re.split(r"(`[^`\n]*`)", text)
+    parts[1::2] = [code.replace(r"\|", "|") for code in parts[1::2]]
+    parts[::2] = [re.sub(r"\d[\d.]*e-\d+", r'<span class="number">\g<0></span>', rest) for rest in parts[::2]]
+    return "".join(parts)
+
+
 def respelled(text: str) -> str:
-    """As the site's Markdown reads it: lists after a blank line, their content indented by four, no backslash in code."""
+    """As the site's Markdown reads it: lists after a blank line, their content indented by four, and rows of tables."""
 
     def spelled(part: str) -> str:
         part = re.sub(r"^( {2,}\S)", r"  \1", part, flags=re.MULTILINE)
-        part = re.sub(
-            r"^\|.*\|$",
-            lambda row: CODE.sub(lambda code: code[0].replace(r"\|", "|"), row[0]),
-            part,
-            flags=re.MULTILINE,
-        )
+        part = re.sub(r"^\|.*\|$", lambda found: row(found[0]), part, flags=re.MULTILINE)
         return re.sub(r"^((?![-#|\s])[^\n]+\n)(?=- )", r"\1\n", part, flags=re.MULTILINE)
 
     return "".join(spelled(part) if is_prose else part for is_prose, part in prose(text))
