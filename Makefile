@@ -4,7 +4,7 @@ BIN := .venv/bin
 # cargo would look for a job server in them.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: demo test build check rust-check python-test bench table schemas reference clean
+.PHONY: demo test build check rust-check python-test bench table schemas reference site clean
 
 demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
@@ -69,5 +69,15 @@ reference: build
 	$(BIN)/python docs/pictures/samplers.py
 	$(BIN)/python docs/pictures/budgets.py
 
+# The documentation as a site, in an environment of its own and without the core: target/site/html/index.html.
+site: .ci/site/.venv/installed
+	.ci/site/.venv/bin/python .ci/site/pages.py target/site
+	NO_MKDOCS_2_WARNING=1 .ci/site/.venv/bin/mkdocs build --quiet --strict -f target/site/mkdocs.yml
+
+.ci/site/.venv/installed: .ci/site/requirements.lock
+	$(PYTHON) -m venv .ci/site/.venv
+	.ci/site/.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/site/requirements.lock
+	touch $@
+
 clean:
-	rm -rf .venv benchmarks/.venv target
+	rm -rf .venv benchmarks/.venv .ci/site/.venv target

@@ -67,7 +67,8 @@ def _table(*columns: str) -> list[str]:
 
 
 def _row(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    """A line: what has paragraphs of its own would end the table."""
+    return f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _documents() -> Iterator[str]:

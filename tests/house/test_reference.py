@@ -23,6 +23,13 @@ def test_nothing_else_lies_among_the_pages() -> None:
     assert {path.name for path in FOLDER.iterdir()} == set(reference.pages())
 
 
+@pytest.mark.parametrize("name", sorted(reference.pages()))
+def test_a_row_of_a_table_is_a_line(name: str) -> None:
+    rows = [line for line in reference.pages()[name].splitlines() if line.startswith("|")]
+    assert rows
+    assert [row for row in rows if not row.endswith("|")] == []
+
+
 @pytest.mark.parametrize(
     ("schema", "page"),
     [
