@@ -119,7 +119,7 @@ def certify(
     if plot is not None:
         raise click.UsageError("--plot is for documents of kind amplification")
     if output not in (None, STDOUT):
-        check_apart("--output", Path(output), named_files(loaded))
+        check_apart("--output", Path(output), [*named_files(loaded), *([store] if store is not None else [])])
     asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
     plan = compile_document(loaded)
     if not quiet:

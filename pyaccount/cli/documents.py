@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -61,14 +62,14 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
 def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | SweepGrid:
     """A document that can be planned; a sweep, of which some cells can. Raises `DocumentError`."""
     from pyaccount.document import Amplification, Document, load_written  # noqa: PLC0415
-    from pyaccount.document.grid import is_sweep, load_grid  # noqa: PLC0415
+    from pyaccount.document.grid import PROBES, is_sweep, load_grid  # noqa: PLC0415
     from pyaccount.plan import compile_document  # noqa: PLC0415
     from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
 
     source = source_of(document)
     if is_sweep(source):
         grid = load_grid(source, overrides=overrides)
-        for cell in grid.probes():
+        for cell in islice(grid.probes(), PROBES):
             compile_document(cell.document())
         return grid
     loaded = load_written(source, overrides=overrides)

@@ -80,6 +80,7 @@ def _print(listed: RunList) -> None:
     table = Table("run", "name", "begun", "state", "ε", "δ", "σ", box=None)
     for one in listed.runs:
         state = f"unfinished, {one.samples:,} samples kept" if one.finished is None else "finished"
+        state = "damaged: remove it" if one.damaged else state
         if one.holds is False:
             state += ", does not hold"
         numbers = ("" if value is None else f"{value:.5g}" for value in (one.epsilon, one.delta, one.noise_multiplier))

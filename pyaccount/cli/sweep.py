@@ -28,6 +28,8 @@ from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.store import Strictness
     from pyaccount.sweeping import Sweep
 
@@ -99,10 +101,12 @@ def sweep(
     from pyaccount.errors import DomainError  # noqa: PLC0415
     from pyaccount.sweeping.run import SweepOptions, checked_size  # noqa: PLC0415
     from pyaccount.sweeping.run import sweep as compute  # noqa: PLC0415
-    from pyaccount.sweeping.table import written  # noqa: PLC0415
+    from pyaccount.sweeping.table import import_parquet, written  # noqa: PLC0415
 
-    files = files_of(*documents)
+    files = [*files_of(*documents), *([store] if store is not None else [])]
     check_output(output, files, form, only="json")
+    if plot is None and (plot_x is not None or plot_y is not None):
+        raise click.UsageError("--plot-x and --plot-y say what --plot FILE draws: name the file")
     if plot is not None:
         _check_plot(plot, files)
     asked = RequestedOutput.checked(output, form, TABLES, quiet=quiet)
@@ -110,6 +114,10 @@ def sweep(
     grid = load_grid(sources[0] if len(sources) == 1 else sources, overrides=overrides)
     if not yes:
         checked_size(grid, MOST, "--yes")
+    if asked.written == "parquet":
+        import_parquet()
+    if plot is not None:
+        _check_axes(grid.varied, plot_x, plot_y)
     with ExitStack() as stack:
         stack.enter_context(telling_warnings())
         report = stack.enter_context(progress(quiet=quiet))
@@ -155,6 +163,18 @@ def _check_plot(plot: str, files: list[str]) -> None:
     if Path(plot).suffix not in ENDINGS:
         raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
     check_writable("--plot", Path(plot), files)
+
+
+def _check_axes(varied: Sequence[str], *asked: str | None) -> None:
+    """The same for what is to be drawn, and for what draws it."""
+    from pyaccount.certificate.picture import new_figure  # noqa: PLC0415
+    from pyaccount.sweeping.picture import QUANTITIES  # noqa: PLC0415
+
+    for name in asked:
+        if name is not None and name not in varied and name not in QUANTITIES:
+            known = ", ".join((*varied, *QUANTITIES))
+            raise click.UsageError(f"--plot-x, --plot-y: {name} is none of {known}")
+    new_figure()
 
 
 def _code(found: Sweep) -> int:

@@ -83,7 +83,7 @@ def _connected(where: str) -> Iterator[Client]:
     from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
 
     local = _LOCAL.fullmatch(where)
-    if where.startswith("local") and (local is None or int(local["workers"]) < 1):
+    if (where == "local" or where.startswith("local:")) and (local is None or int(local["workers"]) < 1):
         raise ClusterError(
             f"{where}: workers on this machine are written local:4, or local:4:2GB with a limit of memory"
         )
@@ -92,7 +92,7 @@ def _connected(where: str) -> Iterator[Client]:
             n_workers=int(local["workers"]),
             threads_per_worker=1,
             memory_limit=local["memory"] or "auto",
-            dashboard_address=":0",
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.ERROR,
             # Ctrl-C reaches every process of a terminal; who answers it is the caller, which ends them.
             preload=["import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"],
@@ -106,7 +106,7 @@ def _connected(where: str) -> Iterator[Client]:
     try:
         options: dict[str, Any] = {"scheduler_file": where} if where.endswith(".json") else {"address": where}
         client = Client(**options, timeout=ANSWER, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
+    except Exception as error:  # whatever Dask makes of what stands in a file, or answers at an address
         raise ClusterError(f"{where}: no scheduler of Dask answers there: {error}") from error
     with client:
         yield client

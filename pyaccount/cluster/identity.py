@@ -1,4 +1,4 @@
-"""What tells cores apart: their versions, and the sums of some samples, to the last bit.
+"""What tells machines apart that need not give the same: versions, the sums of some samples, and a composed δ, to the last bit.
 
 A wave is worth nothing if another core would have drawn another one. So a worker states what its core gives, and whoever asks
 compares that with its own.
@@ -7,6 +7,7 @@ compares that with its own.
 from __future__ import annotations
 
 from functools import cache
+from importlib.metadata import version
 
 from pyaccount import _core
 from pyaccount.certificate.provenance import versions
@@ -19,8 +20,8 @@ _SMALL: tuple[object, ...] = ((1.0, 0.5, 0.375), 17, 3, 0.125, False)
 
 @cache
 def identity() -> tuple[tuple[str, str], ...]:
-    """The versions of pyaccount and of its core, and the fingerprint of one shard of samples. Some milliseconds, once."""
-    made = versions()
+    """The versions of all that computes, and the fingerprints of one shard of samples and of a composition. A moment, once."""
+    made = versions() | {"numpy": version("numpy"), "scipy": version("scipy")}
     recipe: Recipe[_core.Sampled] = Recipe("Sampled.renewal", _SMALL)
     job = Job(recipe, None, "remove", Proposal(1.0, 1.0), (BetTable(0.5, 2.0),), (1, 2, 3, 0), (-10.0, 0.01))
     wave = job.run(0, 1, threads=1, time_limit=None)
@@ -28,4 +29,7 @@ def identity() -> tuple[tuple[str, str], ...]:
     sums = tuple((one.log_wealth, one.value, one.square) for shard in wave.sums for one in shard)
     edges, samples, bins = wave.histogram.state()
     drawn = fingerprint(sums, edges, samples, tuple(tuple(one) for one in bins))
-    return (("pyaccount", made["pyaccount"]), ("core", made["core"]), ("samples", drawn[:16]))
+    profile = _core.RoundProfile.poisson(1, 0.01, 1.0, two_sided=False, reverse=False)
+    (answer,) = _core.answer_all([([(profile, 50)], 1.0, None, 1e-3)], threads=1, time_limit=None)
+    composed = fingerprint(answer.lower, answer.upper)
+    return (*made.items(), ("samples", drawn[:16]), ("composition", composed[:16]))

@@ -49,6 +49,26 @@ class Document(Written):
             raise DocumentError(found)
         self.blank: Path | None = next(iter(blanks(self)), None)
         self.choices: tuple[Path, ...] = tuple(choices(self))
+        #: What was read from the files that it names, once it is `pinned`.
+        self.read: dict[object, Any] | None = None
+
+    def pinned(self) -> Document:
+        """The document for one analysis: each file that it names is read once, for it and for all that are made of it.
+
+        A file that changes meanwhile changes nothing then, and whoever gets the document, another process too, gets what was
+        read along with it.
+        """
+        if self.read is not None:
+            return self
+        document = copy.copy(self)
+        document.read = {}
+        return document
+
+    def _made(self, root: Table, problems: Iterable[Problem] = ()) -> Document:
+        """Another document from this one's files."""
+        document = Document(root, self.file, problems)
+        document.read = self.read
+        return document
 
     def candidates(self) -> list[Document]:
         """The documents that a choice in each `choose:` list makes of this one, in the order of the lists; itself without any.
@@ -74,7 +94,7 @@ class Document(Written):
         root = set_at(self.root, path, node)
         if not isinstance(root, Table):
             raise KeyError(f"{path_text(path)} leads nowhere in this document")
-        return Document(root, self.file, problems)
+        return self._made(root, problems)
 
     @property
     def searched(self) -> bool:
@@ -128,7 +148,7 @@ class Document(Written):
         entries |= {name: (place, Scalar(value, place)) for name, value in claimed.items()}
         root = replaced(self.root, ("privacy",), Table(entries, section.place))
         assert isinstance(root, Table)
-        return Document(root, self.file)
+        return self._made(root)
 
     def __repr__(self) -> str:
         return f"<Document {self.name!r}{f' from {self.file}' if self.file else ''}>"

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path as File
 from typing import Annotated, Any, Literal, cast
 
@@ -20,7 +21,7 @@ from pyaccount.document.document import Document
 from pyaccount.document.fields import FieldReader, Items, JsonSchema, Text, Version
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain
-from pyaccount.document.overrides import PATH, Override, laid, override, words_of
+from pyaccount.document.overrides import PATH, Override, laid, override, same_place, words_of
 from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spans import TOO_LONG, Span
 from pyaccount.document.validation import validate
@@ -32,6 +33,9 @@ _VALUES = "a list of values, or numbers as {start: 1, stop: 8, count: 4}"
 _MAPPING = "a mapping of paths, as privacy.epsilon, to their values"
 
 Source = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document
+
+#: Cells that are tried before a grid is said to hold no document.
+PROBES = 100
 
 #: The key of what varies, and the kind of a document that lists others.
 VARY, KIND = "vary", "sweep"
@@ -186,15 +190,16 @@ def load_grid(source: Source | Sequence[Source], *, overrides: Sequence[Override
 
 def _check(grid: SweepGrid) -> None:
     """Raise what is wrong with the first cell, if every one that is tried is wrong: then it is the document that is."""
-    errors = []
-    for cell in grid.probes():
+    first: DocumentError | None = None
+    for cell in islice(grid.probes(), PROBES):
         try:
             cell.document()
         except DocumentError as error:
-            errors.append(error)
+            first = first or error
         else:
             return
-    raise errors[0]
+    assert first is not None, "a grid has a cell"
+    raise first
 
 
 def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequence[Override]) -> SweepGrid:
@@ -231,10 +236,10 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
 def _apart(root: Table, axes: tuple[VariedPaths, ...], overrides: Sequence[Override]) -> tuple[VariedPaths, ...]:
     """The axes, unless an override sets what varies."""
     given = (overrides,) if isinstance(overrides, str) else overrides
-    paths = {words for axis in axes for words in axis.paths}
+    paths = [words for axis in axes for words in axis.paths]
     for item in given:
         words = tuple(words_of(item.partition("=")[0] if isinstance(item, str) else item[0]))
-        if words in paths:
+        if any(same_place(words, other) for other in paths):
             message = f"{'.'.join(words)} varies in this sweep: take it out of `vary` to set it"
             raise DocumentError([replace(located(root, Problem("contradiction", message, (VARY,))), value=None)])
     return axes
@@ -309,8 +314,7 @@ def _axis(
             continue
         words = tuple(words_of(key))
         for other, known in seen.items():
-            shorter = min(len(words), len(other))
-            if words[:shorter] == other[:shorter]:
+            if same_place(words, other):
                 message = f"varies twice: as {known} and here"
                 problems.append(located(root, Problem("contradiction", message, path), key=True))
         seen[words] = key

@@ -102,6 +102,14 @@ def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
     return words_of(path), value, problems
 
 
+def same_place(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two paths set the same: one lies within the other, or they are two ways to say one thing."""
+    shorter = min(len(one), len(other))
+    if tuple(one[:shorter]) == tuple(other[:shorter]):
+        return True
+    return tuple(one[:-1]) == tuple(other[:-1]) and one[-2:-1] == ("training",) and _TWINS.get(one[-1]) == other[-1]
+
+
 def words_of(path: str) -> list[str]:
     """The words of a path: keys and places in lists."""
     return re.findall(r"[A-Za-z0-9_-]+", path)

@@ -29,6 +29,7 @@ def compile_document(document: Document) -> CompiledDocument:
     A document with `choose:` lists is planned as the first of its candidates; `candidates` holds them all. One whose matrix is
     to be found is its own candidate, and planned with the matrix of least error for its column norm.
     """
+    document = document.pinned()
     candidates = document.candidates()
     first = _compile_one(candidates[0])
     if not document.choices and not document.searched:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,6 +62,8 @@ class Run:
     started: str
     finished: str | None
     certificate: str | None
+    #: Whether what stands in the file is not what was written.
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Store:
             raise StoreError(f"{self.path}: the folder {self.path.parent} does not exist")
         with self._located("cannot be opened"):
             # Transactions are begun here, and by nobody else.
-            self._connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+            self._connection = sqlite3.connect(self.path.absolute(), timeout=PATIENCE, isolation_level=None)
         try:
             self._prepare()
         except BaseException:
@@ -96,7 +99,8 @@ class Store:
             raise
 
     def _prepare(self) -> None:
-        with self._located("cannot be opened"):
+        # In one transaction: another process may be making the store.
+        with self._located("cannot be opened"), self._transaction():
             (application,) = self._one("PRAGMA application_id")
             (tables,) = self._one("SELECT count(*) FROM sqlite_master")
             (version,) = self._one("PRAGMA user_version")
@@ -108,7 +112,7 @@ class Store:
                 "name another file"
             )
         with self._located("cannot be written"):
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._log_ahead()
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute("PRAGMA foreign_keys = ON")
             with self._transaction():
@@ -121,6 +125,19 @@ class Store:
                     self._connection.execute(f"PRAGMA user_version = {FORMAT}")
                     self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
 
+    def _log_ahead(self) -> None:
+        """Switch to the write-ahead log, for which SQLite itself waits for no other process."""
+        began = time.monotonic()
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError:
+                if time.monotonic() - began > PATIENCE:
+                    raise
+                time.sleep(0.02)
+            else:
+                return
+
     def begin(self, run: str, *, name: str, document: str, versions: str, seed: int) -> Run:
         """The run of this key: as it was begun before, with its own seed, or begun now with this one."""
         with self._located("cannot be written"), self._transaction():
@@ -128,8 +145,7 @@ class Store:
                 "INSERT OR IGNORE INTO runs (id, name, document, versions, seed, started) VALUES (?, ?, ?, ?, ?, ?)",
                 (run, name, document, versions, str(seed), now()),
             )
-        found = self.run(run)
-        assert found is not None
+            (found,) = self._runs("WHERE id = ?", (run,))
         return found
 
     def run(self, run: str) -> Run | None:
@@ -147,10 +163,10 @@ class Store:
             rows = self._connection.execute(f"SELECT {columns} FROM runs {which}", values).fetchall()
         found = []
         for *rest, certificate, stated in rows:
-            if certificate is not None and checksum(certificate) != stated:
-                raise StoreError(f"{self.path}: the certificate of run {rest[0][:12]} is damaged; remove that run")
             identity, name, document, versions, seed, started, finished = rest
-            found.append(Run(identity, name, document, versions, int(seed), started, finished, certificate))
+            damaged = (certificate is not None and checksum(certificate) != stated) or not str(seed).isdigit()
+            number = 0 if damaged else int(seed)
+            found.append(Run(identity, name, document, versions, number, started, finished, certificate, damaged))
         return found
 
     def finish(self, run: str, certificate: str) -> None:

@@ -24,6 +24,9 @@ class RunRecord(Record):
     seed: int = Field(description="Of everything that is sampled for it.")
     started: str = Field(description="When it was begun.")
     finished: str | None = Field(description="When its certificate was issued; null while it is unfinished.")
+    damaged: bool = Field(
+        description="Whether what is kept of it is not what was written; nothing else is told of it then."
+    )
     samples: int = Field(description="Samples kept of it while it is unfinished.")
     holds: bool | None = Field(description="Whether the claim was certified; null while it is unfinished.")
     epsilon: float | None = Field(description="ε of its certificate, at most.")
@@ -50,7 +53,7 @@ def run_list(store: Store) -> RunList:
 
 
 def _record(store: Store, run: Run) -> RunRecord:
-    said = {} if run.certificate is None else json.loads(run.certificate)
+    said = {} if run.certificate is None or run.damaged else json.loads(run.certificate)
     guarantee = said.get("guarantee", {})
     return RunRecord(
         id=run.id,
@@ -58,10 +61,11 @@ def _record(store: Store, run: Run) -> RunRecord:
         seed=run.seed,
         started=run.started,
         finished=run.finished,
+        damaged=run.damaged,
         samples=store.shards(run.id) * SHARD,
         holds=said.get("holds"),
         epsilon=guarantee.get("epsilon"),
         delta=guarantee.get("delta"),
         noise_multiplier=said.get("noise_multiplier"),
-        versions=json.loads(run.versions),
+        versions={} if run.damaged else json.loads(run.versions),
     )

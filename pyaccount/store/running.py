@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.provenance import versions
-from pyaccount.document.files import named_files
 from pyaccount.errors import StoreError
+from pyaccount.plan.matrices import strategy
 from pyaccount.store.database import Store
 from pyaccount.store.kept import Kept, warn
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyaccount.certificate import Certificate
     from pyaccount.document import Document
@@ -64,6 +63,10 @@ def certificate_of(run: Run) -> Certificate | None:
     from pyaccount.certificate import Certificate  # noqa: PLC0415 - only finished runs have one
     from pyaccount.certificate.reading import parse  # noqa: PLC0415
 
+    if run.damaged:
+        raise StoreError(
+            f"what the store has of run {run.id[:12]} is damaged; remove that run: pyaccount runs --remove"
+        )
     if run.certificate is None:
         return None
     return Certificate(parse(run.certificate.encode(), f"run {run.id[:12]}").certificate())
@@ -91,7 +94,9 @@ def kept_in(
 
 def _begun(store: Store, document: Document, seed: int | None, errors: Strictness) -> KeptRun:
     """By everything that the certificate is computed from: equal keys have equal certificates, dates aside."""
-    made, files = versions(), [_digest(path) for path in named_files(document)]
+    made = versions()
+    # Of what was read from them for this very plan: the files may be others by now.
+    files = [strategy(document, body).fingerprint for body in document.bodies if body.matrix.files()]
     computed_from = {"document": document.sha256, "files": files, "versions": made, "seed": seed}
     key = hashlib.sha256(json.dumps(computed_from, sort_keys=True).encode()).hexdigest()
     chosen = document.accounting.seed
@@ -104,12 +109,6 @@ def _begun(store: Store, document: Document, seed: int | None, errors: Strictnes
         versions=json.dumps(made, sort_keys=True),
         seed=chosen,
     )
+    if run.damaged:
+        certificate_of(run)
     return KeptRun(store, run, errors)
-
-
-def _digest(path: Path) -> str:
-    """Of a file's bytes; of none at all where it cannot be read, which is for those to say who need it."""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ""

@@ -32,7 +32,7 @@ READY = 4
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """SweepOptions the cells of a sweep are run."""
+    """How the cells of a sweep are run."""
 
     threads: int = 0
     report: Report | None = None
@@ -45,7 +45,7 @@ class SweepOptions:
 
     @property
     def workers(self) -> int:
-        """SweepOptions many cells are run at the same time."""
+        """How many cells are run at the same time."""
         if self.cluster is not None:
             return self.cluster.threads + 1
         return self.threads or available()
@@ -69,7 +69,7 @@ def sweep(grid: SweepGrid, how: SweepOptions) -> Sweep:
     `KeyboardInterrupt`; cells that were certified by then are in the store.
     """
     if how.certificates is not None:
-        how.certificates.mkdir(parents=True, exist_ok=True)
+        _prepare(how.certificates)
     if how.store is not None and how.store_errors == "stop":
         from pyaccount.store import Store  # noqa: PLC0415 - few sweeps are kept
 
@@ -77,14 +77,16 @@ def sweep(grid: SweepGrid, how: SweepOptions) -> Sweep:
         Store(how.store).close()
     found: dict[int, SweptRecord | FailedCell] = {}
     sampled: list[Cell] = []
+    failed = 0
 
     def told(place: int, outcome: SweptRecord | FailedCell | None) -> None:
+        nonlocal failed
         if outcome is None:
             sampled.append(grid.cell(place))
         else:
             found[place] = outcome
+            failed += isinstance(outcome, FailedCell)
         if how.report is not None:
-            failed = sum(isinstance(one, FailedCell) for one in found.values())
             words = f"{len(found)} of {len(grid)} cells" + (f", {failed} failed" if failed else "")
             how.report(words, len(found), len(grid))
 
@@ -100,6 +102,15 @@ def sweep(grid: SweepGrid, how: SweepOptions) -> Sweep:
         rows=[one for one in outcomes if isinstance(one, SweptRecord)],
         failures=[one for one in outcomes if isinstance(one, FailedCell)],
     )
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder for certificates. Raises `DomainError` for one that has some of another sweep, or is no folder."""
+    if folder.exists() and not folder.is_dir():
+        raise DomainError(f"{folder}: is a file, where certificates = names a folder")
+    if any(folder.glob("cell-*.cert.json")):
+        raise DomainError(f"{folder}: has the certificates of a sweep already; name another folder, or remove them")
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _side_by_side(

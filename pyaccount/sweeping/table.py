@@ -104,11 +104,7 @@ class Sweep(Record):
 
     def to_parquet(self) -> bytes:
         """As a Parquet file. Raises `MissingExtraError` without pyarrow."""
-        try:
-            import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
-            from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
-        except ImportError as error:
-            raise MissingExtraError("Parquet files need pyarrow: install pyaccount[parquet], or write CSV") from error
+        pyarrow, parquet = import_parquet()
         sink = pyarrow.BufferOutputStream()
         parquet.write_table(pyarrow.table(_alike(self.to_dict())), sink)
         written: bytes = sink.getvalue().to_pybytes()
@@ -184,6 +180,16 @@ class Sweep(Record):
 
 #: Blanks that have a column of their own.
 _SHOWN = ("privacy.epsilon", "privacy.delta", "noise.multiplier")
+
+
+def import_parquet() -> tuple[Any, Any]:
+    """What writes Parquet files. Raises `MissingExtraError` without pyarrow."""
+    try:
+        import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
+        from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("Parquet files need pyarrow: install pyaccount[parquet], or write CSV") from error
+    return pyarrow, parquet
 
 
 def _solved(row: SweptRecord, paths: list[str]) -> list[float | None]:

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 from made import sampled
 from plain_documents import document, one_step
 
@@ -64,6 +66,30 @@ def test_certificates_are_those_of_one_machine(client: Any, tmp_path: Path) -> N
     assert same(pyaccount.certify(DOCUMENT, cluster=client, store=tmp_path / "runs.db"), here)
     assert same(pyaccount.certify(DOCUMENT, store=tmp_path / "runs.db"), here)
     assert same(pyaccount.certify(one_step(2.0), cluster=client), pyaccount.certify(one_step(2.0)))
+
+
+def test_workers_get_what_was_read_from_files(client: Any, tmp_path: Path) -> None:
+    """And not what lies by that name where they are, or will lie there later."""
+    matrices = [np.tril(np.full((4, 4), fill)) + np.eye(4) for fill in (0.0, 1.0)]
+    np.save(tmp_path / "c.npy", matrices[0])
+    source = document(
+        privacy={"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
+        training={"iterations": 4},
+        sampler={"kind": "none", "max_participations": 4},
+        matrix={"kind": "dense", "file": "c.npy", "normalize": False},
+        noise={"multiplier": 4.0},
+    )
+    (tmp_path / "document.yaml").write_text(yaml.safe_dump(source), encoding="utf-8")
+    here = pyaccount.certify(tmp_path / "document.yaml")
+    plan = pyaccount.compile(tmp_path / "document.yaml")
+    np.save(tmp_path / "c.npy", matrices[1])
+    store = tmp_path / "runs.db"
+    assert same(plan.run(cluster=client, store=store), here)
+    # In the store it is the run of the matrix that was read, and of no other.
+    other = pyaccount.certify(tmp_path / "document.yaml", store=store)
+    assert other.epsilon > 1.5 * here.epsilon
+    np.save(tmp_path / "c.npy", matrices[0])
+    assert same(pyaccount.certify(tmp_path / "document.yaml", store=store), here)
 
 
 def test_sweeps_are_those_of_one_machine(client: Any) -> None:
@@ -204,6 +230,7 @@ def test_a_worker_that_comes_later_is_asked_too(client: Any) -> None:
         ("tcp://127.0.0.1:9", "no scheduler of Dask"),
         ("nonsense://here", "no scheduler of Dask"),
         ("no such file.json", "no such scheduler file"),
+        ("localhost:9", "no scheduler of Dask"),
     ],
 )
 def test_clusters_that_are_not_there(where: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,6 +239,16 @@ def test_clusters_that_are_not_there(where: str, words: str, monkeypatch: pytest
     monkeypatch.setattr(connection, "ANSWER", 0.5)
     with pytest.raises(ClusterError, match=words):
         pyaccount.certify(one_step(1.0), cluster=where)
+
+
+@pytest.mark.parametrize("text", ["{}", "xx", '{"address": 3}', "[]"])
+def test_files_that_name_no_scheduler(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyaccount.cluster import connection
+
+    monkeypatch.setattr(connection, "ANSWER", 0.5)
+    (tmp_path / "scheduler.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ClusterError, match="no scheduler of Dask"):
+        pyaccount.certify(one_step(1.0), cluster=str(tmp_path / "scheduler.json"))
 
 
 def test_other_things_are_no_clusters() -> None:

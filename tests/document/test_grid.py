@@ -170,9 +170,18 @@ def test_a_document_wrong_in_every_cell_is_wrong_and_in_some_it_is_not() -> None
     assert found.cell(1).document().bodies[0].training.iterations == 10
 
 
-def test_what_varies_is_not_set() -> None:
-    problem = refused(grid({"noise.multiplier": [1, 2]}), overrides=["noise.multiplier=3"])
-    assert "noise.multiplier varies in this sweep" in problem.message
+@pytest.mark.parametrize(
+    ("path", "values", "override"),
+    [
+        ("noise.multiplier", [1, 2], "noise.multiplier=3"),
+        ("noise", [{"multiplier": 1}, {"multiplier": 2}], "noise.multiplier=3"),
+        ("noise.multiplier", [1, 2], "noise={multiplier: 3}"),
+        ("training.epochs", [1, 2], "training.iterations=7"),
+    ],
+)
+def test_what_varies_is_not_set(path: str, values: list[Any], override: str) -> None:
+    problem = refused(grid({path: values}), overrides=[override])
+    assert "varies in this sweep" in problem.message
 
 
 def test_certify_names_the_command_that_reads_sweeps() -> None:

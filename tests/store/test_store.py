@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from click.testing import CliRunner
 from made import sampled
 from places import ROOT
-from plain_documents import document
+from plain_documents import document, one_step
 
 import pyaccount
-from pyaccount import _core
+from pyaccount import _core, cli
 from pyaccount.errors import StoreError
 from pyaccount.execute.sampling.jobs import (
     SHARD,
@@ -295,3 +296,67 @@ def test_a_run_that_is_removed_meanwhile_keeps_nothing(store: Store) -> None:
     list(waves)
     assert store.runs() == []
     assert store.shards("run") == 0
+
+
+# ---- what lists it
+
+
+def runs(*words: str) -> Any:
+    return CliRunner().invoke(cli.commands, ["runs", *words], standalone_mode=False)
+
+
+def test_the_command_lists_shows_and_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYACCOUNT_STORE", "runs.db")
+    certificates = [pyaccount.certify(one_step(sigma), store="runs.db") for sigma in (1.0, 2.0)]
+    listed = json.loads(runs("--format", "json").stdout)["runs"]
+    assert [one["delta"] for one in listed] == [one.delta for one in certificates]
+    shown = runs(listed[1]["id"][:12], "--format", "json")
+    assert json.loads(shown.stdout)["document_sha256"] == certificates[1].data.document_sha256
+    assert runs(listed[0]["id"][:12], "--remove").return_value == 0
+    assert [one["id"] for one in json.loads(runs("--format", "json").stdout)["runs"]] == [listed[1]["id"]]
+    for words in (("nothing",), ("",), ("--remove",), ("--store", "elsewhere.db")):
+        assert type(runs(*words).exception).__name__ == "UsageError", words
+
+
+@pytest.mark.parametrize("column", ["certificate", "seed"])
+def test_a_damaged_run_is_listed_and_removed_and_harms_no_other(column: str, tmp_path: Path) -> None:
+    for sigma in (1.0, 2.0):
+        pyaccount.certify(one_step(sigma), store=tmp_path / "runs.db")
+    connection = sqlite3.connect(tmp_path / "runs.db")
+    connection.execute(f"UPDATE runs SET {column} = 'x' WHERE rowid = 1")
+    connection.commit()
+    connection.close()
+    store = ("--store", str(tmp_path / "runs.db"))
+    listed = json.loads(runs(*store, "--format", "json").stdout)["runs"]
+    assert sorted(one["damaged"] for one in listed) == [False, True]
+    bad, good = sorted(listed, key=lambda one: not one["damaged"])
+    assert runs(good["id"], *store, "--format", "json").return_value == 0
+    assert isinstance(runs(bad["id"], *store).exception, StoreError)
+    with pytest.raises(StoreError, match="damaged"):
+        pyaccount.certify(one_step(1.0), store=tmp_path / "runs.db")
+    assert runs(bad["id"], "--remove", *store).return_value == 0
+    assert pyaccount.certify(one_step(1.0), store=tmp_path / "runs.db").holds
+
+
+def test_processes_may_make_one_store_together(tmp_path: Path) -> None:
+    """Each opens twenty stores, as the others do."""
+    program = (
+        "import sys; from pyaccount.store import Store\n"
+        "for k in range(20):\n"
+        "    with Store(f'{sys.argv[1]}/{k}.db') as store:\n"
+        "        store.begin('run', name='x', document='{}', versions='{}', seed=1)\n"
+    )
+    opening = [
+        subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for one in opening:
+        _, err = one.communicate()
+        assert one.returncode == 0, err
+
+
+def test_a_store_is_a_file_whatever_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pyaccount.certify(one_step(1.0), store=":memory:")
+    assert (tmp_path / ":memory:").exists()

@@ -176,6 +176,15 @@ def test_what_stops_one_thread_stops_them_all(monkeypatch: pytest.MonkeyPatch) -
     assert len(begun) <= 2
 
 
+def test_certificates_of_two_sweeps_are_not_mixed(tmp_path: Path) -> None:
+    pyaccount.sweep(gaussians(), certificates=tmp_path / "cells")
+    with pytest.raises(DomainError, match="another folder"):
+        pyaccount.sweep(gaussians(), certificates=tmp_path / "cells")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(DomainError, match="is a file"):
+        pyaccount.sweep(gaussians(), certificates=tmp_path / "file")
+
+
 def test_forms(tmp_path: Path) -> None:
     found = pyaccount.sweep(gaussians())
     assert Sweep.model_validate_json(found.to_json()) == found
@@ -252,8 +261,20 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = command("large.yaml")
     assert isinstance(large.exception, DomainError)
     assert "--yes allows more" in str(large.exception)
-    for words in (("-o", "found.html"), ("--plot", "found.gif"), ("--plot", "nowhere/found.svg"), ("-o", "sweep.yaml")):
+    before = Path("runs.db").read_bytes()
+    for words in (
+        ("-o", "found.html"),
+        ("-o", "sweep.yaml"),
+        ("-o", "runs.db", "--format", "json", "--store", "runs.db"),
+        ("--plot", "found.gif"),
+        ("--plot", "nowhere/found.svg"),
+        ("--plot", "found.svg", "--plot-y", "nonsense"),
+        ("--plot-x", "epsilon"),
+    ):
         assert type(command("sweep.yaml", *words).exception).__name__ == "UsageError", words
+    assert Path("runs.db").read_bytes() == before
+    if find_spec("pyarrow") is None:
+        assert isinstance(command("sweep.yaml", "-o", "found.parquet").exception, MissingExtraError)
 
 
 def test_the_example_is_a_sweep() -> None:

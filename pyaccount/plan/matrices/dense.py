@@ -30,17 +30,26 @@ class DensePlan(MatrixPlan):
         return "dense matrix from a file"
 
     def build(self, document: Document, body: Body) -> Strategy:
-        """Read again only if the file changed. Raises `DocumentError` for one that holds none."""
+        """Read once for a pinned document, or else again if the file changed. Raises `DocumentError` for one that holds none."""
+        assert isinstance(body.matrix, Dense)
+        key = (body.matrix.file, rounds_of(body), body.matrix.normalize)
+        if document.read is None:
+            return self._read(document, body, body.matrix)
+        if key not in document.read:
+            document.read[key] = self._read(document, body, body.matrix)
+        built: Strategy = document.read[key]
+        return built
+
+    def _read(self, document: Document, body: Body, matrix: Dense) -> Strategy:
         from pyaccount.strategies import MatrixFileError  # noqa: PLC0415
 
-        assert isinstance(body.matrix, Dense)
         folder = Path(document.file).parent if document.file is not None else Path()
         try:
-            path = folder / body.matrix.file
+            path = folder / matrix.file
             # The path may be relative, and the directory another one by now.
             found = path.stat() if path.is_file() else None
             stamp = None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-            return _dense(path, rounds_of(body), body.matrix.normalize, stamp)
+            return _dense(path, rounds_of(body), matrix.normalize, stamp)
         except MatrixFileError as error:
             raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
 
