@@ -69,10 +69,11 @@ reference: build
 	$(BIN)/python docs/pictures/samplers.py
 	$(BIN)/python docs/pictures/budgets.py
 
-# The documentation as a site, in an environment of its own and without the core: target/site/html/index.html.
+# The documentation as a site, in an environment of its own and without the core: target/site/html/index.html. With --quiet warnings
+# would not be counted, and --strict would let them pass.
 site: .ci/site/.venv/installed
 	.ci/site/.venv/bin/python .ci/site/pages.py target/site
-	NO_MKDOCS_2_WARNING=1 .ci/site/.venv/bin/mkdocs build --quiet --strict -f target/site/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 .ci/site/.venv/bin/mkdocs build --strict -f target/site/mkdocs.yml
 
 .ci/site/.venv/installed: .ci/site/requirements.lock
 	$(PYTHON) -m venv .ci/site/.venv
