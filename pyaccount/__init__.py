@@ -227,7 +227,7 @@ async def certify_async(  # noqa: PLR0913 - as certify
     overrides: Sequence[str | tuple[str, object]] = (),
     threads: int = 0,
     time_limit: float | str | None = None,
-    store: str | os.PathLike[str] | None = None,
+    store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
     cluster: Client | str | None = None,
 ) -> Certificate:
@@ -236,6 +236,7 @@ async def certify_async(  # noqa: PLR0913 - as certify
     All calls share the core's threads: 32 at once take as long as one after another, and no more threads. A task that is
     cancelled ends its own computation within moments, and no other. `docs/runs.md` has an example.
     """
+    import os
     from functools import partial
 
     from pyaccount.running.asynchronous import in_thread
@@ -246,7 +247,8 @@ async def certify_async(  # noqa: PLR0913 - as certify
         overrides=overrides,
         threads=threads,
         time_limit=time_limit,
-        store=store,
+        # A connection to SQLite stays in its thread.
+        store=None if store is None else os.fspath(store),
         store_errors=store_errors,
         cluster=cluster,
     )
@@ -261,7 +263,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     progress: bool = False,
     most: int = 10_000,
     certificates: str | os.PathLike[str] | None = None,
-    store: str | os.PathLike[str] | None = None,
+    store: Store | str | os.PathLike[str] | None = None,
     store_errors: Literal["stop", "continue"] = "stop",
     cluster: Client | str | None = None,
 ) -> Sweep:

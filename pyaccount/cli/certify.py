@@ -115,6 +115,8 @@ def certify(
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
     loaded = load_any(source_of(document), overrides=changes)
     if not isinstance(loaded, Document):
+        if cluster is not None:
+            raise click.UsageError("--cluster: an amplification is computed at once, here; leave it out")
         return _amplify(loaded, RequestedOutput.checked(output, form, FORMS, quiet=quiet), plot)
     if plot is not None:
         raise click.UsageError("--plot is for documents of kind amplification")

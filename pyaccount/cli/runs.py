@@ -47,6 +47,8 @@ def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
 
     if remove and not runs:
         raise click.UsageError("--remove: name the runs; pyaccount runs lists them")
+    if form == "json" and len(runs) > 1:
+        raise click.UsageError("--format json: shows one run; ask for each by itself")
     if not Path(store).exists():
         raise click.UsageError(f"--store {store}: there is no such file")
     with Store(store) as opened:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyaccount.cluster.identity import identity
+from pyaccount.certificate.identity import identity
 from pyaccount.cluster.runner import Distributed
 from pyaccount.cluster.tasks import admitted, refusal
 from pyaccount.cluster.waiting import result_of

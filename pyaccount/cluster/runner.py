@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyaccount.certificate.identity import identity
 from pyaccount.cluster import tasks
-from pyaccount.cluster.identity import identity
 from pyaccount.cluster.waiting import result_of
 from pyaccount.execute.sampling.jobs import pieces
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyaccount.cluster.identity import identity
+from pyaccount.certificate.identity import identity
 from pyaccount.errors import ClusterError
 from pyaccount.execute.sampling.jobs import Job, Wave
 

@@ -255,6 +255,11 @@ def _document(source: Source, overrides: Sequence[Override]) -> tuple[str | None
 def _overridden(
     file: str | None, root: Table, problems: list[Problem], overrides: Sequence[Override]
 ) -> tuple[str | None, Table, tuple[Problem, ...]]:
+    kind = find(root, ("kind",))
+    if VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND):
+        path: Path = (VARY,) if VARY in root.entries else ("kind",)
+        message = "a sweep is no cell of another: give each to `pyaccount sweep` by itself"
+        raise DocumentError([located(root, Problem("wrong-type", message, path))])
     changed, found = override(root, overrides)
     assert isinstance(changed, Table), "an override has a path"
     return file, changed, (*problems, *found)

@@ -23,6 +23,10 @@ from pyaccount.store.spelling import checksum
 APPLICATION, FORMAT = 0x70796163, 1
 #: Seconds that a process waits for another one's transaction.
 PATIENCE = 60.0
+#: Seconds that SQLite waits at a time, deaf to Ctrl-C.
+SPELL = 0.5
+#: The part of SQLite's error codes that tells their kind.
+PRIMARY = 0xFF
 #: Waves that are read at a time.
 READ = 256
 
@@ -91,7 +95,7 @@ class Store:
             raise StoreError(f"{self.path}: the folder {self.path.parent} does not exist")
         with self._located("cannot be opened"):
             # Transactions are begun here, and by nobody else.
-            self._connection = sqlite3.connect(self.path.absolute(), timeout=PATIENCE, isolation_level=None)
+            self._connection = sqlite3.connect(self.path.absolute(), timeout=SPELL, isolation_level=None)
         try:
             self._prepare()
         except BaseException:
@@ -112,7 +116,7 @@ class Store:
                 "name another file"
             )
         with self._located("cannot be written"):
-            self._log_ahead()
+            self._execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute("PRAGMA foreign_keys = ON")
             with self._transaction():
@@ -124,19 +128,6 @@ class Store:
                             self._connection.execute(statement)
                     self._connection.execute(f"PRAGMA user_version = {FORMAT}")
                     self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
-
-    def _log_ahead(self) -> None:
-        """Switch to the write-ahead log, for which SQLite itself waits for no other process."""
-        began = time.monotonic()
-        while True:
-            try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError:
-                if time.monotonic() - began > PATIENCE:
-                    raise
-                time.sleep(0.02)
-            else:
-                return
 
     def begin(self, run: str, *, name: str, document: str, versions: str, seed: int) -> Run:
         """The run of this key: as it was begun before, with its own seed, or begun now with this one."""
@@ -155,12 +146,12 @@ class Store:
 
     def runs(self) -> list[Run]:
         """All runs, as they were begun."""
-        return self._runs("ORDER BY started, id", ())
+        return self._runs("ORDER BY rowid", ())
 
     def _runs(self, which: str, values: tuple[str, ...]) -> list[Run]:
         columns = "id, name, document, versions, seed, started, finished, certificate, checksum"
         with self._located("cannot be read"):
-            rows = self._connection.execute(f"SELECT {columns} FROM runs {which}", values).fetchall()
+            rows = self._execute(f"SELECT {columns} FROM runs {which}", values).fetchall()
         found = []
         for *rest, certificate, stated in rows:
             identity, name, document, versions, seed, started, finished = rest
@@ -198,7 +189,7 @@ class Store:
         first = 0
         while True:
             with self._located("cannot be read"):
-                rows = self._connection.execute(
+                rows = self._execute(
                     "SELECT first, shards, sums, checksum FROM waves WHERE run = ? AND job = ? AND first >= ? "
                     f"ORDER BY first LIMIT {READ}",
                     (run, job, first),
@@ -219,6 +210,10 @@ class Store:
             (count,) = self._one("SELECT coalesce(sum(shards), 0) FROM waves WHERE run = ?", (run,))
         return int(count)
 
+    def __fspath__(self) -> str:
+        """The file."""
+        return str(self.path)
+
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
@@ -232,12 +227,24 @@ class Store:
         self.close()
 
     def _one(self, statement: str, values: tuple[object, ...] = ()) -> tuple[int, ...]:
-        found: tuple[int, ...] = self._connection.execute(statement, values).fetchone()
+        found: tuple[int, ...] = self._execute(statement, values).fetchone()
         return found
+
+    def _execute(self, statement: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+        """Execute what may have to wait for another process, up to `PATIENCE`. Ctrl-C is heeded after each spell."""
+        began = time.monotonic()
+        while True:
+            try:
+                return self._connection.execute(statement, values)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & PRIMARY != sqlite3.SQLITE_BUSY or time.monotonic() - began > PATIENCE:
+                    raise
+                # For some locks SQLite itself does not wait.
+                time.sleep(0.02)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._execute("BEGIN IMMEDIATE")
         try:
             yield
             self._connection.execute("COMMIT")

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount.certificate.identity import identity
 from pyaccount.certificate.provenance import versions
 from pyaccount.errors import StoreError
 from pyaccount.plan.matrices import strategy
@@ -94,10 +95,9 @@ def kept_in(
 
 def _begun(store: Store, document: Document, seed: int | None, errors: Strictness) -> KeptRun:
     """By everything that the certificate is computed from: equal keys have equal certificates, dates aside."""
-    made = versions()
     # Of what was read from them for this very plan: the files may be others by now.
     files = [strategy(document, body).fingerprint for body in document.bodies if body.matrix.files()]
-    computed_from = {"document": document.sha256, "files": files, "versions": made, "seed": seed}
+    computed_from = {"document": document.sha256, "files": files, "versions": identity(), "seed": seed}
     key = hashlib.sha256(json.dumps(computed_from, sort_keys=True).encode()).hexdigest()
     chosen = document.accounting.seed
     if chosen is None:
@@ -106,7 +106,7 @@ def _begun(store: Store, document: Document, seed: int | None, errors: Strictnes
         key,
         name=document.name,
         document=json.dumps(document.to_mapping(), sort_keys=True),
-        versions=json.dumps(made, sort_keys=True),
+        versions=json.dumps(versions(), sort_keys=True),
         seed=chosen,
     )
     if run.damaged:

@@ -147,6 +147,8 @@ def test_problems_have_lines(tmp_path: Path) -> None:
         ({"pyaccount": 1, "kind": "sweep", "documents": []}, "out-of-range", "not 0"),
         ({"pyaccount": 1, "kind": "sweep", "documents": [3]}, "wrong-type", "the file of a document"),
         ({"pyaccount": 1, "kind": "sweep", "documents": ["nowhere.yaml"]}, "file-not-found", "no such file"),
+        ({"pyaccount": 1, "kind": "sweep", "documents": [grid({"noise.multiplier": [1]})]}, "wrong-type", "by itself"),
+        ({"pyaccount": 1, "kind": "sweep", "documents": [{"kind": "sweep"}]}, "wrong-type", "by itself"),
         ({"pyaccount": 1, "kind": "sweep", "documnts": [document()]}, "unknown-key", "no such key"),
         ([], "wrong-type", "at least one document"),
         ([3, document()], "wrong-type", "not int"),

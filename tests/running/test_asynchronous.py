@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,14 @@ def test_many_at_once_give_what_each_gives_alone() -> None:
 
     found = asyncio.run(all_of_them())
     assert [one.delta for one in found] == [pyaccount.certify(one).delta for one in documents]
+
+
+def test_a_store_may_be_its_file_or_open(tmp_path: Path) -> None:
+    with pyaccount.Store(tmp_path / "runs.db") as store:
+        for given in (store, tmp_path / "runs.db", str(tmp_path / "runs.db")):
+            asyncio.run(pyaccount.certify_async(one_step(1.0), store=given))
+            pyaccount.sweep({**one_step(1.0), "vary": {"noise.multiplier": [1.0, 2.0]}}, store=given)
+        assert len(store.runs()) == 2
 
 
 def test_cancelling_one_leaves_the_others() -> None:

@@ -35,7 +35,7 @@ from pyaccount.execute.sampling.jobs import (
     Wave,
 )
 from pyaccount.plan.recipe import Recipe, fingerprint
-from pyaccount.store import Store, kept
+from pyaccount.store import Store, database, kept, running
 from pyaccount.store.kept import Kept
 from pyaccount.store.spelling import balanced_of, spelled, wave_of
 
@@ -289,6 +289,36 @@ def test_what_was_changed_is_not_believed(tmp_path: Path, store: Store) -> None:
         pyaccount.certify(one, store=path)
 
 
+def test_what_another_core_would_draw_is_not_mixed_with_this_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two builds of one version, of which one gives other samples: each has its own run."""
+    one = one_step(1.0)
+    pyaccount.certify(one, store=tmp_path / "runs.db")
+    mine = running.identity()
+    monkeypatch.setattr(running, "identity", lambda: (*mine[:-2], ("samples", "other"), mine[-1]))
+    pyaccount.certify(one, store=tmp_path / "runs.db")
+    with Store(tmp_path / "runs.db") as opened:
+        assert len(opened.runs()) == 2
+        assert len({run.versions for run in opened.runs()}) == 1
+
+
+def test_another_processs_lock_is_waited_for_and_no_longer(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "PATIENCE", 0.1)
+    other = sqlite3.connect(store.path, timeout=0, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="locked"):
+        store.remove(["run"])
+    # Reading waits for nobody.
+    assert [run.id for run in store.runs()] == ["run"]
+    monkeypatch.setattr(database, "PATIENCE", 60.0)
+    # It lets go while this one waits.
+    monkeypatch.setattr(database.time, "sleep", lambda _: other.execute("COMMIT"))
+    store.remove(["run"])
+    assert store.runs() == []
+    other.close()
+
+
 def test_a_run_that_is_removed_meanwhile_keeps_nothing(store: Store) -> None:
     waves = Kept(store, "run", Local(1), "stop").waves(job(), 2 * WAVE, lambda: None)
     next(waves)
@@ -315,7 +345,8 @@ def test_the_command_lists_shows_and_removes(tmp_path: Path, monkeypatch: pytest
     assert json.loads(shown.stdout)["document_sha256"] == certificates[1].data.document_sha256
     assert runs(listed[0]["id"][:12], "--remove").return_value == 0
     assert [one["id"] for one in json.loads(runs("--format", "json").stdout)["runs"]] == [listed[1]["id"]]
-    for words in (("nothing",), ("",), ("--remove",), ("--store", "elsewhere.db")):
+    both = [one["id"] for one in listed]
+    for words in (("nothing",), ("",), ("--remove",), ("--store", "elsewhere.db"), (*both, "--format", "json")):
         assert type(runs(*words).exception).__name__ == "UsageError", words
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
+import subprocess
+import sys
 import threading
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -275,6 +279,51 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path("runs.db").read_bytes() == before
     if find_spec("pyarrow") is None:
         assert isinstance(command("sweep.yaml", "-o", "found.parquet").exception, MissingExtraError)
+
+
+def test_ctrl_c_stops_a_sweep_and_says_where_its_cells_are(tmp_path: Path) -> None:
+    """Two cells that compose are kept; the third is an hour of samples, and is stopped."""
+    hard = {"bands": 16, "kind": "banded-square-root"}
+    (tmp_path / "sweep.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "pyaccount": 1,
+                "kind": "sweep",
+                "documents": [
+                    one_step(1.0),
+                    one_step(2.0),
+                    sampled(
+                        privacy={"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-9},
+                        training={"dataset_size": 10_000, "expected_batch_size": 100, "iterations": 2000},
+                        sampler={"kind": "b-min-sep", "min_separation": 16},
+                        matrix=hard,
+                        noise={"multiplier": "solve"},
+                    ),
+                ],
+            }
+        ),
+        encoding="utf-8",
+    )
+    program = [sys.executable, "-m", "pyaccount", "sweep", "sweep.yaml", "--store", "runs.db", "--quiet"]
+    with subprocess.Popen(program, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while process.poll() is None and not begun(tmp_path / "runs.db"):
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, errors
+    assert "cells that were finished are in runs.db" in errors
+    assert "Traceback" not in errors
+
+
+def begun(path: Path) -> bool:
+    """Whether a store has a run that is not finished, beside two that are."""
+    if not path.exists():
+        return False
+    with pyaccount.Store(path) as store:
+        return sorted(run.certificate is None for run in store.runs()) == [False, False, True]
 
 
 def test_the_example_is_a_sweep() -> None:

@@ -1,7 +1,7 @@
 """What tells machines apart that need not give the same: versions, the sums of some samples, and a composed δ, to the last bit.
 
-A wave is worth nothing if another core would have drawn another one. So a worker states what its core gives, and whoever asks
-compares that with its own.
+What was sampled by another core may be other samples. So a worker of a cluster states what its core gives, and whoever asks
+compares that with its own; and a run store keeps what was computed by it.
 """
 
 from __future__ import annotations
