@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -81,6 +82,7 @@ def open_cluster(where: Any) -> Iterator[Cluster]:
 @contextmanager
 def _connected(where: str) -> Iterator[Client]:
     from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
+    from distributed.utils import LoopRunner  # noqa: PLC0415
 
     local = _LOCAL.fullmatch(where)
     if (where == "local" or where.startswith("local:")) and (local is None or int(local["workers"]) < 1):
@@ -100,16 +102,40 @@ def _connected(where: str) -> Iterator[Client]:
         with cluster, Client(cluster, set_as_default=False) as client:
             yield client
         return
-    # Dask would wait for the file.
-    if where.endswith(".json") and not Path(where).is_file():
-        raise ClusterError(f"{where}: there is no such scheduler file")
     try:
-        options: dict[str, Any] = {"scheduler_file": where} if where.endswith(".json") else {"address": where}
-        client = Client(**options, timeout=ANSWER, set_as_default=False)
-    except Exception as error:  # whatever Dask makes of what stands in a file, or answers at an address
+        address = _address(where)
+        LoopRunner(asynchronous=False).run_sync(_scheduler_answers, address)
+    except Exception as error:  # whatever stands in a file, and whatever Dask makes of what answers at an address
         raise ClusterError(f"{where}: no scheduler of Dask answers there: {error}") from error
-    with client:
+    with Client(address, timeout=ANSWER, set_as_default=False) as client:
         yield client
+
+
+def _address(where: str) -> str:
+    """Of the scheduler: as given, or as its file says."""
+    if not where.endswith(".json"):
+        return where
+    if not Path(where).is_file():
+        raise ClusterError("there is no such scheduler file")
+    return str(json.loads(Path(where).read_bytes())["address"])
+
+
+async def _scheduler_answers(address: str) -> None:
+    """Raise where no scheduler answers.
+
+    It is asked before a client is made: one that cannot connect closes itself when it is collected, under a lock that Dask's
+    clients share, and waits for itself for ever if that happens while another one starts.
+    """
+    from distributed.core import connect, send_recv  # noqa: PLC0415 - an extra
+    from distributed.security import Security  # noqa: PLC0415
+
+    comm = await connect(address, timeout=ANSWER, **Security().get_connection_args("client"))
+    try:
+        made = await send_recv(comm, op="identity", close=True)
+    finally:
+        comm.abort()
+    if made["type"] != "Scheduler":
+        raise ClusterError(f"this is a {made['type']}")
 
 
 def _checked(client: Client) -> Cluster:

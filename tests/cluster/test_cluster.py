@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -192,7 +193,7 @@ def test_workers_with_another_core_are_refused() -> None:
     """One that has another version, one whose samples differ in a bit, and one that cannot import pyaccount."""
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50, protocol="tcp") as cluster:
         other = "import pyaccount.certificate.provenance as p; m = p.versions(); p.versions = lambda: {**m, 'core': '0.0.9'}"
-        odd = "import pyaccount.cluster.identity as i; i._SMALL = ((1.0, 0.5, 0.376), *i._SMALL[1:])"
+        odd = "import pyaccount.certificate.identity as i; i._SMALL = ((1.0, 0.5, 0.376), *i._SMALL[1:])"
         none = "import sys; sys.modules['pyaccount'] = None"
         for preload, words in (
             (other, r"core 0\.0\.9 \(here"),
@@ -237,11 +238,26 @@ def test_clusters_that_are_not_there(where: str, words: str, monkeypatch: pytest
     from pyaccount.cluster import connection
 
     monkeypatch.setattr(connection, "ANSWER", 0.5)
+    # None that was left half made: it closes itself when it is collected, and may wait for itself then.
+    before = clients()
     with pytest.raises(ClusterError, match=words):
         pyaccount.certify(one_step(1.0), cluster=where)
+    assert clients() == before
 
 
-@pytest.mark.parametrize("text", ["{}", "xx", '{"address": 3}', "[]"])
+def clients() -> int:
+    """How many of Dask's clients there are, closed or not."""
+    gc.collect()
+    return sum(isinstance(one, distributed.Client) for one in gc.get_objects())
+
+
+def test_a_worker_is_no_scheduler(client: Any) -> None:
+    worker = next(iter(client.scheduler_info()["workers"]))
+    with pytest.raises(ClusterError, match="this is a Worker"):
+        pyaccount.certify(one_step(1.0), cluster=worker)
+
+
+@pytest.mark.parametrize("text", ["{}", "xx", '{"address": 3}', "[]", '{"address": "tcp://127.0.0.1:9"}'])
 def test_files_that_name_no_scheduler(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyaccount.cluster import connection
 
