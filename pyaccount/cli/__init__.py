@@ -181,4 +181,7 @@ def main() -> None:
         click.echo("this is a bug of pyaccount, and says nothing about the document or the certificate", err=True)
         code = _told(None, BUG, error)
     gc.freeze()
+    # Python remembers a KeyboardInterrupt that went through an `exec` of a library, and would end by that signal instead of with
+    # this code. Another `exec` makes it forget.
+    exec("")
     sys.exit(code)

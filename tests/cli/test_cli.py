@@ -153,6 +153,19 @@ def test_ctrl_c_stops_and_leaves_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["slow.yaml"]
 
 
+def test_ctrl_c_within_the_code_that_a_library_makes_has_the_same_exit_code(tmp_path: Path) -> None:
+    """As when a library is imported that writes classes by `exec`."""
+    (tmp_path / "interrupted.py").write_text(
+        "import sys; from pyaccount import cli, document\n"
+        "document.load_any = lambda *_, **__: exec('raise KeyboardInterrupt')\n"
+        "sys.argv = ['pyaccount', 'certify', 'x.yaml']; cli.main()",
+        encoding="utf-8",
+    )
+    program = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
+
+
 def test_python_runs_the_command_where_it_is_not_on_the_path() -> None:
     command = [sys.executable, "-m", "pyaccount", "validate", EXAMPLE]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,17 +113,25 @@ def written(path: tuple[str | int, ...]) -> str:
     return text
 
 
-def interrupted(command: list[str]) -> tuple[str, str, int]:
-    """What a command prints, and its exit code, if Ctrl-C comes while it is at work."""
+def interrupted(
+    command: list[str], folder: Path | None = None, begun: Callable[[], bool] | None = None
+) -> tuple[str, str, int]:
+    """What a command prints, and its exit code, if Ctrl-C comes while it is at work, or once what is waited for has begun."""
     # Whoever is started in the background of a script inherits that Ctrl-C is ignored.
     process = subprocess.Popen(
         command,
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - the tests have one thread
     )
-    _until_at_work(process)
+    if begun is None:
+        _until_at_work(process)
+    else:
+        while not begun():
+            assert process.poll() is None, "this was meant to take longer"
+            time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     return out, err, process.returncode

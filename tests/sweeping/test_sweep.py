@@ -5,11 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import signal
-import subprocess
 import sys
 import threading
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from gate_tools import interrupted
 from jsonschema import Draft202012Validator
 from places import EXAMPLES
 from plain_documents import document, one_step
@@ -305,15 +303,8 @@ def test_ctrl_c_stops_a_sweep_and_says_where_its_cells_are(tmp_path: Path) -> No
         encoding="utf-8",
     )
     program = [sys.executable, "-m", "pyaccount", "sweep", "sweep.yaml", "--store", "runs.db", "--quiet"]
-    with subprocess.Popen(program, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            while process.poll() is None and not begun(tmp_path / "runs.db"):
-                time.sleep(0.05)
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert process.returncode == 130, errors
+    _, errors, code = interrupted(program, tmp_path, lambda: begun(tmp_path / "runs.db"))
+    assert code == 130, errors
     assert "cells that were finished are in runs.db" in errors
     assert "Traceback" not in errors
 
