@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,12 +49,8 @@ class Line(NamedTuple):
     intercept: float
     excess: float
 
-    def at(self, alpha: float) -> float:
-        """The bound at the false-positive rate α."""
-        return self.intercept + (self.slope * alpha if alpha > 0.0 else 0.0)
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TradeOff:
     """The certified trade-off function of a run, as a test for "the records took part" sees it.
 
@@ -79,7 +76,12 @@ class TradeOff:
         min(1, min_remove e^ε α + δ, min_add 1 − e^{−ε}(1 − δ − α)). Proven, rounded up. Raises `DomainError`.
         """
         alpha = number_of("alpha", alpha, "from 0 to 1", 0.0, math.nextafter(1.0, 2.0))
-        return min(1.0, min(line.at(alpha) for line in self._lines()) * (1.0 + SLACK))
+        if alpha == 0.0:
+            # Also where the slope is ∞.
+            least = min(line.intercept for line in self._lines)
+        else:
+            least = min([intercept + slope * alpha for slope, intercept, _ in self._lines])
+        return min(1.0, least * (1.0 + SLACK))
 
     def false_negative_rate(self, alpha: float) -> float:
         """The false-negative rate β at least, at the false-positive rate `alpha` in [0, 1]: the trade-off function.
@@ -99,7 +101,7 @@ class TradeOff:
         which bounds it, as c does by itself. Any pair of lines gives a bound; the largest gap of the certified curve is where
         its slope passes 1, so the lines around that place give the best one. Proven, rounded up.
         """
-        lines = _envelope(self._lines())
+        lines = _envelope(self._lines)
         best = min(line.intercept for line in lines if line.excess <= 0.0)
         place = next(k for k, line in enumerate(lines) if line.excess <= 0.0)
         if place > 0:
@@ -115,11 +117,12 @@ class TradeOff:
 
     def vertices(self) -> list[tuple[float, float]]:
         """The corners of the certified curve from α = 0 to α = 1: (false-positive rate, true-positive rate at most)."""
-        lines = _envelope(self._lines())
+        lines = _envelope(self._lines)
         corners = [(right.intercept - left.intercept) / (left.excess - right.excess) for left, right in pairwise(lines)]
         inside = [alpha for alpha in corners if 0.0 < alpha < 1.0]
         return [(alpha, self.true_positive_rate(alpha)) for alpha in (0.0, *inside, 1.0)]
 
+    @cached_property
     def _lines(self) -> list[Line]:
         lines = [Line(0.0, 1.0, -1.0)]
         for epsilon, delta in self.remove:

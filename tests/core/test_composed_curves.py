@@ -11,11 +11,12 @@ from typing import Any
 import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from log_sums import logsumexp
 from made import sampled
 from oracle import gaussian_delta
 from patterns import Patterns, exact_delta, log_ratio, renewal_patterns
 from sampled_tools import estimated, lower_toeplitz
-from scipy.special import log_ndtr, logsumexp  # type: ignore[import-untyped]
+from scipy.special import log_ndtr  # type: ignore[import-untyped]
 from scipy.stats import binom
 
 from pyaccount import _core

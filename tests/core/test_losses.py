@@ -11,10 +11,11 @@ from typing import Any
 import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from log_sums import logsumexp
 from patterns import Patterns, exact_delta, log_ratio, renewal_patterns
 from places import GOLDEN
 from sampled_tools import estimated, lower_toeplitz
-from scipy.special import log_ndtr, logsumexp  # type: ignore[import-untyped]
+from scipy.special import log_ndtr  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import _core

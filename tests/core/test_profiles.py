@@ -9,8 +9,8 @@ import mpmath as mp
 import numpy as np
 import oracle
 import pytest
+from log_sums import logsumexp
 from scipy.optimize import brentq  # type: ignore[import-untyped]
-from scipy.special import logsumexp  # type: ignore[import-untyped]
 
 from pyaccount._core import Inspection, RoundProfile
 

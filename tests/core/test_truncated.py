@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from log_sums import logsumexp
 from sampled_tools import (
     Array,
     Law,
@@ -17,7 +18,6 @@ from sampled_tools import (
     pair_given,
     renewal_law,
 )
-from scipy.special import logsumexp  # type: ignore[import-untyped]
 from scipy.stats import chi2
 
 from pyaccount import _core

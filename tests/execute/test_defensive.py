@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from exact_documents import Truth
 from exact_mixtures import Mixture, hockey_stick, nothing
+from log_sums import logsumexp
 from made import sampled
 from rich.console import Console
 from sampled_tools import bin_law, lower_toeplitz, renewal_law
 from scipy.optimize import minimize
-from scipy.special import logsumexp
 
 import pyaccount
 from pyaccount import _core

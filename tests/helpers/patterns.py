@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from log_sums import logsumexp
 from sampled_tools import renewal_law
-from scipy.special import logsumexp, ndtr  # type: ignore[import-untyped]
+from scipy.special import ndtr  # type: ignore[import-untyped]
 
 Array = np.ndarray
 #: Participation vectors, one a row, and their probabilities.

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from exact_documents import Truth, column, law_of
 from exact_mixtures import Mixture, hockey_stick, nothing
+from log_sums import logsumexp
 from numpy.typing import NDArray
 from oracle import gaussian_delta, mixture_delta
 from sampled_tools import bin_law, lower_toeplitz, pair_given, phase_law, renewal_law, users_law
 from scipy.integrate import quad  # type: ignore[import-untyped]
 from scipy.optimize import brentq  # type: ignore[import-untyped]
-from scipy.special import logsumexp  # type: ignore[import-untyped]
 from scipy.stats import norm
 
 Array = NDArray[np.float64]

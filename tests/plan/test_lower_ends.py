@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from log_sums import logsumexp
 from patterns import exact_delta
 from sampled_tools import Array, lower_toeplitz
 from scipy.optimize import brentq  # type: ignore[import-untyped]
-from scipy.special import logsumexp  # type: ignore[import-untyped]
 from scipy.stats import binom, norm  # type: ignore[import-untyped]
 
 import pyaccount

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from log_sums import logsumexp
 from sampled_tools import Array, estimated, lower_toeplitz
-from scipy.special import logsumexp  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import _core
