@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # cargo would look for a job server in them.
 unexport MAKEFLAGS MFLAGS
+# Tests start hundreds of Pythons: each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test build check rust-check python-test bench table schemas reference site clean
 

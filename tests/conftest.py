@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -53,6 +54,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Certificates of equal documents and seeds are computed once in a test: it is the comparison that is tested."""
+    _remember(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def remembered_throughout() -> Iterator[None]:
+    """The same in a module whose tests compare the same certificates."""
+    with pytest.MonkeyPatch.context() as patch:
+        _remember(patch)
+        yield
+
+
+def _remember(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: dict[tuple[str, object], Certificate] = {}
     original = Plan.run
 

@@ -26,6 +26,8 @@ from gate_tools import (
 
 import pyaccount
 
+pytestmark = pytest.mark.usefixtures("remembered_throughout")
+
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_other_versions_promise_no_bits(path: Path, tmp_path: Path) -> None:
