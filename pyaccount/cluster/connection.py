@@ -95,7 +95,7 @@ def _connected(where: str) -> Iterator[Client]:
             threads_per_worker=1,
             memory_limit=local["memory"] or "auto",
             dashboard_address="127.0.0.1:0",
-            silence_logs=logging.ERROR,
+            silence_logs=logging.CRITICAL,
             # Ctrl-C reaches every process of a terminal; who answers it is the caller, which ends them.
             preload=["import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"],
         )
@@ -150,6 +150,9 @@ def _checked(client: Client) -> Cluster:
     except Exception as error:  # whatever a worker without pyaccount makes of it
         raise ClusterError(f"{_name(client)}: its workers cannot be asked what they have: {error}") from error
     for worker, made in found.items():
+        if isinstance(made, OSError):
+            # Also where its limit of memory ended it.
+            raise ClusterError(f"the worker {worker} was lost before it had said what it has: {made}")
         if isinstance(made, BaseException):
             raise ClusterError(f"the worker {worker} has no pyaccount that it can use: {made}")
         if made != identity():

@@ -215,6 +215,11 @@ def test_workers_with_another_core_are_refused() -> None:
                     time.sleep(0.05)
 
 
+def test_workers_that_too_little_memory_ends_are_told_as_lost() -> None:
+    with pytest.raises(ClusterError, match=r"was lost|no workers"):
+        pyaccount.certify(one_step(1.0), cluster="local:1:20MB")
+
+
 def test_a_worker_that_comes_later_is_asked_too(client: Any) -> None:
     from pyaccount.cluster.tasks import admitted
 
