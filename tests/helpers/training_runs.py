@@ -1,0 +1,55 @@
+"""Small runs to train, for the tests of what is released, counted and kept of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from plain_documents import changed
+
+from pyaccount.training import TrainingRun
+
+#: Rows of a weight.
+SIZE = 5
+BASE: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "run",
+    "privacy": {"adjacency": "zero-out", "epsilon": 60.0, "delta": 1e-5},
+    "training": {"dataset_size": 40, "expected_batch_size": 8, "iterations": 12},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 0.5},
+}
+CORRELATED = {
+    "sampler": {"kind": "b-min-sep", "min_separation": 3},
+    "matrix": {"kind": "banded-square-root", "bands": 3},
+}
+
+
+def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) -> dict[str, Any]:
+    return changed(BASE, changes, sections)
+
+
+def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
+    return TrainingRun(document(changes), folder, **{"records": 40, **options})
+
+
+def sums(number: int) -> dict[str, Any]:
+    """Sums of a round that depend on nothing but the round."""
+    generator = np.random.default_rng(number)
+    return {"bias": generator.normal(size=2), "weight": generator.normal(size=(SIZE, 2)).astype(np.float32)}
+
+
+def go(run: TrainingRun, rounds: int) -> list[dict[str, Any]]:
+    found = []
+    for _ in range(rounds):
+        with run.step() as step:
+            found.append(step.release(sums(step.round)))
+    return found
+
+
+def same(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> bool:
+    return len(one) == len(two) and all(
+        a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) and a[name].dtype == b[name].dtype for name in a)
+        for a, b in zip(one, two, strict=True)
+    )
