@@ -14,20 +14,21 @@ demo: build
 
 # The release build keeps one core busy, so what else is compiled is checked beside it.
 test:
-	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=2 --output-sync=target build rust-check
-	$(MAKE) --no-print-directory PYTHON=$(PYTHON) check python-test
+	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=2 --output-sync=target build rust-check check
+	$(MAKE) --no-print-directory PYTHON=$(PYTHON) python-test
 
 # The compiled core, installed in place; cargo rebuilds only what changed.
 build: .venv/installed
 	PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked --quiet
 
+# Most modules of what is installed are never imported: those that are get compiled then.
 .venv/installed: tests/requirements.lock
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.lock
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r tests/requirements.lock
 	touch $@
 
 # Formatting, lints and types of Python.
-check: build
+check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -36,7 +37,7 @@ check: build
 rust-check:
 	if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; fi
 	if cargo clippy --version >/dev/null 2>&1; then cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; fi
-	cargo test --locked --quiet -p pyaccount-core
+	cargo test --locked --quiet -p pyaccount-core --lib
 
 python-test: build
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -49,6 +50,7 @@ bench: benchmarks/.venv/installed
 	benchmarks/.venv/bin/python benchmarks/opake_peer.py
 	benchmarks/.venv/bin/python benchmarks/batches.py
 	benchmarks/.venv/bin/python benchmarks/noise.py
+	benchmarks/.venv/bin/python benchmarks/optimisers.py
 	cargo run --locked --quiet --release -p pyaccount-core --example kernel
 	benchmarks/.venv/bin/python benchmarks/startup.py
 

@@ -57,6 +57,7 @@ CORE = (
     "montecarlo",
     "batches",
     "lib",
+    "tests",
 )
 
 #: Folders of tests beside those of the rooms: of the core through its binding, and of the repository.

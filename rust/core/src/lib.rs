@@ -38,4 +38,7 @@ pub mod secret;
 pub mod special;
 pub mod vector;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::{Error, Result};

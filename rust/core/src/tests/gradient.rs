@@ -1,14 +1,14 @@
 //! Derivatives of the estimate of δ: against central differences with the same samples, on any number of threads.
 
-use pyaccount_core::montecarlo::bins::BinsKernel;
-use pyaccount_core::montecarlo::components::Component;
-use pyaccount_core::montecarlo::gradient::{simulate_gradient, GradientEstimate, GradientJob};
-use pyaccount_core::montecarlo::mechanism::Mechanism;
-use pyaccount_core::montecarlo::proposal::Direction;
-use pyaccount_core::montecarlo::renewal::RenewalKernel;
-use pyaccount_core::montecarlo::stream::StreamKey;
-use pyaccount_core::run::{pool, Run};
-use pyaccount_core::Error;
+use crate::error::Error;
+use crate::montecarlo::bins::BinsKernel;
+use crate::montecarlo::components::Component;
+use crate::montecarlo::gradient::{simulate_gradient, GradientEstimate, GradientJob};
+use crate::montecarlo::mechanism::Mechanism;
+use crate::montecarlo::proposal::Direction;
+use crate::montecarlo::renewal::RenewalKernel;
+use crate::montecarlo::stream::StreamKey;
+use crate::run::{pool, Run};
 
 /// n, b and the law of a test's mechanism, by its coefficients.
 type Make = fn(Vec<f64>) -> Mechanism;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use crate::error::Error;
+use crate::pair::batch::Sampler;
+use crate::pair::discrete::DiscretePair;
+use crate::pair::mixture::MixturePair;
+use crate::pair::substitution::{displaced, Change};
+use crate::pair::Profile;
+use crate::pld::{answer, Answer, Query, Round};
+use crate::run::Run;
 use proptest::prelude::*;
-use pyaccount_core::pair::batch::Sampler;
-use pyaccount_core::pair::discrete::DiscretePair;
-use pyaccount_core::pair::mixture::MixturePair;
-use pyaccount_core::pair::substitution::{displaced, Change};
-use pyaccount_core::pair::Profile;
-use pyaccount_core::pld::{answer, Answer, Query, Round};
-use pyaccount_core::run::Run;
-use pyaccount_core::Error;
 
 fn ask(profile: impl Profile + 'static, count: u64, query: Query, tolerance: f64) -> Answer {
     let rounds = [Round { profile: Arc::new(profile), count }];
@@ -19,7 +19,7 @@ fn ask(profile: impl Profile + 'static, count: u64, query: Query, tolerance: f64
 
 #[test]
 fn gaussian_goldens() {
-    let text = include_str!("../../../tests/golden/gaussian.json");
+    let text = include_str!("../../../../tests/golden/gaussian.json");
     let golden: serde_json::Value = serde_json::from_str(text).expect("the golden file is JSON");
     let cases = golden["cases"].as_array().expect("a list of cases");
     assert!(cases.len() >= 20);

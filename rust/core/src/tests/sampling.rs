@@ -1,17 +1,17 @@
 //! The sampling room against enumeration of all participation patterns, without Python.
 
-use pyaccount_core::montecarlo::betting::BetTable;
-use pyaccount_core::montecarlo::bins::BinsKernel;
-use pyaccount_core::montecarlo::histogram::Edges;
-use pyaccount_core::montecarlo::mechanism::Mechanism;
-use pyaccount_core::montecarlo::proposal::Direction;
-use pyaccount_core::montecarlo::proposed::{weight_bounds_of, Part};
-use pyaccount_core::montecarlo::renewal::RenewalKernel;
-use pyaccount_core::montecarlo::simulate::{probe, simulate, Job};
-use pyaccount_core::montecarlo::stream::StreamKey;
-use pyaccount_core::run::{pool, Run};
-use pyaccount_core::vector::instruction_sets;
-use pyaccount_core::Error;
+use crate::error::Error;
+use crate::montecarlo::betting::BetTable;
+use crate::montecarlo::bins::BinsKernel;
+use crate::montecarlo::histogram::Edges;
+use crate::montecarlo::mechanism::Mechanism;
+use crate::montecarlo::proposal::Direction;
+use crate::montecarlo::proposed::{weight_bounds_of, Part};
+use crate::montecarlo::renewal::RenewalKernel;
+use crate::montecarlo::simulate::{probe, simulate, Job};
+use crate::montecarlo::stream::StreamKey;
+use crate::run::{pool, Run};
+use crate::vector::instruction_sets;
 
 const N: usize = 7;
 const B: usize = 3;
