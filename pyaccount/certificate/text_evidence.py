@@ -115,7 +115,7 @@ def search_text(found: SearchedRecord) -> str:
         )
     error = f", standard error {found.gradient_error_estimate:.2g}" if found.by_samples else ""
     return (
-        f"The matrix was optimised for {'sampling' if found.by_samples else 'the order of the records'} in "
+        f"The matrix was optimised for {'sampling' if found.by_samples else 'the rounds that a record may take part in'} in "
         f"{counted(found.rounds, 'round')}. By estimates: {compared}prefix-sum MSE "
         f"{found.prefix_sum_mse_estimate:.6g} at σ = {found.noise_multiplier_estimate:.5g}, where the search began "
         f"{found.start_prefix_sum_mse_estimate:.6g} at σ = {found.start_noise_multiplier_estimate:.5g}; gradient norm of "

@@ -112,7 +112,7 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
         known = ", ".join(word for word, plan in PLANS.items() if plan.has_derivatives)
         message, allowed = (
             sampler_plan(body).unsteered(body),
-            f"use {known} (users that share no records, random phases)",
+            f"use {known} (users that share no records)",
         )
         return [refused(body.at("sampler", "kind"), message, allowed)]
     problems = []

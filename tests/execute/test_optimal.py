@@ -237,9 +237,10 @@ def test_what_samples_propose_in_error_is_not_taken(monkeypatch: pytest.MonkeyPa
     """Rounds that keep nothing of what they promise are the end, although each had twice the samples of the one before."""
     drawn = []
 
-    def overfitted(objective: LogError) -> tuple[float, Array]:
+    def overfitted(objective: LogError) -> tuple[float, Array, float]:
         drawn.append(objective.samples.shards)
-        return 1.0, np.full(len(objective.columns.zero), 2.0)
+        far = np.full(len(objective.columns.zero), 2.0)
+        return 1.0, far, objective.noise(far)
 
     monkeypatch.setattr(improvement, "_improved", overfitted)
     plan = searched(document("warm"))
@@ -247,8 +248,10 @@ def test_what_samples_propose_in_error_is_not_taken(monkeypatch: pytest.MonkeyPa
     assert plan.searched.found == plan.searched.start
     assert plan.searched.rounds == PATIENCE
     assert drawn == [SHARDS * 2**k for k in range(PATIENCE)]
-    assert plan.searched.note == "no better matrix was found than those known without sampling"
     # It is told that samples see a way down from there.
+    assert plan.searched.note == (
+        "no better matrix was found than those known without sampling, although samples tell the gradient there from 0"
+    )
     assert plan.searched.gradient_norm > 3.0 * plan.searched.gradient_error
 
 
@@ -256,9 +259,10 @@ def test_a_weak_round_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """One round that finds nothing is followed by another, which then gains."""
     honest, seen = improvement._improved, []
 
-    def once_weak(objective: LogError) -> tuple[float, Array]:
+    def once_weak(objective: LogError) -> tuple[float, Array, float]:
         seen.append(objective)
-        return (1.0, objective.columns.zero) if len(seen) == 1 else honest(objective)
+        zero = objective.columns.zero
+        return (1.0, zero, objective.noise(zero)) if len(seen) == 1 else honest(objective)
 
     monkeypatch.setattr(improvement, "_improved", once_weak)
     plan = planned(document("warm"))
@@ -392,6 +396,21 @@ def test_what_is_changed_afterwards_is_seen(
     assert not pyaccount.verify(file, threads=1).agrees
 
 
+def test_a_matrix_that_begins_far_from_its_optimum_gets_there() -> None:
+    """As many bands as bins at a small ε: σ falls to a third, further than the samples of the first one reach in a step."""
+    raw = document("bins", 64, 128, sampler={"kind": "balls-in-bins", "bins": 64})
+    raw |= {"privacy": {"adjacency": "zero-out", "epsilon": 0.25, "delta": 1e-5}}
+    found = searched(raw).searched
+    assert found is not None
+    # Narrower matrices are limits of wide ones, and the narrowest is certified without samples.
+    identity = pyaccount.certify(raw | {"matrix": {"kind": "identity"}}, threads=1).data
+    assert identity.guarantee.kind == "deterministic"
+    assert identity.utility is not None
+    assert found.start.prefix_sum_mse > 1.5 * identity.utility.prefix_sum_mse
+    assert found.found.prefix_sum_mse < 0.95 * identity.utility.prefix_sum_mse
+    assert found.found.noise_multiplier < 0.5 * found.start.noise_multiplier
+
+
 def test_a_plan_says_that_the_matrix_is_still_to_be_found(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "document.yaml"
     path.write_text(json.dumps(document("bins")), encoding="utf-8")
@@ -402,15 +421,6 @@ def test_a_plan_says_that_the_matrix_is_still_to_be_found(tmp_path: Any, capsys:
 
 
 OTHERS: dict[str, Any] = {
-    "cyclic": (
-        {
-            "sampler": {"kind": "cyclic-poisson", "partitions": 4},
-            "training": {"participation_rate": 0.1, "iterations": 16},
-        },
-        "no-optimum",
-        "sampler.kind",
-        "optimize_for: column-norm is optimal already",
-    ),
     "shared": (
         {
             "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared"},

@@ -174,6 +174,15 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "sampler.kind",
         "balls-in-bins",
     ),
+    "fixed parts": (
+        {
+            "sampler": {"kind": "cyclic-poisson", "partitions": 4},
+            "training": {"iterations": N, "participation_rate": 0.1},
+        },
+        "no-optimum",
+        "sampler.kind",
+        "balls-in-bins",
+    ),
     "unsampled": ({"sampler": {"kind": "none"}}, "no-optimum", "matrix.optimize_for", "leave it to its default"),
     "claim": ({"noise": {"multiplier": 2}}, "contradiction", "matrix.optimize_for", "must be solve"),
 }

@@ -162,7 +162,10 @@ def _searched(found: SearchedRecord) -> FactList:
     return FactList(
         (
             Fact("matrix before the search", start),
-            Fact(f"matrix optimised for {'sampling' if found.by_samples else 'the order of the records'}", end),
+            Fact(
+                f"matrix optimised for {'sampling' if found.by_samples else 'the rounds that a record may take part in'}",
+                end,
+            ),
             Fact(
                 f"gradient of {log_of_error(found)} there",
                 (estimate(found.gradient_norm_estimate, "norm", "search", 2), *error),

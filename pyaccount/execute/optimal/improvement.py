@@ -83,8 +83,7 @@ class Improvement:
             return LogError(columns, judge.differentiable, drawn, judge.target, squares, self.noise, close)
 
         fitted = objective(self._shards, CLOSE)
-        promised, a = _improved(fitted)
-        noise = fitted.noise(a)
+        promised, a, noise = _improved(fitted)
         held = [objective(SET_SHARDS, NEAR) for _ in range(SETS)]
         before, after = ([one(*at) for one in held] for at in ((columns.zero, self.noise), (a, noise)))
         told = _mean(np.array([one[0] - other[0] for one, other in zip(before, after, strict=True)]))
@@ -105,9 +104,10 @@ class Improvement:
             self._weak, self._shards = self._weak + 1, 2 * self._shards
 
 
-def _improved(objective: LogError) -> tuple[float, Vector]:
-    """Some steps of L-BFGS within reach: how far ln of the error falls by the samples that are fitted to, and where."""
+def _improved(objective: LogError) -> tuple[float, Vector, float]:
+    """Some steps of L-BFGS within reach: how far ln of the error falls by the samples that are fitted to, where, and σ there."""
     zero = objective.columns.zero
+    before, _ = objective(zero)
     found = optimize.minimize(
         objective,
         zero,
@@ -116,7 +116,8 @@ def _improved(objective: LogError) -> tuple[float, Vector]:
         bounds=objective.columns.bounds,
         options={"maxiter": STEPS, "maxfun": EVALUATIONS},
     )
-    return objective(zero)[0] - float(found.fun), np.asarray(found.x)
+    # From the last step's σ on: that of the first may be so far off that no sample sees a loss above ε.
+    return before - float(found.fun), np.asarray(found.x), objective.noise(found.x)
 
 
 def _mean(rows: Vector) -> tuple[Vector, Vector]:

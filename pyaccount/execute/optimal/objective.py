@@ -123,7 +123,9 @@ class LogError:
         for _ in range(STEPS):
             worst = self._worst(c, math.exp(log_noise))
             if worst is None:
-                return None
+                # Less noise makes larger losses.
+                log_noise -= LARGEST_STEP
+                continue
             by_noise = worst.log_noise[0] / worst.delta[0]
             excess = math.log(worst.delta[0] / self._delta)
             step = -excess / by_noise

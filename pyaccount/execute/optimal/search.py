@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument
 
 #: Rounds at most.
-ROUNDS = 6
+ROUNDS = 10
 
 
 def optimise(
@@ -64,6 +64,8 @@ def optimise(
         note = f"the search was ended after {ROUNDS} rounds, while the last one still gained"
     elif best is start or improvement.gain == 0.0:
         note = "no better matrix was found than those known without sampling"
+        if not slope.flat:
+            note += ", although samples tell the gradient there from 0"
     elif not slope.flat:
         note = "the search ended where samples still tell the gradient from 0"
     else:

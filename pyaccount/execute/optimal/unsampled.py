@@ -1,4 +1,7 @@
-"""The matrix of a run without sampling, where σ is proportional to how far a record can move the sums: no samples are needed."""
+"""The matrix of a run whose σ is proportional to how far a record moves the sums: no samples are needed.
+
+So it is without sampling, and under cyclic Poisson sampling from fixed parts.
+"""
 
 from __future__ import annotations
 

@@ -133,8 +133,8 @@ class BallsInBinsPlan(WholeRun):
     def differentiable(self, document: Document, body: Body) -> Differentiable:
         """By the Gram matrix Γ = MMᵀ/σ² of the modes m_t = Σ_e C e_{eT+t}, the rows of M.
 
-        dδ = Σ_st D_st dΓ_st with D symmetric, so ∂δ/∂M = 2DM/σ², and column k of C is part of m_{k mod T}:
-        ∂δ/∂c_j = Σ_{k < n − j} (∂δ/∂M)[k mod T, k + j].
+        C is Toeplitz, so m_t is m_0 moved down by t rows, and m_0 has Σ_e c_{j−eT} in row j. dδ = Σ_st D_st dΓ_st with D
+        symmetric, so ∂δ/∂M = 2DM/σ², ∂δ/∂m_0[j] = Σ_t (∂δ/∂M)[t, t + j] = r_j and ∂δ/∂c_j = Σ_e r_{j+eT}.
         """
         import numpy as np  # noqa: PLC0415 - only searches for a matrix need it
 
@@ -143,18 +143,27 @@ class BallsInBinsPlan(WholeRun):
         n, count = whole(body.training.iterations), bins(body)
 
         def modes(c: Vector) -> Vector:
+            first = np.zeros(n)
+            first[: len(c)] = c
+            for start in range(count, n, count):
+                turn = first[start : start + count]
+                turn += first[start - count : start][: len(turn)]
             built = np.zeros((count, n))
-            turns = np.arange(n)
-            for lag, value in enumerate(c):
-                built[turns[: n - lag] % count, turns[lag:]] += value
+            for t in range(min(count, n)):
+                built[t, t:] = first[: n - t]
             return built
 
         def slopes(c: Vector, sigma: float, gradient: _core.DeltaGradient) -> Vector:
             derivatives = np.array(gradient.derivatives).reshape(count, count)
             # Without a linear algebra library, whose order of sums depends on its threads.
             by_mode = 2.0 * np.einsum("st,tn->sn", derivatives, modes(c)) / (sigma * sigma)
-            turns = np.arange(n)
-            return np.array([by_mode[turns[: n - lag] % count, turns[lag:]].sum() for lag in range(len(c))])
+            rows = np.zeros(n)
+            for t in range(min(count, n)):
+                rows[: n - t] += by_mode[t, t:]
+            for end in range(n - count, 0, -count):
+                turn = rows[max(0, end - count) : end]
+                turn += rows[end : end + count][count - len(turn) :]
+            return rows[: len(c)]
 
         return Differentiable(
             lambda c, sigma: _core.Sampled.bins((sums.gram(modes(c)) / (sigma * sigma)).ravel().tolist(), n), slopes

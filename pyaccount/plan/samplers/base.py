@@ -67,9 +67,9 @@ class SamplerPlan(ABC):
         return None
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
-        """How far apart and how often a record takes part at worst, where σ follows a matrix through that alone.
+        """How far apart and how often a record takes part, where δ follows a matrix through the largest ‖Cx‖ over such x alone.
 
-        Then σ is proportional to the largest ‖Cx‖ over such patterns x, and no derivative of δ is needed.
+        Then σ is proportional to that, and no derivative of δ is needed.
         """
         return None
 

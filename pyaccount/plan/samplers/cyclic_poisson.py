@@ -203,12 +203,13 @@ class CyclicPoissonPlan(WholeRun):
         n, b, p = whole(body.training.iterations), separation(body) or 1, sampling_probability(body)
         return Differentiable.of_coefficients(lambda coefficients: _core.Sampled.phases(coefficients, n, b, p))
 
-    def unsteered(self, body: Body) -> str:
-        """What is shown above of the first part: its columns are orthogonal, and all but the last are whole."""
-        return (
-            "δ of fixed parts follows a banded matrix through the norm of its columns alone, so that optimize_for: column-norm "
-            "is optimal already, but for a last column that the end of the run cuts off"
-        )
+    def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
+        """Once, where parts are fixed: by what is shown above, δ of the first part follows the norm of whole columns.
+
+        The last of them may be cut off by the end of the run: what that gives is not searched for.
+        """
+        fixed = _sampler(body).phase != "random" and body.matrix.banded
+        return (separation(body) or 1, 1) if fixed else None
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Nobody knows how large the parts are."""
