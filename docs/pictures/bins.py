@@ -21,18 +21,22 @@ LOOKS = ("x-", "o-", "s--", "^:")
 
 
 def draw(folder: Path) -> None:
-    """Write bins.svg: a line for each sampler and matrix."""
+    """Write bins.svg: a picture for each setting, in it a line for each sampler and matrix."""
     seen = json.loads((HERE / "bins.json").read_text(encoding="utf-8"))
-    epsilons = seen["epsilons"]
+    epsilons, settings = seen["epsilons"], seen["reductions"]
     with mpl.rc_context(SETTINGS):
-        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-        axes = figure.subplots()
-        for (label, shares), look in zip(seen["reductions"].items(), LOOKS, strict=True):
-            axes.plot(epsilons, shares, look, markersize=5, label=label)
-        axes.set(xlabel="ε at δ = 1e-5", ylabel="reduction of the RMSE, %", xscale="log")
-        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-        axes.minorticks_off()
-        axes.legend()
+        figure = Figure(figsize=(8.0, 6.8), layout="constrained")
+        grid = figure.subplots(3, len(settings) // 3, sharex=True, sharey=True)
+        for axes, (setting, lines) in zip(grid.flat, settings.items(), strict=True):
+            for (label, shares), look in zip(lines.items(), LOOKS, strict=True):
+                axes.plot(epsilons, shares, look, markersize=4, label=label)
+            axes.set(xscale="log")
+            axes.set_title(setting, fontsize="medium")
+            axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+            axes.minorticks_off()
+        figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+        figure.supxlabel("ε at δ = 1e-5", fontsize="medium")
+        figure.supylabel("reduction of the RMSE, %", fontsize="medium")
         figure.savefig(folder / "bins.svg", metadata={"Date": None, "Title": "Errors with balls in bins against ε"})
 
 

@@ -152,9 +152,12 @@ def test_the_picture_of_the_budgets_is_what_its_script_draws() -> None:
 def test_the_picture_of_the_bins_has_the_figures_of_its_table() -> None:
     seen = json.loads((DOCS / "pictures" / "bins.json").read_text(encoding="utf-8"))
     page = (DOCS / "results.md").read_text(encoding="utf-8")
-    for label, shares in seen["reductions"].items():
-        assert f"| {label} | {' | '.join(f'{share:.1f} %' for share in shares)} |" in page
-        assert label in (DOCS / "pictures" / "bins.svg").read_text(encoding="utf-8")
+    drawn = (DOCS / "pictures" / "bins.svg").read_text(encoding="utf-8")
+    assert len(seen["reductions"]) == 9
+    for setting, lines in seen["reductions"].items():
+        rows = [f"| {label} | {' | '.join(f'{share:.1f} %' for share in shares)} |" for label, shares in lines.items()]
+        assert f"| {setting} " + "\n| ".join(rows) in page
+        assert {setting, *lines} <= set(re.findall(r"<text[^>]*>([^<]*)</text>", drawn))
     assert "(pictures/bins.svg)" in page
 
 
