@@ -55,11 +55,15 @@ def _waited(future: Future, look: Callable[[], object]) -> Any:
             _core.Cancellation.check()
             look()
             try:
-                return future.result(timeout=SLICE)
+                result = future.result(timeout=SLICE)
             except TimeoutError:
                 # One of the work's own, perhaps, or the work ended just now.
                 if future.status == "error":
                     raise future.exception() from None
+            else:
+                # What Dask waits with refers to it until it is collected, and workers would keep the result as long.
+                future.release()
+                return result
     except BaseException:
         future.cancel(force=True)
         raise
