@@ -61,7 +61,7 @@ class ComparedRecord(Record):
     def series(self, among: Comparison) -> str:
         """What it is a point of in a picture of several: its sampler and its matrix, and who is protected where they differ."""
         words = [self.sampler, *([] if self.matrix in (None, "identity") else [self.matrix])]
-        return ", ".join([*words, *([] if _alike(among) else [_protects(self)])])
+        return ", ".join([*words, *([] if alike(among) else [protects(self)])])
 
 
 class Comparison(Record):
@@ -114,7 +114,14 @@ class Comparison(Record):
             else [show(one) for _, show in columns]
             for one in self.entries()
         ]
-        return table(titles, rows) + "".join(paragraph(remark) for remark in _remarks(self))
+        return table(titles, rows) + "".join(paragraph(remark) for remark in remarks(self))
+
+    def to_html(self) -> str:
+        """The comparison as one self-contained HTML page, with a picture of the error against ε where there is one."""
+        from pyaccount.certificate.report.comparisons import comparison_page  # noqa: PLC0415 - Jinja loads when a page is wanted
+        from pyaccount.certificate.report.html import html  # noqa: PLC0415
+
+        return html(comparison_page(self))
 
     def to_markdown(self) -> str:
         """A Markdown table, with remarks on what does not compare. Upper bounds are rounded up, lower bounds down."""
@@ -129,7 +136,7 @@ class Comparison(Record):
             # A name may hold what Markdown reads as the end of a cell.
             lines.append([show(row).replace("|", "\\|") for _, show in columns])
         table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-        return table + "".join(f"\n**{remark}**\n" for remark in _remarks(self))
+        return table + "".join(f"\n**{remark}**\n" for remark in remarks(self))
 
 
 #: A heading, and what stands below it.
@@ -172,7 +179,8 @@ def _markdown(text: str) -> str:
     return escaped(text)
 
 
-def _protects(row: ComparedRecord) -> str:
+def protects(row: ComparedRecord) -> str:
+    """Who is protected, and against which change."""
     return f"{row.adjacency}, {row.group_size} {row.unit}{'s' if row.group_size > 1 else ''}"
 
 
@@ -180,26 +188,26 @@ def _columns(data: Comparison) -> tuple[_Column, ...]:
     """The columns; what is protected is one of them where that is not the same everywhere, a workload where there is one."""
     unused = () if any(row.workload for row in data.rows) else ("workload", "its MSE")
     columns = tuple(column for column in _COLUMNS if column[0] not in unused)
-    return columns if _alike(data) else (columns[0], ("protects", _protects), *columns[1:])
+    return columns if alike(data) else (columns[0], ("protects", protects), *columns[1:])
 
 
-def _alike(data: Comparison) -> bool:
+def alike(data: Comparison) -> bool:
     """Whether all rows protect the same."""
-    return len({_protects(row) for row in data.rows}) <= 1
+    return len({protects(row) for row in data.rows}) <= 1
 
 
-def _remarks(data: Comparison) -> list[str]:
+def remarks(data: Comparison) -> list[str]:
     """What keeps the numbers of different rows from being compared."""
-    remarks = []
-    if not _alike(data):
-        remarks.append("The documents protect against different changes: their ε do not compare.")
+    found = []
+    if not alike(data):
+        found.append("The documents protect against different changes: their ε do not compare.")
     if len({row.workload for row in data.rows if row.workload}) > 1:
-        remarks.append("The workloads differ: their errors do not compare.")
+        found.append("The workloads differ: their errors do not compare.")
     if len({row.delta for row in data.rows}) > 1 and len({row.epsilon for row in data.rows}) > 1:
-        remarks.append(
+        found.append(
             "The δ differ: the same mechanism has a smaller ε at a larger δ, so that neither compares by itself."
         )
-    return remarks
+    return found
 
 
 def _number(value: float | None) -> str:
@@ -251,9 +259,11 @@ def _turned(titles: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequen
 
 
 def written(data: Comparison, form: str) -> str:
-    """The comparison as text, markdown or json."""
+    """The comparison as text, markdown, json or html."""
     if form == "json":
         return data.to_json()
+    if form == "html":
+        return data.to_html()
     if form == "markdown":
         return data.to_markdown()
     stream = io.StringIO()
@@ -264,7 +274,7 @@ def written(data: Comparison, form: str) -> str:
 def print_comparison(console: Console, data: Comparison) -> None:
     """The comparison for a terminal."""
     columns = _columns(data)
-    title = _protects(data.rows[0]) if data.rows and _alike(data) else ""
+    title = protects(data.rows[0]) if data.rows and alike(data) else ""
     titles = [heading for heading, _ in columns]
     table = Figures("", titles, words=_WORDS, padding=NARROW)
     rows, styles = [], []
@@ -281,5 +291,5 @@ def print_comparison(console: Console, data: Comparison) -> None:
     console.print(table if table.fits(console.width) else _turned(titles, rows, styles))
     for one in data.failures:
         console.print(Text(f"{one.name}: {WORDS[one.why].removeprefix('none: ')}: {one.message}", style="red"))
-    for remark in _remarks(data):
+    for remark in remarks(data):
         console.print(Text(remark, style="yellow"))

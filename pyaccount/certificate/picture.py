@@ -8,9 +8,9 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import DomainError, MissingExtraError
+from pyaccount.certificate.error_lines import ErrorLines
+from pyaccount.errors import MissingExtraError
 from pyaccount.files import write_atomically
-from pyaccount.rounding import plain, up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,34 +76,21 @@ def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
 def comparison_figure(data: Comparison) -> Figure:
     """The error against ε at most of the certificates compared, a line for each sampler with its matrix, σ beside the points.
 
-    The error is the root mean square of the prefix sums' noise or, where all have the same workload, of that. What does not hold,
-    has no finite ε or no one error is not in it. Raises `DomainError` where nothing is left, `MissingExtraError` without
-    matplotlib.
+    What is drawn is said at `ErrorLines`. Raises `DomainError` where nothing is left, `MissingExtraError` without matplotlib.
     """
-    rows = [row for row in data.rows if row.prefix_sum_mse is not None and row.holds and 0.0 < row.epsilon < math.inf]
-    if not rows:
-        raise DomainError("nothing to draw: no certificate that holds has a finite ε and one error")
+    drawn = ErrorLines.of(data)
     figure = new_figure()
     axes = figure.subplots()
-    workloads = {row.workload for row in rows}
-    workload = workloads.pop() if len(workloads) == 1 else None
-    lines: dict[str, list[tuple[float, float, str]]] = {}
-    for row in rows:
-        error = row.prefix_sum_mse if workload is None else row.workload_mse
-        assert error is not None
-        noise = "" if row.noise_multiplier is None else f"σ {up(row.noise_multiplier, 3)}"
-        lines.setdefault(row.series(data), []).append((row.epsilon, math.sqrt(error), noise))
-    for (label, points), (marker, style) in zip(lines.items(), cycle(_LOOKS)):
-        points.sort()
-        axes.plot(*zip(*(point[:2] for point in points), strict=True), marker=marker, linestyle=style, label=label)
-        for epsilon, error, noise in points:
-            axes.annotate(noise, (epsilon, error), textcoords="offset points", xytext=(4, 4), fontsize=7)
+    for (label, points), (marker, style) in zip(drawn.lines.items(), cycle(_LOOKS)):
+        places = [(point.epsilon, point.error) for point in points]
+        axes.plot(*zip(*places, strict=True), marker=marker, linestyle=style, label=label)
+        for point, place in zip(points, places, strict=True):
+            axes.annotate(point.noise, place, textcoords="offset points", xytext=(4, 4), fontsize=7)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("ε at most")
-    axes.set_ylabel(f"root mean square error of {workload or 'prefix sums'}, in clip norms", wrap=True)
-    deltas = sorted({row.delta for row in rows})
-    axes.set_title(f"certified at δ = {', '.join(map(plain, deltas))}; labels: certified σ", fontsize=9, wrap=True)
+    axes.set_ylabel(f"root mean square error of {drawn.error_of}, in clip norms", wrap=True)
+    axes.set_title(f"certified at δ = {drawn.deltas}; labels: certified σ", fontsize=9, wrap=True)
     axes.legend(fontsize=8)
     return figure
 

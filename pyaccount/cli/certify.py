@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from pyaccount.running import Plan
     from pyaccount.store import Strictness
 
-#: What a comparison can be printed as.
-COMPARISONS = ["text", "markdown", "json"]
-
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 
@@ -251,7 +248,7 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(COMPARISONS),
+    type=click.Choice(FORMS),
     help="What to write and to print [default: by FILE's ending; text on stdout].",
 )
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
@@ -277,6 +274,7 @@ def compare(
       pyaccount compare poisson.yaml fixed-size.yaml --set privacy.delta=1e-6
       pyaccount compare poisson.yaml fixed-size.yaml --format markdown >> PULL_REQUEST.md
       pyaccount compare training.cert.json poisson.yaml
+      pyaccount compare poisson.yaml fixed-size.yaml -o comparison.html
       pyaccount compare poisson.yaml fixed-size.yaml --plot errors.svg
 
     A document that fails when it is certified, or runs out of time, has a row that says so, and the others are certified all
@@ -315,7 +313,7 @@ def compare(
         if form == "json":
             tell_errors("compare", WRONG, *wrong)
         return WRONG
-    asked = RequestedOutput.checked(output, form, COMPARISONS)
+    asked = RequestedOutput.checked(output, form, FORMS)
     with progress(quiet=False) as report:
         comparison = compute(plans, threads=threads, report=report)
 

@@ -1,17 +1,21 @@
 """The picture of a comparison: what is drawn, what is not, and where it is written."""
 
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 import pyaccount
 from pyaccount import cli
 from pyaccount.certificate.picture import comparison_figure
+from pyaccount.certificate.report.plot import Axis, Plot, Series, svg
 from pyaccount.errors import DomainError, MissingExtraError
+from pyaccount.rounding import up
 
 MATRICES = {"identity": {"kind": "identity"}, "bands": {"kind": "banded-square-root", "bands": 4}}
 
@@ -84,6 +88,44 @@ def test_what_has_no_error_or_does_not_hold_is_left_out(comparison: pyaccount.Co
     assert sum(len(line.get_xdata()) for line in mixed.plot().axes[0].get_lines()) == 4
     with pytest.raises(DomainError, match="nothing to draw"):
         comparison_figure(comparison.model_copy(update={"rows": [row]}))
+
+
+def test_the_page_draws_the_same(comparison: pyaccount.Comparison) -> None:
+    page = comparison.to_html()
+    (picture,) = re.findall(r'<svg class="plot".*?</svg>', page, flags=re.DOTALL)
+    lines = re.findall(r'<polyline class="line (\w+)" points="([^"]+)"', picture)
+    assert [style for style, _ in lines] == ["first", "second"]
+    (drawn,) = comparison.plot().axes
+    scales = []
+    for (_, places), line in zip(lines, drawn.get_lines(), strict=True):
+        # Both axes are logarithmic: steps on the page are those of the logarithms, by one factor for each axis.
+        found = np.array([[float(one) for one in place.split(",")] for place in places.split()])
+        steps, expected = np.diff(found, axis=0)[0], np.diff(np.log(line.get_xydata()), axis=0)[0]
+        scales.append((steps / expected).tolist())
+    assert scales[0][0] > 0.0 > scales[0][1]
+    assert scales[0] == pytest.approx(scales[1], rel=1e-2)
+    for row in comparison.rows:
+        assert up(row.epsilon) in page
+        assert f"σ {up(row.noise_multiplier or 0.0, 3)}" in picture
+    for label in ("none", "none, banded-square-root"):
+        assert f">{label}</text>" in picture
+
+
+def test_a_page_without_a_picture_says_why() -> None:
+    (row,) = pyaccount.compare([document("bands", 1.0, noise={"multiplier": 0.1})]).rows
+    page = pyaccount.Comparison(pyaccount=1, kind="comparison", rows=[row]).to_html()
+    assert "<svg" not in page
+    assert "Nothing to draw" in page
+    assert "Of 1 certificate, 0 hold." in page
+    assert "(does not hold)" in page
+
+
+def test_many_points_in_one_place_have_words_that_do_not_overlap() -> None:
+    points = tuple((1.0 + 1e-3 * k, 1.0) for k in range(9))
+    axis = Axis("", 0.5, 2.0, log=True)
+    picture = svg(Plot("", "", axis, axis, (Series("", points, "first", markers=True, labels=("σ 1",) * 9),)), "p")
+    assert picture.count("<circle") == 9
+    assert picture.count(">σ 1</text>") == 2
 
 
 def test_it_says_what_to_install(comparison: pyaccount.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -484,9 +484,9 @@ def test_an_ending_that_says_no_form_is_told_before_the_work(
         assert f"{name}: the name must end in .html, .htm, .md, .markdown, .txt, .json, or --format say the form" in err
         assert run(capsys, "certify", example, "-o", str(tmp_path / name), "--format", "html")[::2] == (0, "")
         assert (tmp_path / name).read_text(encoding="utf-8").lstrip().startswith("<!DOCTYPE html>")
-    # A comparison has no page.
-    code, _, err = run(capsys, "compare", example, "-o", str(tmp_path / "out.html"))
-    assert (code, "the name must end in .md, .markdown, .txt, .json" in err) == (2, True)
+    # A comparison is no table of data.
+    code, _, err = run(capsys, "compare", example, "-o", str(tmp_path / "out.csv"))
+    assert (code, "the name must end in .html, .htm, .md, .markdown, .txt, .json" in err) == (2, True)
 
 
 def test_python_saves_every_form(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import browser
 import pytest
-from report_samples import HOSTILE, KINDS, amplified, certificate, hostile
+from report_samples import HOSTILE, KINDS, amplified, certificate, compared, hostile
 
 from pyaccount.certificate.report.page import SENSES
 
@@ -23,14 +23,16 @@ def chromium() -> Iterator[browser.Browser]:
         yield running
 
 
-@pytest.fixture(scope="module", params=[*KINDS, "amplification", "hostile"])
+@pytest.fixture(scope="module", params=[*KINDS, "amplification", "comparison", "hostile"])
 def tab(
     request: pytest.FixtureRequest, chromium: browser.Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> browser.Tab:
     kind = request.param
-    html = {"amplification": lambda: amplified().to_html(), "hostile": lambda: hostile("sampled").to_html()}.get(
-        kind, lambda: certificate(kind).to_html()
-    )()
+    html = {
+        "amplification": lambda: amplified().to_html(),
+        "comparison": lambda: compared().to_html(),
+        "hostile": lambda: hostile("sampled").to_html(),
+    }.get(kind, lambda: certificate(kind).to_html())()
     page = tmp_path_factory.mktemp("page") / f"{kind}.html"
     page.write_text(html, encoding="utf-8")
     opened = chromium.tab()
@@ -100,7 +102,7 @@ def test_no_figure_stands_outside_a_number(tab: browser.Tab, request: pytest.Fix
         })"""
     )
     if rest == []:
-        assert "amplification" in request.node.name
+        assert any(kind in request.node.name for kind in ("amplification", "comparison"))
     for words in rest:
         assert not re.search(r"\d", re.sub(r"N\(μ, 1\) against N\(0, 1\)", "", words)), words
 

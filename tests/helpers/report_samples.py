@@ -11,6 +11,7 @@ from places import EXAMPLES
 from rich.console import Console
 
 import pyaccount
+from pyaccount.certificate.compared import FailedRecord
 from pyaccount.certificate.text import print_certificate
 
 HOSTILE = (
@@ -54,6 +55,17 @@ def certificate(kind: str) -> pyaccount.Certificate:
 @cache
 def amplified() -> pyaccount.AmplificationCertificate:
     return pyaccount.amplify(EXAMPLES / "one-draw.yaml")
+
+
+@cache
+def compared() -> pyaccount.Comparison:
+    """Two of them side by side: one of another kind, one with a name that means something to a browser, and a failure."""
+    found = pyaccount.compare(
+        [certificate("matrix"), certificate("composed"), certificate("refuted"), certificate("sampled")]
+    )
+    named = found.rows[1].model_copy(update={"name": HOSTILE, "sampler": HOSTILE})
+    failed = FailedRecord(place=4, name=HOSTILE, file=None, why="stopped", message=HOSTILE, seconds=0.1)
+    return found.model_copy(update={"rows": [found.rows[0], named, *found.rows[2:]], "failures": [failed]})
 
 
 def hostile(kind: str) -> pyaccount.Certificate:

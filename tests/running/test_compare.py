@@ -74,6 +74,15 @@ def test_every_form_shows_failures_beside_results(capsys: pytest.CaptureFixture[
     assert "none: stopped: the time limit was reached" in rows[0]
     assert "none: the document is wrong" in rows[2]
     assert len({row.replace("\\|", "").count("|") for row in out.splitlines()[:5]}) == 1
+    code, out, _ = run(capsys, "compare", slow, quick, infeasible, "--format", "html")
+    assert code == 2
+    for words in (
+        "Of 1 certificate, 1 holds.",
+        "slow | one",
+        "none: stopped: the time limit was reached",
+        "target-infeasible",
+    ):
+        assert words in out
     code, out, _ = run(capsys, "compare", slow)
     assert (code, "the time limit was reached" in out) == (3, True)
 

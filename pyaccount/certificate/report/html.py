@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.page import AS_STATED, SENSES, origins_of
+from pyaccount.certificate.report.page import SENSES, origins_of
 from pyaccount.certificate.report.plot import svg
 from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS
 
@@ -30,7 +30,6 @@ def html(page: Page) -> str:
         .get_template("page.html")
         .render(
             page=page,
-            as_stated=AS_STATED,
             contradicted=CONTRADICTED,
             contradicts=CONTRADICTS,
             # The style sheet is part of this package; it holds nothing to escape.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.certificate.report.page import (
-    AS_STATED,
     SENSES,
     Checklist,
     Code,
@@ -42,7 +41,7 @@ def markdown(page: Page) -> str:
             f"> **{CONTRADICTS}**\n>\n"
             + "\n".join(f"> - {text(inconsistency)}" for inconsistency in page.inconsistencies)
         ]
-    parts += [f"> {text(page.statement)}", AS_STATED, _facts(page.headline)]
+    parts += [f"> {text(page.statement)}", page.stated, _facts(page.headline)]
     for section in page.sections:
         blocks = [written for block in section.blocks if (written := _block(block))]
         parts += [f"## {section.title}", *blocks]

@@ -29,5 +29,6 @@ ORIGINS: dict[str, str] = {
     "budget": "Bounded beside the computation that makes the error, on the safe side.",
     "record": "Recorded while the certificate was made.",
     "training": "Read from the record of the training run.",
+    "compared": "Read from the certificate of that name, whose own report says where it comes from.",
     "amplification": "The theorem on amplification by sampling named here, in closed form.",
 }

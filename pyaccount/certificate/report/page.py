@@ -152,6 +152,8 @@ class Page:
     sections: tuple[PageSection, ...]
     #: What in the certificate contradicts the rest of it.
     inconsistencies: tuple[str, ...] = ()
+    stated: str = AS_STATED
+    made_from: str = "a certificate in JSON, which is what counts; this page is a view of it"
 
     def about(self, run: RunPart) -> Page:
         """The page with what was recorded of the run, before the assumptions."""
