@@ -19,7 +19,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "balls-in-bins": (2, 4, 7, 8, 12, 15),
     "cyclic-poisson": (2, 6, 7, 10, 13, 15),
     "poisson": (1, 6, 7, 16),
-    "truncated b-min-sep": (3, 6, 11),
+    "truncated b-min-sep": (3, 6),
     "truncated bins": (1, 6, 7, 11),
     "beside composed": (2, 5, 9, 14),
     "two sampled": (8, 12),

@@ -81,7 +81,7 @@ def test_the_first_screen_names_both_commands() -> None:
 
 #: Examples whose certificates take minutes or more run at a larger δ, where samples are cheap.
 QUICKER = {
-    "cifar10-bandmf": ("privacy.delta=1e-3", "training.iterations=512"),
+    "cifar10-bandmf": ("privacy.delta=1e-2", "training.iterations=256"),
     "production-b-min-sep": (
         "privacy.delta=1e-2",
         "privacy.epsilon=4",
@@ -98,6 +98,7 @@ QUICKER = {
         "matrix.bands=16",
         "noise.multiplier=2",
     ),
+    "truncated-batches": ("training.iterations=16",),
     "what-epsilon-had-it": ("privacy.delta=1e-2",),
     "users": ("privacy.delta=1e-2", "training.iterations=128"),
 }
