@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import runpy
 import sys
@@ -18,6 +19,7 @@ SCRIPT = ROOT / "benchmarks" / "validation.py"
 def script() -> Any:
     before = list(sys.path)
     found = runpy.run_path(str(SCRIPT))
+    found |= vars(importlib.import_module("validating.page"))
     sys.path[:] = before
     return found
 
@@ -41,14 +43,15 @@ def test_what_disagrees_has_a_reason(kept: Any) -> None:
         assert row["lower"] <= row["upper"]
 
 
-@pytest.mark.parametrize("group", ["closed", "allocated"])
+@pytest.mark.parametrize("group", ["closed", "allocated", "papers"])
 def test_the_numbers_are_computed_again(group: str, script: Any, kept: Any) -> None:
     """Of the oracles that are quick and need no other accountant; other machines may round the last digits differently."""
     rows = {(row["mechanism"], row["setting"], row["asked"]): row for row in kept["rows"]}
-    for check in script["GROUPS"][group]():
+    # The one that is sampled takes as long as all others together.
+    for check in (one for one in script["GROUPS"][group]() if one.document["sampler"]["kind"] != "b-min-sep"):
         seen = dataclasses.asdict(script["seen"](check))
         row = rows[check.mechanism, check.setting, check.asked]
-        assert seen["agrees"] is True
+        assert seen["agrees"] is not bool(check.why)
         for name in ("lower", "upper", "oracle_lower", "oracle_upper"):
             assert seen[name] == pytest.approx(row[name], rel=1e-6)
 

@@ -107,7 +107,7 @@ def _tables(data: Comparison) -> list[PageTable]:
         _table(
             data,
             "What is certified. Each ε is in nats; unamplified: if no participations were secret.",
-            tuple(who),
+            (("guarantee", lambda row: (row.kind,)),),
             (
                 ("ε at most", lambda row: (at_most(row.epsilon, "nats", "compared"),)),
                 ("ε at least", lambda row: (at_least(row.epsilon_lower, "nats", "compared"),)),
@@ -128,11 +128,8 @@ def _tables(data: Comparison) -> list[PageTable]:
         ),
         _table(
             data,
-            "How it is known, and of which documents.",
-            (
-                ("guarantee", lambda row: (row.kind,)),
-                ("SHA-256 of the document", lambda row: (Literally(row.document_sha256),)),
-            ),
+            "Of which documents.",
+            (*who, ("SHA-256", lambda row: (Literally(row.document_sha256),))),
             (("seconds", _seconds),),
         ),
     ]
@@ -150,13 +147,13 @@ def _name(row: ComparedRecord) -> Content:
 
 
 def _exact(value: float | None, unit: str = "squared clip norms") -> Content:
-    return ("none",) if value is None else (exact(value, unit, "compared"),)
+    return ("not stated",) if value is None else (exact(value, unit, "compared"),)
 
 
 def _noise(row: ComparedRecord) -> Content:
     # More noise is no worse: what is certified with σ is with σ rounded up.
     value = row.noise_multiplier
-    return ("none",) if value is None else (safe(up(value), "noise multiplier", "compared"),)
+    return ("not one",) if value is None else (safe(up(value), "noise multiplier", "compared"),)
 
 
 def _unamplified(row: ComparedRecord) -> Content:
