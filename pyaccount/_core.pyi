@@ -149,6 +149,12 @@ def gram(entries: NDArray[np.float64], rows: int) -> bytes:
     Each entry is off by at most (m + 1)·2⁻⁵³ of Σ |a_k·b_k|, m the length of a vector.
     """
 
+def series_quotient(series: NDArray[np.float64], divisor: NDArray[np.float64]) -> bytes:
+    """The coefficients of a(x)/c(x), as many as a has, as doubles one after the other: the same on every processor.
+
+    Where a ≥ 0, c_0 > 0 and no other c_j is positive, the i-th is off by at most about 3(i + 1)(b + 1)·2⁻⁵³ of itself.
+    """
+
 def amplify(
     epsilons: Sequence[float],
     *,

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize, signal  # type: ignore[import-untyped]
 
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload
+from pyaccount.strategies.sums import quotient
 from pyaccount.strategies.toeplitz import banded_square_root, log_objective
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def banded_inverse(coefficients: Sequence[float], iterations: int) -> Vector:
         column = _fixed_point(d[:iterations].tolist(), iterations)
     else:
         with np.errstate(over="ignore", invalid="ignore"):
-            column = signal.lfilter([1.0], d[:iterations], impulse)
+            column = quotient(impulse, d[:iterations])
     wrong = np.flatnonzero(~(np.isfinite(column) & (column >= 0.0)))
     if wrong.size:
         raise ValueError(f"the matrix with this inverse has the entry {column[wrong[0]]:.3g} on diagonal {wrong[0]}")
@@ -130,6 +130,8 @@ def optimal_blt(
     not proven. Deterministic. Time O(n²) a step. Raises ValueError if the arguments are out of range. Source of the objective:
     McMahan, Xu & Zhang 2024 (arXiv:2408.08868), BLTs for several participations; starts and bounds of the search are our own.
     """
+    from scipy import optimize  # type: ignore[import-untyped] # noqa: PLC0415 - known matrices do without it
+
     if not 1 <= buffers <= MOST_BUFFERS or iterations < 1:
         raise ValueError(
             f"a BLT has 1 to {MOST_BUFFERS} buffers and at least 1 iteration, got {buffers} and {iterations}"
@@ -170,6 +172,8 @@ def optimal_blt(
 
 def _fitted(iterations: int, buffers: int, longest: int) -> Vector:
     """ln ω and ln(1 − θ) of a fit to the square root's coefficients that forgets over times of up to `longest`."""
+    from scipy import optimize  # noqa: PLC0415 - as above
+
     # Spread evenly, in logarithms, from a few rounds on.
     times = np.exp(np.linspace(np.log(1.5), np.log(max(2.0, float(longest))), buffers + 1)[1:])
     decays = np.exp(-1.0 / times)

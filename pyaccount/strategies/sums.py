@@ -39,6 +39,12 @@ def gram(vectors: Array) -> Array:
     return np.frombuffer(_core.gram(np.ascontiguousarray(vectors), rows)).reshape(rows, rows)
 
 
+def quotient(series: Array, divisor: Array) -> Array:
+    """The first coefficients of a(x)/c(x), as many as `series` has; c_0 ≠ 0. Overflow shows as ∞ or NaN. Time O(n·bands)."""
+    a, c = (np.ascontiguousarray(vector, dtype=np.float64) for vector in (series, divisor))
+    return np.frombuffer(_core.series_quotient(a, c))
+
+
 def autocorrelation(column: Array) -> Array:
     """Σ_i c_i·c_{i+k} for each k, by numpy's pairwise sums, whose order depends on their length alone. Time O(n²)."""
     return np.array([(column[: len(column) - k] * column[k:]).sum() for k in range(len(column))])

@@ -11,10 +11,9 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import fft, optimize, signal  # type: ignore[import-untyped]
 
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
-from pyaccount.strategies.sums import norm
+from pyaccount.strategies.sums import norm, quotient
 from pyaccount.strategies.workload import mean_and_largest, numerator, quadratic
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def toeplitz_error(coefficients: ArrayLike, iterations: int, workload: Workload 
     c = _checked(coefficients)[:iterations]
     with np.errstate(over="ignore", invalid="ignore"):
         # Scaled to c_0 = 1, so that only a strategy with an extreme error leaves the range of a double.
-        series = signal.lfilter([1.0], c / c[0], numerator(workload, iterations))
+        series = quotient(numerator(workload, iterations), c / c[0])
         return in_range(*mean_and_largest(workload, series), float(c[0]))
 
 
@@ -101,6 +100,8 @@ def optimal_toeplitz(iterations: int, bands: int, workload: Workload = PREFIX_SU
     O(n²), some tens of steps. Raises ValueError if the arguments are out of range.
     Source: McKenna 2024 (arXiv:2405.15913); the gradient is derived in `log_objective`.
     """
+    from scipy import optimize  # type: ignore[import-untyped] # noqa: PLC0415 - known matrices do without it
+
     _at_least_one_iteration(iterations)
     if not 1 <= bands <= iterations:
         raise ValueError(f"the bands of a strategy of {iterations} iterations are 1 to {iterations}, got {bands}")
@@ -149,6 +150,8 @@ def log_objective(
     F is then given as the logarithm of the largest double, which bounds it from below, with gradient 0. A line search
     that steps that far sees a plateau above everything else and turns back.
     """
+    from scipy import fft  # noqa: PLC0415 - known matrices do without it
+
     series, form = numerator(workload, iterations), quadratic(workload, iterations)
     # Long enough for the lags 0 … bands − 1 of a circular correlation not to wrap around.
     size = fft.next_fast_len(iterations + bands, real=True)
@@ -157,15 +160,25 @@ def log_objective(
     pattern[: (apart or iterations) * participations : apart or iterations] = 1.0
     several = np.count_nonzero(pattern) > 1
 
+    def convolved(c: Vector) -> Vector:
+        from scipy import signal  # noqa: PLC0415 - many modules, for several participations alone
+
+        return np.asarray(signal.lfilter(c, [1.0], pattern))
+
+    def correlated(moved: Vector) -> Vector:
+        from scipy import signal  # noqa: PLC0415 - as above
+
+        return np.asarray(signal.correlate(moved, pattern, "full")[iterations - 1 :][:bands])
+
     def evaluate(c: Vector) -> tuple[float, Vector]:
         with np.errstate(over="ignore", invalid="ignore"):
-            s = signal.lfilter([1.0], c, series)
+            s = quotient(series, c)
             error, weighted = form(s)
-            moved = signal.lfilter(c, [1.0], pattern) if several else c
+            moved = convolved(c) if several else c
             square = float(moved @ moved)
-            spectrum = fft.rfft(weighted, size) * np.conj(fft.rfft(signal.lfilter([1.0], c, s), size))
+            spectrum = fft.rfft(weighted, size) * np.conj(fft.rfft(quotient(s, c), size))
             # ∂‖Cx‖²/∂c_i = 2·Σ_k (Cx)_k·x_{k−i}
-            slopes = signal.correlate(moved, pattern, "full")[iterations - 1 :][:bands] if several else c
+            slopes = correlated(moved) if several else c
             gradient = 2.0 * slopes / square - 2.0 * fft.irfft(spectrum, size)[:bands] / error
         if not (math.isfinite(error) and np.isfinite(gradient).all()):
             return plateau, np.zeros(bands)

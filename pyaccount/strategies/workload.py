@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import signal  # type: ignore[import-untyped]
 
-from pyaccount.strategies.sums import total
+from pyaccount.strategies.sums import quotient, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,6 +83,8 @@ def quadratic(workload: Workload, iterations: int) -> Callable[[Vector], tuple[f
 
 def dense_workload(workload: Workload, iterations: int) -> NDArray[np.float64]:
     """A itself, an n×n array, for strategies without structure."""
+    from scipy import signal  # type: ignore[import-untyped] # noqa: PLC0415 - many modules, for these strategies alone
+
     columns = np.tril(np.ones((iterations, iterations)))
     if workload.learning_rates is not None:
         columns = columns * np.array(workload.learning_rates)
@@ -105,4 +106,4 @@ def _columns(workload: Workload, s: Vector) -> Iterator[Vector]:
 
 def _decayed(series: Vector, decay: float) -> Vector:
     """The series divided by 1 − decay·x."""
-    return np.asarray(signal.lfilter([1.0], [1.0, -decay], series))
+    return quotient(series, np.array([1.0, -decay]))

@@ -74,6 +74,14 @@ def shards(folder: Path) -> int | None:
         connection.close()
 
 
+def progress(child: int, folder: Path, before: int | None) -> None:
+    """Wait until more is kept than before, or the run has ended."""
+    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if (folder / "runs.db").exists() and (before is None or shards(folder) != before):
+            return
+        time.sleep(0.002)
+
+
 def full_disk(document: Path, folder: Path, name: str, **options: object) -> None:
     """As if the disk were full before long."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -94,9 +102,14 @@ def main(document: Path, folder: Path, kills: int) -> None:
     assert ended(forked(lambda: certified(document, places["whole"], "first", **SEEDED))) == 0
     seconds = time.monotonic() - began
     rng, kept_shards, intact, codes = random.Random(1), [], [], []
-    for _ in range(kills):
+    for attempt in range(kills):
         child = forked(lambda: certified(document, places["killed"], "early", **SEEDED))
-        time.sleep(rng.uniform(0.0, 0.9 * seconds))
+        # Every other one is killed soon after more was kept, the others at any moment: how fast this machine is decides neither.
+        if attempt % 2:
+            progress(child, places["killed"], kept_shards[-1] if kept_shards else 0)
+            time.sleep(rng.uniform(0.0, 0.02))
+        else:
+            time.sleep(rng.uniform(0.0, 0.3 * seconds))
         os.kill(child, signal.SIGKILL)
         codes.append(ended(child))
         if (places["killed"] / "runs.db").exists():

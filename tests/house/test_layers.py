@@ -48,6 +48,7 @@ CORE = (
     "secret",
     "special",
     "gram",
+    "series",
     "laws",
     "participation",
     "pair",

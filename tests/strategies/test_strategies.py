@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize  # type: ignore[import-untyped]
+from scipy import optimize, signal  # type: ignore[import-untyped]
 
 from pyaccount.strategies import (
     LARGEST,
@@ -28,6 +29,7 @@ from pyaccount.strategies import (
     optimal_toeplitz,
     toeplitz_error,
 )
+from pyaccount.strategies.sums import quotient
 from pyaccount.strategies.toeplitz import log_objective
 
 # (1/n)·‖A·C⁻¹‖_F² at unit column norm, n = 2000: bands, optimal, banded square root.
@@ -71,6 +73,29 @@ def test_reference_errors(bands: int, optimal: float, square_root: float) -> Non
     assert c.shape == (bands,)
     assert np.linalg.norm(c) == pytest.approx(1.0, rel=1e-15)
     assert (c >= 0).all()
+
+
+@pytest.mark.parametrize("bands", [1, 2, 5, 40])
+def test_quotients_of_series(bands: int) -> None:
+    """Those of scipy's filter, whose order of operations they have, and near those of exact fractions."""
+    rng = np.random.default_rng([20261123, bands])
+    series, divisor = rng.uniform(0.0, 2.0, 30), np.concatenate(([1.7], -rng.uniform(0.0, 0.5, bands - 1)))
+    found = quotient(series, divisor)
+    assert found.tolist() == signal.lfilter([1.0], divisor, series).tolist()
+    exact: list[Fraction] = []
+    for i, a in enumerate(series.tolist()):
+        known = sum(Fraction(divisor[j]) * exact[i - j] for j in range(1, min(i, bands - 1) + 1))
+        exact.append((Fraction(a) - known) / Fraction(divisor[0]))
+    for i, (one, other) in enumerate(zip(found.tolist(), exact, strict=True)):
+        assert abs(Fraction(one) - other) <= 3 * (i + 1) * (bands + 1) * Fraction(2) ** -53 * other
+
+
+def test_quotients_need_a_first_coefficient_and_overflow_openly() -> None:
+    for wrong in (np.array([]), np.array([0.0, 1.0])):
+        with pytest.raises(ValueError, match="first coefficient of a divisor"):
+            quotient(np.ones(3), wrong)
+    assert quotient(np.array([]), np.ones(1)).size == 0
+    assert not np.isfinite(quotient(np.ones(2000), np.array([1.0, -1e300]))).all()
 
 
 def test_square_root_squares_to_ones() -> None:

@@ -6,6 +6,7 @@
 //! | room | takes | gives |
 //! | --- | --- | --- |
 //! | [`gram`] | vectors | their inner products, in the same order on every processor |
+//! | [`series`] | coefficients of two power series | those of their quotient |
 //! | [`laws`] | trials, or a population and a draw | binomial and hypergeometric laws |
 //! | [`pair`] | the parameters of one round | its privacy profile, with the error of every evaluation |
 //! | [`pld`] | profiles, counts and a question | a proven interval for ε(δ) or δ(ε) |
@@ -17,7 +18,7 @@
 //! | [`noise`] | a key, a round and coefficients | rows of noise |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
-//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`laws`], [`participation`], [`pair`], [`pld`], [`vector`], [`noise`],
+//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`series`], [`laws`], [`participation`], [`pair`], [`pld`], [`vector`], [`noise`],
 //! [`montecarlo`], [`batches`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
@@ -35,6 +36,7 @@ pub mod participation;
 pub mod pld;
 pub mod run;
 pub mod secret;
+pub mod series;
 pub mod special;
 pub mod vector;
 

@@ -24,6 +24,7 @@ use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::pld::answer::Budget;
 use pyaccount_core::pld::{answer, curve, Answer, DeltaCurve, Query, Round};
+use pyaccount_core::series::quotient;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -394,8 +395,25 @@ fn gram(py: Python<'_>, entries: PyBuffer<f64>, rows: usize) -> PyResult<Bound<'
         return Err(PyValueError::new_err("entries are those of so many rows of one length"));
     }
     let products = interruptible::call(py, 0, None, move |run| core_gram(&entries, rows, run))?;
-    let bytes: Vec<u8> = products.iter().flat_map(|product| product.to_ne_bytes()).collect();
-    Ok(PyBytes::new(py, &bytes))
+    Ok(doubles(py, &products))
+}
+
+/// The coefficients of a quotient of power series, as many as `series` has; see `pyaccount_core::series`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // converted from Python
+fn series_quotient(py: Python<'_>, series: PyBuffer<f64>, divisor: PyBuffer<f64>) -> PyResult<Bound<'_, PyBytes>> {
+    let (series, divisor) = (series.to_vec(py)?, divisor.to_vec(py)?);
+    if divisor.first().is_none_or(|first| *first == 0.0) {
+        return Err(PyValueError::new_err("the first coefficient of a divisor is not 0"));
+    }
+    let found = interruptible::call(py, 0, None, move |run| quotient(&series, &divisor, run))?;
+    Ok(doubles(py, &found))
+}
+
+/// Numbers one after the other.
+fn doubles<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyBytes> {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+    PyBytes::new(py, &bytes)
 }
 
 #[pymodule]
@@ -408,6 +426,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(binomial_upper_tail, module)?)?;
     module.add_function(wrap_pyfunction!(amplify, module)?)?;
     module.add_function(wrap_pyfunction!(gram, module)?)?;
+    module.add_function(wrap_pyfunction!(series_quotient, module)?)?;
     module.add_class::<sampling::Columns>()?;
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<sampling::DeltaGradient>()?;

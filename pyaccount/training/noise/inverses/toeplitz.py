@@ -34,11 +34,12 @@ class ToeplitzRows(InverseRows):
     def growth(self) -> float:
         """The norm of the last row, which has all coefficients of 1/c(x): by substitution in double precision."""
         import numpy as np  # noqa: PLC0415
-        from scipy import signal  # type: ignore[import-untyped] # noqa: PLC0415
+
+        from pyaccount.strategies.sums import quotient  # noqa: PLC0415 - numpy
 
         impulse = np.zeros(self._rounds if self.kept else 1)
         impulse[0] = 1.0 / self._first
-        series = signal.lfilter([1.0], [1.0, *(-ratio for ratio in self._ratios)], impulse)
+        series = quotient(impulse, np.array([1.0, *(-ratio for ratio in self._ratios)]))
         return float(np.sqrt(np.square(series).sum()))
 
     @property
