@@ -263,7 +263,7 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def _commands() -> Iterator[str]:
-    from pyaccount.cli import commands  # noqa: PLC0415
+    from pyaccount.cli import all_commands  # noqa: PLC0415
 
     yield "# Commands"
     yield ""
@@ -271,7 +271,7 @@ def _commands() -> Iterator[str]:
         "Results go to stdout, everything else to stderr. Exit codes are those of [errors and exit codes](errors.md#exit-codes). "
         "`pyaccount COMMAND --help` says the same."
     )
-    for name, command in commands.commands.items():
+    for name, command in all_commands().items():
         text = re.sub(r"\n *\x08\n", "\n\n", inspect.cleandoc(command.help or ""))
         about, _, rest = text.partition("Examples:\n")
         examples, _, after = rest.partition("\n\n")

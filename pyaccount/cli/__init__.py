@@ -2,8 +2,8 @@
 
 0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong; 3 the machine's limits stopped it; 130 interrupted;
 70 a bug, so that none is taken for a claim that does not hold.
-A file for each group of commands; each turns options into calls and results into text, and knows no more. Heavy modules load
-inside the commands, so that `--help` and `validate` stay quick.
+A file for each group of commands; each turns options into calls and results into text, and knows no more. Only that of the command
+that is called is loaded, and heavy modules inside of it, so that `validate` and `check` stay quick.
 """
 
 from __future__ import annotations
@@ -12,24 +12,34 @@ import gc
 import io
 import os
 import sys
+from importlib import import_module
 
 import click
 
 from pyaccount.cli import streams
-from pyaccount.cli.attest import attest
-from pyaccount.cli.audit import audit
-from pyaccount.cli.certificates import check, report, verify
-from pyaccount.cli.certify import certify, compare, plan
-from pyaccount.cli.common import BUG, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
-from pyaccount.cli.completion import completion
-from pyaccount.cli.data import prepare
-from pyaccount.cli.documents import schema, validate
+from pyaccount.cli.common import BUG, COMPLETING, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
 from pyaccount.cli.failures import as_data, command_of, tell_errors
 from pyaccount.cli.help import Context
-from pyaccount.cli.init import init
-from pyaccount.cli.matrix import matrix
-from pyaccount.cli.runs import runs
-from pyaccount.cli.sweep import sweep
+
+#: The module of each command, in the order in which they are used. One that is not called is not loaded.
+_HOMES = {
+    "init": "init",
+    "prepare": "data",
+    "validate": "documents",
+    "plan": "certify",
+    "matrix": "matrix",
+    "certify": "certify",
+    "compare": "certify",
+    "sweep": "sweep",
+    "report": "certificates",
+    "check": "certificates",
+    "verify": "certificates",
+    "attest": "attest",
+    "audit": "audit",
+    "runs": "runs",
+    "schema": "documents",
+    "completion": "completion",
+}
 
 
 class _InOrder(click.Group):
@@ -38,8 +48,12 @@ class _InOrder(click.Group):
     context_class = Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in the order of adding."""
-        return list(self.commands)
+        """The names in that order."""
+        return list(_HOMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, loaded."""
+        return _command(cmd_name) if cmd_name in _HOMES else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -49,7 +63,7 @@ class _InOrder(click.Group):
         if ctx.resilient_parsing:
             # A shell asks what could stand here: nothing is an error.
             return super().resolve_command(ctx, args)
-        if word not in self.commands and word.lower().endswith((".yaml", ".yml", ".json")):
+        if word not in _HOMES and word.lower().endswith((".yaml", ".yml", ".json")):
             command = "report" if word.lower().endswith(".json") else "certify"
             ctx.fail(f"{word} is no command; to {command} it: pyaccount {command} {word}")
         if word == "help":
@@ -74,26 +88,15 @@ def commands() -> None:
     """
 
 
-for _command in (
-    init,
-    prepare,
-    validate,
-    plan,
-    matrix,
-    certify,
-    compare,
-    sweep,
-    report,
-    check,
-    verify,
-    attest,
-    audit,
-    runs,
-    schema,
-    completion,
-):
-    _command.context_class = Context
-    commands.add_command(_command)
+def _command(name: str) -> click.Command:
+    command: click.Command = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    command.context_class = Context
+    return command
+
+
+def all_commands() -> dict[str, click.Command]:
+    """Every command by its name, loaded."""
+    return {name: _command(name) for name in _HOMES}
 
 
 def _of_the_document(error: click.NoSuchOption) -> click.ClickException:
@@ -112,6 +115,9 @@ def _of_the_document(error: click.NoSuchOption) -> click.ClickException:
 def run(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code; every expected failure becomes a message on stderr."""
     streams.fill()
+    if COMPLETING in os.environ:
+        # A shell asks what could stand where: this knows how bash divides words.
+        import_module(f"{__name__}.completion")
     try:
         code = int(commands.main(args=arguments, prog_name="pyaccount", standalone_mode=False) or HOLDS)
         # What is noticed only at exit would change the exit code there.
@@ -158,7 +164,7 @@ def _show(error: click.ClickException) -> None:
 def _told(arguments: list[str] | None, code: int, error: BaseException) -> int:
     """The exit code of an error whose text was told; the error as data goes to stdout if the command line asks for JSON."""
     if as_data(arguments):
-        tell_errors(command_of(arguments, commands.commands), code, error)
+        tell_errors(command_of(arguments, _HOMES), code, error)
     return code
 
 

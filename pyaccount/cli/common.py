@@ -40,6 +40,8 @@ EXIT_CODES = {
     INTERRUPTED: "Interrupted; nothing was written.",
 }
 
+#: The variable in which a shell says what it wants completed.
+COMPLETING = "_PYACCOUNT_COMPLETE"
 #: The name by which `--output` means stdout.
 STDOUT = "-"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, get_completion_class
 
-from pyaccount.cli.common import HOLDS
+from pyaccount.cli.common import COMPLETING, HOLDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     Items = list[CompletionItem[str]]
 
 SHELLS = ("bash", "zsh", "fish")
-VARIABLE = "_PYACCOUNT_COMPLETE"
 
 
 class FileName(click.ParamType[str]):
@@ -202,5 +201,5 @@ def completion(shell: str) -> int:
     root = click.get_current_context().find_root()
     complete = get_completion_class(shell)
     assert complete is not None
-    click.echo(complete(root.command, {}, "pyaccount", VARIABLE).source(), nl=False)
+    click.echo(complete(root.command, {}, "pyaccount", COMPLETING).source(), nl=False)
     return HOLDS

@@ -22,7 +22,7 @@ from pyaccount import cli
 from pyaccount.document.samplers import REFUSED
 from pyaccount.training import TrainingRun
 
-COMMANDS = dict(cli.commands.commands)
+COMMANDS = cli.all_commands()
 
 
 def examples(command: click.Command) -> list[str]:

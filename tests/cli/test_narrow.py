@@ -119,7 +119,7 @@ def test_plans(name: str, width: int) -> None:
         assert reduction.subject.replace(" ", "") in words
 
 
-@pytest.mark.parametrize("command", ["", *cli.commands.commands])
+@pytest.mark.parametrize("command", ["", *cli.all_commands()])
 def test_help(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     texts = []
     for columns in ("60", "200"):

@@ -24,7 +24,7 @@ PROGRAM = """\
 import json, sys
 import click
 from pyaccount import reference, schemas
-from pyaccount.cli import init
+from pyaccount.cli.init import init
 from pyaccount.cli.completion import overridable
 from pyaccount.document import load, participation_rate, sampling_probability
 from pyaccount.document.samplers import SAMPLERS

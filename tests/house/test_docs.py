@@ -122,7 +122,7 @@ def test_commands_shown_exist_with_these_options(page: Path) -> None:
             if words[:1] != ["pyaccount"]:
                 continue
             end = next((place for place, word in enumerate(words) if word in ("|", "<", ">", ">>", "&&")), len(words))
-            command = cli.commands.commands[words[1]]
+            command = cli.all_commands()[words[1]]
             with command.make_context(f"pyaccount {words[1]}", words[2:end]) as context:
                 assert isinstance(context, click.Context)
 

@@ -67,7 +67,7 @@ def test_every_field_has_a_description() -> None:
 
 def test_every_command_option_and_slug_is_named() -> None:
     commands = (FOLDER / "commands.md").read_text(encoding="utf-8")
-    for name, command in cli.commands.commands.items():
+    for name, command in cli.all_commands().items():
         section = re.search(rf"^## pyaccount {name}\n(.*?)(?=^## |\Z)", commands, flags=re.DOTALL | re.MULTILINE)
         assert section
         assert "```sh\npyaccount" in section[1]
