@@ -2,8 +2,8 @@
 
 0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong; 3 the machine's limits stopped it; 130 interrupted;
 70 a bug, so that none is taken for a claim that does not hold.
-A file for each group of commands; each turns options into calls and results into text, and knows no more. Only that of the command
-that is called is loaded, and heavy modules inside of it, so that `validate` and `check` stay quick.
+A file for each group of commands; each turns options into calls and results into text, and knows no more. Only that of the
+command that is called is loaded, and heavy modules inside of it, so that `validate` and `check` stay quick.
 """
 
 from __future__ import annotations
