@@ -146,8 +146,9 @@ def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
 
 def _chosen(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
     """Of the sampler's keys that the document leaves to a choice, each has one of its values, and no other key has."""
-    sampler = at(body, "sampler", default={})
-    lists = {key: at(value, "choose") for key, value in sampler.items() if isinstance(value, dict)}
+    sampler = at(body, "sampler")
+    keys = sampler.items() if isinstance(sampler, dict) else ()
+    lists = {key: at(value, "choose") for key, value in keys if isinstance(value, dict)}
     stated = phase.chosen or {}
     for key in (*lists, *(key for key in stated if key not in lists)):
         allowed = lists.get(key)

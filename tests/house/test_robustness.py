@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from places import CERTIFICATES, EXAMPLES
 import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.certificate.consistency import inconsistencies
+from pyaccount.certificate.model import CertificateModel
 from pyaccount.document import Document, load, load_any, sha256_of
 from pyaccount.plan import compile_document
 from pyaccount.running import Plan
@@ -185,6 +188,33 @@ def test_damaged_certificates(seed: int, tmp_path: Path, capsys: pytest.CaptureF
         assert code in (0, 1, 2)
         assert str(path) in (err if code == 2 else out)
         assert [item.name for item in tmp_path.iterdir()] == ["c.json"]
+
+
+#: What may stand where something else belongs.
+OTHERS: tuple[Any, ...] = ("x", 7, -1.5, True, None, [], ["x"], {}, {"x": 1})
+
+
+def places_in(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of everything inside."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield (*above, key)
+        yield from places_in(one, (*above, key))
+
+
+@pytest.mark.parametrize("path", RUNS.values(), ids=RUNS)
+def test_whatever_stands_in_the_document_is_found_out(path: Path) -> None:
+    """A certificate may hold any mapping as its document: each part is replaced by a value of every other shape."""
+    data = CertificateModel.model_validate_json(path.read_bytes())
+    for place in places_in(data.document):
+        for other in OTHERS:
+            document = copy.deepcopy(data.document)
+            parent: Any = document
+            for key in place[:-1]:
+                parent = parent[key]
+            before, parent[place[-1]] = parent[place[-1]], other
+            if (type(before), before) != (type(other), other):
+                assert inconsistencies(data.model_copy(update={"document": document})), (place, other)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
