@@ -10,6 +10,7 @@
 //! the masses of larger losses, are divided by it; that lowers g elsewhere too. The last atom, where g ends, is where the last line
 //! is 0 at the earliest. Where wide cells resolve little, far out, little else is lost.
 
+use crate::pair::ProfilePoint;
 use crate::pld::mesh::{Defects, Mesh, Node};
 use crate::special::UNIT_ROUNDOFF;
 
@@ -66,13 +67,24 @@ pub fn tangents(mesh: &Mesh, floor: f64) -> Tangents {
     Tangents { loss, mass }
 }
 
+/// The line 1 − α where this node is.
+fn trivial(node: &Node) -> Node {
+    let (delta, slope) = (-node.epsilon.exp_m1(), node.epsilon.exp());
+    let (delta_error, slope_error) = (4.0 * UNIT_ROUNDOFF * delta.abs(), 4.0 * UNIT_ROUNDOFF * slope);
+    Node { point: ProfilePoint { delta, delta_error, slope, slope_error, ..node.point }, ..*node }
+}
+
 /// Nodes whose values and defects stand out of their errors.
 fn kept(mesh: &Mesh, floor: f64) -> Vec<Node> {
     let mut kept: Vec<Node> = Vec::with_capacity(mesh.nodes.len());
-    for node in &mesh.nodes {
+    let known = |node: &Node| {
         let (point, value) = (&node.point, node.point.delta - floor);
-        let known = value > 0.0 && point.slope > 0.0 && point.delta_error + UNIT_ROUNDOFF * floor <= RESOLVED * value;
-        if known && kept.last().is_none_or(|last| Defects::between(last, node, floor).resolved()) {
+        value > 0.0 && point.slope > 0.0 && point.delta_error + UNIT_ROUNDOFF * floor <= RESOLVED * value
+    };
+    // Where the error of the first value is a large share of it, most of the law is that of the line 1 − α, below every profile.
+    kept.extend(mesh.nodes.first().filter(|node| !known(node)).map(trivial).filter(known));
+    for node in &mesh.nodes {
+        if known(node) && kept.last().is_none_or(|last| Defects::between(last, node, floor).resolved()) {
             kept.push(*node);
         }
     }
@@ -165,6 +177,24 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn most_of_a_law_is_certain_where_its_first_value_is_not_resolved() {
+        let pair = MixturePair::poisson(1, 1e-5, 0.125, false).unwrap();
+        let ends = Mesh::around(&pair, exact_spacing(1e-9), (-1.0016e-5, 90.0));
+        let fine = |left: &Node, right: &Node, gap: f64| {
+            gap <= 1e-2 * right.point.delta || right.epsilon < 0.01 + left.epsilon
+        };
+        let mesh = ends.refined(&pair, 1 << 12, &Run::default(), fine).unwrap();
+        let first = &mesh.nodes[0].point;
+        assert!(first.delta_error > RESOLVED * first.delta);
+        let atoms = tangents(&mesh, 0.0);
+        assert!(atoms.mass.iter().sum::<f64>() > 1.0 - 1e-12);
+        for epsilon in [-1.0, -1e-4, -9e-6, -1e-7, 0.0, 1e-3, 1.0, 20.0, 60.0] {
+            let (exact, found) = (pair.at(epsilon), profile(&atoms, epsilon));
+            assert!(found <= exact.delta + exact.delta_error, "{epsilon} {found} {exact:?}");
         }
     }
 }
