@@ -60,7 +60,7 @@ impl Place {
     ///
     /// A loss x makes of δ(ε) the others' δ(ε − x). Two losses with the same sums of p and p·e^{−x} differ in it by its curvature in
     /// e^{−x}, which is the density of what the others lose at ε − x: nearly that of all rounds. Before that is known: the loss x
-    /// makes e^{κx} times as much of δ with the hazard κ, and never more than 1, so the curvature is at most κ²e^{κx}, about κ/δ
+    /// makes e^{κx} times as much of δ with the hazard κ, and never more than 1, so the curvature is at most κ(κ + 1)e^{κx}, about κ/δ
     /// where x is ε, and 1/δ further out, where δ(ε − x) = 1 − e^{ε−x}.
     #[must_use]
     pub fn weight(&self, left: f64, right: f64) -> f64 {
@@ -71,7 +71,7 @@ impl Place {
         let log = self.hazard.ln();
         let close = right < self.epsilon + 8.0 / self.hazard;
         let far = if close { log } else { 0.0 } - self.log_delta;
-        (2.0 * log + self.hazard * right).min(far).exp()
+        (log + log.max(0.0) + self.hazard * right).min(far).exp()
     }
 
     /// How much a gap between the profile of so many rounds and its chord changes ln δ: its area is half a variance.
@@ -427,6 +427,11 @@ fn lower(sums: &[Sums], edges: &[f64]) -> Law {
         law.loss.push(edges[cell] + within - moved(edges, cell));
         law.mass.push(sum.mass * (1.0 - error));
     }
+    if law.loss.is_empty() {
+        // What is certain of many rounds may be less than a double resolves: then nothing is.
+        law.loss.push(edges[0]);
+        law.mass.push(0.0);
+    }
     for k in (1..law.loss.len()).rev() {
         law.loss[k - 1] = law.loss[k - 1].min(law.loss[k]);
     }
@@ -651,6 +656,21 @@ mod tests {
                     assert!(above.delta - below.delta <= near * exact, "{epsilon} {above:?} {below:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_is_too_small_for_a_double_is_missing_below() {
+        let place = Place { epsilon: 1.0, log_delta: -5.0, reach: 0.1, hazard: 1.0, losses: None };
+        let run = Run::default();
+        let one = Law { side: Side::Lower, loss: vec![-0.5, 2.0], mass: vec![1e-40, 1e-60], at_infinity: 1e-9 };
+        for count in [1, 7, 2000] {
+            let law = one.power(count, &care(&place, 1e-3), &run).unwrap();
+            assert!(law.len() >= 1);
+            let found = law.profile().at_within(0.1, (0.1, 0.1));
+            assert!(found.delta >= 0.0 && found.delta <= f64::from(u32::try_from(count).unwrap()) * 1.1e-9);
+            let twice = law.times(&one, &care(&place, 1e-3), &run).unwrap();
+            assert!(twice.profile().at_within(0.1, (0.1, 0.1)).delta <= 3000.0 * 1.1e-9);
         }
     }
 

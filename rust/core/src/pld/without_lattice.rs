@@ -28,6 +28,8 @@ const WORTHWHILE: f64 = 0.9;
 const DOUBLED_DELTA: f64 = 1e-20;
 /// Losses so far beyond the answer count as infinite: by e to the minus this their share of δ is off.
 const BEYOND: f64 = 40.0;
+/// ln δ falls at least this much with each nat, as far as cells are chosen.
+const SMALLEST_HAZARD: f64 = 0.01;
 /// The law of one round that is doubled has about this many atoms at most.
 const MOST_BASE_NODES: usize = 1 << 12;
 
@@ -50,7 +52,7 @@ impl Search<'_> {
             Query::Epsilon(delta) => (best.upper, delta),
             Query::Delta(epsilon) => (epsilon, best.upper),
         };
-        let hazard = groups.tilt_for_epsilon(epsilon, LARGEST_TILT).max(1.0);
+        let hazard = groups.tilt_for_epsilon(epsilon, LARGEST_TILT).max(SMALLEST_HAZARD);
         let mut place = Place { epsilon, reach: 0.0, hazard, log_delta: delta.ln(), losses: None };
         let finest = self.tolerance.max(NARROW);
         let (mut tolerance, mut previous) = (ROUGH.max(finest), f64::INFINITY);
@@ -94,7 +96,7 @@ impl Search<'_> {
             };
             tolerance = next.max(0.01 * finest);
             let point = above.at(best.upper.min(high));
-            place.hazard = (point.slope / point.delta.max(SMALLEST_DELTA)).max(1.0);
+            place.hazard = (point.slope / point.delta.max(SMALLEST_DELTA)).max(SMALLEST_HAZARD);
             match self.query {
                 Query::Epsilon(_) => {
                     place.epsilon = 0.5 * (best.upper + best.lower);
