@@ -33,6 +33,8 @@ const COSTLY: usize = 1 << 18;
 const FORGONE: f64 = 4.0;
 /// How much coarser than what the longest transform holds a lattice may be.
 const COARSEST: f64 = 4096.0;
+/// A window that lets more of δ through than this was too short.
+const ESCAPED: f64 = 0.1;
 /// Attempts at narrowing the interval before it is reported as it is.
 const ATTEMPTS: usize = 5;
 
@@ -223,7 +225,7 @@ impl<'a> Search<'a> {
         };
         let mut effort = 1.0;
         let mut best: Option<Answer> = None;
-        let (mut previous, mut idle) = (f64::INFINITY, 0);
+        let (mut previous, mut idle, mut spread) = (f64::INFINITY, 0, false);
         for attempt in 0..ATTEMPTS {
             // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
             let width = match self.query {
@@ -241,6 +243,7 @@ impl<'a> Search<'a> {
                 finest: self.finest(),
                 rounds: self.total,
                 longest: LONGEST,
+                spread,
             };
             let grid = choose(&groups, saddle, &goal);
             let (grid, width) = if grid.limited || grid.length > COSTLY {
@@ -259,6 +262,20 @@ impl<'a> Search<'a> {
             let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
             // Costly work that twice failed to narrow the interval is not repeated with more effort.
             let costly = found.transform_length > COSTLY || found.nodes > 1 << 15;
+            // Where rounds lose nearly the same for certain, what the lattice spreads may leave the window.
+            let delta = match self.query {
+                Query::Epsilon(delta) => delta,
+                Query::Delta(_) => answer.upper,
+            };
+            let escaped = found.budget.window + found.budget.aliasing > ESCAPED * delta;
+            if escaped && spread && costly && self.worth_doubling(&answer) {
+                // With room for it, too: no lattice holds what most rounds lose.
+                break;
+            }
+            if escaped && !spread && !answer.within_tolerance && (attempt > 0 || !found.upper.is_finite()) {
+                spread = true;
+                continue;
+            }
             idle = if costly && width > 0.7 * previous { idle + 1 } else { 0 };
             previous = width;
             // On the finest lattice there is, another attempt helps only where this one looked in the wrong place.

@@ -11,7 +11,7 @@
 //! * on the lower side, *either* to start where the tilted law starts, *or* to be so long that `e^{−λ·length}` is negligible
 //!   beside δ: mass that wraps up from below by one length is weighed down by that factor.
 
-use crate::pld::cumulant::Groups;
+use crate::pld::cumulant::{Cumulant, Groups};
 use crate::pld::mesh::exact_spacing;
 
 /// What the composition is to be good for.
@@ -33,6 +33,8 @@ pub struct Goal {
     pub rounds: f64,
     /// The longest transform.
     pub longest: usize,
+    /// Whether the window has room for what the lattice itself spreads, besides what the rounds do.
+    pub spread: bool,
 }
 
 /// A part of the lattice, a tilt, and the Markov parameters that show what lies outside.
@@ -74,13 +76,14 @@ pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
     let longest = goal.longest as f64;
     let width_of = |one: &Candidate| (1.02 * one.width).max(58.0 * goal.finest);
     let needed_by = |one: &Candidate| (width_of(one) / goal.spacing.max(goal.finest)).max(64.0);
-    let mut best = candidate(groups, saddle, goal, read_from, goal.slack);
+    let spread = if goal.spread { lattice_variance(goal, goal.spacing.max(goal.finest)) } else { 0.0 };
+    let mut best = candidate(groups, saddle, goal, read_from, goal.slack, spread);
     // Where no transform is long enough, a lattice that is too coarse costs more than a window that lets more through.
     for slack in COARSE_SLACKS.into_iter().filter(|slack| *slack > goal.slack) {
         if needed_by(&best) <= longest {
             break;
         }
-        let other = candidate(groups, saddle, goal, read_from, slack);
+        let other = candidate(groups, saddle, goal, read_from, slack, spread);
         if other.width < best.width {
             best = other;
         }
@@ -100,11 +103,24 @@ pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
     }
 }
 
-/// The shortest window for `goal` with this relative error in δ from the window and from the rounding.
-fn candidate(groups: &Groups, saddle: f64, goal: &Goal, read_from: f64, slack: f64) -> Candidate {
+/// The variance that a lattice of this spacing adds at most: it splits each round's loss between two neighbouring points.
+fn lattice_variance(goal: &Goal, spacing: f64) -> f64 {
+    0.25 * goal.rounds * spacing * spacing
+}
+
+/// The shortest window for `goal` with this relative error in δ from the window and from the rounding, where the lattice adds the
+/// variance `spread`.
+fn candidate(groups: &Groups, saddle: f64, goal: &Goal, read_from: f64, slack: f64, spread: f64) -> Candidate {
     let log_slack = slack.ln();
     let untilted = groups.at(0.0);
-    let (top, theta_top) = groups.reach(0.0, &untilted, 1.0, goal.log_delta + log_slack);
+    // A point that a law passes with mass e^m at most lies √(−2mv) further out for its sum with normal noise of variance v, and
+    // no more than √(−2m/v) shows it.
+    let reach = |lambda: f64, at: &Cumulant, sign: f64, log_mass: f64| {
+        let (point, theta) = groups.reach(lambda, at, sign, log_mass);
+        let size = (-2.0 * log_mass.min(0.0)).sqrt();
+        (point + sign * size * spread.sqrt(), theta.min(size / spread.sqrt()))
+    };
+    let (top, theta_top) = reach(0.0, &untilted, 1.0, goal.log_delta + log_slack);
     [1.0, 0.7, 0.45]
         .iter()
         .filter_map(|share| {
@@ -116,8 +132,8 @@ fn candidate(groups: &Groups, saddle: f64, goal: &Goal, read_from: f64, slack: f
             if *share < 1.0 && (log_noise > log_sum + log_slack || saddle == 0.0) {
                 return None;
             }
-            let (above, theta_above) = groups.reach(tilt, &at, 1.0, log_sum + log_slack);
-            let (below, theta_below) = groups.reach(tilt, &at, -1.0, log_sum + log_slack);
+            let (above, theta_above) = reach(tilt, &at, 1.0, log_sum + log_slack);
+            let (below, theta_below) = reach(tilt, &at, -1.0, log_sum + log_slack);
             let below = below.min(read_from);
             let wrapped = above - read_from;
             let weighed_down = wrapped.max(top - read_from).max((1.0 - goal.log_delta - log_slack) / tilt);
