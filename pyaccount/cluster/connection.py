@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyaccount.certificate.identity import identity
 from pyaccount.cluster.runner import Distributed
+from pyaccount.cluster.scheduler import Connection, address_of, closed, connected
 from pyaccount.cluster.tasks import admitted, refusal
 from pyaccount.cluster.waiting import result_of
 from pyaccount.errors import ClusterError, MissingExtraError
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
     from pyaccount.execute.sampling.jobs import Runner
 
-#: Seconds until a scheduler that does not answer is given up, and a cluster that has no worker.
-ANSWER, WORKERS = 10.0, 60.0
+#: Seconds until a cluster that has no worker is given up.
+WORKERS = 60.0
 
 _LOCAL = re.compile(r"local:(?P<workers>[0-9]{1,4})(?::(?P<memory>[0-9.]+ ?[kKMGT]?i?B))?")
 
@@ -32,13 +31,13 @@ Result = TypeVar("Result")
 class Cluster:
     """Workers of Dask whose cores give what this one gives. It can be used by several threads."""
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
 
     @property
     def threads(self) -> int:
         """How many threads its workers have, now."""
-        return sum(self.client.nthreads().values())
+        return sum(self.connection.client().nthreads().values())
 
     def runner(self, here: Runner) -> Runner:
         """Who draws waves there, and what is estimated `here`."""
@@ -50,7 +49,7 @@ class Cluster:
         Raises what it raises, and `ClusterError`.
         """
         result: Result = result_of(
-            self.client, lambda: self.client.submit(admitted, identity(), work, *arguments, pure=False)
+            self.connection, lambda client: client.submit(admitted, identity(), work, *arguments, pure=False)
         )
         return result
 
@@ -70,19 +69,17 @@ def open_cluster(where: Any) -> Iterator[Cluster]:
         from distributed import Client  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError("a cluster needs dask.distributed: install pyaccount[cluster]") from error
-    if isinstance(where, Client):
-        yield _checked(where)
-        return
-    if not isinstance(where, str):
+    if not isinstance(where, str | Client):
         raise TypeError(f"a cluster is an address, local:N or a distributed.Client, not {type(where).__name__}")
-    with _connected(where) as client:
-        yield _checked(client)
+    with _client(where) if isinstance(where, str) else nullcontext(where) as client:
+        _check(client)
+        with closing(Connection(client)) as connection:
+            yield Cluster(connection)
 
 
 @contextmanager
-def _connected(where: str) -> Iterator[Client]:
+def _client(where: str) -> Iterator[Client]:
     from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
-    from distributed.utils import LoopRunner  # noqa: PLC0415
 
     local = _LOCAL.fullmatch(where)
     if (where == "local" or where.startswith("local:")) and (local is None or int(local["workers"]) < 1):
@@ -99,47 +96,21 @@ def _connected(where: str) -> Iterator[Client]:
             # Ctrl-C reaches every process of a terminal; who answers it is the caller, which ends them.
             preload=["import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"],
         )
-        with cluster, Client(cluster, set_as_default=False) as client:
+        with cluster, closed(Client(cluster, set_as_default=False)) as client:
             yield client
         return
     try:
-        address = _address(where)
-        LoopRunner(asynchronous=False).run_sync(_scheduler_answers, address)
+        client = connected(address_of(where))
     except Exception as error:  # whatever stands in a file, and whatever Dask makes of what answers at an address
         raise ClusterError(f"{where}: no scheduler of Dask answers there: {error}") from error
-    with Client(address, timeout=ANSWER, set_as_default=False) as client:
+    with closed(client):
         yield client
 
 
-def _address(where: str) -> str:
-    """Of the scheduler: as given, or as its file says."""
-    if not where.endswith(".json"):
-        return where
-    if not Path(where).is_file():
-        raise ClusterError("there is no such scheduler file")
-    return str(json.loads(Path(where).read_bytes())["address"])
-
-
-async def _scheduler_answers(address: str) -> None:
-    """Raise where no scheduler answers.
-
-    It is asked before a client is made: one that cannot connect closes itself when it is collected, under a lock that Dask's
-    clients share, and waits for itself for ever if that happens while another one starts.
-    """
-    from distributed.core import connect, send_recv  # noqa: PLC0415 - an extra
-    from distributed.security import Security  # noqa: PLC0415
-
-    comm = await connect(address, timeout=ANSWER, **Security().get_connection_args("client"))
-    try:
-        made = await send_recv(comm, op="identity", close=True)
-    finally:
-        comm.abort()
-    if made["type"] != "Scheduler":
-        raise ClusterError(f"this is a {made['type']}")
-
-
-def _checked(client: Client) -> Cluster:
-    """The cluster, once its workers are known to have this core. Raises `ClusterError`."""
+def _check(client: Client) -> None:
+    """Raise `ClusterError` where a worker has another core than this one, and where nobody can be asked."""
+    if client.status != "running":
+        raise ClusterError(f"a client of Dask that is {client.status} reaches no workers")
     if not client.nthreads():
         try:
             client.wait_for_workers(1, timeout=WORKERS)
@@ -157,7 +128,6 @@ def _checked(client: Client) -> Cluster:
             raise ClusterError(f"the worker {worker} has no pyaccount that it can use: {made}")
         if made != identity():
             raise ClusterError(refusal(worker, made, identity()))
-    return Cluster(client)
 
 
 def _name(client: Client) -> str:

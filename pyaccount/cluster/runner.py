@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.identity import identity
 from pyaccount.cluster import tasks
-from pyaccount.cluster.waiting import result_of
+from pyaccount.cluster.waiting import cancel, result_of
 from pyaccount.execute.sampling.jobs import pieces
 
 if TYPE_CHECKING:
-    from distributed import Future
+    from distributed import Client, Future
 
     from pyaccount.cluster.connection import Cluster
     from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Remaining, Runner, Wave
@@ -32,15 +32,15 @@ class Distributed:
 
     def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
         """Some are under way at any time; those not asked for are cancelled at the end."""
-        client = self.cluster.client
-        # A function's result is made once more where the workers that have it die; what is scattered is lost.
-        shared = client.submit(tasks.same, job, pure=False)
+        connection = self.cluster.connection
+        shared: Future | None = None
         under_way: deque[tuple[tuple[int, int], Future]] = deque()
         left = pieces(count, first)
 
-        def send(start: int, shards: int) -> Future:
+        def send(start: int, shards: int, client: Client) -> Future:
             nonlocal shared
-            if shared.cancelled():
+            if shared is None or shared.client is not client or shared.cancelled():
+                # A function's result is made once more where the workers that have it die; what is scattered is lost.
                 shared = client.submit(tasks.same, job, pure=False)
             return client.submit(tasks.wave, identity(), shared, start, shards, remaining(), pure=False)
 
@@ -49,14 +49,14 @@ class Distributed:
             while True:
                 # Many jobs end with their first waves: what is drawn ahead grows with what was asked for.
                 while len(under_way) < min(most, taken + 2) and (piece := next(left, None)) is not None:
-                    under_way.append((piece, send(*piece)))
+                    under_way.append((piece, send(*piece, connection.client(remaining))))
                 if not under_way:
                     return
                 piece, future = under_way.popleft()
-                yield result_of(client, partial(send, *piece), future, remaining)
+                yield result_of(connection, partial(send, *piece), future, remaining)
                 taken += 1
         finally:
-            client.cancel([shared, *(future for _, future in under_way)], force=True)
+            cancel([future for _, future in under_way] + ([shared] if shared is not None else []))
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
         """Drawn by the other runner."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -138,18 +139,81 @@ def test_lost_workers_are_lost_time_only(client: Any) -> None:
     assert found == whole
 
 
+#: A client of Dask that is closed while it looks for its scheduler leaves a socket behind.
+leaves_a_socket = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+def abort(used: Any) -> None:
+    """End its connection to the scheduler."""
+    used.loop.add_callback(used.scheduler_comm.comm.abort)
+
+
+@leaves_a_socket
 def test_a_lost_connection_is_lost_time_only(client: Any) -> None:
-    """The client finds its scheduler again, which has forgotten what it asked for."""
-    count = 12 * WAVE
-    found = []
-    with open_cluster(client.scheduler.address) as cluster:
+    """The scheduler is found again, which has forgotten what was asked for."""
+    assert len(_waves_that_lose(client.scheduler.address, abort)) == 3
+
+
+@leaves_a_socket
+@pytest.mark.parametrize("late", [0.02, 0.1, 0.5])
+def test_a_scheduler_that_notices_late_is_lost_time_only(
+    client: Any, late: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closes or forgets Dask's client, which is there again under its old name when its first connection has ended."""
+    scheduler = client.cluster.scheduler
+    handles = scheduler.handle_stream
+
+    async def handles_late(*arguments: Any, **options: Any) -> None:
+        try:
+            await handles(*arguments, **options)
+        finally:
+            await asyncio.sleep(late)
+
+    monkeypatch.setattr(scheduler, "handle_stream", handles_late)
+    lost = _waves_that_lose(client.scheduler.address, abort)
+    assert len(lost) == 3
+    # None raises again what it died of when it is collected.
+    assert {one.status for one in lost} == {"closed"}
+
+
+@leaves_a_socket
+def test_a_client_that_was_closed_is_lost_time_only(client: Any) -> None:
+    with distributed.Client(client.scheduler.address, set_as_default=False) as given:
+        assert len(_waves_that_lose(given, lambda used: used.close())) == 3
+        assert given.status == "closed"
+
+
+def _waves_that_lose(where: Any, lose: Callable[[Any], object]) -> list[Any]:
+    """The clients that were lost while waves were drawn, which are those of one machine."""
+    count, found, lost = 12 * WAVE, [], []
+    with open_cluster(where) as cluster:
         for place, wave in enumerate(cluster.runner(Local(1)).waves(job(), count, lambda: None)):
             found.append(wave)
-            if place == 5:
-                connection = cluster.client.scheduler_comm.comm
-                cluster.client.loop.add_callback(connection.abort)
-        assert cluster.client.scheduler_comm.comm is not connection
+            if place in (0, 5, 6):
+                lost.append(cluster.connection.client())
+                lose(lost[-1])
+        assert cluster.connection.client() not in lost
+    gc.collect()
     assert found == list(Local(1).waves(job(), count, lambda: None))
+    return lost
+
+
+@leaves_a_socket
+def test_a_scheduler_that_is_gone_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyaccount.cluster import scheduler
+
+    monkeypatch.setattr(scheduler, "PATIENCE", 0.5)
+    monkeypatch.setattr(scheduler, "TRY", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as made,
+        open_cluster(made.scheduler_address) as cluster,
+    ):
+        waves = cluster.runner(Local(1)).waves(job(), 12 * WAVE, lambda: None)
+        next(waves)
+        made.close()
+        with pytest.raises(ClusterError, match="the connection to the scheduler was lost"):
+            list(waves)
+    gc.collect()
 
 
 def test_what_work_raises_comes_back(client: Any) -> None:
@@ -243,20 +307,20 @@ def test_a_worker_that_comes_later_is_asked_too(client: Any) -> None:
     ],
 )
 def test_clusters_that_are_not_there(where: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyaccount.cluster import connection
+    from pyaccount.cluster import scheduler
 
-    monkeypatch.setattr(connection, "ANSWER", 0.5)
+    monkeypatch.setattr(scheduler, "ANSWER", 0.5)
     # None that was left half made: it closes itself when it is collected, and may wait for itself then.
     before = clients()
     with pytest.raises(ClusterError, match=words):
         pyaccount.certify(one_step(1.0), cluster=where)
-    assert clients() == before
+    assert all(any(one is other for other in before) for one in clients())
 
 
-def clients() -> int:
-    """How many of Dask's clients there are, closed or not."""
+def clients() -> list[Any]:
+    """Dask's clients, closed or not."""
     gc.collect()
-    return sum(isinstance(one, distributed.Client) for one in gc.get_objects())
+    return [one for one in gc.get_objects() if isinstance(one, distributed.Client)]
 
 
 def test_a_worker_is_no_scheduler(client: Any) -> None:
@@ -267,12 +331,19 @@ def test_a_worker_is_no_scheduler(client: Any) -> None:
 
 @pytest.mark.parametrize("text", ["{}", "xx", '{"address": 3}', "[]", '{"address": "tcp://127.0.0.1:9"}'])
 def test_files_that_name_no_scheduler(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyaccount.cluster import connection
+    from pyaccount.cluster import scheduler
 
-    monkeypatch.setattr(connection, "ANSWER", 0.5)
+    monkeypatch.setattr(scheduler, "ANSWER", 0.5)
     (tmp_path / "scheduler.json").write_text(text, encoding="utf-8")
     with pytest.raises(ClusterError, match="no scheduler of Dask"):
         pyaccount.certify(one_step(1.0), cluster=str(tmp_path / "scheduler.json"))
+
+
+def test_a_client_that_is_closed_is_no_cluster(client: Any) -> None:
+    with distributed.Client(client.scheduler.address, set_as_default=False) as given:
+        pass
+    with pytest.raises(ClusterError, match="that is closed"):
+        pyaccount.certify(one_step(1.0), cluster=given)
 
 
 def test_other_things_are_no_clusters() -> None:

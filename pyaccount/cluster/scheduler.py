@@ -1,0 +1,128 @@
+"""A connection to a scheduler of Dask, which is made anew where it was lost."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyaccount import _core
+from pyaccount.errors import ClusterError
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.security import Security
+
+#: Seconds until a scheduler that does not answer is given up.
+ANSWER = 10.0
+#: Seconds until a scheduler that was lost is given up; that a try to find it again takes at most; and between two tries.
+PATIENCE, TRY, PAUSE = 120.0, 2.0, 0.2
+
+
+class Connection:
+    """A client of a scheduler, and another one where that has lost its connection. It can be used by several threads.
+
+    Dask's clients look for their scheduler by themselves, under the name they had. A scheduler that learns only then that the
+    first connection has ended takes the second for it: it closes it, or forgets it and work waits for ever. So a client that
+    has lost its connection, found again or not, gets no more work.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._current = (client, client.scheduler_comm)
+        self._address, self._security = client.scheduler.address, client.security
+        self._opened: list[Client] = []
+        self._lock = threading.Lock()
+
+    def holds(self, client: Client) -> bool:
+        """Whether it is the one in use, and has had its connection ever since."""
+        current, link = self._current
+        return client is current and client.status == "running" and client.scheduler_comm is link
+
+    def client(self, look: Callable[[], object] = lambda: None) -> Client:
+        """The one in use. `look` is called every moment while the scheduler does not answer, and may raise.
+
+        Raises `ClusterError` where it does not for `PATIENCE` seconds, and `KeyboardInterrupt` where this thread is cancelled.
+        """
+        began = time.monotonic()
+        while True:
+            try:
+                with self._lock:
+                    if not self.holds(self._current[0]):
+                        client = connected(self._address, self._security, TRY)
+                        self._opened.append(client)
+                        self._current = (client, client.scheduler_comm)
+                    return self._current[0]
+            except Exception as error:  # whatever Dask makes of what answers there
+                if time.monotonic() - began > PATIENCE:
+                    raise ClusterError(f"the connection to the scheduler was lost: {error}") from error
+            _core.Cancellation.check()
+            look()
+            time.sleep(PAUSE)
+
+    def close(self) -> None:
+        """Close what was opened here, which the first client was not."""
+        with self._lock:
+            for client in self._opened:
+                close(client)
+
+
+def connected(address: str, security: Security | None = None, answer: float | None = None) -> Client:
+    """A client of the scheduler at an address, which has `answer` seconds (`ANSWER`) to answer.
+
+    Raises `ClusterError`, and whatever Dask makes of what answers there.
+    """
+    from distributed import Client  # noqa: PLC0415 - an extra
+    from distributed.security import Security  # noqa: PLC0415
+    from distributed.utils import LoopRunner  # noqa: PLC0415
+
+    security = security or Security()
+    LoopRunner(asynchronous=False).run_sync(_answers, address, security, ANSWER if answer is None else answer)
+    return Client(address, security=security, timeout=ANSWER, set_as_default=False)
+
+
+@contextmanager
+def closed(client: Client) -> Iterator[Client]:
+    """Closed at the end, whatever became of its connection."""
+    try:
+        yield client
+    finally:
+        close(client)
+
+
+def close(client: Client) -> None:
+    """Close a client, whatever became of its connection."""
+    try:
+        client.close()
+    except Exception:  # what looking for its scheduler raised
+        # Or it would be closed again, and raise again, when it is collected.
+        client.status = "closed"
+
+
+def address_of(where: str) -> str:
+    """Of a scheduler: as given, or as its file says."""
+    if not where.endswith(".json"):
+        return where
+    if not Path(where).is_file():
+        raise ClusterError("there is no such scheduler file")
+    return str(json.loads(Path(where).read_bytes())["address"])
+
+
+async def _answers(address: str, security: Security, answer: float) -> None:
+    """Raise where no scheduler answers within so many seconds.
+
+    It is asked before a client is made: one that cannot connect closes itself when it is collected, under a lock that Dask's
+    clients share, and waits for itself for ever if that happens while another one starts.
+    """
+    from distributed.core import connect, send_recv  # noqa: PLC0415 - an extra
+
+    comm = await connect(address, timeout=answer, **security.get_connection_args("client"))
+    try:
+        made = await send_recv(comm, op="identity", close=True)
+    finally:
+        comm.abort()
+    if made["type"] != "Scheduler":
+        raise ClusterError(f"this is a {made['type']}")
