@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyaccount.certificate.identity import identity
 from pyaccount.cluster.runner import Distributed
-from pyaccount.cluster.scheduler import Connection, address_of, closed, connected
+from pyaccount.cluster.scheduler import PAUSE, Connection, address_of, closed, connected
 from pyaccount.cluster.tasks import admitted, refusal
-from pyaccount.cluster.waiting import result_of
-from pyaccount.errors import ClusterError, MissingExtraError
+from pyaccount.cluster.waiting import ATTEMPTS, result_of
+from pyaccount.errors import ClusterError, MissingExtraError, PyaccountError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,10 +35,21 @@ class Cluster:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    @property
-    def threads(self) -> int:
-        """How many threads its workers have, now."""
-        return sum(self.connection.client().nthreads().values())
+    def threads(self, look: Callable[[], object] = lambda: None) -> int:
+        """How many threads its workers have, now. `look` is called every moment while the scheduler does not answer.
+
+        Raises `ClusterError`, and what `look` raises.
+        """
+        lost: Exception | None = None
+        for _ in range(ATTEMPTS):
+            try:
+                return sum(self.connection.client(look).nthreads().values())
+            except PyaccountError:
+                raise
+            except Exception as error:  # whatever Dask makes of a scheduler that is gone, or of a client that is closed
+                lost = error
+                time.sleep(PAUSE)
+        raise ClusterError(f"the scheduler does not say which workers there are: {lost}") from lost
 
     def runner(self, here: Runner) -> Runner:
         """Who draws waves there, and what is estimated `here`."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Waves under way for each thread of the workers, and beyond: none of them waits for the next, and few are drawn in vain.
 AHEAD, BEYOND = 2, 2
+#: What becomes of work that is not sent for any more.
+GONE = ("cancelled", "error", "lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +36,38 @@ class Distributed:
         """Some are under way at any time; those not asked for are cancelled at the end."""
         connection = self.cluster.connection
         shared: Future | None = None
-        under_way: deque[tuple[tuple[int, int], Future]] = deque()
+        under_way: deque[tuple[tuple[int, int], Future | None]] = deque()
         left = pieces(count, first)
 
         def send(start: int, shards: int, client: Client) -> Future:
             nonlocal shared
-            if shared is None or shared.client is not client or shared.cancelled():
+            if shared is None or shared.client is not client or shared.status in GONE:
                 # A function's result is made once more where the workers that have it die; what is scattered is lost.
                 shared = client.submit(tasks.same, job, pure=False)
             return client.submit(tasks.wave, identity(), shared, start, shards, remaining(), pure=False)
 
-        most, taken = AHEAD * self.cluster.threads + BEYOND, 0
+        def ahead(start: int, shards: int) -> Future | None:
+            client = connection.client(remaining)
+            try:
+                return send(start, shards, client)
+            except Exception:  # of a client that was closed just now
+                if connection.holds(client):
+                    raise
+                return None
+
+        most, taken = AHEAD * self.cluster.threads(remaining) + BEYOND, 0
         try:
             while True:
                 # Many jobs end with their first waves: what is drawn ahead grows with what was asked for.
                 while len(under_way) < min(most, taken + 2) and (piece := next(left, None)) is not None:
-                    under_way.append((piece, send(*piece, connection.client(remaining))))
+                    under_way.append((piece, ahead(*piece)))
                 if not under_way:
                     return
                 piece, future = under_way.popleft()
                 yield result_of(connection, partial(send, *piece), future, remaining)
                 taken += 1
         finally:
-            cancel([future for _, future in under_way] + ([shared] if shared is not None else []))
+            cancel([future for future in (*(future for _, future in under_way), shared) if future is not None])
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
         """Drawn by the other runner."""

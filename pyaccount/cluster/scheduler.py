@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,33 +37,49 @@ class Connection:
         self._current = (client, client.scheduler_comm)
         self._address, self._security = client.scheduler.address, client.security
         self._opened: list[Client] = []
-        self._lock = threading.Lock()
+        # Held by the one thread that looks for the scheduler, and when that was lost.
+        self._lock, self._lost = threading.Lock(), math.inf
 
     def holds(self, client: Client) -> bool:
         """Whether it is the one in use, and has had its connection ever since."""
         current, link = self._current
-        return client is current and client.status == "running" and client.scheduler_comm is link
+        return client is current and client.status == "running" and client.scheduler_comm is link and not link.closed()
 
     def client(self, look: Callable[[], object] = lambda: None) -> Client:
         """The one in use. `look` is called every moment while the scheduler does not answer, and may raise.
 
-        Raises `ClusterError` where it does not for `PATIENCE` seconds, and `KeyboardInterrupt` where this thread is cancelled.
+        Raises `ClusterError` where it has not answered for `PATIENCE` seconds, and is asked once more by each call after that;
+        `KeyboardInterrupt` where this thread is cancelled.
         """
-        began = time.monotonic()
-        while True:
-            try:
-                with self._lock:
-                    if not self.holds(self._current[0]):
-                        client = connected(self._address, self._security, TRY)
-                        self._opened.append(client)
-                        self._current = (client, client.scheduler_comm)
-                    return self._current[0]
-            except Exception as error:  # whatever Dask makes of what answers there
-                if time.monotonic() - began > PATIENCE:
-                    raise ClusterError(f"the connection to the scheduler was lost: {error}") from error
+        while not self.holds(self._current[0]):
             _core.Cancellation.check()
             look()
+            if self._lock.acquire(timeout=PAUSE):
+                try:
+                    self._look_for_scheduler()
+                finally:
+                    self._lock.release()
+            elif self._given_up():
+                raise ClusterError("the connection to the scheduler was lost")
+        return self._current[0]
+
+    def _look_for_scheduler(self) -> None:
+        if self.holds(self._current[0]):
+            # Another thread has found it.
+            return
+        self._lost = min(self._lost, time.monotonic())
+        try:
+            client = connected(self._address, self._security, TRY)
+        except Exception as error:  # whatever Dask makes of what answers there
+            if self._given_up():
+                raise ClusterError(f"the connection to the scheduler was lost: {error}") from error
             time.sleep(PAUSE)
+            return
+        self._opened.append(client)
+        self._current, self._lost = (client, client.scheduler_comm), math.inf
+
+    def _given_up(self) -> bool:
+        return time.monotonic() - self._lost > PATIENCE
 
     def close(self) -> None:
         """Close what was opened here, which the first client was not."""
@@ -112,17 +130,22 @@ def address_of(where: str) -> str:
 
 
 async def _answers(address: str, security: Security, answer: float) -> None:
-    """Raise where no scheduler answers within so many seconds.
+    """Raise where no scheduler answers within so many seconds, and as many again to say that it is one.
 
     It is asked before a client is made: one that cannot connect closes itself when it is collected, under a lock that Dask's
     clients share, and waits for itself for ever if that happens while another one starts.
     """
     from distributed.core import connect, send_recv  # noqa: PLC0415 - an extra
 
-    comm = await connect(address, timeout=answer, **security.get_connection_args("client"))
     try:
-        made = await send_recv(comm, op="identity", close=True)
-    finally:
-        comm.abort()
+        # Dask's own limit of time ends with the connection, and whatever listens there may say nothing.
+        async with asyncio.timeout(2.0 * answer):
+            comm = await connect(address, timeout=answer, **security.get_connection_args("client"))
+            try:
+                made = await send_recv(comm, op="identity", close=True)
+            finally:
+                comm.abort()
+    except TimeoutError as error:
+        raise ClusterError("what listens there says nothing") from error
     if made["type"] != "Scheduler":
         raise ClusterError(f"this is a {made['type']}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import CancelledError, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks at whether somebody cancelled.
 SLICE = 0.2
-#: Seconds that a result takes at most to come here, and to be made once more where its worker has died. A client of Dask whose
-#: request for a result is cancelled before it is sent gets no result any more, so it is asked for what there is, and given time.
-FETCH = 10.0
 #: How often one piece of work is sent again, whatever became of it.
 ATTEMPTS = 20
 
@@ -37,7 +35,6 @@ def result_of(
     `ClusterError`, and `KeyboardInterrupt` where this thread is cancelled; then the work is cancelled too.
     """
     from distributed import KilledWorker  # noqa: PLC0415 - an extra
-    from distributed.client import FutureCancelledError  # noqa: PLC0415
     from distributed.comm import CommClosedError  # noqa: PLC0415
 
     lost: BaseException | None = None
@@ -51,7 +48,7 @@ def result_of(
         except ModuleNotFoundError as error:
             raise ClusterError(f"a worker has no pyaccount that it can use: {error}") from error
         except Exception as error:
-            work_was_lost = isinstance(error, FutureCancelledError | CommClosedError | KilledWorker | ConnectionError)
+            work_was_lost = isinstance(error, CancelledError | CommClosedError | KilledWorker | ConnectionError)
             if connection.holds(client) and not work_was_lost:
                 raise
             lost, future = error, None
@@ -59,25 +56,24 @@ def result_of(
 
 
 def _waited(connection: Connection, future: Future, look: Callable[[], object]) -> Any:
-    ended = threading.Event()
-    future.add_done_callback(lambda _: ended.set())
+    async def arriving() -> Any:
+        return await future
+
+    result = None
     try:
         while True:
             _core.Cancellation.check()
             look()
-            if ended.wait(SLICE):
-                try:
-                    result = future.result(timeout=FETCH)
-                except TimeoutError:
-                    # One of the work's own, perhaps.
-                    if future.status == "error":
-                        raise future.exception() from None
-                else:
-                    # What Dask waits with refers to it until it is collected, and workers would keep the result as long.
-                    future.release()
-                    return result
             if not connection.holds(future.client):
                 raise ConnectionError("the connection to the scheduler was lost")
+            # In Dask's own thread, and never cut short: a client whose request for a result is cancelled before it is sent gets
+            # no result any more.
+            result = result or asyncio.run_coroutine_threadsafe(arriving(), future.client.loop.asyncio_loop)
+            if wait([result], SLICE).done:
+                arrived = result.result()
+                # What Dask waits with refers to it until it is collected, and workers would keep the result as long.
+                future.release()
+                return arrived
     except BaseException:
         cancel([future])
         raise
@@ -85,6 +81,7 @@ def _waited(connection: Connection, future: Future, look: Callable[[], object]) 
 
 def cancel(futures: list[Future]) -> None:
     """Let go of work, whether it has ended or not."""
-    for client in {future.client for future in futures}:
-        with suppress(Exception):  # a client that was closed has let go of it
+    # A client that is closed has let go of it, and one that is being closed may never answer.
+    for client in {future.client for future in futures if future.client.status in ("running", "connecting")}:
+        with suppress(Exception):
             client.cancel([future for future in futures if future.client is client], force=True)

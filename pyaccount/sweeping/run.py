@@ -47,7 +47,7 @@ class SweepOptions:
     def workers(self) -> int:
         """How many cells are run at the same time."""
         if self.cluster is not None:
-            return self.cluster.threads + 1
+            return self.cluster.threads() + 1
         return self.threads or available()
 
 

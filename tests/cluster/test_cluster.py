@@ -8,12 +8,14 @@ import json
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -151,7 +153,7 @@ def abort(used: Any) -> None:
 @leaves_a_socket
 def test_a_lost_connection_is_lost_time_only(client: Any) -> None:
     """The scheduler is found again, which has forgotten what was asked for."""
-    assert len(_waves_that_lose(client.scheduler.address, abort)) == 3
+    _waves_that_lose(client.scheduler.address, abort)
 
 
 @leaves_a_socket
@@ -171,7 +173,6 @@ def test_a_scheduler_that_notices_late_is_lost_time_only(
 
     monkeypatch.setattr(scheduler, "handle_stream", handles_late)
     lost = _waves_that_lose(client.scheduler.address, abort)
-    assert len(lost) == 3
     # None raises again what it died of when it is collected.
     assert {one.status for one in lost} == {"closed"}
 
@@ -179,12 +180,12 @@ def test_a_scheduler_that_notices_late_is_lost_time_only(
 @leaves_a_socket
 def test_a_client_that_was_closed_is_lost_time_only(client: Any) -> None:
     with distributed.Client(client.scheduler.address, set_as_default=False) as given:
-        assert len(_waves_that_lose(given, lambda used: used.close())) == 3
+        assert _waves_that_lose(given, lambda used: used.close())[0] is given
         assert given.status == "closed"
 
 
 def _waves_that_lose(where: Any, lose: Callable[[Any], object]) -> list[Any]:
-    """The clients that were lost while waves were drawn, which are those of one machine."""
+    """Three clients that were lost while waves were drawn, which are those of one machine."""
     count, found, lost = 12 * WAVE, [], []
     with open_cluster(where) as cluster:
         for place, wave in enumerate(cluster.runner(Local(1)).waves(job(), count, lambda: None)):
@@ -192,7 +193,7 @@ def _waves_that_lose(where: Any, lose: Callable[[Any], object]) -> list[Any]:
             if place in (0, 5, 6):
                 lost.append(cluster.connection.client())
                 lose(lost[-1])
-        assert cluster.connection.client() not in lost
+        assert len({id(one) for one in (*lost, cluster.connection.client())}) == 4
     gc.collect()
     assert found == list(Local(1).waves(job(), count, lambda: None))
     return lost
@@ -214,6 +215,109 @@ def test_a_scheduler_that_is_gone_is_given_up(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(ClusterError, match="the connection to the scheduler was lost"):
             list(waves)
     gc.collect()
+
+
+def gone() -> Any:
+    """What is looked at of a client of Dask that has lost its scheduler."""
+    return SimpleNamespace(
+        status="closed", scheduler=SimpleNamespace(address="tcp://a:1"), security=None, scheduler_comm=None
+    )
+
+
+def test_a_scheduler_that_was_given_up_is_asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep of a thousand cells does not wait for it a thousand times."""
+    from pyaccount.cluster import scheduler
+
+    tries = []
+
+    def connected(*_: object) -> None:
+        tries.append(time.monotonic())
+        raise OSError("refused")
+
+    for name, value in {"PATIENCE": 0.3, "PAUSE": 0.01, "connected": connected}.items():
+        monkeypatch.setattr(scheduler, name, value)
+    connection = scheduler.Connection(gone())
+    with pytest.raises(ClusterError, match="was lost: refused"):
+        connection.client()
+    assert len(tries) > 1
+    before = len(tries)
+    with pytest.raises(ClusterError, match="was lost: refused"):
+        connection.client()
+    assert len(tries) == before + 1
+
+
+@pytest.mark.parametrize("patience", [60.0, -1.0])
+def test_threads_do_not_wait_for_the_one_that_looks(patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each can be cancelled, and is told where the scheduler was given up."""
+    from pyaccount.cluster import scheduler
+
+    looks, answers = threading.Event(), threading.Event()
+
+    def connected(*_: object) -> None:
+        looks.set()
+        answers.wait()
+        raise ClusterError("this is a Worker")
+
+    monkeypatch.setattr(scheduler, "PATIENCE", patience)
+    monkeypatch.setattr(scheduler, "connected", connected)
+    connection = scheduler.Connection(gone())
+    cancellations = [_core.Cancellation() for _ in range(3)]
+    raised: dict[int, BaseException] = {}
+
+    def work(place: int) -> None:
+        with cancellations[place]:
+            try:
+                connection.client()
+            except BaseException as error:  # it is looked at below
+                raised[place] = error
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(3)]
+    try:
+        threads[0].start()
+        assert looks.wait(60)
+        for thread, cancellation in zip(threads[1:], cancellations[1:], strict=True):
+            thread.start()
+            if patience > 0:
+                cancellation.cancel()
+        for thread in threads[1:]:
+            thread.join(60)
+        assert sorted(raised) == [1, 2]
+    finally:
+        cancellations[0].cancel()
+        answers.set()
+        threads[0].join(60)
+    kind = KeyboardInterrupt if patience > 0 else ClusterError
+    assert [type(raised[place]) for place in range(3)] == [kind] * 3
+
+
+def test_what_listens_and_says_nothing_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a forwarded port or a balancer of loads has lost what stood behind it."""
+    from pyaccount.cluster import scheduler
+
+    monkeypatch.setattr(scheduler, "ANSWER", 0.2)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(ClusterError, match=r"no scheduler of Dask.*says nothing"),
+    ):
+        pyaccount.certify(one_step(1.0), cluster=f"tcp://127.0.0.1:{silent.getsockname()[1]}")
+
+
+def test_callbacks_of_dask_may_certify(client: Any) -> None:
+    """They are called one after the other: whoever waits for another one waits for ever."""
+    found: list[pyaccount.Certificate] = []
+    ended = threading.Event()
+
+    def certify(_: object) -> None:
+        try:
+            found.append(pyaccount.certify(one_step(2.0), cluster=client))
+        finally:
+            ended.set()
+
+    asked = client.submit(len, "x", pure=False)
+    asked.add_done_callback(certify)
+    assert ended.wait(60)
+    assert same(found[0], pyaccount.certify(one_step(2.0)))
+    asked.release()
 
 
 def test_what_work_raises_comes_back(client: Any) -> None:
