@@ -25,11 +25,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from itertools import pairwise
 from statistics import NormalDist
 from typing import NamedTuple
 
 from pyaccount.risk.tradeoff import OVERFLOW, Bound
+
+#: Whether a μ is enough in one respect.
+Test = Callable[[float], bool]
 
 #: More than the relative error of Mills' ratio, of the exponential, and of the products.
 GUARD = 1e-12
@@ -95,8 +99,7 @@ def needed_at_points(points: Sequence[Bound]) -> float | None:
     δ_μ(ε) grows with μ, so the smallest such μ is found by bisection; an upper bound. A δ that doubles hardly tell from 1 has
     none, which says nothing of the mechanism itself. A point above the chord of its neighbours counts as the chord does.
     """
-    sharp = sharpened(points)
-    return _least(lambda mu: all(_reaches(mu, point) for point in sharp))
+    return _needed_at(tuple(points))
 
 
 def needed_within_range(points: Sequence[Bound]) -> float | None:
@@ -104,15 +107,12 @@ def needed_within_range(points: Sequence[Bound]) -> float | None:
 
     The smallest that tangents prove; an upper bound. As for `needed_at_points`, a δ near 1 may have none.
     """
-    corners = hull(points)
-    return _least(lambda mu: suffices(mu, corners))
+    return _needed_within(tuple(points))
 
 
 def suffices(mu: float, corners: Sequence[Bound]) -> bool:
     """Whether δ(ε) ≤ δ_μ(ε) is proven from the first ε of a `hull` to the last, given δ at most at its corners."""
-    return all(_reaches(mu, corner) for corner in corners) and all(
-        _above_chord(mu, left, right) for left, right in pairwise(corners)
-    )
+    return all(test(mu) for test in _tests(corners))
 
 
 def smallest_possible(points: Sequence[Bound]) -> float:
@@ -120,11 +120,7 @@ def smallest_possible(points: Sequence[Bound]) -> float:
 
     δ_μ′(ε) grows with μ′, so one point with δ_μ′(ε) < δ excludes all below. A lower bound.
     """
-
-    def allowed(mu: float) -> bool:
-        return all(gaussian_terms(mu, epsilon).most >= delta for epsilon, delta in points)
-
-    return _bracket(allowed)[0]
+    return _smallest(tuple(points))
 
 
 def hull(points: Sequence[Bound]) -> list[Bound]:
@@ -166,9 +162,38 @@ def chord(left: Bound, right: Bound, epsilon: float) -> float:
     return left.delta - share * (left.delta - right.delta)
 
 
-def _least(enough: Callable[[float], bool]) -> float | None:
-    found = _bracket(enough)[1]
+# Every form in which a certificate is shown asks for the numbers of the same points.
+_REMEMBERED = 64
+
+
+@lru_cache(_REMEMBERED)
+def _needed_at(points: tuple[Bound, ...]) -> float | None:
+    return _least([partial(_reaches, point=point) for point in sharpened(points)])
+
+
+@lru_cache(_REMEMBERED)
+def _needed_within(points: tuple[Bound, ...]) -> float | None:
+    return _least(_tests(hull(points)))
+
+
+@lru_cache(_REMEMBERED)
+def _smallest(points: tuple[Bound, ...]) -> float:
+    return _bracket([partial(_may_reach, point=point) for point in points])[0]
+
+
+def _tests(corners: Sequence[Bound]) -> list[Test]:
+    chords = [partial(_above_chord, left=left, right=right) for left, right in pairwise(corners)]
+    return [*(partial(_reaches, point=corner) for corner in corners), *chords]
+
+
+def _least(tests: list[Test]) -> float | None:
+    found = _bracket(tests)[1]
     return found if math.isfinite(found) else None
+
+
+def _may_reach(mu: float, point: Bound) -> bool:
+    """Whether δ_μ is not proven to be below δ at this point."""
+    return gaussian_terms(mu, point.epsilon).most >= point.delta
 
 
 def _reaches(mu: float, point: Bound) -> bool:
@@ -192,8 +217,18 @@ def _above_chord(mu: float, left: Bound, right: Bound) -> bool:
     return all(terms.tail_low - terms.rest_high * math.exp(end.epsilon - place) >= end.delta for end in (left, right))
 
 
-def _bracket(allowed: Callable[[float], bool]) -> tuple[float, float]:
-    """Neighbouring μ, the lower one refused (or 0) and the upper one allowed (or ∞), for a test that large μ pass."""
+def _bracket(tests: list[Test]) -> tuple[float, float]:
+    """Neighbouring μ, the lower one refused (or 0) by a test and the upper one allowed (or ∞) by all; large μ pass each."""
+    # What one test refuses need not be asked of the others: the one that refused last comes first.
+    tests = list(tests)
+
+    def allowed(mu: float) -> bool:
+        for place, test in enumerate(tests):
+            if not test(mu):
+                tests.insert(0, tests.pop(place))
+                return False
+        return True
+
     if allowed(LEAST):
         return 0.0, LEAST
     if not allowed(GREATEST):

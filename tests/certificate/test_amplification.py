@@ -262,9 +262,9 @@ def mechanism(sampler: dict[str, Any], name: str, **privacy: Any) -> dict[str, A
         "pyaccount": 1,
         "name": name,
         "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5} | privacy,
-        "training": {"dataset_size": 1000, "expected_batch_size": 100, "iterations": 50},
+        "training": {"dataset_size": 1000, "expected_batch_size": 100, "iterations": 10},
         "sampler": sampler,
-        "noise": {"multiplier": 3.0},
+        "noise": {"multiplier": 10.0},
     }
 
 
@@ -320,6 +320,7 @@ def test_remarks_say_what_keeps_rows_from_being_compared(capsys: pytest.CaptureF
         assert words in told
 
 
+@pytest.mark.usefixtures("remembered")
 def test_the_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = written(tmp_path, mechanism(WR, "a | b"), "a.yaml")
     second = written(tmp_path, mechanism(WOR, "c", adjacency="replace-one"), "c.yaml")

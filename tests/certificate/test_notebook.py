@@ -209,7 +209,7 @@ def test_a_typed_program_of_a_user_is_checked(tmp_path: Path) -> None:
     """What the package says of its types is enough for mypy's strictest, and tells mistakes."""
     (tmp_path / "right.py").write_text(PROJECT, encoding="utf-8")
     (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
-    options = ["--strict", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(tmp_path / "cache")]
+    options = ["--strict", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *options, str(tmp_path / "right.py"), str(tmp_path / "wrong.py")],
         cwd=ROOT,

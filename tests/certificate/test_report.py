@@ -323,7 +323,7 @@ def test_the_dots_below_are_those_of_the_profile_and_of_the_guarantee() -> None:
         ("accounting.profile=[]",),
         ("privacy.epsilon=0", "privacy.delta=0.5"),
         ("noise.multiplier=0.3", "privacy.epsilon=solve"),
-        ("privacy.delta=1e-200", "privacy.epsilon=solve"),
+        ("privacy.delta=1e-200", "privacy.epsilon=solve", "training.iterations=50"),
         ("noise.multiplier=1000", "privacy.epsilon=solve", "privacy.delta=0.1"),
     ],
 )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
-import signal
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from places import ROOT
 from plain_documents import changed
 from training_runs import BASE, CORRELATED, SIZE, document, go, same, started, sums
 
@@ -209,37 +209,18 @@ def test_a_round_is_recorded_before_its_sum_is_given(tmp_path: Path, monkeypatch
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process of its own that is killed")
 def test_a_killed_run_never_loses_a_round(tmp_path: Path) -> None:
-    chosen = random.Random(20261123)
-    most = 0
-    for attempt in range(200):
-        folder, used = tmp_path / str(attempt), tmp_path / f"{attempt}.used"
-        started(folder).close()
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                run = started(folder)
-                os.write(writing, b".")
-                with used.open("ab", buffering=0) as file:
-                    while run.round < run.rounds:
-                        with run.step() as step:
-                            step.release(sums(step.round))
-                        file.write(b".")
-            finally:
-                os._exit(0)
-        os.read(reading, 1)
-        time.sleep(chosen.uniform(0.0, 0.015))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(reading)
-        os.close(writing)
-        done = used.stat().st_size if used.exists() else 0
-        with started(folder) as again:
-            # At most the round in flight is counted without having been used.
-            assert done <= again.round <= done + 1
-            most = max(most, done)
-    go(started(folder), 1)
-    assert most > 0
+    program = [sys.executable, str(ROOT / "tests" / "helpers" / "killed_training.py"), str(tmp_path), "200"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found) == 200
+    # At most the round in flight is counted without having been used.
+    assert all(used <= counted <= used + 1 for used, counted in found)
+    assert max(used for used, _ in found) > 0
+    unfinished = next(place for place, (_, counted) in enumerate(found) if counted < 12)
+    with started(tmp_path / str(unfinished)) as again:
+        assert again.round == found[unfinished][1]
+        go(again, 1)
 
 
 def test_two_processes_never_run_at_once(tmp_path: Path) -> None:

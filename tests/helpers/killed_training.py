@@ -1,0 +1,71 @@
+"""Training runs that are killed at random moments: a program that forks one process for each, before any thread is there.
+
+Its arguments: a folder, and how many. It prints one line of JSON: for each run how many rounds were used by whoever was killed,
+and how many its folder counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+from training_runs import started, sums
+
+
+def train(folder: Path, used: Path, began: int) -> None:
+    """To the end of the run, with a byte for each round that was used."""
+    run = started(folder)
+    os.write(began, b".")
+    with used.open("ab", buffering=0) as file:
+        while run.round < run.rounds:
+            with run.step() as step:
+                step.release(sums(step.round))
+            file.write(b".")
+
+
+def rounds_of(used: Path) -> int:
+    return used.stat().st_size if used.exists() else 0
+
+
+def killed(folder: Path, used: Path, rounds: int, seconds: float) -> None:
+    """A process that trains, and is killed so long after it took the run up and used so many rounds."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            train(folder, used, writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.read(reading, 1)
+    while rounds_of(used) < rounds and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(0.0005)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(reading)
+
+
+def main(folder: Path, attempts: int) -> None:
+    """Each in a folder of its own."""
+    chosen, found = random.Random(20261123), []
+    for attempt in range(attempts):
+        place, used = folder / str(attempt), folder / f"{attempt}.used"
+        started(place).close()
+        # Half of them are killed soon after a round, the others at any moment: how fast this machine is decides neither.
+        if attempt % 2:
+            killed(place, used, 1 + attempt % 7, chosen.uniform(0.0, 0.003))
+        else:
+            killed(place, used, 0, chosen.uniform(0.0, 0.015))
+        with started(place) as again:
+            found.append((rounds_of(used), again.round))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
