@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+
+# Before NumPy is there. Each worker has a core, and matrices of some twenty rows gain nothing from a second thread that waits for
+# them. What other numbers of threads give is compared in `helpers/processors.py`.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import random
 import secrets
 from collections.abc import Iterator

@@ -216,7 +216,7 @@ QUESTIONS = {
             "iterations",
             ("training", "iterations"),
             "Iterations, the noisy steps of training; or `10 epochs`",
-            "1000",
+            "100",
             help="Noisy steps of training.",
             metavar="N",
         ),

@@ -83,17 +83,22 @@ def quadratic(workload: Workload, iterations: int) -> Callable[[Vector], tuple[f
 
 def dense_workload(workload: Workload, iterations: int) -> NDArray[np.float64]:
     """A itself, an n×n array, for strategies without structure."""
-    from scipy import signal  # type: ignore[import-untyped] # noqa: PLC0415 - many modules, for these strategies alone
-
     columns = np.tril(np.ones((iterations, iterations)))
     if workload.learning_rates is not None:
         columns = columns * np.array(workload.learning_rates)
     # A·M_β: the columns are filtered from the last to the first.
     if workload.momentum != 0.0:
-        columns = signal.lfilter([1.0], [1.0, -workload.momentum], columns[:, ::-1], axis=1)[:, ::-1]
+        columns = _filtered(columns[:, ::-1], workload.momentum, axis=1)[:, ::-1]
     if workload.ema_decay != 0.0:
-        columns = (1.0 - workload.ema_decay) * signal.lfilter([1.0], [1.0, -workload.ema_decay], columns, axis=0)
-    return np.asarray(columns)
+        columns = (1.0 - workload.ema_decay) * _filtered(columns, workload.ema_decay, axis=0)
+    return columns
+
+
+def _filtered(columns: NDArray[np.float64], decay: float, axis: int) -> NDArray[np.float64]:
+    """Each line of an array divided by 1 − decay·x, as a series."""
+    from scipy import signal  # type: ignore[import-untyped] # noqa: PLC0415 - many modules, for such workloads alone
+
+    return np.asarray(signal.lfilter([1.0], [1.0, -decay], columns, axis=axis))
 
 
 def _columns(workload: Workload, s: Vector) -> Iterator[Vector]:

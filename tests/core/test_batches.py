@@ -142,10 +142,11 @@ def log_density(y: Array, weights: Array, means: Array) -> Array:
     return np.asarray(np.log(terms.sum(axis=1)) + largest)
 
 
-def mean(y: Array, weights: Array, means: Array) -> Array:
-    """The derivative of the logarithm of the density."""
-    terms, _ = exponents(y, weights, means)
-    return np.asarray(terms @ means / terms.sum(axis=1))
+def density_and_mean(y: Array, weights: Array, means: Array) -> tuple[Array, Array]:
+    """The logarithm of the density and its derivative."""
+    terms, largest = exponents(y, weights, means)
+    total = terms.sum(axis=1)
+    return np.log(total) + largest, terms @ means / total
 
 
 def hockey_sticks(p: tuple[Array, Array], q: tuple[Array, Array], epsilons: Array) -> Array:
@@ -158,21 +159,20 @@ def hockey_sticks(p: tuple[Array, Array], q: tuple[Array, Array], epsilons: Arra
     y = np.linspace(low, high, int((high - low) / 0.09) + 2)
     # From here relative to N(0, 1), whose density cancels.
     loss = log_density(y, w, a) - log_density(y, v, b)
-    values = np.zeros(len(epsilons))
-    for k, epsilon in enumerate(epsilons):
-        f = loss - epsilon
-        inside = f > 0
-        i = np.flatnonzero(inside[1:] != inside[:-1])
-        root = y[i] - f[i] * (y[i + 1] - y[i]) / (f[i + 1] - f[i])
-        for _ in range(2):
-            slope = mean(root, w, a) - mean(root, v, b)
-            miss = log_density(root, w, a) - log_density(root, v, b) - epsilon
-            moved = root - miss / np.where(np.abs(slope) > 1e-9, slope, np.inf)
-            root = np.where((moved > y[i]) & (moved < y[i + 1]), moved, root)
-        ends = np.concatenate([[-np.inf] if inside[0] else [], root, [np.inf] if inside[-1] else []])
-        tails = ndtr(a - ends[:, None]) @ w - np.exp(epsilon) * (ndtr(b - ends[:, None]) @ v)
-        values[k] = max(0.0, (tails[0::2] - tails[1::2]).sum())
-    return values
+    f = loss - epsilons[:, None]
+    inside = f > 0
+    # All sign changes of all ε together: k-th ε, i-th place on the grid.
+    k, i = np.nonzero(inside[:, 1:] != inside[:, :-1])
+    root = y[i] - f[k, i] * (y[i + 1] - y[i]) / (f[k, i + 1] - f[k, i])
+    for _ in range(2):
+        (ours, rise), (theirs, other) = density_and_mean(root, w, a), density_and_mean(root, v, b)
+        slope, miss = rise - other, ours - theirs - epsilons[k]
+        moved = root - miss / np.where(np.abs(slope) > 1e-9, slope, np.inf)
+        root = np.where((moved > y[i]) & (moved < y[i + 1]), moved, root)
+    tails = ndtr(a - root[:, None]) @ w - np.exp(epsilons[k]) * (ndtr(b - root[:, None]) @ v)
+    # Intervals begin where the left neighbour is outside; one that begins at −∞ has everything to its right.
+    changes = np.bincount(k, weights=np.where(inside[k, i], -tails, tails), minlength=len(epsilons))
+    return np.maximum(0.0, np.where(inside[:, 0], w.sum() - np.exp(epsilons) * v.sum(), 0.0) + changes)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import partial
 
 import mpmath as mp
 import oracle
@@ -88,29 +89,33 @@ def test_certain_disclosure_is_never_lost() -> None:
 @pytest.mark.parametrize(("p", "sigma"), [(0.1, 0.8), (0.01, 1.0), (0.5, 2.0)])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_two_rounds_match_quadrature(p: float, sigma: float, *, reverse: bool) -> None:
-    """δ of two rounds is the mean over the first round's outcome of the second round's δ at ε − L."""
+    """δ of two rounds is the mean over the first round's outcome of the second round's δ at ε − L, α = e^{ε − L}."""
     with mp.workdps(25):
         q, c = mp.mpf(p), 1 / mp.mpf(sigma)
         mixture, plain = [(1 - q, mp.mpf(0)), (q, c)], [(mp.mpf(1), mp.mpf(0))]
         first, second = (plain, mixture) if reverse else (mixture, plain)
 
-        def one_round(epsilon: mp.mpf) -> mp.mpf:
-            # The likelihood ratio inverts in closed form: e^{cy − c²/2} = (e^{±ε} − (1 − p))/p.
-            ratio = (mp.exp(-epsilon if reverse else epsilon) - (1 - q)) / q
+        def one_round(alpha: mp.mpf) -> mp.mpf:
+            # The likelihood ratio inverts in closed form: e^{cy − c²/2} = (α^{±1} − (1 − p))/p.
+            ratio = ((1 / alpha if reverse else alpha) - (1 - q)) / q
             if ratio <= 0:
-                return mp.mpf(0) if reverse else 1 - mp.exp(epsilon)
+                return mp.mpf(0) if reverse else 1 - alpha
             y = (mp.log(ratio) + c**2 / 2) / c
             side = -1 if reverse else 1
 
             def mass(mixture: oracle.Mixture) -> mp.mpf:
                 return mp.fsum(w * oracle.tail(side * (y - s)) for w, s in mixture)
 
-            return mass(first) - mp.exp(epsilon) * mass(second)
+            return mass(first) - alpha * mass(second)
+
+        def two_rounds(y: mp.mpf, alpha: mp.mpf) -> mp.mpf:
+            density = oracle.density(first, y)
+            return density * one_round(alpha * oracle.density(second, y) / density)
 
         for epsilon in [0.02, 0.5]:
-            e = mp.mpf(epsilon)
+            alpha = mp.exp(mp.mpf(epsilon))
             truth = mp.quad(
-                lambda y, e=e: oracle.density(first, y) * one_round(e - oracle.loss(first, second, y)),
+                partial(two_rounds, alpha=alpha),
                 [-12, -6, -3, -1, 0, 1, 2, 3, 4, 6, 8, 12],
             )
             found = ask((poisson(p, sigma, reverse=reverse), 2), epsilon=epsilon, tolerance=1e-4)

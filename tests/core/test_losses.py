@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,22 @@ def test_balls_in_bins_is_the_sum_over_all_bins(n: int, bins: int, bands: int, s
         check(found, log_ratio(patterns, matrix, y), log_ratio(patterns, matrix, -y), 1e-10)
 
 
+def log_recursion(column: Array, b: int, p: float, outcomes: Array, *, warm: bool) -> Array:
+    """The recursion in logarithms with numpy, with sums one by one in place of transforms."""
+    n = outcomes.shape[1]
+    f = np.zeros((n + b, len(outcomes)))
+    with np.errstate(divide="ignore"):
+        stay, join = np.log1p(-p), np.log(p)
+    for i in reversed(range(n)):
+        c = column[: n - i]
+        a = outcomes[:, i : i + len(c)] @ c - 0.5 * (c @ c)
+        f[i] = np.logaddexp(stay + f[i + 1], join + a + f[i + b])
+    if not warm:
+        return f[0]
+    terms = np.concatenate([f[:1], join + f[1:b]])
+    return np.asarray(logsumexp(terms, axis=0) - np.log1p((b - 1) * p))
+
+
 def exact_recursion(column: Array, b: int, p: float, y: Array, *, warm: bool) -> mp.mpf:
     """ln dP/dR by f_i = (1 − p) f_{i+1} + p e^{a_i} f_{i+b}, with 50 digits and exponents without bounds."""
     with mp.workdps(50):
@@ -138,22 +155,42 @@ def sampled_outcome(column: Array, n: int, b: int, p: float, rng: np.random.Gene
     return np.asarray(np.convolve(x, column)[:n] + rng.normal(size=n))
 
 
+#: b, bands, and p of runs of 300 rounds.
+LONG = [(1, 1, 0.05), (4, 3, 0.1), (20, 8, 0.02), (16, 16, 1.0)]
+
+
+def long_outcomes(column: Array, b: int, p: float) -> Array:
+    """One outcome that is likely, one of noise alone, one far away."""
+    rng = np.random.default_rng(b)
+    return np.array([sampled_outcome(column, 300, b, p, rng), rng.normal(size=300), 20.0 * rng.normal(size=300)])
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
+@pytest.mark.parametrize("sigma", [0.05, 50.0])
+@pytest.mark.parametrize(("b", "bands", "p"), LONG)
+def test_the_recursion_in_logarithms_has_the_digits_of_doubles(
+    b: int, bands: int, p: float, sigma: float, *, warm: bool
+) -> None:
+    """With the most and the least noise that long runs are checked with below."""
+    column = square_root(bands) / sigma
+    (*_, outcome) = long_outcomes(column, b, p)
+    expected = float(exact_recursion(column, b, p, outcome, warm=warm))
+    (found,) = log_recursion(column, b, p, outcome[None, :], warm=warm)
+    assert abs(found - expected) <= 1e-12 * max(1.0, abs(expected))
+
+
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
 @pytest.mark.parametrize("sigma", [0.05, 0.1, 0.5, 3.0, 50.0])
-@pytest.mark.parametrize(("b", "bands", "p"), [(1, 1, 0.05), (4, 3, 0.1), (20, 8, 0.02), (16, 16, 1.0)])
+@pytest.mark.parametrize(("b", "bands", "p"), LONG)
 def test_many_rounds_in_and_out_of_the_linear_domain(b: int, bands: int, p: float, sigma: float, *, warm: bool) -> None:
-    n = 300
     column = square_root(bands) / sigma
-    rng = np.random.default_rng(b)
-    likely = sampled_outcome(column, n, b, p, rng)
-    y = np.array([likely, rng.normal(size=n), 20.0 * rng.normal(size=n)])
+    y = long_outcomes(column, b, p)
     # One at a time: eight samples leave the linear domain together.
-    mechanism = _core.Sampled.renewal(column, n, b, p, warm)
-    for outcome in y:
-        ((found, mirrored),) = _core.Inspection.log_densities(mechanism, [outcome])
-        for value, sign in ((found, 1.0), (mirrored, -1.0)):
-            expected = float(exact_recursion(column, b, p, sign * outcome, warm=warm))
-            assert abs(value - expected) <= 1e-9 * max(1.0, abs(expected))
+    mechanism = _core.Sampled.renewal(column, y.shape[1], b, p, warm)
+    found = np.concatenate([_core.Inspection.log_densities(mechanism, [outcome]) for outcome in y])
+    for values, sign in zip(found.T, (1.0, -1.0), strict=True):
+        expected = log_recursion(column, b, p, sign * y, warm=warm)
+        assert np.all(np.abs(values - expected) <= 1e-9 * np.maximum(1.0, np.abs(expected)))
 
 
 @pytest.mark.parametrize(("n", "b"), [(2, 1), (4, 1), (4, 2), (4, 3)])
@@ -166,21 +203,6 @@ def test_p_of_one_near_the_smallest_numbers(n: int, b: int, square: float) -> No
         ((found, mirrored),) = _core.Inspection.log_densities(mechanism, [y])
         assert found == pytest.approx((c * y - 0.5 * square)[::b].sum(), rel=1e-9)
         assert mirrored == pytest.approx((-c * y - 0.5 * square)[::b].sum(), rel=1e-9)
-
-
-def log_recursion(column: Array, b: int, p: float, outcomes: Array, *, warm: bool) -> Array:
-    """The recursion in logarithms with numpy, with sums one by one in place of transforms."""
-    n = outcomes.shape[1]
-    f = np.zeros((n + b, len(outcomes)))
-    stay, join = np.log1p(-p), np.log(p)
-    for i in reversed(range(n)):
-        c = column[: n - i]
-        a = outcomes[:, i : i + len(c)] @ c - 0.5 * (c @ c)
-        f[i] = np.logaddexp(stay + f[i + 1], join + a + f[i + b])
-    if not warm:
-        return f[0]
-    terms = np.concatenate([f[:1], join + f[1:b]])
-    return np.asarray(logsumexp(terms, axis=0) - np.log1p((b - 1) * p))
 
 
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
@@ -464,36 +486,58 @@ def other_law(name: str, factor: float, exponent: float) -> tuple[float, Pattern
     return exponent, (patterns[0], raw / raw.sum())
 
 
+@cache
+def truth(name: str, direction: str, epsilon: float) -> float:
+    """A tiny mechanism's δ by quadrature: the same for every proposal."""
+    patterns, matrix, _ = TINY[name]
+    return exact_delta(patterns, matrix, direction, epsilon)
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 0.4])
 @pytest.mark.parametrize("proposal", PROPOSALS, ids=str)
 @pytest.mark.parametrize("name", TINY)
 def test_values_have_the_mean_they_should(name: str, proposal: tuple[str, float, float, float], epsilon: float) -> None:
     direction, stretch, factor, exponent = proposal
-    patterns, matrix, _ = TINY[name]
     mechanism, (parameter, _) = tiny(name), other_law(name, factor, exponent)
     cap, generator, rounding = mechanism.bounds(direction, parameter, stretch, epsilon)
     assert 0.0 <= generator < 1e-9
     assert 0.0 <= rounding < 1e-9
     mean, error, _ = estimated(mechanism, direction, parameter, stretch, epsilon, cap, 200)
-    expected = exact_delta(patterns, matrix, direction, epsilon)
+    expected = truth(name, direction, epsilon)
     assert abs(mean - expected) <= 5.0 * error
     assert error < 0.1 * expected
 
 
-def values_of(name: str, law: Patterns, side: tuple[str, float], epsilon: float, outcomes: Array) -> Array:
-    """V from its definition; `side` is direction and mean scale."""
-    direction, stretch = side
+@cache
+def attacked(name: str) -> tuple[Array, Array, Array]:
+    """Outcomes on a grid and at random, with the log ratios of P and of its mirror image there."""
     patterns, matrix, _ = TINY[name]
-    means = law[0] @ matrix.T
+    n = len(matrix)
+    side = np.linspace(-14.0, 14.0, 281 if n == 2 else 57)
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(*[side] * n)], axis=1)
+    outcomes = np.concatenate([grid, np.random.default_rng(4).normal(size=(20_000, n)) * 3.0])
+    return outcomes, log_ratio(patterns, matrix, outcomes), log_ratio(patterns, matrix, -outcomes)
+
+
+@cache
+def log_proposal(name: str, stretch: float, factor: float, exponent: float) -> Array:
+    """ln of a proposal's density at the outcomes of `attacked`, over that of N(0, I)."""
+    (rows, weights), matrix = other_law(name, factor, exponent)[1], TINY[name][1]
+    means, outcomes = rows @ matrix.T, attacked(name)[0]
     exponents = stretch * (outcomes @ means.T) - 0.5 * stretch**2 * (means**2).sum(axis=1)
-    log_g = logsumexp(exponents + np.log(law[1]), axis=1)
-    log_f = log_ratio(patterns, matrix, outcomes)
+    return np.asarray(logsumexp(exponents + np.log(weights), axis=1))
+
+
+def values_of(name: str, proposal: tuple[str, float, float, float], epsilon: float) -> Array:
+    """V from its definition, at the outcomes of `attacked`."""
+    direction, *departure = proposal
+    _, log_f, mirrored = attacked(name)
     numerator = {
         "remove": lambda: np.exp(log_f) - np.exp(epsilon),
         "add": lambda: 1.0 - np.exp(epsilon + log_f),
-        "replace": lambda: np.exp(log_f) - np.exp(epsilon + log_ratio(patterns, matrix, -outcomes)),
+        "replace": lambda: np.exp(log_f) - np.exp(epsilon + mirrored),
     }[direction]()
-    return np.asarray(np.maximum(numerator, 0.0) * np.exp(-log_g))
+    return np.asarray(np.maximum(numerator, 0.0) * np.exp(-log_proposal(name, *departure)))
 
 
 @pytest.mark.parametrize("epsilon", [-0.5, 0.0, 1.0, 3.0])
@@ -501,14 +545,9 @@ def values_of(name: str, law: Patterns, side: tuple[str, float], epsilon: float,
 @pytest.mark.parametrize("name", TINY)
 def test_caps_hold_everywhere(name: str, proposal: tuple[str, float, float, float], epsilon: float) -> None:
     direction, stretch, factor, exponent = proposal
-    parameter, law = other_law(name, factor, exponent)
-    n = len(TINY[name][1])
-    side = np.linspace(-14.0, 14.0, 281 if n == 2 else 57)
-    grid = np.stack([axis.ravel() for axis in np.meshgrid(*[side] * n)], axis=1)
-    random = np.random.default_rng(4).normal(size=(20_000, n)) * 3.0
-    largest = max(values_of(name, law, (direction, stretch), epsilon, y).max() for y in (grid, random))
+    parameter, _ = other_law(name, factor, exponent)
     cap, _, _ = tiny(name).bounds(direction, parameter, stretch, epsilon)
-    assert largest <= cap * (1.0 + 1e-12)
+    assert values_of(name, proposal, epsilon).max() <= cap * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize(

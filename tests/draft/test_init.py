@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from pyaccount.files import write_atomically
 #: Facts that suit every sampler and matrix.
 FACTS = {
     "name": "a run", "group_size": "1", "dataset_size": "10_000", "batch_size": "100", "sampling_probability": "0.01",
-    "iterations": "1000", "subset_size": "500", "bins": "100", "partitions": "10", "max_participations": "10",
+    "iterations": "200", "subset_size": "500", "bins": "100", "partitions": "10", "max_participations": "10",
     "min_separation": "10", "bands": "5", "buffers": "2", "records_per_user": "3", "attribution": "single",
     "iterations_per_allocation": "100",
     "epsilon": "4", "delta": "1e-6", "noise_multiplier": "1.5",
@@ -50,6 +51,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, captured.out, captured.err
 
 
+@cache
 def choices(sampler: str) -> list[dict[str, str]]:
     """Every combination of choices that is offered with a sampler."""
     found = [{"sampler": sampler}]

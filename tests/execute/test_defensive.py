@@ -41,6 +41,17 @@ def sampler(seed: int = 3) -> Sampler:
     return Sampler(seed=seed, threads=0, time_limit=None, report=silent)
 
 
+class Law:
+    """A mixture Σ w N(mean, I) of few normal laws."""
+
+    def __init__(self, means: Array, log_weights: Array) -> None:
+        self.means, self.constants = means, log_weights - 0.5 * (means**2).sum(axis=1)
+
+    def log_density(self, y: Array) -> Array:
+        """ln of the density relative to N(0, I)."""
+        return np.asarray(logsumexp(self.constants + y @ self.means.T, axis=1))
+
+
 class Renewal:
     """A mechanism small enough to enumerate: patterns, their weights and means, in units of σ."""
 
@@ -55,34 +66,37 @@ class Renewal:
         self.recipe = sampled("renewal", list(COLUMN / sigma), N, B, RATE, warm)
         self.core = self.recipe.core
         self.mean = self.weights @ self.means
+        self.own = Law(self.means, np.log(self.weights))
+        self._laws: dict[tuple[Component, str], Law] = {}
 
     def mechanism(self) -> SampledMechanism:
         return SampledMechanism(self.recipe, ("remove", "add"), N, 100.0, RATE)
 
-    def log_density(self, y: Array, means: Array, log_weights: Array) -> Array:
-        """ln of Σ w N(mean, I) relative to N(0, I)."""
-        return np.asarray(logsumexp(log_weights + y @ means.T - 0.5 * (means**2).sum(axis=1), axis=1))
+    def law(self, one: Component, direction: str) -> Law:
+        """M_k, from the definitions of scaled laws and of tilts."""
+        if (one, direction) not in self._laws:
+            self._laws[one, direction] = self._law(one, direction)
+        return self._laws[one, direction]
 
-    def log_component(self, one: Component, y: Array, direction: str) -> Array:
-        """ln dM_k/dR, from the definitions of scaled laws and of tilts."""
+    def _law(self, one: Component, direction: str) -> Law:
         if one.parameters:
             law = renewal_law(N, B, one.parameters[0], warm=self.warm)
             weights = np.array([law.get(tuple(map(int, row)), 0.0) for row in self.rounds])
             # A stationary start under another probability is that law's own.
-            return self.log_density(y, one.number * self.means, np.log(weights))
+            return Law(one.number * self.means, np.log(weights))
         shift = one.number * self.mean
         if direction == "add":
-            return np.asarray(y @ shift - 0.5 * shift @ shift)
+            return Law(shift[None, :], np.zeros(1))
         tilted = np.log(self.weights) + self.means @ shift
-        return self.log_density(y, self.means + shift, tilted - logsumexp(tilted))
+        return Law(self.means + shift, tilted - logsumexp(tilted))
 
     def value(self, components: list[Component], y: Array, direction: str, epsilon: float) -> Array:
         """V at outcomes."""
-        own = self.log_density(y, self.means, np.log(self.weights))
+        own = self.own.log_density(y)
         numerator, loss = (np.zeros(len(y)), -own) if direction == "add" else (own, own)
         if direction == "replace":
-            loss = own - self.log_density(-y, self.means, np.log(self.weights))
-        logs = [math.log(one.share / 128) + self.log_component(one, y, direction) for one in components]
+            loss = own - self.own.log_density(-y)
+        logs = [math.log(one.share / 128) + self.law(one, direction).log_density(y) for one in components]
         return np.asarray(np.exp(numerator - logsumexp(logs, axis=0)) * np.maximum(-np.expm1(epsilon - loss), 0.0))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from drawn_once import Drawn
 from made import sampled
 from scipy.stats import binom, norm
 
@@ -46,8 +48,23 @@ def document(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+#: A run whose samples are soon drawn.
+FEW = {"participation_rate": 0.05, "iterations": 8}
+
 #: Sampling where composition would do.
 MONTE_CARLO = {"method": "monte-carlo", "seed": 7, "profile": [0.5, 1.0]}
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Drawn:
+    return Drawn()
+
+
+@pytest.fixture
+def drawn_once(drawn: Drawn) -> Iterator[None]:
+    """The same small document is certified by several tests, each of which looks at what is made of its samples."""
+    with drawn.used():
+        yield
 
 
 def sampler(seed: int = 3) -> Sampler:
@@ -169,6 +186,7 @@ def test_a_solved_epsilon_encloses_the_composed_one() -> None:
     assert "with probability at least 1 − 1e-5" in sampled.statement
 
 
+@pytest.mark.usefixtures("drawn_once")
 def test_calibration_is_verified_and_tight() -> None:
     certificate = pyaccount.certify(document())
     data = certificate.data
@@ -195,6 +213,7 @@ def test_calibration_is_verified_and_tight() -> None:
     assert accepted.data.guarantee.kind == "verified"
 
 
+@pytest.mark.usefixtures("drawn_once")
 def test_the_fixed_sample_test_is_the_papers() -> None:
     plan = plan_fixed_sample(1e-3)
     assert plan.bar == 5e-4
@@ -220,7 +239,7 @@ def test_the_fixed_sample_test_is_the_papers() -> None:
 
 def test_threads_change_nothing_and_seeds_do() -> None:
     def run(threads: int, seed: int) -> dict[str, Any]:
-        plan = pyaccount.compile(document(accounting={"seed": seed, "profile": [1.0]}))
+        plan = pyaccount.compile(document(training=FEW, accounting={"seed": seed, "profile": [1.0]}))
         data = json.loads(plan.run(threads=threads).to_json())
         del data["created"]
         return data
@@ -233,12 +252,12 @@ def test_threads_change_nothing_and_seeds_do() -> None:
 
 @pytest.mark.entropy
 def test_the_seed_comes_from_the_system_and_is_recorded() -> None:
-    unseeded = document(accounting={"profile": []})
+    unseeded = document(training=FEW, accounting={"profile": []})
     data = [pyaccount.certify(unseeded).data for _ in range(2)]
     assert all(one.evidence.sampling is not None for one in data)
     seeds = [one.evidence.sampling.seed for one in data if one.evidence.sampling is not None]
     assert seeds[0] != seeds[1]
-    again = pyaccount.certify(document(accounting={"seed": seeds[0], "profile": []}))
+    again = pyaccount.certify(document(training=FEW, accounting={"seed": seeds[0], "profile": []}))
     assert again.noise_multiplier == data[0].noise_multiplier
 
 
@@ -281,10 +300,10 @@ def test_choices_take_the_least_error() -> None:
 
 def test_the_recorded_seed_repeats_the_choice_too() -> None:
     matrix = {"kind": "optimal-toeplitz", "bands": {"choose": [1, 4]}}
-    first = pyaccount.certify(document(accounting={"profile": []}, matrix=matrix)).data.evidence
+    first = pyaccount.certify(document(training=FEW, accounting={"profile": []}, matrix=matrix)).data.evidence
     assert first.sampling is not None
     accounting = {"profile": [], "seed": first.sampling.seed}
-    second = pyaccount.certify(document(accounting=accounting, matrix=matrix)).data.evidence
+    second = pyaccount.certify(document(training=FEW, accounting=accounting, matrix=matrix)).data.evidence
     assert second.sampling is not None
     assert second.considered == first.considered
     assert second.sampling.tests == first.sampling.tests

@@ -209,6 +209,7 @@ def test_a_direction_at_a_delta_beyond_all_questions(tmp_path: Path) -> None:
 
 def test_where_no_sample_tells_of_delta_it_is_not_known_to_be_small(tmp_path: Path) -> None:
     document = copy.deepcopy(golden("confidence")["document"])
+    document["training"]["iterations"], document["noise"]["multiplier"] = 8, 0.9
     document["accounting"] = {"tolerance": 0.05, "profile": [1, 3, 4.5, 6, 10], "seed": 1}
     forged = json.loads(pyaccount.certify(document).to_json())
     forged["versions"] = {"pyaccount": "0.0.9", "core": "0.0.9"}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_once import Drawn
 from gate_tools import (
     ALL,
     ASKED,
@@ -26,7 +28,14 @@ from gate_tools import (
 
 import pyaccount
 
-pytestmark = pytest.mark.usefixtures("remembered_throughout")
+pytestmark = pytest.mark.usefixtures("remembered_throughout", "drawn_once")
+
+
+@pytest.fixture(scope="module")
+def drawn_once() -> Iterator[None]:
+    """Most certificates here differ in what they say of the same samples: it is what they are held against that is tested."""
+    with Drawn().used():
+        yield
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)

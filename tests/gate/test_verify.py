@@ -8,10 +8,12 @@ import math
 import operator
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_once import Drawn
 from gate_tools import (
     ALL,
     RUNS,
@@ -37,6 +39,18 @@ from pyaccount.certificate import Certificate
 from pyaccount.gate.agreement import Terms, differences
 
 
+@pytest.fixture(scope="module")
+def drawn() -> Drawn:
+    return Drawn()
+
+
+@pytest.fixture
+def drawn_once(drawn: Drawn) -> Iterator[None]:
+    """The golden certificates' own samples, which several tests hold against what is on disk."""
+    with drawn.used():
+        yield
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = cli.run(list(arguments))
     captured = capsys.readouterr()
@@ -44,6 +58,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+@pytest.mark.usefixtures("drawn_once")
 def test_golden_certificates_agree(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "verify", str(path), "--format", "json", "--threads", "1")
     found = json.loads(out)
@@ -65,7 +80,7 @@ def scaled(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["deterministic", "group-of-phases", "verified", "confidence"])
-@pytest.mark.usefixtures("remembered")
+@pytest.mark.usefixtures("remembered", "drawn_once")
 def test_every_changed_field_is_named(name: str, tmp_path: Path) -> None:
     certificate = golden(name)
     silent = []
@@ -105,7 +120,7 @@ def test_removed_and_added_entries_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLED)
-@pytest.mark.usefixtures("remembered")
+@pytest.mark.usefixtures("remembered", "drawn_once")
 def test_sampled_certificates_are_compared_bit_for_bit(name: str, tmp_path: Path) -> None:
     certificate = golden(name)
     estimate = certificate["profile"][0]["delta_estimate"]

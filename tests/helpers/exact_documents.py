@@ -50,14 +50,14 @@ class Truth:
         """δ(ε) in one direction."""
         return sum(
             chance * hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon, agreement=agreement)
-            for chance, p, q in self._cases(sigma, zeros=False)
+            for chance, p, q in _cases(json.dumps(self.document), self.folder, sigma, zeros=False)
         )
 
     def zeros(self, direction: str, epsilon: float, sigma: float | None = None) -> float:
         """δ(ε) of the data set in which all other records contribute nothing: a true lower bound where batches are truncated."""
         return sum(
             chance * hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon)
-            for chance, p, q in self._cases(sigma, zeros=True)
+            for chance, p, q in _cases(json.dumps(self.document), self.folder, sigma, zeros=True)
         )
 
     def largest(self, epsilon: float, sigma: float | None = None, agreement: float = 1e-5) -> float:
@@ -100,7 +100,8 @@ class Truth:
         listed = self.document.get("phases", [self.document])
         return [body for body in listed for _ in range(body.get("count", 1))]
 
-    def _cases(self, sigma: float | None, *, zeros: bool) -> list[Case]:
+    def cases(self, sigma: float | None, *, zeros: bool) -> list[Case]:
+        """All that the mechanism may turn out to be."""
         adjacency = self.document["privacy"]["adjacency"]
         found: list[Case] = []
         for k, body in enumerate(self.bodies):
@@ -122,7 +123,7 @@ class Truth:
         given, n = body.get("matrix", {"kind": "identity"}), body["training"]["iterations"]
         if given["kind"] == "optimal-toeplitz" or "buffers" in given:
             index = self.document.get("phases", [self.document]).index(body)
-            return lower_toeplitz(np.array(_optimised(json.dumps(self.document), index)), n)
+            return lower_toeplitz(np.array(_optimised(_unasked(self.document), index)), n)
         if given["kind"] == "identity":
             return np.eye(n)
         matrix = (
@@ -156,11 +157,21 @@ def enclosing(law: Law, matrix: Array, extra: Array) -> Mixture:
     return Mixture(weights, exact.means, float(exact.weights[moved].sum() - weights[moved].sum()))
 
 
+@lru_cache(maxsize=16)
+def _cases(document: str, folder: Path, sigma: float | None, *, zeros: bool) -> list[Case]:
+    """Those of a document that is written out: both directions and every ε are about the same."""
+    return Truth(json.loads(document), folder).cases(sigma, zeros=zeros)
+
+
+def _unasked(document: dict[str, Any]) -> str:
+    """A document without what it asks for, of which its matrices know nothing."""
+    return json.dumps({**document, "privacy": {**document["privacy"], "epsilon": 1.0, "delta": 1e-5}})
+
+
 @lru_cache(maxsize=256)
 def _optimised(document: str, index: int) -> tuple[float, ...]:
     """The coefficients that the package finds for a phase's matrix."""
-    raw = json.loads(document)
-    loaded = pyaccount.load({**raw, "privacy": {**raw["privacy"], "epsilon": 1.0, "delta": 1e-5}})
+    loaded = pyaccount.load(json.loads(document))
     coefficients = strategy(loaded, loaded.bodies[index]).coefficients
     assert coefficients is not None
     return coefficients

@@ -165,10 +165,11 @@ class _Lines:
 
     def values(self, points: Array) -> Array:
         """The integral along the line through each point across."""
-        offsets = points @ self.across.T - 0.5 * (self.across**2).sum(axis=1)
+        # A row for each mean and a column for each point: sums over means run along memory.
+        offsets = self.across @ points.T - 0.5 * (self.across**2).sum(axis=1)[:, None]
         root = self._roots(offsets)
-        density = np.exp(offsets - 0.5 * (points**2).sum(axis=1)[:, None]) * (2.0 * np.pi) ** (-0.5 * self.dimensions)
-        return np.asarray((density * ndtr(self.along - root[:, None])) @ self.coefficients)
+        density = np.exp(offsets - 0.5 * (points**2).sum(axis=1)) * (2.0 * np.pi) ** (-0.5 * self.dimensions)
+        return np.asarray(self.coefficients @ (density * ndtr(self.along[:, None] - root)))
 
     def _roots(self, offsets: Array) -> Array:
         """The t at which ln Σ₊ c e^{…} = ln Σ₋ |c| e^{…} on each line.
@@ -176,15 +177,15 @@ class _Lines:
         Where each sum is replaced by its largest term the root is a formula, and the sums differ from these by no more than ln K:
         a bracket for Newton's steps. An error of the root counts squared: the integrand vanishes there.
         """
-        exponents = offsets - 0.5 * self.along**2
+        exponents = offsets - 0.5 * self.along[:, None] ** 2
         forwards, backwards = self.coefficients > 0.0, self.coefficients < 0.0
         rising, falling = (
-            (exponents[:, one] + np.log(np.abs(self.coefficients[one])), self.along[one])
+            (exponents[one] + np.log(np.abs(self.coefficients[one]))[:, None], self.along[one])
             for one in (forwards, backwards)
         )
         roots = [
-            ((falling[0] - logs[:, None]) / (along - falling[1])).max(axis=1)
-            for logs, along in zip(rising[0].T, rising[1], strict=True)
+            ((falling[0] - logs) / (along - falling[1])[:, None]).max(axis=0)
+            for logs, along in zip(*rising, strict=True)
         ]
         t = np.min(roots, axis=0)
         # The slope of the difference is at least this anywhere.
@@ -192,7 +193,7 @@ class _Lines:
         low, high = (t - np.log(len(rising[1])) / slowest, t + np.log(len(falling[1])) / slowest)
         for _ in range(200):
             (above, up), (below, down) = (
-                _logarithm(logs + t[:, None] * along, along) for logs, along in (rising, falling)
+                _logarithm(logs + along[:, None] * t, along) for logs, along in (rising, falling)
             )
             value = above - below
             low, high = np.where(value < 0.0, t, low), np.where(value < 0.0, high, t)
@@ -214,29 +215,32 @@ class _Judged(_Lines):
 
     def values(self, points: Array) -> Array:
         """∫ P (A − e^ε B)/A from the root on, on the line through each point."""
-        offsets = points @ self.across.T - 0.5 * (self.across**2).sum(axis=1) - 0.5 * self.along**2
-        root = np.maximum(self._roots(offsets + 0.5 * self.along**2), -9.0 - np.abs(self.along).max())
+        squares = (0.5 * self.along**2)[:, None]
+        offsets = self.across @ points.T - 0.5 * (self.across**2).sum(axis=1)[:, None] - squares
+        root = np.maximum(self._roots(offsets + squares), -9.0 - np.abs(self.along).max())
         length = np.maximum(root, self.along.max()) + 9.0 - root
         density = np.exp(-0.5 * (points**2).sum(axis=1)) * (2.0 * np.pi) ** (-0.5 * (self.dimensions + 1))
         total = np.zeros(len(points))
         for node, weight in zip(*np.polynomial.legendre.leggauss(NODES), strict=True):
             t = root + 0.5 * (node + 1.0) * length
-            terms = offsets + t[:, None] * self.along
-            top = terms.max(axis=1)
-            shares = np.exp(terms - top[:, None])
-            ratio = (shares @ self.coefficients) / (shares @ self.whole)
+            terms = offsets + self.along[:, None] * t
+            top = terms.max(axis=0)
+            shares = np.exp(terms - top)
+            ratio = (self.coefficients @ shares) / (self.whole @ shares)
             total += (
-                0.5 * weight * length * np.exp(top - 0.5 * t * t) * (shares @ self.sampled) * np.maximum(ratio, 0.0)
+                0.5 * weight * length * np.exp(top - 0.5 * t * t) * (self.sampled @ shares) * np.maximum(ratio, 0.0)
             )
         return density * total
 
 
 def _logarithm(terms: Array, slopes: Array) -> tuple[Array, Array]:
-    """ln Σ e^term of each row, and its derivative where those of the terms are `slopes`."""
-    top = terms.max(axis=1)
-    shares = np.exp(terms - top[:, None])
-    total = shares.sum(axis=1)
-    return top + np.log(total), shares @ slopes / total
+    """ln Σ e^term of each column, and its derivative where those of the terms are `slopes`."""
+    if len(terms) == 1:
+        return terms[0], np.broadcast_to(slopes, terms.shape[1:])
+    top = terms.max(axis=0)
+    shares = np.exp(terms - top)
+    total = shares.sum(axis=0)
+    return top + np.log(total), slopes @ shares / total
 
 
 @dataclass(frozen=True, slots=True, eq=False)

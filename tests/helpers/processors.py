@@ -18,5 +18,6 @@ PROCESSORS = {
 
 
 def environment(processor: str | None) -> dict[str, str]:
-    """The environment of a process on such a processor; on this one for None."""
-    return {**os.environ, **({} if processor is None else PROCESSORS[processor]), "PYTHONPATH": str(ROOT)}
+    """The environment of a process on such a processor; on this one for None, with as many threads as it comes with."""
+    here = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    return {**here, **({} if processor is None else PROCESSORS[processor]), "PYTHONPATH": str(ROOT)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import mpmath as mp
@@ -134,18 +135,29 @@ def test_independent_parts_are_one_mixture_on_the_product() -> None:
     )
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 3.0])
-def test_means_on_both_sides_against_random_outcomes(epsilon: float) -> None:
-    """The pair of truncated batches: P has means of 0, 1 and 2 columns, Q of 0 and −1."""
+@cache
+def judged_outcomes() -> list[tuple[Mixture, Mixture, Array]]:
+    """The pair of truncated batches both ways, and the likelihood ratio at random outcomes of the first.
+
+    P has means of 0, 1 and 2 columns, Q of 0 and −1.
+    """
     present, absent = pair_given(renewal_law(3, 2, 0.4, warm=True), (0, 2, 3), 2)
     matrix = lower_toeplitz(np.array([0.8, 0.6]), 3)
     p, q = (Mixture.of(side, matrix, 1.0) for side in (present, absent))
     rng = np.random.default_rng(3)
+    found = []
     for one, other in ((p, q), (q, p)):
         chosen = one.means[rng.choice(len(one.weights), 400_000, p=one.weights / one.weights.sum())]
         y = chosen + rng.normal(size=chosen.shape)
         densities = [np.exp(y @ m.means.T - 0.5 * (m.means**2).sum(axis=1)) @ m.weights for m in (one, other)]
-        values = np.maximum(0.0, 1.0 - math.exp(epsilon) * densities[1] / densities[0])
+        found.append((one, other, densities[1] / densities[0]))
+    return found
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 3.0])
+def test_means_on_both_sides_against_random_outcomes(epsilon: float) -> None:
+    for one, other, ratio in judged_outcomes():
+        values = np.maximum(0.0, 1.0 - math.exp(epsilon) * ratio)
         error = float(values.std()) / math.sqrt(len(values))
         assert abs(float(values.mean()) - hockey_stick(one, other, epsilon)) < 4.0 * error
 
@@ -175,19 +187,24 @@ def test_enclosures_against_random_outcomes(kind: str, direction: str, tmp_path:
     if direction != "add":
         y += means[rng.choice(len(weights), size, p=weights / weights.sum())]
 
-    def ratio(extra: Array, sign: float = 1.0) -> Array:
-        return np.asarray(np.exp(sign * (y @ means.T) - 0.5 * (points**2) @ (squares + extra)) @ weights)
+    extras = {"none": np.zeros(3), "charged": charges}
 
+    def ratios(sign: float) -> dict[str, Array]:
+        """By what is added to the columns' squares."""
+        factors = {name: weights * np.exp(-0.5 * (points**2) @ (squares + extra)) for name, extra in extras.items()}
+        return dict(zip(factors, (np.exp(sign * (y @ means.T)) @ np.stack([*factors.values()], axis=1)).T, strict=True))
+
+    up, down = ratios(1.0), ratios(-1.0) if direction == "replace" else {}
     for epsilon in (0.3, 2.0):
         enclosed = truth.enclosure(direction, epsilon)
         assert enclosed is not None
         if direction != "replace":
             assert enclosed[0] <= truth.delta(direction, epsilon) <= enclosed[1]
-        for expected, above, below in zip(enclosed, (charges, 0.0 * charges), (0.0 * charges, charges), strict=True):
+        for expected, above, below in zip(enclosed, ("charged", "none"), ("none", "charged"), strict=True):
             loss = {
-                "remove": lambda up, down: np.log(ratio(up)),
-                "add": lambda up, down: -np.log(ratio(down)),
-                "replace": lambda up, down: np.log(ratio(up)) - np.log(ratio(down, -1.0)),
+                "remove": lambda above, _: np.log(up[above]),
+                "add": lambda _, below: -np.log(up[below]),
+                "replace": lambda above, below: np.log(up[above]) - np.log(down[below]),
             }[direction](above, below)
             values = np.maximum(0.0, -np.expm1(epsilon - loss))
             # Where nothing is seen of a value, it is small.

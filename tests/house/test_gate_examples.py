@@ -8,18 +8,21 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from places import EXAMPLES, ROOT
+from warm_commands import COMMAND, COMMANDS_READ, warm
 
 import pyaccount
 
 WORKFLOW = EXAMPLES / "ci" / "github-workflow.yaml"
 HOOKS = EXAMPLES / "ci" / "pre-commit-config.yaml"
 POLICY = EXAMPLES / "policy.yaml"
+Shell = Callable[[str, Path], subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -34,9 +37,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def shell(command: str, folder: Path, installed: Path = Path(sys.executable)) -> subprocess.CompletedProcess[str]:
     """As a workflow's runner does: bash, stopping at the first failure, with the installed command on the path."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(installed.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", command],
         cwd=folder,
@@ -45,6 +48,13 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Shell]:
+    """The same shell, with a command on the path that need not start anew: what passes is run with the installed one."""
+    with warm(COMMAND, *COMMANDS_READ) as client:
+        yield lambda command, folder: shell(command, folder, client)
 
 
 def steps() -> list[str]:
@@ -79,47 +89,47 @@ def test_the_workflow_and_the_hooks_pass(project: Path) -> None:
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
 
-def test_a_changed_certificate_stops_both(project: Path) -> None:
+def test_a_changed_certificate_stops_both(project: Path, started: Shell) -> None:
     certificate = project / "certificates" / "training.json"
     text = certificate.read_text(encoding="utf-8")
     changed = text.replace('"iterations": 2000', '"iterations": 200', 1)
     assert changed != text
     certificate.write_text(changed, encoding="utf-8")
-    assert [shell(command, project).returncode for command in steps()] == [0, 1, 1, 1]
-    assert [shell(hook_command(hook, project), project).returncode for hook in hooks()] == [0, 1]
+    assert [started(command, project).returncode for command in steps()] == [0, 1, 1, 1]
+    assert [started(hook_command(hook, project), project).returncode for hook in hooks()] == [0, 1]
 
 
-def test_a_missing_certificate_stops_the_workflow(project: Path) -> None:
+def test_a_missing_certificate_stops_the_workflow(project: Path, started: Shell) -> None:
     (project / "certificates" / "training.json").unlink()
-    assert [shell(command, project).returncode for command in steps()] == [0, 2, 2, 2]
+    assert [started(command, project).returncode for command in steps()] == [0, 2, 2, 2]
 
 
-def test_each_document_needs_its_own_certificate(project: Path) -> None:
+def test_each_document_needs_its_own_certificate(project: Path, started: Shell) -> None:
     validate, each, policy, _ = steps()
     changed = project / "privacy" / "training.yaml"
     text = changed.read_text(encoding="utf-8")
     changed.write_text(text.replace("iterations: 2000", "iterations: 4000"), encoding="utf-8")
-    found = [shell(command, project) for command in (validate, each, policy)]
+    found = [started(command, project) for command in (validate, each, policy)]
     assert [done.returncode for done in found] == [0, 1, 0]
     assert "privacy/training.yaml" in found[1].stdout
     # Comments and spelling are not what it says.
     changed.write_text("# a comment\n" + text.replace("iterations: 2000", "iterations: 2_000"), encoding="utf-8")
-    assert shell(each, project).returncode == 0
+    assert started(each, project).returncode == 0
     # In the order of names, the last one has none.
     shutil.copy(changed, project / "privacy" / "zebra.yaml")
-    assert shell(each, project).returncode == 2
+    assert started(each, project).returncode == 2
     shutil.copy(project / "certificates" / "training.json", project / "certificates" / "zebra.json")
-    assert shell(each, project).returncode == 0
+    assert started(each, project).returncode == 0
 
 
-def test_the_commands_of_the_page_run(project: Path) -> None:
+def test_the_commands_of_the_page_run(project: Path, started: Shell) -> None:
     page = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
     commands = [line for block in re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL) for line in block.splitlines()]
     assert len(commands) == 5
     certificates = project / "certificates"
     shutil.copy(certificates / "training.json", certificates / "from-elsewhere.json")
     for command in commands:
-        done = shell(command, project)
+        done = started(command, project)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
 

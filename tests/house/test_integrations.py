@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -17,6 +18,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationToMissingValueError
 from places import EXAMPLES
+from warm_commands import warm
 
 import pyaccount
 from pyaccount import Accountant, Certificate
@@ -25,7 +27,10 @@ FOLDER = EXAMPLES / "integrations"
 DOCUMENT = EXAMPLES / "cifar10-dp-sgd.yaml"
 
 
-def run(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+Done = subprocess.CompletedProcess[str]
+
+
+def run(*command: str, folder: Path, **environment: str) -> Done:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     surroundings = {**os.environ, "PATH": path, **environment}
     return subprocess.run(command, cwd=folder, env=surroundings, capture_output=True, text=True, check=False)
@@ -34,8 +39,26 @@ def run(*command: str, folder: Path, **environment: str) -> subprocess.Completed
 # Hydra and OmegaConf.
 
 
-def train(folder: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
-    return run(sys.executable, str(FOLDER / "hydra" / "train.py"), "hydra.run.dir=out", *overrides, folder=folder)
+SCRIPT = str(FOLDER / "hydra" / "train.py")
+
+
+def train(folder: Path, *overrides: str, command: tuple[str, ...] = (sys.executable, SCRIPT)) -> Done:
+    return run(*command, "hydra.run.dir=out", *overrides, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[tuple[str, ...]]:
+    """The script as a command that need not import Hydra anew: what trains, and a wrong override, start as the page says."""
+    modules = (
+        "numpy",
+        "pyaccount",
+        "pyaccount.certificate.certificate",
+        "pyaccount.plan.compiling",
+        "hydra",
+        "omegaconf",
+    )
+    with warm(SCRIPT, *modules) as client:
+        yield (str(client),)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +103,12 @@ def test_a_wrong_override_is_located(tmp_path: Path) -> None:
         (("+mechanism.count=2",), "it knows no count of 2 runs"),
     ],
 )
-def test_the_loop_refuses_what_it_does_not_do(overrides: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = train(tmp_path, "trainer.steps=4", *overrides)
+def test_the_loop_refuses_what_it_does_not_do(
+    overrides: tuple[str, ...], message: str, started: tuple[str, ...], tmp_path: Path
+) -> None:
+    # The loop refuses whatever was certified, so that wide bounds do.
+    wide = "+mechanism.accounting={profile: [1], tolerance: 0.1}"
+    done = train(tmp_path, "trainer.steps=4", wide, *overrides, command=started)
     assert done.returncode == 1
     assert message in done.stderr
     assert not (tmp_path / "out" / "accountant.json").exists()

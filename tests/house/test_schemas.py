@@ -16,12 +16,19 @@ from pyaccount.document import Amplification, Document, Policy, load_written
 DOCUMENTS = sorted(EXAMPLES.glob("*.yaml"))
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all schemas, as `make schemas` writes them."""
+    folder = tmp_path_factory.mktemp("schemas")
+    schemas.write(folder)
+    return folder
+
+
 @pytest.mark.parametrize("name", sorted(schemas.SCHEMAS))
-def test_committed_schemas_are_current(name: str, tmp_path: Path) -> None:
-    schemas.write(tmp_path)
+def test_committed_schemas_are_current(name: str, written: Path) -> None:
     file = f"{name}.v1.schema.json"
     committed = (ROOT / "schemas" / file).read_text(encoding="utf-8")
-    assert committed == (tmp_path / file).read_text(encoding="utf-8"), "run `make schemas`"
+    assert committed == (written / file).read_text(encoding="utf-8"), "run `make schemas`"
     schema = json.loads(committed)
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]

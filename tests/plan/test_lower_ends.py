@@ -325,9 +325,9 @@ def test_cells_have_a_line_where_there_is_no_lattice() -> None:
         "pyaccount": 1,
         "name": "rare",
         "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": "solve"},
-        "training": {"sampling_probability": 1e-9, "iterations": 1_000_000},
+        "training": {"sampling_probability": 1e-9, "iterations": 3000},
         "sampler": {"kind": "poisson"},
-        "noise": {"multiplier": 0.5},
+        "noise": {"multiplier": 0.25},
         "accounting": {"profile": [], "tolerance": 1e-3},
     }
     data = pyaccount.certify(raw).data

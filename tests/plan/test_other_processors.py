@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import platform
 import subprocess
@@ -49,6 +50,7 @@ print(json.dumps(found))
 """
 
 
+@functools.cache
 def built_on(processor: str | None, matrix: Path) -> dict[str, Any]:
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(matrix)]
     done = subprocess.run(command, env=environment(processor), capture_output=True, text=True, check=True)

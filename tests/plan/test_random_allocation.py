@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache, lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import oracle
 import pytest
 from plain_documents import changed
+from sampled_tools import Array
 
 import pyaccount
 from pyaccount.certificate.consistency import inconsistencies
@@ -40,8 +42,18 @@ def problem(raw: dict[str, Any]) -> Any:
     return found
 
 
+@cache
 def of_subsets(rounds: int, taken: int, sigma: float, epsilon: float) -> tuple[float, float]:
     """δ (remove, add) of one allocation by quadrature over all rounds: S is the mean over subsets of their densities' ratios."""
+    ratio, weights = ratios(rounds, taken, sigma)
+    alpha = math.exp(epsilon)
+    remove = float((weights * np.maximum(ratio - alpha, 0)).sum())
+    return remove, float((weights * np.maximum(1 - alpha * ratio, 0)).sum())
+
+
+@lru_cache(maxsize=1)
+def ratios(rounds: int, taken: int, sigma: float) -> tuple[Array, Array]:
+    """S at the nodes of all rounds, and their weights; as large as they are, only the last ones are kept."""
     points = {3: 181, 4: 61}[rounds]
     z = np.linspace(-8.0, 8.0, points)
     weight = np.exp(-z * z / 2)
@@ -53,9 +65,7 @@ def of_subsets(rounds: int, taken: int, sigma: float, epsilon: float) -> tuple[f
         weights = weights * weight.reshape([-1 if i == t else 1 for i in range(rounds)])
     for chosen in combinations(range(rounds), taken):
         total = total + math.prod(shaped[t] for t in chosen)
-    ratio, alpha = total / math.comb(rounds, taken), math.exp(epsilon)
-    remove = float((weights * np.maximum(ratio - alpha, 0)).sum())
-    return remove, float((weights * np.maximum(1 - alpha * ratio, 0)).sum())
+    return total / math.comb(rounds, taken), weights
 
 
 def test_every_round_is_one_gaussian_mechanism() -> None:

@@ -6,6 +6,7 @@ import copy
 import io
 import json
 import math
+from functools import cache
 from itertools import pairwise, product
 from typing import Any
 
@@ -16,6 +17,8 @@ import oracle
 import pytest
 from plain_documents import changed
 from rich.console import Console
+from scipy.optimize import brentq  # type: ignore[import-untyped]
+from scipy.stats import norm  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import Accountant
@@ -50,25 +53,34 @@ def law(coins: int, p: float) -> list[tuple[mp.mpf, int]]:
     return [(weight, drawn) for drawn, weight in enumerate(weights)]
 
 
-def integrated(p: oracle.Mixture, q: oracle.Mixture, epsilon: float) -> mp.mpf:
-    """∫ (P − e^ε Q)₊ by quadrature, cut where the integrand begins or ends."""
+def integrated(p: oracle.Mixture, q: oracle.Mixture, epsilon: float) -> float:
+    """∫ (P − e^ε Q)₊ by quadrature, cut where the integrand begins or ends; between cuts it is entire, and 40 nodes suffice."""
+    scaled = [*p, *((-math.exp(epsilon) * weight, mean) for weight, mean in q)]
+    weights, means = np.array(scaled, dtype=float).T
 
-    def excess(y: mp.mpf) -> mp.mpf:
-        return oracle.density(p, y) - mp.exp(epsilon) * oracle.density(q, y)
+    def excess(y: Any) -> Any:
+        return norm.pdf(np.subtract.outer(y, means)) @ weights
 
-    grid = [mp.mpf(k) / 4 for k in range(-60, 61)]
-    changes = [
-        mp.findroot(excess, (low, high), solver="anderson")
-        for low, high in pairwise(grid)
-        if mp.sign(excess(low)) != mp.sign(excess(high))
-    ]
-    ends = [mp.mpf(-20), *changes, mp.mpf(20)]
-    total = mp.mpf(0)
-    for low, high in pairwise(ends):
+    grid = np.linspace(-15.0, 15.0, 121)
+    signs = np.sign(excess(grid))
+    changes = [brentq(excess, grid[i], grid[i + 1], xtol=1e-15) for i in np.flatnonzero(signs[1:] != signs[:-1])]
+    nodes, shares = np.polynomial.legendre.leggauss(40)
+    total = 0.0
+    for low, high in pairwise([-20.0, *changes, 20.0]):
         if excess((low + high) / 2) > 0:
-            steps = mp.linspace(low, high, 12)
-            total += mp.quad(excess, steps)
+            for first, last in pairwise(np.linspace(low, high, 12)):
+                half = (last - first) / 2
+                total += float(half * (shares @ excess(first + half * (nodes + 1))))
     return total
+
+
+@cache
+def of_one_round(coins: int, side: str, epsilon: float, *, mirrored: bool) -> float:
+    """δ(ε) of a record whose draws are so many coins, against none or against its mirror image."""
+    sigma, counts = mp.mpf(1.2), law(coins, 0.1)
+    p = [(weight, j / sigma) for weight, j in counts]
+    q = [(weight, -j / sigma) for weight, j in counts] if mirrored else [(mp.mpf(1), mp.mpf(0))]
+    return integrated(*((p, q) if side == "remove" else (q, p)), epsilon)
 
 
 @pytest.mark.parametrize("group", [1, 2])
@@ -76,15 +88,11 @@ def integrated(p: oracle.Mixture, q: oracle.Mixture, epsilon: float) -> mp.mpf:
 def test_one_round_is_the_mixture_over_all_draws(adjacency: str, group: int) -> None:
     raw = document(privacy={"adjacency": adjacency, "group_size": group, "epsilon": 1.0, "delta": "solve"})
     data = pyaccount.certify(raw).data
-    counts = law(3 * group, 0.1)
-    sigma = mp.mpf(1.2)
-    p = [(weight, j / sigma) for weight, j in counts]
-    q = [(weight, -j / sigma) for weight, j in counts] if adjacency == "replace-one" else [(mp.mpf(1), mp.mpf(0))]
-    for side, (first, second) in {"remove": (p, q), "add": (q, p)}.items():
+    for side in ("remove", "add"):
         profile = getattr(data.directions, side).profile
         assert [point.epsilon for point in profile] == EPSILONS
         for point in profile:
-            truth = float(integrated(first, second, point.epsilon))
+            truth = of_one_round(3 * group, side, point.epsilon, mirrored=adjacency == "replace-one")
             assert point.delta_lower <= truth * (1 + 1e-12)
             assert truth * (1 - 1e-12) <= point.delta
             assert point.delta == pytest.approx(truth, rel=1e-4)
