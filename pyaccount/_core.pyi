@@ -116,10 +116,6 @@ class RoundProfile:
     def laplace(sensitivity: float, scale: float) -> RoundProfile:
         """Lap(0, scale) against Lap(sensitivity, scale)."""
 
-    @staticmethod
-    def discrete(outcomes: Sequence[tuple[float, float]]) -> RoundProfile:
-        """A finite pair, given as (P, Q) probabilities of each outcome."""
-
 class ProvenInterval:
     """A proven interval with its error budget (in units of δ at the upper end)."""
 
@@ -523,6 +519,10 @@ class Inspection:
 
         None where this processor cannot execute it.
         """
+
+    @staticmethod
+    def discrete(outcomes: Sequence[tuple[float, float]]) -> RoundProfile:
+        """A finite pair, given as (P, Q) probabilities of each outcome: answers to compositions of it have closed forms."""
 
     @staticmethod
     def profile(profile: RoundProfile, epsilon: float) -> tuple[float, float, float, float]:

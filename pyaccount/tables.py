@@ -21,10 +21,10 @@ BLOCK = 1 << 14
 #: Endings of files that hold Parquet.
 PARQUET = (".parquet", ".pq")
 
-Block = tuple[Sequence[Any], ...]
+Lines = tuple[Sequence[Any], ...]
 
 
-def blocks(file: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[Block]:
+def blocks(file: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[Lines]:
     """The values of these columns, a block of rows after the other; CSV gives texts. Raises `TableError`, `MissingExtraError`."""
     name = os.fsdecode(file)
     _check_regular(name)
@@ -65,7 +65,7 @@ def _check_regular(name: str) -> None:
         refuse(name, "this is no regular file: give the name of a table, as CSV or Parquet")
 
 
-def _csv(name: str, columns: Sequence[str]) -> Iterator[Block]:
+def _csv(name: str, columns: Sequence[str]) -> Iterator[Lines]:
     """A CSV file: commas, a header, texts as RFC 4180 quotes them; lines without anything are skipped."""
     with Path(name).open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True)
@@ -102,7 +102,7 @@ def _places(name: str, header: Sequence[str], columns: Sequence[str], line: int 
     return [header.index(column) for column in columns]
 
 
-def _parquet(name: str, columns: Sequence[str]) -> Iterator[Block]:
+def _parquet(name: str, columns: Sequence[str]) -> Iterator[Lines]:
     try:
         import pyarrow as arrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
         from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyaccount.accountant.planned import Planned
 
 #: ε and δ.
-Target = tuple[float, float]
+PrivacyTarget = tuple[float, float]
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Horizons:
     `holds` certifies a document at a target, as accurately as it takes to say yes or no.
     """
 
-    def __init__(self, holds: Callable[[Document, Target], bool]) -> None:
+    def __init__(self, holds: Callable[[Document, PrivacyTarget], bool]) -> None:
         self._holds = holds
         self._known: dict[tuple[object, ...], Horizon] = {}
 
@@ -71,7 +71,7 @@ class Horizons:
         """Take note that a certificate says of the whole plan that it keeps a budget."""
         self._known[epsilon, delta] = Horizon(beyond=plan.length + 1, within=plan.length)
 
-    def of_plan(self, plan: Planned, length: int, target: Target, *, find: bool) -> Horizon:
+    def of_plan(self, plan: Planned, length: int, target: PrivacyTarget, *, find: bool) -> Horizon:
         """What is known of the first `length` rounds of a plan; with `find` the last length that is certified.
 
         The whole plan is asked about first: if it keeps the budget, so does everything else. Where samples are drawn it is
@@ -89,7 +89,7 @@ class Horizons:
             horizon.find(certified)
         return horizon
 
-    def of_ledger(self, ledger: Ledger, target: Target, *, find: bool) -> Horizon:
+    def of_ledger(self, ledger: Ledger, target: PrivacyTarget, *, find: bool) -> Horizon:
         """What is known of the length of a ledger's last phase, after the ones before it."""
         length, start = ledger.last_length, ledger.lasting(0)
         question = (*target, json.dumps(start.phases, sort_keys=True))

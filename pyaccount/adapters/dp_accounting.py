@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.adapters.reading import Body, document, no_equivalent, real, whole, wrong_type
+from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole, wrong_type
 from pyaccount.document import (
     Document,
     batch_size,
@@ -32,7 +32,7 @@ from pyaccount.errors import DocumentError, MissingExtraError, Path, shown
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body as DocumentBody
+    from pyaccount.document import Body
     from pyaccount.errors import Problem
 
     Source = str | os.PathLike[str] | Mapping[str, Any] | Document
@@ -108,7 +108,7 @@ def _kind(event: object) -> str:
     return type(event).__name__
 
 
-def _bodies(event: object, path: Path, count: int) -> list[Body]:
+def _bodies(event: object, path: Path, count: int) -> list[BodyMapping]:
     """The bodies of `count` runs of an event."""
     kind = _kind(event)
     if len(path) > DEEPEST:
@@ -125,7 +125,7 @@ def _bodies(event: object, path: Path, count: int) -> list[Body]:
     return _leaf(event, kind, path, count)
 
 
-def _leaf(event: object, kind: str, path: Path, count: int) -> list[Body]:
+def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]:
     """The body of `count` runs of an event that releases something itself."""
     if count not in ITERATIONS:
         message = f"{count} runs are more than a document can describe"
@@ -140,7 +140,7 @@ def _leaf(event: object, kind: str, path: Path, count: int) -> list[Body]:
     return no_equivalent(path, reason, value=kind)
 
 
-def _sampled(event: object, kind: str, path: Path, count: int) -> list[Body]:
+def _sampled(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]:
     """The body of a sampled event: one draw for one release."""
     inner, place = _field(event, "event", path), (*path, "event")
     while True:
@@ -188,7 +188,7 @@ def _sampled(event: object, kind: str, path: Path, count: int) -> list[Body]:
     return [{"training": training, "sampler": {"kind": sampler}, "noise": noise}]
 
 
-def _truncated(event: object, path: Path, count: int) -> list[Body]:
+def _truncated(event: object, path: Path, count: int) -> list[BodyMapping]:
     rate = real(_field(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
     if rate == 0.0:
         return []
@@ -224,7 +224,7 @@ def _field(event: object, name: str, path: Path) -> Any:
 _EVENTS = ("poisson", "fixed-size", "with-replacement", "none")
 
 
-def _without_event(described: Document, body: DocumentBody) -> list[Problem]:
+def _without_event(described: Document, body: Body) -> list[Problem]:
     """What of a body no event means."""
     found = []
     if body.matrix.kind != "identity":
@@ -256,7 +256,7 @@ def _without_event(described: Document, body: DocumentBody) -> list[Problem]:
     return found
 
 
-def _event(library: Any, body: DocumentBody) -> Any:
+def _event(library: Any, body: Body) -> Any:
     """The event of a body without problems."""
     # Several releases of one batch are one Gaussian release with the effective multiplier, here from below.
     sigma = effective([number(body.noise.multiplier), *(release.multiplier for release in body.noise.also)])[0]

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyaccount.adapters.reading import Body, document, no_equivalent, real, whole
+from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import (
     BINS,
@@ -61,9 +61,9 @@ def from_process(  # noqa: PLR0913 - the head of the document that a process lac
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
 
 
-def _bodies(process: object, path: Path) -> list[Body]:
+def _bodies(process: object, path: Path) -> list[BodyMapping]:
     """The bodies of a process. Compositions are walked in a loop: one step more is one level more."""
-    found: list[Body] = []
+    found: list[BodyMapping] = []
     left: list[tuple[object, Path, int]] = [(process, path, 1)]
     while left:
         node, place, count = left.pop()
@@ -83,7 +83,7 @@ def _bodies(process: object, path: Path) -> list[Body]:
     return found
 
 
-def _repeated(body: Body, count: int) -> Body:
+def _repeated(body: BodyMapping, count: int) -> BodyMapping:
     """So many runs of a body: of rounds that are drawn afresh, more rounds; of whole runs, a count."""
     if count == 1:
         return body
@@ -95,7 +95,7 @@ def _repeated(body: Body, count: int) -> Body:
     return body | {"count": count}
 
 
-def _leaf(node: object, kind: str, path: Path) -> list[Body]:
+def _leaf(node: object, kind: str, path: Path) -> list[BodyMapping]:
     reader = _READERS.get(kind)
     if reader is None:
         reason = _REFUSED.get(kind, f"no document describes this process; those that are read: {', '.join(_READERS)}")
@@ -103,18 +103,18 @@ def _leaf(node: object, kind: str, path: Path) -> list[Body]:
     return reader(node, path)
 
 
-def _gaussian(node: object, path: Path) -> list[Body]:
+def _gaussian(node: object, path: Path) -> list[BodyMapping]:
     return [{"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": _noise(node, path)}]
 
 
-def _poisson(node: object, path: Path) -> list[Body]:
-    training: Body = {"iterations": 1, "sampling_probability": _rate(node, path)}
+def _poisson(node: object, path: Path) -> list[BodyMapping]:
+    training: BodyMapping = {"iterations": 1, "sampling_probability": _rate(node, path)}
     return [_truncated(node, path, training, _noise(_field(node, "inner", path), (*path, "inner")))]
 
 
-def _truncated(node: object, path: Path, training: Body, noise: Body) -> Body:
+def _truncated(node: object, path: Path, training: BodyMapping, noise: BodyMapping) -> BodyMapping:
     """Poisson batches, with opake's cap if there is one."""
-    sampler: Body = {"kind": "poisson"}
+    sampler: BodyMapping = {"kind": "poisson"}
     limit = _field(node, "truncated_batch_size", path)
     if limit is not None:
         records = _field(node, "dataset_size", path)
@@ -123,19 +123,19 @@ def _truncated(node: object, path: Path, training: Body, noise: Body) -> Body:
     return {"training": training, "sampler": sampler, "noise": noise}
 
 
-def _parallel_poisson(node: object, path: Path) -> list[Body]:
+def _parallel_poisson(node: object, path: Path) -> list[BodyMapping]:
     """Each worker draws for itself, and noise is added once."""
     workers = whole(_field(node, "num_workers", path), DRAWS_PER_ITERATION, (*path, "num_workers"))
     (body,) = _poisson(_field(node, "inner", path), (*path, "inner"))
     return [body | {"sampler": body["sampler"] | ({"draws_per_iteration": workers} if workers > 1 else {})}]
 
 
-def _k_out_of_t(node: object, path: Path) -> list[Body]:
+def _k_out_of_t(node: object, path: Path) -> list[BodyMapping]:
     taken = whole(_field(node, "k", path), ITERATIONS, (*path, "k"))
     rounds = whole(_field(node, "n_steps", path), ITERATIONS, (*path, "n_steps"))
     noise = _noise(_field(node, "inner", path), (*path, "inner"))
 
-    def allocated(count: int, length: int, k: int) -> Body:
+    def allocated(count: int, length: int, k: int) -> BodyMapping:
         sampler = {"kind": "random-allocation", "iterations_per_allocation": length}
         return {
             "training": {"iterations": count * length},
@@ -150,7 +150,7 @@ def _k_out_of_t(node: object, path: Path) -> list[Body]:
     return [allocated(count, size, 1) for count, size in blocks if count]
 
 
-def _mf_gaussian(node: object, path: Path) -> list[Body]:
+def _mf_gaussian(node: object, path: Path) -> list[BodyMapping]:
     """Without sampling: the rounds in which a record takes part may be known."""
     rounds = _field(node, "n_steps", path)
     if rounds is None:
@@ -159,7 +159,7 @@ def _mf_gaussian(node: object, path: Path) -> list[Body]:
     iterations = whole(rounds, ITERATIONS, (*path, "n_steps"))
     apart = whole(_field(node, "min_sep", path), ITERATIONS, (*path, "min_sep"))
     most = _field(node, "max_participations", path)
-    sampler: Body = {"kind": "none"}
+    sampler: BodyMapping = {"kind": "none"}
     if apart > 1:
         sampler["min_separation"] = min(apart, iterations)
     if most is not None:
@@ -169,18 +169,18 @@ def _mf_gaussian(node: object, path: Path) -> list[Body]:
     return [_with_matrix(node, path, sampler=sampler, training={"iterations": iterations}, pattern=(apart, most))]
 
 
-def _cyclic_poisson(node: object, path: Path) -> list[Body]:
+def _cyclic_poisson(node: object, path: Path) -> list[BodyMapping]:
     iterations, rate = _iterations(node, path), _rate(node, path)
     inner, place = _field(node, "inner", path), (*path, "inner")
     strategy = _field(inner, "strategy", place)
-    training: Body = {"iterations": iterations, "sampling_probability": rate}
+    training: BodyMapping = {"iterations": iterations, "sampling_probability": rate}
     if _kind(strategy, (*place, "strategy")) == "IdentityStrategy":
         return [_truncated(node, path, training, _noise(inner, place))]
     sampler = {"kind": "cyclic-poisson", "partitions": _bands(strategy, (*place, "strategy"))}
     return [_with_matrix(inner, place, sampler=sampler, training=training, pattern=(iterations, 1))]
 
 
-def _b_min_sep(node: object, path: Path) -> list[Body]:
+def _b_min_sep(node: object, path: Path) -> list[BodyMapping]:
     iterations = _iterations(node, path)
     inner, place = _field(node, "inner", path), (*path, "inner")
     apart = _bands(_field(inner, "strategy", place), (*place, "strategy"))
@@ -189,7 +189,7 @@ def _b_min_sep(node: object, path: Path) -> list[Body]:
     return [_with_matrix(inner, place, sampler=sampler, training=training, pattern=(iterations, 1))]
 
 
-def _balls_in_bins(node: object, path: Path) -> list[Body]:
+def _balls_in_bins(node: object, path: Path) -> list[BodyMapping]:
     iterations = _iterations(node, path)
     count = whole(_field(node, "num_bins", path), BINS, (*path, "num_bins"))
     sampler, place = {"kind": "balls-in-bins", "bins": count}, (*path, "inner")
@@ -198,7 +198,9 @@ def _balls_in_bins(node: object, path: Path) -> list[Body]:
     return [_with_matrix(inner, place, sampler=sampler, training={"iterations": iterations}, pattern=pattern)]
 
 
-def _with_matrix(inner: object, path: Path, *, sampler: Body, training: Body, pattern: tuple[int, Any]) -> Body:
+def _with_matrix(
+    inner: object, path: Path, *, sampler: BodyMapping, training: BodyMapping, pattern: tuple[int, Any]
+) -> BodyMapping:
     """A run with an MfGaussian's strategy: its coefficients at this length and for this pattern of participations."""
     strategy, place, iterations = _field(inner, "strategy", path), (*path, "strategy"), training["iterations"]
     kind, noise = _kind(strategy, place), _noise(inner, path)
@@ -225,7 +227,7 @@ def _with_matrix(inner: object, path: Path, *, sampler: Body, training: Body, pa
     }
 
 
-_READERS: dict[str, Callable[[object, Path], list[Body]]] = {
+_READERS: dict[str, Callable[[object, Path], list[BodyMapping]]] = {
     "Gaussian": _gaussian,
     "AdaClip": _gaussian,
     "Poisson": _poisson,
@@ -238,7 +240,7 @@ _READERS: dict[str, Callable[[object, Path], list[Body]]] = {
 }
 
 
-def _noise(node: object, path: Path) -> Body:
+def _noise(node: object, path: Path) -> BodyMapping:
     """The noise of an inner mechanism: of adaptive clipping with the counts beside, each of which a record moves by ½."""
     kind = _kind(node, path)
     if kind == "AdaClip":

@@ -12,7 +12,7 @@ from pyaccount.document.phases import append
 from pyaccount.document.ranges import Range
 from pyaccount.errors import DocumentError, Path, Problem, shown
 
-Body = dict[str, Any]
+BodyMapping = dict[str, Any]
 
 
 def no_equivalent(path: Path, message: str, *, value: object = None, allowed: str | None = None) -> NoReturn:
@@ -61,10 +61,16 @@ def _told(number: float) -> object:
 
 
 def document(  # noqa: PLR0913 - a document's head
-    bodies: Sequence[Body], *, name: str, adjacency: str, delta: float | str, epsilon: float | str, group_size: int
+    bodies: Sequence[BodyMapping],
+    *,
+    name: str,
+    adjacency: str,
+    delta: float | str,
+    epsilon: float | str,
+    group_size: int,
 ) -> dict[str, Any]:
     """The document of bodies in order, equal neighbours as one. Raises `DocumentError` if they make none."""
-    merged: list[Body] = []
+    merged: list[BodyMapping] = []
     for body in bodies:
         append(merged, body)
     privacy: dict[str, Any] = {"adjacency": adjacency, "epsilon": epsilon, "delta": delta}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from pyaccount.certificate.mistaken import taken_for_certificate
-from pyaccount.certificate.strict import Found, bytes_of, object_of, refusal, refused
+from pyaccount.certificate.strict import Oddities, bytes_of, object_of, refusal, refused
 from pyaccount.errors import shown
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Read:
         try:
             return model.model_validate(self.raw, strict=True)
         except ValidationError as error:
-            found: Found = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
+            found: Oddities = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
             raise refusal(self.file, WHOLE, found) from error
 
 

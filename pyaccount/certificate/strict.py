@@ -24,7 +24,7 @@ MOST_SHOWN = 20
 #: No double is as large, and Python takes quadratic time for the digits of such integers.
 _LONGEST_INTEGER = 400
 
-Found = list[tuple[Place, str]]
+Oddities = list[tuple[Place, str]]
 
 
 def bytes_of(file: str, what: str, largest: int) -> bytes:
@@ -97,9 +97,9 @@ def _json(data: bytes, file: str, what: str, taken_for: Callable[[str, str], str
         raise refused(file, f"not {what}: nested too deeply") from error
 
 
-def _oddities(raw: dict[str, Any]) -> Found:
+def _oddities(raw: dict[str, Any]) -> Oddities:
     """What JSON readers let pass, and what could not be written out again."""
-    found: Found = []
+    found: Oddities = []
     waiting: list[tuple[Place, Any]] = [((), raw)]
     while waiting and len(found) < MOST_SHOWN:
         path, value = waiting.pop()
@@ -124,7 +124,7 @@ def _broken(text: str) -> bool:
     return re.search("[\ud800-\udfff]", text) is not None
 
 
-def refusal(file: str, what: str, found: Found) -> CertificateError:
+def refusal(file: str, what: str, found: Oddities) -> CertificateError:
     """The error of a file that is wrong in several places."""
     problems = [Problem(CertificateError.slug, message, path, file) for path, message in found[:MOST_SHOWN]]
     lines = [f"{file}: {problem.path_text}: {problem.message}" for problem in problems]

@@ -102,7 +102,7 @@ class SchemaName(click.ParamType[str]):
         return [CompletionItem(name) for name in SCHEMAS if name.startswith(incomplete)]
 
 
-class Override(click.ParamType[str]):
+class OverrideType(click.ParamType[str]):
     """`path=value`: the paths of the models, and the words that may stand there."""
 
     name = "override"
@@ -138,7 +138,7 @@ overrides_option = click.option(
     "overrides",
     metavar="PATH=VALUE",
     multiple=True,
-    type=Override(),
+    type=OverrideType(),
     help="Replace one value, e.g. privacy.epsilon=4; repeatable.",
 )
 document_argument = click.argument("document", metavar="DOC", type=FileName())

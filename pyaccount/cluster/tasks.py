@@ -9,16 +9,16 @@ from pyaccount.certificate.identity import identity
 from pyaccount.errors import ClusterError
 from pyaccount.execute.sampling.jobs import Job, Wave
 
-Identity = tuple[tuple[str, str], ...]
+CoreIdentity = tuple[tuple[str, str], ...]
 
 
-def admitted(sender: Identity, work: Callable[..., Any], *arguments: Any) -> Any:
+def admitted(sender: CoreIdentity, work: Callable[..., Any], *arguments: Any) -> Any:
     """`work(*arguments)`. Raises `ClusterError` on a worker with another core."""
     _admit(sender)
     return work(*arguments)
 
 
-def wave(sender: Identity, job: Job, first: int, count: int, time_limit: float | None) -> Wave:
+def wave(sender: CoreIdentity, job: Job, first: int, count: int, time_limit: float | None) -> Wave:
     """Shards of a job, on the threads of the worker: all that run at the same time share them."""
     _admit(sender)
     return job.run(first, count, threads(), time_limit)
@@ -36,7 +36,7 @@ def threads() -> int:
     return int(get_worker().state.nthreads)
 
 
-def refusal(worker: str, found: Identity, asked: Identity) -> str:
+def refusal(worker: str, found: CoreIdentity, asked: CoreIdentity) -> str:
     """Why a worker is refused, in words."""
     other = ", ".join(
         f"{name} {value} (here {dict(asked).get(name)})" for name, value in found if (name, value) not in asked
@@ -44,7 +44,7 @@ def refusal(worker: str, found: Identity, asked: Identity) -> str:
     return f"the worker {worker} has another core, whose sums need not be these: {other}"
 
 
-def _admit(sender: Identity) -> None:
+def _admit(sender: CoreIdentity) -> None:
     if identity() != sender:
         from distributed import get_worker  # noqa: PLC0415 - an extra
 

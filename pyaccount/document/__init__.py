@@ -4,6 +4,10 @@ This room takes a YAML file, a mapping and overrides, and gives a `Document`: va
 where in the text each value stands. Everything that is wrong with a document is reported at once, as located problems.
 The room must not know how a mechanism is analysed, nor that there is a compiled core: which theorem applies, and which
 mechanisms have no valid bound, is for the plan to say.
+
+What every number may be is in `ranges`; the sections are in `sections`, `samplers/` and `matrices/`, with the rules of each;
+`validation` words what is wrong, with the guesses of `spelling`. `files`, `nodes` and `reader` limit the text: its size, depth
+and number of values.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
         OptimalToeplitz,
         Toeplitz,
     )
-    from pyaccount.document.noise import Gaussian, Laplace, Noise
+    from pyaccount.document.noise import AnyNoise, Gaussian, Laplace
     from pyaccount.document.overrides import Override
     from pyaccount.document.policy import Limits, Policy, load_policy
     from pyaccount.document.rates import (
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     )
     from pyaccount.document.samplers import (
         FIXED_DRAWS,
+        AnySampler,
         BallsInBins,
         BMinSep,
         CyclicPoisson,
@@ -55,7 +60,6 @@ if TYPE_CHECKING:
         MustWO,
         MustWW,
         Poisson,
-        Sampler,
         UserBMinSep,
         WithReplacement,
     )
@@ -72,6 +76,8 @@ __all__ = [
     "VERSION",
     "Accounting",
     "Amplification",
+    "AnyNoise",
+    "AnySampler",
     "BMinSep",
     "BallsInBins",
     "BandedInverse",
@@ -91,14 +97,12 @@ __all__ = [
     "MustOW",
     "MustWO",
     "MustWW",
-    "Noise",
     "OptimalToeplitz",
     "Override",
     "Poisson",
     "Policy",
     "Privacy",
     "Risk",
-    "Sampler",
     "Solve",
     "StatedBase",
     "Toeplitz",
@@ -131,13 +135,13 @@ _HOMES = {
     "fields": "SOLVE Solve",
     "loading": "load load_any load_written",
     "matrices": "BLT UNBANDED BandedInverse BandedSquareRoot Dense Identity Matrix OptimalToeplitz Toeplitz",
-    "noise": "Gaussian Laplace Noise",
+    "noise": "Gaussian Laplace AnyNoise",
     "overrides": "Override",
     "policy": "Limits Policy load_policy",
     "rates": "bands batch_size bins draws_per_iteration epoch expected_batch_size participation_rate participations "
     "sampling_probability separation truncation user_probability",
     "samplers": "FIXED_DRAWS BallsInBins BMinSep CyclicPoisson Deterministic FixedSize MustOW MustWO MustWW Poisson "
-    "Sampler UserBMinSep WithReplacement",
+    "AnySampler UserBMinSep WithReplacement",
     "words": "VERSION",
     "sections": "Accounting Privacy Risk Training",
     "views": "Body",

@@ -32,7 +32,7 @@ from pyaccount.errors import DocumentError, Path, Problem
 _VALUES = "a list of values, or numbers as {start: 1, stop: 8, count: 4}"
 _MAPPING = "a mapping of paths, as privacy.epsilon, to their values"
 
-Source = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document
+GridSource = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document
 
 #: Cells that are tried before a grid is said to hold no document.
 PROBES = 100
@@ -166,14 +166,14 @@ class SweepGrid:
         yield from (self.cell(index * stride) for index in range(1, len(self.documents)))
 
 
-def is_sweep(source: Source) -> bool:
+def is_sweep(source: GridSource) -> bool:
     """Whether a document says that it is one, or that something varies. Raises `DocumentError` for what cannot be read."""
     root = tree_of(source)[1]
     kind = find(root, ("kind",))
     return isinstance(root, Table) and (VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND))
 
 
-def load_grid(source: Source | Sequence[Source], *, overrides: Sequence[Override] = ()) -> SweepGrid:
+def load_grid(source: GridSource | Sequence[GridSource], *, overrides: Sequence[Override] = ()) -> SweepGrid:
     """The grid of a YAML file or a mapping, or of a list of documents. `overrides` are laid over every document.
 
     Raises `DocumentError` with every problem of the grid, and where no cell is a document.
@@ -245,7 +245,7 @@ def _apart(root: Table, axes: tuple[VariedPaths, ...], overrides: Sequence[Overr
     return axes
 
 
-def _document(source: Source, overrides: Sequence[Override]) -> tuple[str | None, Table, tuple[Problem, ...]]:
+def _document(source: GridSource, overrides: Sequence[Override]) -> tuple[str | None, Table, tuple[Problem, ...]]:
     file, root, problems = tree_of(source)
     if not isinstance(root, Table):
         raise DocumentError([*problems, not_a_mapping(root, file)])

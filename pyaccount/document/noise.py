@@ -49,4 +49,4 @@ class Laplace(Section):
     )
 
 
-Noise = Annotated[Gaussian | Laplace, Kinds("noise", (Gaussian, Laplace), default="gaussian")]
+AnyNoise = Annotated[Gaussian | Laplace, Kinds("noise", (Gaussian, Laplace), default="gaussian")]

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 #: A phase as a document writes it, with its number of iterations.
-Phase = Mapping[str, Any]
+RawPhase = Mapping[str, Any]
 
 
-def without_length(phase: Phase) -> dict[str, Any]:
+def without_length(phase: RawPhase) -> dict[str, Any]:
     """The phase without its number of iterations, or epochs: what its rounds are like."""
     length = ("iterations", "epochs")
     return {**phase, "training": {key: value for key, value in phase["training"].items() if key not in length}}
 
 
-def lasting(phase: Phase, rounds: int) -> dict[str, Any]:
+def lasting(phase: RawPhase, rounds: int) -> dict[str, Any]:
     """The phase with so many iterations."""
     return {**phase, "training": {**phase["training"], "iterations": rounds}}
 

@@ -36,7 +36,7 @@ from pyaccount.files import inside
 
 Unit = Literal["record", "user"]
 #: The kinds of guarantee, the strongest first.
-Guarantee = Literal["deterministic", "verified", "confidence"]
+GuaranteeKind = Literal["deterministic", "verified", "confidence"]
 
 _SHA256 = "[0-9a-f]{64}"
 
@@ -113,10 +113,12 @@ class Limits(Section):
     group_size: Annotated[int | None, Number(ranges.GROUP_SIZE, whole=True)] = Field(
         default=None, description="At least so many records (or users) must be protected together."
     )
-    guarantee: Annotated[tuple[Guarantee, ...] | None, Accepted("guarantee", words=get_args(Guarantee))] = Field(
-        default=None,
-        description="The least acceptable kind: deterministic, verified (which includes deterministic) or confidence (any). "
-        "Of a list, the weakest counts.",
+    guarantee: Annotated[tuple[GuaranteeKind, ...] | None, Accepted("guarantee", words=get_args(GuaranteeKind))] = (
+        Field(
+            default=None,
+            description="The least acceptable kind: deterministic, verified (which includes deterministic) or confidence (any). "
+            "Of a list, the weakest counts.",
+        )
     )
     max_failure_probability: Annotated[float | None, Number(ranges.FAILURE_PROBABILITY)] = Field(
         default=None, description="The largest probability with which the guarantee may be false."

@@ -10,13 +10,13 @@ from pyaccount.document import ranges
 from pyaccount.document.fields import Choice, Duration, Items, Number, Solve, Text, Version
 from pyaccount.document.kinds import Section
 from pyaccount.document.matrices import Identity, Matrix
-from pyaccount.document.noise import Noise
-from pyaccount.document.samplers import Sampler
+from pyaccount.document.noise import AnyNoise
+from pyaccount.document.samplers import AnySampler
 from pyaccount.document.words import ADJACENCY_MEANINGS, VERSION, Adjacency
 from pyaccount.document.workload import StatedWorkload
 
 Method = Literal["auto", "pld", "monte-carlo"]
-Verification = Literal["betting", "fixed-sample"]
+VerificationMethod = Literal["betting", "fixed-sample"]
 
 _EPOCHS_UNSOLVED = (
     "epochs are given, not solved for, since it is whole rounds that are added until no more fit: write `iterations: solve` "
@@ -132,7 +132,7 @@ class Accounting(Section):
         description="The engine: the best that applies (auto), privacy loss distributions (pld), or sampling of the "
         "privacy loss (monte-carlo).",
     )
-    verification: Annotated[Verification, Choice(get_args(Verification))] = Field(
+    verification: Annotated[VerificationMethod, Choice(get_args(VerificationMethod))] = Field(
         default="betting",
         description="How samples certify a claim: by betting against it (betting), or by the mean of a number of plain "
         "samples fixed beforehand (fixed-sample).",
@@ -154,7 +154,7 @@ class Accounting(Section):
 
 class _BodyFields(Section):
     training: Training = Field(description="The rounds, and how often a record takes part in them.")
-    sampler: Sampler = Field(description="How the records of each round are drawn.")
+    sampler: AnySampler = Field(description="How the records of each round are drawn.")
     matrix: Matrix = Field(
         default=Identity(kind="identity"),
         description="How the noise of the rounds is correlated. Omitted: not at all (identity).",
@@ -165,7 +165,7 @@ class _BodyFields(Section):
         description="What the optimizer makes of the noisy sums, whose error is told, and which matrices are optimised and "
         "chosen for. Omitted: prefix sums.",
     )
-    noise: Noise = Field(description="The noise of each round.")
+    noise: AnyNoise = Field(description="The noise of each round.")
     count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(
         default=1, description="How many times all of this is run."
     )

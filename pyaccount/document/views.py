@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pyaccount.document.matrices import MatrixKind
 from pyaccount.document.nodes import REPORTED
-from pyaccount.document.noise import Noise
+from pyaccount.document.noise import AnyNoise
 from pyaccount.document.samplers import SamplerKind, UnreadSampler
 from pyaccount.document.sections import Phase, PhasedDocument, SingleDocument, Training
 from pyaccount.document.workload import StatedWorkload
@@ -33,7 +33,7 @@ class Body:
     training: Training
     sampler: SamplerKind
     matrix: MatrixKind
-    noise: Noise
+    noise: AnyNoise
     count: int
     #: What the section of the rates is called: in a document about a single draw there is no training.
     rates: str = "training"

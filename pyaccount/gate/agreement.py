@@ -30,7 +30,7 @@ from pyaccount.execute import PROFILE_TOLERANCE
 Mode = Literal["digits", "bits", "bounds"]
 End = Literal["upper", "lower"]
 #: Judges an end that promises more than the recomputed one: its path and value; whether it holds, and what was found.
-Judge = Callable[[Path, float], tuple[bool, str]]
+Criterion = Callable[[Path, float], tuple[bool, str]]
 
 #: Nobody can recompute these: when the certificate was made, and by what.
 UNCOMPARED = ("created", "versions")
@@ -91,7 +91,7 @@ class Terms:
     points: tuple[float, ...] | None = None
     #: The coordinate of the guarantee that was the blank: what was solved for is that bound.
     blank: Literal["epsilon", "delta"] | None = None
-    judge: Judge | None = None
+    judge: Criterion | None = None
 
     @property
     def same_run(self) -> bool:

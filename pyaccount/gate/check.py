@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from pyaccount.document import Document, Limits
     from pyaccount.document.sources import Handed
 
-Source = str | os.PathLike[str]
+FilePath = str | os.PathLike[str]
 
 
 def check(  # noqa: PLR0913 - what is judged, and by what
-    sources: Sequence[Source | Certificate],
+    sources: Sequence[FilePath | Certificate],
     *,
-    policy: Source | Handed | Mapping[str, Any] | Policy | None = None,
-    documents: Sequence[Source | Handed | Mapping[str, Any] | Document] | None = None,
+    policy: FilePath | Handed | Mapping[str, Any] | Policy | None = None,
+    documents: Sequence[FilePath | Handed | Mapping[str, Any] | Document] | None = None,
     limits: Mapping[str, object] | None = None,
     places: Mapping[str, str] | None = None,
-    attestations: Sequence[Source | Attestation] = (),
-    trusted_keys: Source | None = None,
-    subjects: Sequence[Source] = (),
+    attestations: Sequence[FilePath | Attestation] = (),
+    trusted_keys: FilePath | None = None,
+    subjects: Sequence[FilePath] = (),
 ) -> Verdict:
     """The verdict on certificates: files, or certificates in memory. What cannot be read is part of the verdict.
 
@@ -100,7 +100,7 @@ def _with(rules: tuple[Rule, ...], judged: Judged) -> Judged:
     return replace(judged, passes=judged.passes and all(rule.passes for rule in rules), rules=(*rules, *judged.rules))
 
 
-def _about(documents: Sequence[Source | Handed | Mapping[str, Any] | Document], origin: str) -> About:
+def _about(documents: Sequence[FilePath | Handed | Mapping[str, Any] | Document], origin: str) -> About:
     """The documents that certificates must be about, by their hashes. Raises `DocumentError` for what is none."""
     if not documents:
         raise DomainError("document is a document, or a list of at least one: of none is no certificate")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, get_args
 
 from pyaccount.certificate.consistency import created_at, inconsistencies
 from pyaccount.certificate.meaning import trade_off
-from pyaccount.document.policy import Guarantee as Kind
+from pyaccount.document.policy import GuaranteeKind
 from pyaccount.errors import shown
 from pyaccount.gate.verdict import Judged, Rule, Used
 from pyaccount.risk.tradeoff import Bound, TradeOff
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyaccount.document import Limits
 
 #: The strongest first.
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[GuaranteeKind, ...] = get_args(GuaranteeKind)
 #: A certificate from another machine may be from a clock that is a little ahead.
 CLOCK_SKEW = 600.0
 ALWAYS = "always"

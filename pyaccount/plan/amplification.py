@@ -9,7 +9,6 @@ from pyaccount import _core
 from pyaccount.document import LaplaceBase, StatedBase, batch_size, draws_per_iteration, sampling_probability
 from pyaccount.errors import DocumentError
 from pyaccount.plan.samplers import PLANS
-from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 if TYPE_CHECKING:
     from pyaccount.document import Amplification
@@ -46,8 +45,8 @@ class AmplificationPlan:
     def run(self) -> tuple[float, tuple[Effect, ...]]:
         """η, and the effect at each ε: closed forms, rounded up."""
         base, body = self.document.base, self.document.body
-        law = PLANS[body.sampler.kind]
-        drawn = law.draws(body) if isinstance(law, FixedDrawsPlan) else None
+        law = PLANS[body.sampler.kind].fixed_draws
+        drawn = None if law is None else law.draws(body)
         epsilons = (base.epsilon,) if isinstance(base, StatedBase) else base.epsilon
         rows = _core.amplify(
             list(epsilons),
@@ -89,8 +88,8 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         "for j replaced records is at most j times that for one"
         + ("; its answer is a number." if isinstance(document.base, LaplaceBase) else ".")
     )
-    law = PLANS[body.sampler.kind]
-    if not isinstance(law, FixedDrawsPlan):
+    law = PLANS[body.sampler.kind].fixed_draws
+    if law is None:
         p = sampling_probability(body)
         return AmplificationPlan(
             document,

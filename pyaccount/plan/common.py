@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document, Privacy
+    from pyaccount.document import Body, Document, Privacy, Solve
     from pyaccount.errors import Problem
-
-Solve = Literal["solve"]
 
 #: Why a blank cannot be the number of iterations, and what to write instead.
 NO_ITERATIONS = "the matrix depends on the number of iterations, so that with one they cannot be solved for"

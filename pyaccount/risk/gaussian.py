@@ -33,7 +33,7 @@ from typing import NamedTuple
 from pyaccount.risk.tradeoff import OVERFLOW, Bound
 
 #: Whether a μ is enough in one respect.
-Test = Callable[[float], bool]
+Condition = Callable[[float], bool]
 
 #: More than the relative error of Mills' ratio, of the exponential, and of the products.
 GUARD = 1e-12
@@ -181,12 +181,12 @@ def _smallest(points: tuple[Bound, ...]) -> float:
     return _bracket([partial(_may_reach, point=point) for point in points])[0]
 
 
-def _tests(corners: Sequence[Bound]) -> list[Test]:
+def _tests(corners: Sequence[Bound]) -> list[Condition]:
     chords = [partial(_above_chord, left=left, right=right) for left, right in pairwise(corners)]
     return [*(partial(_reaches, point=corner) for corner in corners), *chords]
 
 
-def _least(tests: list[Test]) -> float | None:
+def _least(tests: list[Condition]) -> float | None:
     found = _bracket(tests)[1]
     return found if math.isfinite(found) else None
 
@@ -217,7 +217,7 @@ def _above_chord(mu: float, left: Bound, right: Bound) -> bool:
     return all(terms.tail_low - terms.rest_high * math.exp(end.epsilon - place) >= end.delta for end in (left, right))
 
 
-def _bracket(tests: list[Test]) -> tuple[float, float]:
+def _bracket(tests: list[Condition]) -> tuple[float, float]:
     """Neighbouring μ, the lower one refused (or 0) by a test and the upper one allowed (or ∞) by all; large μ pass each."""
     # What one test refuses need not be asked of the others: the one that refused last comes first.
     tests = list(tests)

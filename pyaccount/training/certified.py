@@ -19,7 +19,7 @@ from pyaccount.plan.common import whole
 if TYPE_CHECKING:
     from pyaccount.document import Body
 
-Source = str | os.PathLike[str] | Mapping[str, Any] | Document | Certificate
+RunSource = str | os.PathLike[str] | Mapping[str, Any] | Document | Certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Certified:
         return self.body_runs[bisect_right([one.start for one in self.body_runs], number) - 1]
 
 
-def certified(source: Source) -> Certified:
+def certified(source: RunSource) -> Certified:
     """The run that a certificate (an object or its JSON file), or a document without a blank, is about.
 
     The certificate is taken at its word; `pyaccount verify` recomputes one. Raises `CertificateError` for one whose claim does

@@ -14,7 +14,7 @@ from pyaccount.errors import DomainError, RunError
 from pyaccount.plan.common import number as filled
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
-from pyaccount.training.certified import BodyRun, Source, certified
+from pyaccount.training.certified import BodyRun, RunSource, certified
 from pyaccount.training.drawing import RunNoise, noise_for
 from pyaccount.training.facts import clip_norms_of, facts_of, normaliser_of, sizes_of
 from pyaccount.training.folder import open_folder
@@ -24,7 +24,7 @@ from pyaccount.training.record import Layout, RecordedRelease
 from pyaccount.training.resuming import position_of, state_of
 from pyaccount.training.source import FROM_KEY
 from pyaccount.training.step import Step
-from pyaccount.training.sums import ALONE, Array, Sums, also_of, check_layout, layout_of, named, noisy, tag
+from pyaccount.training.sums import ALONE, Array, RoundSums, also_of, check_layout, layout_of, named, noisy, tag
 
 if TYPE_CHECKING:
     from pyaccount.training.batches.attribution import Attributed
@@ -44,7 +44,7 @@ class TrainingRun:
 
     def __init__(  # noqa: PLR0913 - what a run is given beside its certificate
         self,
-        source: Source,
+        source: RunSource,
         folder: str | os.PathLike[str],
         *,
         records: int | Sequence[int],
@@ -215,7 +215,7 @@ class TrainingRun:
         self._step = None
 
     def _release(
-        self, number: int, sums: Sums, also: Mapping[str, Array]
+        self, number: int, sums: RoundSums, also: Mapping[str, Array]
     ) -> tuple[dict[str, Array] | Array, dict[str, Array]]:
         """The noisy mean of a round, and its other noisy sums; recorded before they are given."""
         part = self._run.body_run(number)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyaccount.training.batches import Batch
     from pyaccount.training.run import TrainingRun
-    from pyaccount.training.sums import Array, Sums
+    from pyaccount.training.sums import Array, RoundSums
 
 
 class Step:
@@ -35,7 +35,7 @@ class Step:
         """Who takes part."""
         return self._run.batch(self.round)
 
-    def release(self, sums: Sums, *, also: Mapping[str, Array] | None = None) -> dict[str, Array] | Array:
+    def release(self, sums: RoundSums, *, also: Mapping[str, Array] | None = None) -> dict[str, Array] | Array:
         """The noisy mean of the round: (the sum of the clipped contributions + its row of C⁻¹Z) / the run's normaliser.
 
         `sums` is one array, or arrays by name, of the clipped contributions of this round's batch, zeros where that is empty: an

@@ -24,10 +24,10 @@ GRID = 20
 ALONE = "sum"
 
 Array = NDArray[np.floating[Any]]
-Sums = Mapping[str, Array] | Array
+RoundSums = Mapping[str, Array] | Array
 
 
-def named(sums: Sums) -> dict[str, Array]:
+def named(sums: RoundSums) -> dict[str, Array]:
     """The arrays of a sum by their names, sorted. Raises `RunError` for what is no floating-point array or not finite."""
     given = sums if isinstance(sums, Mapping) else {ALONE: sums}
     if not given:

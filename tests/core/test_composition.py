@@ -10,7 +10,7 @@ import mpmath as mp
 import oracle
 import pytest
 
-from pyaccount._core import ProvenInterval, RoundProfile, answer_all
+from pyaccount._core import Inspection, ProvenInterval, RoundProfile, answer_all
 
 
 def ask(
@@ -67,7 +67,7 @@ def test_randomised_response(count: int, loss: float) -> None:
     with mp.workdps(oracle.DIGITS):
         p = mp.mpf(float(1 / (1 + math.exp(-loss))))
         outcomes = [(p, 1 - p), (1 - p, p)]
-        profile = RoundProfile.discrete([(float(a), float(b)) for a, b in outcomes])
+        profile = Inspection.discrete([(float(a), float(b)) for a, b in outcomes])
         for epsilon in [0.0, 0.3 * loss, 2.5 * loss, 0.8 * count * loss]:
             truth = oracle.discrete_delta(outcomes, count, mp.mpf(epsilon))
             found = ask((profile, count), epsilon=epsilon, tolerance=1e-3)
@@ -77,7 +77,7 @@ def test_randomised_response(count: int, loss: float) -> None:
 
 def test_certain_disclosure_is_never_lost() -> None:
     """A pair that discloses everything with probability 1e-4: δ(ε) is at least 1 − (1 − 1e-4)^n for every ε."""
-    profile = RoundProfile.discrete([(1e-4, 0.0), (0.9999, 1.0)])
+    profile = Inspection.discrete([(1e-4, 0.0), (0.9999, 1.0)])
     for count in [1, 10, 1000]:
         truth = -math.expm1(count * math.log1p(-1e-4))
         found = ask((profile, count), epsilon=5.0, tolerance=1e-3)

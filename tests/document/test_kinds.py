@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
+from pyaccount.certificate import consistency, cross_check, words
 from pyaccount.document.asking import AlsoCalled
-from pyaccount.document.kinds import Kinds
+from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.matrices import MATRICES
 from pyaccount.document.noise import Gaussian, Laplace
-from pyaccount.document.samplers import SAMPLERS
+from pyaccount.document.samplers import FIXED_DRAWS, SAMPLERS
 from pyaccount.document.spelling import FIELD_ALIASES, VALUE_ALIASES
 
 ROOMS = sorted(path.name for path in (ROOT / "pyaccount").iterdir() if (path / "__init__.py").exists())
@@ -54,6 +55,31 @@ def test_telling_kinds_apart_is_seen() -> None:
         "isinstance(a, Poisson)\nisinstance(a, int)\nisinstance(a, BMinSep | UserBMinSep)\nissubclass(a, UNBANDED)\n"
     )
     assert list(told_apart(ast.parse(program))) == [1, 3, 4]
+
+
+def compared(tree: ast.Module) -> Iterator[str]:
+    """The words that a sampler's kind is compared with."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and getattr(node.left, "attr", getattr(node.left, "id", None)) == "sampler":
+            yield from (
+                part.value
+                for other in node.comparators
+                for part in ast.walk(other)
+                if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            )
+
+
+@pytest.mark.parametrize("module", ["certificate/consistency", "certificate/cross_check", "document/epochs"])
+def test_kinds_that_are_compared_with_exist(module: str) -> None:
+    """A gate reads certificates without the models, so what checks them knows samplers by their words."""
+    found = set(compared(ast.parse((ROOT / "pyaccount" / f"{module}.py").read_text(encoding="utf-8"))))
+    assert found <= {word_of(kind) for kind in SAMPLERS}
+    assert found or module == "certificate/cross_check"
+
+
+def test_lists_of_kinds_are_those_of_the_samplers() -> None:
+    assert set(cross_check._FIXED_DRAWS) == {word_of(kind) for kind in FIXED_DRAWS}
+    assert set(consistency._NO_PROBABILITY) | set(words._DRAWN) <= {word_of(kind) for kind in SAMPLERS}
 
 
 @pytest.mark.parametrize("kinds", [Kinds("sampler", SAMPLERS), Kinds("matrix", MATRICES)], ids=["sampler", "matrix"])

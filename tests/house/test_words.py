@@ -116,18 +116,37 @@ def test_names_with_other_words_are_seen() -> None:
     ]
 
 
-def classes() -> dict[str, list[str]]:
-    """Where a class of each name is, in the package and in the binding's stub."""
+def aliases(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Other names for types, at the top of a module; those with an underscore are that module's own."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and re.fullmatch("[A-Z][A-Za-z]*[a-z][A-Za-z]*", target.id):
+                    yield node.lineno, target.id
+
+
+def types() -> dict[str, list[str]]:
+    """Where a class of each name is, or an alias, in the package and in the binding's stub."""
     found = defaultdict(list)
     for path in PYTHON:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree, place = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(ROOT).as_posix()
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                found[node.name].append(f"{path.relative_to(ROOT).as_posix()}:{node.lineno}")
+                found[node.name].append(f"{place}:{node.lineno}")
+        for line, name in aliases(tree):
+            found[name].append(f"{place}:{line}")
     return found
 
 
-def test_no_two_classes_share_a_name() -> None:
-    assert {name: places for name, places in classes().items() if len(places) > 1} == {}
+def test_no_two_types_share_a_name() -> None:
+    assert {name: places for name, places in types().items() if len(places) > 1} == {}
+
+
+def test_aliases_are_seen() -> None:
+    program = (
+        "Source = str | Path\nKind = Literal['a']\n_Own = str | int\nLIMIT = 3 | 4\nx = a[0]\nNumber = int | float\n"
+    )
+    assert list(aliases(ast.parse(program))) == [(1, "Source"), (2, "Kind"), (6, "Number")]
 
 
 def test_no_two_rooms_of_the_core_share_a_type() -> None:

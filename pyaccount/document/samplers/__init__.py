@@ -28,6 +28,7 @@ __all__ = [
     "FIXED_DRAWS",
     "REFUSED",
     "SAMPLERS",
+    "AnySampler",
     "BMinSep",
     "BallsInBins",
     "CyclicPoisson",
@@ -39,7 +40,6 @@ __all__ = [
     "MustWW",
     "Poisson",
     "RandomAllocation",
-    "Sampler",
     "SamplerKind",
     "UnreadSampler",
     "UserBMinSep",
@@ -69,7 +69,7 @@ FIXED_DRAWS = tuple(sampler for sampler in SAMPLERS if sampler.fixed_draws)
 REFUSED = {SHUFFLE: NOT_AMPLIFIED}
 
 #: A sampler, in a document about a training run.
-Sampler = Annotated[SamplerKind, Kinds("sampler", SAMPLERS, refused=REFUSED)]
+AnySampler = Annotated[SamplerKind, Kinds("sampler", SAMPLERS, refused=REFUSED)]
 
 #: One that a document about a single draw may have.
 Drawn = Annotated[

@@ -19,7 +19,8 @@ from pyaccount.plan.compiling import compile_document
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.execute.sampling.evidence import Kind, SampledEvidence
+    from pyaccount.document.policy import GuaranteeKind
+    from pyaccount.execute.sampling.evidence import SampledEvidence
     from pyaccount.execute.sampling.session import Session
 
 #: How near the least σ that holds without samples is looked for where it is composed.
@@ -38,7 +39,7 @@ def calibrate(session: Session) -> SampledEvidence:
         raise NumericsError(
             "no σ of the grid was accepted, and none is certified without samples; try a larger tolerance"
         )
-    kind: Kind = "deterministic" if sequence.value is None else "verified"
+    kind: GuaranteeKind = "deterministic" if sequence.value is None else "verified"
     within = sequence.value is not None and search.within(sigma, session.plan.tolerance)
     filled, acceptance = session.plan.at(sigma), search.claim(sigma)[2]
     return evidence_of(

@@ -20,7 +20,8 @@ from pyaccount.execute.sampling.fixed_sequence import (
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
-    from pyaccount.execute.sampling.evidence import Kind, SampledEvidence
+    from pyaccount.document.policy import GuaranteeKind
+    from pyaccount.execute.sampling.evidence import SampledEvidence
     from pyaccount.execute.sampling.session import Session
 
 #: The grid for δ: relative distances above the pilot's estimate.
@@ -42,7 +43,7 @@ def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> Sa
     else:
         sequence = fixed_sequence_test(search, lambda epsilon, budget: session.test(*search.claim(epsilon), budget))
     epsilon = search.fallback if sequence.value is None else sequence.value
-    kind: Kind = "deterministic" if sequence.value is None else "confidence"
+    kind: GuaranteeKind = "deterministic" if sequence.value is None else "confidence"
     within = sequence.value is not None and search.within(epsilon, session.plan.tolerance)
     if refused is not None:
         sequence = replace(sequence, tests=refused.tests + sequence.tests)
@@ -81,7 +82,7 @@ def solve_delta(session: Session) -> SampledEvidence:
     search = delta_search(session)
     sequence = fixed_sequence_test(search, lambda delta, budget: session.test(*search.claim(delta), budget))
     delta = search.fallback if sequence.value is None else sequence.value
-    kind: Kind = "deterministic" if sequence.value is None else "confidence"
+    kind: GuaranteeKind = "deterministic" if sequence.value is None else "confidence"
     within = sequence.value is not None and search.within(delta, _delta_tolerance(document))
     instance, _, acceptance = search.claim(delta)
     return evidence_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
@@ -24,6 +24,7 @@ from pyaccount.plan.profile import default_profile
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Document
+    from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.sampling.acceptance import Acceptance
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.fixed_sequence import SequenceResult
@@ -38,8 +39,6 @@ PROFILE_SHARDS = (64, 512)
 ESTIMATE_SHARDS = (64, 256)
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
-
-Kind = Literal["deterministic", "verified", "confidence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class Result:
     instance: Instance
     acceptance: Acceptance
     sequence: SequenceResult
-    kind: Kind
+    kind: GuaranteeKind
     epsilon: float
     delta: float
     holds: bool = True
@@ -75,7 +74,7 @@ class SampledEvidence:
     #: The plan that was run, at the value of its blank.
     instance: Instance
     holds: bool
-    kind: Kind
+    kind: GuaranteeKind
     epsilon: float
     epsilon_lower: float
     delta: float

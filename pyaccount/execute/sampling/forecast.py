@@ -324,9 +324,7 @@ def _cyclic(session: Session) -> float | None:
     """σ for the same document under cyclic Poisson sampling, which composes; none where there is no such document."""
     document = session.plan.document
     blank = document.blank
-    if blank is None or blank[-1] != "multiplier" or document.bodies[0].sampler.kind != "b-min-sep":
-        return None
-    return cyclic_noise(session)
+    return None if blank is None or blank[-1] != "multiplier" else cyclic_noise(session)
 
 
 def cheaper(plan: CompiledDocument, found: Forecast) -> Sequence[str]:

@@ -15,7 +15,6 @@ from pyaccount.execute.sampling.acceptance import FAILURE_SHARE, STARTS, Accepta
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
 from pyaccount.execute.sampling.evidence import (
     ESTIMATE_SHARDS,
-    Kind,
     Result,
     SampledEvidence,
     evidence_of,
@@ -27,6 +26,7 @@ from pyaccount.execute.sampling.session import open_session
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
+    from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.session import Session
@@ -46,7 +46,7 @@ PROBABILITY_SHARES = (FAILURE_SHARE / (1.0 + max(FAR_DELTA_DISTANCES)), FAILURE_
 class Statement:
     """What a sampled certificate states, and where the blank of its document was."""
 
-    kind: Kind
+    kind: GuaranteeKind
     epsilon: float
     delta: float
     #: q: of certifying something false.

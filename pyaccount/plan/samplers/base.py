@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
     from pyaccount.plan.differentiable import Differentiable
     from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 #: What a record can do at worst, in words that several samplers share.
 EVERY_ROUND = "every record in every round"
@@ -45,6 +46,11 @@ class SamplerPlan(ABC):
     states_probability: ClassVar[bool] = True
     #: Whether matrices can be optimised for it; see `differentiable` and `spaced_pattern`.
     has_derivatives: ClassVar[bool] = False
+
+    @property
+    def fixed_draws(self) -> FixedDrawsPlan | None:
+        """Itself, where a batch has so many draws."""
+        return None
 
     @abstractmethod
     def analysis(self, document: Document, body: Body) -> Analysis:

@@ -61,6 +61,11 @@ class FixedDrawsPlan(SamplerPlan):
 
     # ---- how it draws
 
+    @property
+    def fixed_draws(self) -> FixedDrawsPlan:
+        """This."""
+        return self
+
     def subset(self, body: Body) -> int:
         """The size of the first stage's draw; 0 where there is one stage."""
         return 0

@@ -3,6 +3,7 @@
 use pyaccount_core::montecarlo::simulate::probe;
 use pyaccount_core::montecarlo::value::Bound;
 use pyaccount_core::noise::normals::groups_with;
+use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::secret::SecretKey;
 use pyaccount_core::vector::instruction_sets;
 use pyaccount_core::Error;
@@ -32,6 +33,11 @@ impl Inspection {
     #[staticmethod]
     fn normals(key: [u8; 32], round: u64, group: u64, count: usize, instruction_set: &str) -> Option<Vec<f64>> {
         groups_with(instruction_set, &SecretKey::new(key), round, group, count)
+    }
+
+    #[staticmethod]
+    fn discrete(outcomes: Vec<(f64, f64)>) -> PyResult<RoundProfile> {
+        DiscretePair::new(outcomes).map(RoundProfile::of).map_err(raise)
     }
 
     #[staticmethod]

@@ -11,7 +11,6 @@ use pyaccount_core::laws::exact::upper_tail;
 use pyaccount_core::pair::allocation::{Terms, MOST_PARTICIPATIONS};
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
-use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
 use pyaccount_core::pair::opposed::Opposed;
@@ -217,11 +216,6 @@ impl RoundProfile {
     #[staticmethod]
     fn laplace(sensitivity: f64, scale: f64) -> PyResult<Self> {
         Laplace::new(sensitivity, scale).map(Self::of).map_err(raise)
-    }
-
-    #[staticmethod]
-    fn discrete(outcomes: Vec<(f64, f64)>) -> PyResult<Self> {
-        DiscretePair::new(outcomes).map(Self::of).map_err(raise)
     }
 
     fn __repr__(&self) -> String {
