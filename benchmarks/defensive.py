@@ -17,7 +17,7 @@ from pyaccount.directions import Direction
 from pyaccount.document import Document, load_any
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import betting
-from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
+from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.calibrate import noise_search
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.session import Session, open_session

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.certificate.cross_check import bounds, evidence
+from pyaccount.certificate.bound_inconsistencies import bounds, evidence
 from pyaccount.certificate.inconsistency import SOLVE, Inconsistency, at, is_number
 from pyaccount.certificate.matrix_inconsistencies import matrix_inconsistencies
 from pyaccount.certificate.risk import risk_inconsistencies

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.evidence import DirectionNumbers
     from pyaccount.execute.sampling.jobs import Component, Proposal
     from pyaccount.execute.sampling.profile import SampledPoint
-    from pyaccount.execute.sampling.verify import Test
+    from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
 
 

@@ -123,9 +123,9 @@ def _noise(
 ) -> tuple[float, float | None]:
     """The noise multiplier that a candidate needs, near enough to compare, and what certifying it takes if that is asked for."""
     if plan.sampled:
-        from pyaccount.execute.sampling.acceptance import FAILURE_SHARE  # noqa: PLC0415
         from pyaccount.execute.sampling.budget import take_claim  # noqa: PLC0415
         from pyaccount.execute.sampling.calibrate import pilot_noise  # noqa: PLC0415
+        from pyaccount.execute.sampling.error_probability import FAILURE_SHARE  # noqa: PLC0415
         from pyaccount.execute.sampling.forecast import tests_price  # noqa: PLC0415
         from pyaccount.execute.sampling.session import open_session  # noqa: PLC0415
 

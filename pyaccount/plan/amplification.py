@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import LaplaceBase, StatedBase, batch_size, draws_per_iteration, sampling_probability
+from pyaccount.document import LaplaceBase, StatedBase, draws_per_iteration, sampling_probability
 from pyaccount.errors import DocumentError
 from pyaccount.plan.samplers import PLANS
 
@@ -45,16 +45,15 @@ class AmplificationPlan:
     def run(self) -> tuple[float, tuple[Effect, ...]]:
         """η, and the effect at each ε: closed forms, rounded up."""
         base, body = self.document.base, self.document.body
-        law = PLANS[body.sampler.kind].fixed_draws
-        drawn = None if law is None else law.draws(body)
+        law = PLANS[body.sampler.kind].fixed_draws(body)
         epsilons = (base.epsilon,) if isinstance(base, StatedBase) else base.epsilon
         rows = _core.amplify(
             list(epsilons),
             base=base.kind,
             noise_multiplier=0.0 if isinstance(base, StatedBase) else base.multiplier,
             deltas=list(base.group_deltas) if isinstance(base, StatedBase) else [],
-            probability=sampling_probability(body) if drawn is None else None,
-            draw=drawn,
+            probability=sampling_probability(body) if law is None else None,
+            draw=None if law is None else law.draws,
         )
         effects = tuple(
             Effect(epsilon, delta, amplified, amplified_delta)
@@ -88,7 +87,7 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         "for j replaced records is at most j times that for one"
         + ("; its answer is a number." if isinstance(document.base, LaplaceBase) else ".")
     )
-    law = PLANS[body.sampler.kind].fixed_draws
+    law = PLANS[body.sampler.kind].fixed_draws(body)
     if law is None:
         p = sampling_probability(body)
         return AmplificationPlan(
@@ -104,8 +103,8 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
                 secret,
             ),
         )
-    subset = law.subset(body)
-    sizes = {"k": 1, "n": body.training.dataset_size, "m": batch_size(body), "b": subset}
+    _, dataset, batch, subset = law.draws
+    sizes = {"k": 1, "n": dataset, "m": batch, "b": subset}
     return AmplificationPlan(
         document,
         law.called,

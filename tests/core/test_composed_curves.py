@@ -24,7 +24,7 @@ from pyaccount.errors import DomainError, NumericsError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import verify as verifying
-from pyaccount.execute.sampling.betting import Betting, Claim
+from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.composed_profile import IGNORED_SHARE, NODES, ComposedProfile, composed_profile
 from pyaccount.execute.sampling.jobs import Proposal
 from pyaccount.execute.sampling.profile import draw

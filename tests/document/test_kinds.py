@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-from pyaccount.certificate import consistency, cross_check, words
+from pyaccount.certificate import bound_inconsistencies, consistency, words
 from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.matrices import MATRICES
@@ -69,16 +69,16 @@ def compared(tree: ast.Module) -> Iterator[str]:
             )
 
 
-@pytest.mark.parametrize("module", ["certificate/consistency", "certificate/cross_check", "document/epochs"])
+@pytest.mark.parametrize("module", ["certificate/consistency", "certificate/bound_inconsistencies", "document/epochs"])
 def test_kinds_that_are_compared_with_exist(module: str) -> None:
     """A gate reads certificates without the models, so what checks them knows samplers by their words."""
     found = set(compared(ast.parse((ROOT / "pyaccount" / f"{module}.py").read_text(encoding="utf-8"))))
     assert found <= {word_of(kind) for kind in SAMPLERS}
-    assert found or module == "certificate/cross_check"
+    assert found or module == "certificate/bound_inconsistencies"
 
 
 def test_lists_of_kinds_are_those_of_the_samplers() -> None:
-    assert set(cross_check._FIXED_DRAWS) == {word_of(kind) for kind in FIXED_DRAWS}
+    assert set(bound_inconsistencies._FIXED_DRAWS) == {word_of(kind) for kind in FIXED_DRAWS}
     assert set(consistency._NO_PROBABILITY) | set(words._DRAWN) <= {word_of(kind) for kind in SAMPLERS}
 
 

@@ -24,12 +24,12 @@ from pyaccount.certificate.text_evidence import evidence
 from pyaccount.errors import DomainError
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import betting
-from pyaccount.execute.sampling.betting import Claim, choose_betting
+from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
 from pyaccount.execute.sampling.proposals import mixed, plain, shared
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.execute.sampling.verify import verify
+from pyaccount.execute.sampling.tests_of_claims import verify
 from pyaccount.plan.sampled import SampledMechanism
 
 Array = np.ndarray

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pyaccount.execute.sampling.acceptance import Acceptance
+from pyaccount.execute.sampling.error_probability import Acceptance
 from pyaccount.execute.sampling.fixed_sequence import CHEAP, GridSearch, SequenceResult, fixed_sequence_test, grids
 
 #: Samples of a test at a distance of 1; closer ones grow with the square of the inverse.

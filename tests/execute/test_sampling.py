@@ -19,7 +19,7 @@ import pyaccount
 from pyaccount import _core, cli
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import verify as verifying
-from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
+from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimate, told
 from pyaccount.execute.sampling.evidence import curve_of
 from pyaccount.execute.sampling.fixed_sequence import root
@@ -29,7 +29,7 @@ from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain, scaled
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.execute.sampling.verify import divergence, plan_fixed_sample
+from pyaccount.execute.sampling.tests_of_claims import divergence, plan_fixed_sample
 from pyaccount.plan.matrices import Strategy, strategy
 from pyaccount.plan.sampled import SampledMechanism
 

@@ -19,7 +19,7 @@ import pyaccount
 from pyaccount import _core
 from pyaccount.errors import DocumentError
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling.betting import Claim, choose_betting
+from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.session import open_session

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyaccount.execute.engine import NOISE_RANGE
 from pyaccount.execute.optimal.objective import FrozenSamples, log_squares
 from pyaccount.execute.progress import left, silent
-from pyaccount.execute.sampling.acceptance import FAILURE_SHARE
 from pyaccount.execute.sampling.calibrate import pilot_noise
+from pyaccount.execute.sampling.error_probability import FAILURE_SHARE
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.common import whole

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.acceptance import STARTS, of_claim
 from pyaccount.execute.sampling.calibrate import pilot_noise
+from pyaccount.execute.sampling.error_probability import STARTS, of_claim
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document import load, participation_rate, separation
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, Question
-from pyaccount.execute.sampling.acceptance import STARTS, of_claim
+from pyaccount.execute.sampling.error_probability import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import ROOT, GridSearch, fixed_sequence_test, grids, root

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
-from pyaccount.execute.sampling.acceptance import FAILURE_SHARE, beside
+from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, beside
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import (
     Grid,

@@ -16,7 +16,7 @@ from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.session import FINENESS, open_session
-from pyaccount.execute.sampling.verify import FixedSample, Test, Wealth, lower_bets
+from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test, Wealth, lower_bets
 from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.profile import default_profile
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Document
     from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.sampling.acceptance import Acceptance
+    from pyaccount.execute.sampling.error_probability import Acceptance
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.fixed_sequence import SequenceResult
     from pyaccount.execute.sampling.session import Session

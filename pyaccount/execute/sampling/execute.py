@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.progress import knowing
-from pyaccount.execute.sampling.acceptance import folded, of_claim
 from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import calibrate
 from pyaccount.execute.sampling.confidence import solve_delta, solve_epsilon
+from pyaccount.execute.sampling.error_probability import folded, of_claim
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.session import open_session

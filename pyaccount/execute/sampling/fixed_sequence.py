@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import LimitError, NumericsError
 
 if TYPE_CHECKING:
-    from pyaccount.execute.sampling.acceptance import Acceptance
-    from pyaccount.execute.sampling.verify import Test
+    from pyaccount.execute.sampling.error_probability import Acceptance
+    from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import Instance
 
 #: Distances below the tolerance are halved down to this distance; where the tolerance is no wider than `NARROW`, one twice

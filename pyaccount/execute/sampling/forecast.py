@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling.acceptance import STARTS, Acceptance, of_claim
-from pyaccount.execute.sampling.betting import Claim, choose_betting
+from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import cyclic_noise, noise_search
 from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
+from pyaccount.execute.sampling.error_probability import STARTS, Acceptance, of_claim
 from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch

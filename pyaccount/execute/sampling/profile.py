@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.execute.sampling.verify import divergence
+from pyaccount.execute.sampling.tests_of_claims import divergence
 
 if TYPE_CHECKING:
     from pyaccount import _core

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling.acceptance import FAILURE_SHARE, STARTS, Acceptance, beside, folded, of_claim
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
+from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, STARTS, Acceptance, beside, folded, of_claim
 from pyaccount.execute.sampling.evidence import (
     ESTIMATE_SHARDS,
     Result,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.session import Session
-    from pyaccount.execute.sampling.verify import Test
+    from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
 
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS, sampled_directions
 from pyaccount.execute.engine import Answer, Engine, Question
-from pyaccount.execute.sampling.betting import Claim
+from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.composed_profile import ComposedProfile, composed_profile, ignored
 from pyaccount.execute.sampling.estimates import ESTIMATE, Estimate, Estimator
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.execute.sampling.verify import Test, verify, verify_fixed
+from pyaccount.execute.sampling.tests_of_claims import Test, verify, verify_fixed
 from pyaccount.execute.unamplified import unsampled_bounds
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
-    from pyaccount.execute.sampling.acceptance import Acceptance
+    from pyaccount.execute.sampling.error_probability import Acceptance
     from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism

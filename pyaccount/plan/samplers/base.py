@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
     from pyaccount.plan.differentiable import Differentiable
     from pyaccount.plan.reduction import Analysis
-    from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 #: What a record can do at worst, in words that several samplers share.
 EVERY_ROUND = "every record in every round"
@@ -37,6 +36,16 @@ class Worst:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class DrawnBatch:
+    """A batch of a fixed number of draws: `draws` for the core (sampler, data set, batch, subset), the rest in words."""
+
+    draws: tuple[str, int, int, int]
+    called: str
+    symbols: str
+    drawn: str
+
+
 class SamplerPlan(ABC):
     """What is known of a sampler beyond its fields."""
 
@@ -47,9 +56,8 @@ class SamplerPlan(ABC):
     #: Whether matrices can be optimised for it; see `differentiable` and `spaced_pattern`.
     has_derivatives: ClassVar[bool] = False
 
-    @property
-    def fixed_draws(self) -> FixedDrawsPlan | None:
-        """Itself, where a batch has so many draws."""
+    def fixed_draws(self, body: Body) -> DrawnBatch | None:
+        """The law of a batch, where that has a fixed number of draws."""
         return None
 
     @abstractmethod

@@ -16,7 +16,7 @@ from pyaccount.document.ranges import DRAWS
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
 from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed, tight
-from pyaccount.plan.samplers.base import SamplerPlan, Worst
+from pyaccount.plan.samplers.base import DrawnBatch, SamplerPlan, Worst
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
@@ -61,10 +61,9 @@ class FixedDrawsPlan(SamplerPlan):
 
     # ---- how it draws
 
-    @property
-    def fixed_draws(self) -> FixedDrawsPlan:
-        """This."""
-        return self
+    def fixed_draws(self, body: Body) -> DrawnBatch:
+        """By its law."""
+        return DrawnBatch(self.draws(body), self.called, self.symbols, self.drawn)
 
     def subset(self, body: Body) -> int:
         """The size of the first stage's draw; 0 where there is one stage."""

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.betting import Betting, Claim, choose_betting
+from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.shards import SampleLimits, Sampler

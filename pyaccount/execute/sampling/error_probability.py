@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.verify import FixedSample, plan_fixed_sample
+from pyaccount.execute.sampling.tests_of_claims import FixedSample, plan_fixed_sample
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
