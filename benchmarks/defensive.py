@@ -16,7 +16,7 @@ import pyaccount
 from pyaccount.directions import Direction
 from pyaccount.document import Document, load_any
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling import betting
+from pyaccount.execute.sampling import betting_choice
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.calibrate import noise_search
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
@@ -26,16 +26,16 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 DOCUMENTS = [EXAMPLES / f"{name}.yaml" for name in ("cifar10-bandmf", "balls-in-bins", "truncated-batches")]
 DISTANCES = (0.1, 0.05, 0.02, 0.01, 0.005)
 SHARDS = 16
-USUAL = betting.MIXED_FROM
+USUAL = betting_choice.MIXED_FROM
 
 
 def chosen(session: Session, claim: Claim, direction: Direction, estimate: Any, least: float) -> Betting | None:
     """The test that is chosen if mixtures are looked for from so many samples on."""
-    betting.MIXED_FROM = least
+    betting_choice.MIXED_FROM = least
     try:
         found = choose_betting(session.sampler, claim, direction, estimate)
     finally:
-        betting.MIXED_FROM = USUAL
+        betting_choice.MIXED_FROM = USUAL
     return found if found is not None and 0.0 < found.expected_samples < math.inf else None
 
 

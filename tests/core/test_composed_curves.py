@@ -23,7 +23,7 @@ from pyaccount import _core
 from pyaccount.errors import DomainError, NumericsError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling import verify as verifying
+from pyaccount.execute.sampling import tests_of_claims
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.composed_profile import IGNORED_SHARE, NODES, ComposedProfile, composed_profile
 from pyaccount.execute.sampling.jobs import Proposal
@@ -387,8 +387,8 @@ def sampler(seed: int) -> Sampler:
 @pytest.mark.parametrize("proposal", PROPOSALS[:4], ids=str)
 def test_a_false_claim_is_accepted_no_more_often_than_stated(proposal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Verifications of a composition just outside the claim, with stakes large enough to wander."""
-    monkeypatch.setattr(verifying, "LEAST_SHARDS", 4)
-    monkeypatch.setattr(verifying, "PATIENCE", 0.0)
+    monkeypatch.setattr(tests_of_claims, "LEAST_SHARDS", 4)
+    monkeypatch.setattr(tests_of_claims, "PATIENCE", 0.0)
     direction, stretch, factor = proposal
     mechanism, truth = with_curves("one round", direction)
     q, runs, one = 0.1, 600, sampler(3)
@@ -399,7 +399,7 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(proposal: Any, monk
         claim = Claim(mechanism, 1.0, 0.9, share * truth, math.log(1.0 / q))
         betting = Betting(where, cap, (stake, 0.5 * stake), 1.0)
         count = runs if share < 1.0 else 40
-        accepted = sum(verifying._bet(one, claim, direction, betting).accepted for _ in range(count))
+        accepted = sum(tests_of_claims._bet(one, claim, direction, betting).accepted for _ in range(count))
         assert accepted <= most
         # The test can fail: true claims with room to spare are mostly accepted.
         assert share < 1.0 or accepted > 30

@@ -23,7 +23,7 @@ from pyaccount import _core
 from pyaccount.certificate.text_evidence import evidence
 from pyaccount.errors import DomainError
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling import betting
+from pyaccount.execute.sampling import betting_choice
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
@@ -219,7 +219,7 @@ def close(mechanism: SampledMechanism, epsilon: float, above: float) -> Claim:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mixtures are looked for however few samples a test takes."""
-    monkeypatch.setattr(betting, "MIXED_FROM", 0.0)
+    monkeypatch.setattr(betting_choice, "MIXED_FROM", 0.0)
 
 
 @pytest.mark.usefixtures("eager")
@@ -237,12 +237,12 @@ def test_tests_close_to_the_truth_take_fewer_samples() -> None:
     assert found is not None
     assert found.proposal.components
     assert sum(part.share for part in found.proposal.components) == _core.SHARD_UNITS
-    betting.MIXED_FROM = math.inf
+    betting_choice.MIXED_FROM = math.inf
     alone = choose_betting(one, claim, "remove", estimates["remove"])
     assert alone is not None
     assert not alone.proposal.components
     assert found.expected_samples < 0.75 * alone.expected_samples
-    betting.MIXED_FROM = 0.0
+    betting_choice.MIXED_FROM = 0.0
     tests = verify(one, claim, estimates)
     assert [test.accepted for test in tests] == [True, True]
     test = next(test for test in tests if test.direction == "remove")

@@ -18,7 +18,7 @@ from scipy.stats import binom, norm
 import pyaccount
 from pyaccount import _core, cli
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling import verify as verifying
+from pyaccount.execute.sampling import tests_of_claims
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimate, told
 from pyaccount.execute.sampling.evidence import curve_of
@@ -98,8 +98,8 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
     direction: Any, excess: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2,000 verifications of a mechanism just outside the claim, with a pilot that misjudges it and q large enough to see."""
-    monkeypatch.setattr(verifying, "LEAST_SHARDS", 6)
-    monkeypatch.setattr(verifying, "PATIENCE", 0.0)
+    monkeypatch.setattr(tests_of_claims, "LEAST_SHARDS", 6)
+    monkeypatch.setattr(tests_of_claims, "PATIENCE", 0.0)
     epsilon = EPSILON if direction == "remove" else 0.1
     mechanism, truth, q, runs = one_round(), exact(direction, epsilon), 0.1, 2000
     claim = Claim(mechanism, SIGMA, epsilon, 0.985 * truth, math.log(1.0 / q))
@@ -116,12 +116,12 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
     )
     stake = min(0.9 / cap, math.sqrt(2.0 * 32 * SHARD / (6 * SHARD) / square * math.log(1 / q)))
     betting = Betting(proposal, cap, (stake, 0.5 * stake), 1.0)
-    accepted = sum(verifying._bet(one, claim, direction, betting).accepted for _ in range(runs))
+    accepted = sum(tests_of_claims._bet(one, claim, direction, betting).accepted for _ in range(runs))
     assert accepted <= binom.ppf(1 - 1e-6, runs, q)
     # The test can fail: false claims so close to the truth are accepted now and then, and a true one mostly is.
     assert accepted > 0
     true_claim = Claim(mechanism, SIGMA, epsilon, 1.5 * truth, math.log(1.0 / q))
-    assert sum(verifying._bet(one, true_claim, direction, betting).accepted for _ in range(50)) > 40
+    assert sum(tests_of_claims._bet(one, true_claim, direction, betting).accepted for _ in range(50)) > 40
 
 
 @pytest.mark.parametrize(("direction", "epsilon"), [("remove", 0.4), ("add", 0.1)])
@@ -374,7 +374,7 @@ def test_a_cap_below_the_claim_needs_no_samples() -> None:
     estimate = Estimate(0.0, 0.0, 0.0, 1024, Proposal(P, -2.0))
     betting = choose_betting(one, claim, "add", estimate)
     assert betting is not None
-    test = verifying._bet(one, claim, "add", betting)
+    test = tests_of_claims._bet(one, claim, "add", betting)
     assert test.accepted
     assert test.samples == 0
     assert test.limits.weight_bound + test.limits.generator <= 1e-4
@@ -387,7 +387,7 @@ def test_a_cap_within_the_generators_error_of_the_claim_decides_nothing() -> Non
     assert limits.generator > 0.0
     for delta, accepted in ((limits.weight_bound, False), (limits.weight_bound + 2.0 * limits.generator, True)):
         claim = Claim(mechanism, SIGMA, 6.0, delta, math.log(1e6))
-        test = verifying._bet(one, claim, "add", Betting(proposal, limits.weight_bound, (), 0.0))
+        test = tests_of_claims._bet(one, claim, "add", Betting(proposal, limits.weight_bound, (), 0.0))
         assert test.accepted is accepted
         assert test.samples == 0
 
