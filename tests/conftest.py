@@ -49,6 +49,11 @@ def drawn_by(item: pytest.Item) -> str:
     return f"{item.path.name}::{name}"
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: some tests wait for other processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Start each test's seeds anew, so that they do not depend on the tests before."""
