@@ -35,14 +35,14 @@ MOST_SIGNATURES = 16
 
 
 class _Signature(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
     #: DSSE lets it be left out. Here it is required: which key is meant shall not be open.
     keyid: str = Field(min_length=1)
     sig: str
 
 
 class _Envelope(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
     payload: str
     payload_type: str = Field(alias="payloadType")
     signatures: list[_Signature] = Field(min_length=1, max_length=MOST_SIGNATURES)

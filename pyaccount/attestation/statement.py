@@ -35,12 +35,12 @@ class InTotoStatement:
 class _Digest(BaseModel):
     """A file's digests; those of other algorithms are not looked at."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
 
 
 class _Resource(BaseModel):
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
     name: str = ""
     digest: _Digest
 
@@ -48,7 +48,7 @@ class _Resource(BaseModel):
 class _Written(BaseModel):
     """The fields of a Statement; in-toto says that further ones are not looked at."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
     type: str = Field(alias="_type")
     subject: list[_Resource] = Field(min_length=1, max_length=MOST_SUBJECTS)
     predicate_type: str = Field(alias="predicateType")
