@@ -264,7 +264,7 @@ def mechanism(sampler: dict[str, Any], name: str, **privacy: Any) -> dict[str, A
         "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5} | privacy,
         "training": {"dataset_size": 1000, "expected_batch_size": 100, "iterations": 10},
         "sampler": sampler,
-        "noise": {"multiplier": 10.0},
+        "noise": {"multiplier": 40.0},
     }
 
 
