@@ -12,9 +12,10 @@ demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
 	$(BIN)/pyaccount certify examples/cifar10-dp-sgd.yaml
 
-# The release build keeps one core busy, so what else is compiled is checked beside it, and Python's tests begin when it is there.
+# The release build keeps one core busy, so what else is compiled is checked beside it.
 test:
-	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=3 --output-sync=line build rust-check check python-test
+	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=3 --output-sync=target build rust-check check
+	$(MAKE) --no-print-directory PYTHON=$(PYTHON) python-test
 
 # The compiled core, installed in place; cargo rebuilds only what changed.
 build: .venv/installed
