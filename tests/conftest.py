@@ -50,8 +50,9 @@ def drawn_by(item: pytest.Item) -> str:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: some tests wait for other processes."""
-    return (os.cpu_count() or 1) + 1
+    """One more than there are cores, unless it is said: some tests wait for other processes."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or cores + 1)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -36,7 +36,7 @@ class Cluster:
         self.connection = connection
 
     def threads(self, look: Callable[[], object] = lambda: None) -> int:
-        """How many threads its workers have, now. `look` is called every moment while the scheduler does not answer.
+        """How many threads its workers have, now. `look` is called every moment while a lost scheduler is looked for.
 
         Raises `ClusterError`, and what `look` raises.
         """

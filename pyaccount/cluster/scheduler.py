@@ -37,8 +37,8 @@ class Connection:
         self._current = (client, client.scheduler_comm)
         self._address, self._security = client.scheduler.address, client.security
         self._opened: list[Client] = []
-        # Held by the one thread that looks for the scheduler, and when that was lost.
-        self._lock, self._lost = threading.Lock(), math.inf
+        # Held by the one thread that looks for the scheduler; when that was lost, and how often it was given up.
+        self._lock, self._lost, self._refusals = threading.Lock(), math.inf, 0
 
     def holds(self, client: Client) -> bool:
         """Whether it is the one in use, and has had its connection ever since."""
@@ -48,9 +48,10 @@ class Connection:
     def client(self, look: Callable[[], object] = lambda: None) -> Client:
         """The one in use. `look` is called every moment while the scheduler does not answer, and may raise.
 
-        Raises `ClusterError` where it has not answered for `PATIENCE` seconds, and is asked once more by each call after that;
-        `KeyboardInterrupt` where this thread is cancelled.
+        Raises `ClusterError` where it has not answered for `PATIENCE` seconds, after which it is asked once more for each call,
+        or for several that wait together; `KeyboardInterrupt` where this thread is cancelled.
         """
+        refusals = self._refusals
         while not self.holds(self._current[0]):
             _core.Cancellation.check()
             look()
@@ -59,7 +60,7 @@ class Connection:
                     self._look_for_scheduler()
                 finally:
                     self._lock.release()
-            elif self._given_up():
+            elif self._refusals != refusals:
                 raise ClusterError("the connection to the scheduler was lost")
         return self._current[0]
 
@@ -71,15 +72,13 @@ class Connection:
         try:
             client = connected(self._address, self._security, TRY)
         except Exception as error:  # whatever Dask makes of what answers there
-            if self._given_up():
+            if time.monotonic() - self._lost > PATIENCE:
+                self._refusals += 1
                 raise ClusterError(f"the connection to the scheduler was lost: {error}") from error
             time.sleep(PAUSE)
             return
         self._opened.append(client)
         self._current, self._lost = (client, client.scheduler_comm), math.inf
-
-    def _given_up(self) -> bool:
-        return time.monotonic() - self._lost > PATIENCE
 
     def close(self) -> None:
         """Close what was opened here, which the first client was not."""

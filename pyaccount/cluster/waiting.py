@@ -70,7 +70,11 @@ def _waited(connection: Connection, future: Future, look: Callable[[], object]) 
             # no result any more.
             result = result or asyncio.run_coroutine_threadsafe(arriving(), future.client.loop.asyncio_loop)
             if wait([result], SLICE).done:
-                arrived = result.result()
+                try:
+                    arrived = result.result()
+                except asyncio.CancelledError as error:
+                    # What asyncio makes of work that raises `CancelledError` itself.
+                    raise CancelledError(*error.args) from error
                 # What Dask waits with refers to it until it is collected, and workers would keep the result as long.
                 future.release()
                 return arrived

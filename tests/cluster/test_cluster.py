@@ -246,48 +246,79 @@ def test_a_scheduler_that_was_given_up_is_asked_once_more(monkeypatch: pytest.Mo
     assert len(tries) == before + 1
 
 
-@pytest.mark.parametrize("patience", [60.0, -1.0])
-def test_threads_do_not_wait_for_the_one_that_looks(patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each can be cancelled, and is told where the scheduler was given up."""
-    from pyaccount.cluster import scheduler
+class Threads:
+    """Three that ask for a lost scheduler's client: one looks for it until it may go on, the others wait."""
 
-    looks, answers = threading.Event(), threading.Event()
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, patience: float, found: Any) -> None:
+        from pyaccount.cluster import scheduler
 
-    def connected(*_: object) -> None:
-        looks.set()
-        answers.wait()
-        raise ClusterError("this is a Worker")
+        self._looks, self._may_go_on = threading.Event(), threading.Event()
 
-    monkeypatch.setattr(scheduler, "PATIENCE", patience)
-    monkeypatch.setattr(scheduler, "connected", connected)
-    connection = scheduler.Connection(gone())
-    cancellations = [_core.Cancellation() for _ in range(3)]
-    raised: dict[int, BaseException] = {}
+        def connected(*_: object) -> Any:
+            self._looks.set()
+            self._may_go_on.wait()
+            if found is None:
+                raise ClusterError("this is a Worker")
+            return found
 
-    def work(place: int) -> None:
-        with cancellations[place]:
+        monkeypatch.setattr(scheduler, "PATIENCE", patience)
+        monkeypatch.setattr(scheduler, "PAUSE", 0.01)
+        monkeypatch.setattr(scheduler, "connected", connected)
+        self._connection = scheduler.Connection(gone())
+        self.cancellations = [_core.Cancellation() for _ in range(3)]
+        self.ended: list[Any] = [None] * 3
+        self.threads = [threading.Thread(target=self._work, args=(place,)) for place in range(3)]
+
+    def _work(self, place: int) -> None:
+        with self.cancellations[place]:
             try:
-                connection.client()
-            except BaseException as error:  # it is looked at below
-                raised[place] = error
+                self.ended[place] = self._connection.client()
+            except BaseException as error:  # it is looked at by the test
+                self.ended[place] = error
 
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(3)]
-    try:
-        threads[0].start()
-        assert looks.wait(60)
-        for thread, cancellation in zip(threads[1:], cancellations[1:], strict=True):
+    def start(self) -> None:
+        self.threads[0].start()
+        assert self._looks.wait(60)
+        for thread in self.threads[1:]:
             thread.start()
-            if patience > 0:
-                cancellation.cancel()
-        for thread in threads[1:]:
+
+    def go_on(self) -> None:
+        self._may_go_on.set()
+        for thread in self.threads:
             thread.join(60)
-        assert sorted(raised) == [1, 2]
+
+
+def test_threads_that_wait_for_the_one_that_looks_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    three = Threads(monkeypatch, 60.0, None)
+    try:
+        three.start()
+        for cancellation in three.cancellations[1:]:
+            cancellation.cancel()
+        for thread in three.threads[1:]:
+            thread.join(60)
+        assert [type(one) for one in three.ended] == [type(None), KeyboardInterrupt, KeyboardInterrupt]
     finally:
-        cancellations[0].cancel()
-        answers.set()
-        threads[0].join(60)
-    kind = KeyboardInterrupt if patience > 0 else ClusterError
-    assert [type(raised[place]) for place in range(3)] == [kind] * 3
+        three.cancellations[0].cancel()
+        three.go_on()
+    assert isinstance(three.ended[0], KeyboardInterrupt)
+
+
+def test_what_one_thread_finds_out_is_told_to_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the scheduler was away for longer than it is waited for, and is found then."""
+    back = SimpleNamespace(status="running", scheduler_comm=SimpleNamespace(closed=lambda: False))
+    for found in (None, back):
+        three = Threads(monkeypatch, -1.0, found)
+        try:
+            three.start()
+            # Many looks of those that wait.
+            time.sleep(0.2)
+            assert three.ended == [None] * 3
+        finally:
+            three.go_on()
+        if found is None:
+            assert [type(one) for one in three.ended] == [ClusterError] * 3
+        else:
+            assert three.ended == [back] * 3
 
 
 def test_what_listens_and_says_nothing_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,7 @@
-"""Samples that are drawn once, where tests look at what is made of them: a job is a function of its coordinates."""
+"""Samples that are drawn once, where tests look at what is made of them: a job is a function of its coordinates.
+
+Not for tests of just that, of threads or of limits of time: they would compare samples with themselves.
+"""
 
 from __future__ import annotations
 

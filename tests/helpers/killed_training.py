@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from training_runs import started, sums
@@ -39,15 +40,18 @@ def killed(folder: Path, used: Path, rounds: int, seconds: float) -> None:
     if child == 0:
         try:
             train(folder, used, writing)
-        finally:
             os._exit(0)
+        except BaseException:  # the parent must not be left in two copies
+            traceback.print_exc()
+            os._exit(1)
     os.close(writing)
     os.read(reading, 1)
     while rounds_of(used) < rounds and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         time.sleep(0.0005)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL), code
     os.close(reading)
 
 

@@ -1,7 +1,7 @@
 """Commands in forks of one process that has read what they import: each is a process of its own, which starts at once.
 
-What is seen of them is what their own processes would show: exit codes, output, files. That the installed command starts
-at all is seen where it is run as it is.
+What is seen of them is what their own processes would show: exit codes, output, files; but for variables that Python reads when
+it starts. That the installed command starts at all is seen where it is run as it is.
 """
 
 from __future__ import annotations
@@ -34,12 +34,17 @@ COMMANDS_READ = (
 #: What stands on the path in place of the command: it hands over its arguments, surroundings and streams, and ends as the fork.
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
-with socket.socket(socket.AF_UNIX) as ends:
-    ends.connect({address!r})
-    asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
-    socket.send_fds(ends, [len(asked).to_bytes(8, "big")], [0, 1, 2])
-    ends.sendall(asked)
-    code = ends.recv(1)
+code = b""
+try:
+    with socket.socket(socket.AF_UNIX) as ends:
+        ends.connect({address!r})
+        asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+        socket.send_fds(ends, [len(asked).to_bytes(8, "big")], [0, 1, 2])
+        ends.sendall(asked)
+        code = ends.recv(1)
+except OSError as error:
+    print(error, file=sys.stderr)
+# No command ends so: what was not run is not taken for what failed.
 sys.exit(code[0] if code else 255)
 """
 
@@ -61,6 +66,12 @@ def warm(target: str, *modules: str) -> Iterator[Path]:
                 yield client
             finally:
                 server.stdin.close()
+                try:
+                    server.wait(60)
+                except subprocess.TimeoutExpired:
+                    # It waits for a command that never ends.
+                    server.kill()
+                    raise
 
 
 def serve(address: str, target: str, modules: list[str]) -> None:
@@ -93,7 +104,10 @@ def answer(ends: socket.socket, target: str) -> NoReturn:
         size, streams, _, _ = socket.recv_fds(ends, 8, 3)
         asked = b""
         while len(asked) < int.from_bytes(size, "big"):
-            asked += ends.recv(1 << 16)
+            more = ends.recv(1 << 16)
+            if not more:
+                os._exit(1)
+            asked += more
         command = os.fork()
         if command:
             code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
