@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from drawn_once import Drawn
 from hypothesis import settings
 
 from pyaccount.certificate import Certificate
@@ -60,6 +61,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Start each test's seeds anew, so that they do not depend on the tests before."""
     real = item.get_closest_marker("entropy") is not None
     _source["bits"] = _drawn if real else random.Random(OTHER + drawn_by(item)).getrandbits
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Drawn:
+    """What a module's tests have drawn."""
+    return Drawn()
+
+
+@pytest.fixture
+def drawn_once(drawn: Drawn) -> Iterator[None]:
+    """Samples of equal jobs are drawn once in a module: it is what is made of them that is tested."""
+    with drawn.used():
+        yield
 
 
 @pytest.fixture

@@ -5,13 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from drawn_once import Drawn
 from made import sampled
 from scipy.stats import binom, norm
 
@@ -53,18 +51,6 @@ FEW = {"participation_rate": 0.05, "iterations": 8}
 
 #: Sampling where composition would do.
 MONTE_CARLO = {"method": "monte-carlo", "seed": 7, "profile": [0.5, 1.0]}
-
-
-@pytest.fixture(scope="module")
-def drawn() -> Drawn:
-    return Drawn()
-
-
-@pytest.fixture
-def drawn_once(drawn: Drawn) -> Iterator[None]:
-    """The same small document is certified by several tests, each of which looks at what is made of its samples."""
-    with drawn.used():
-        yield
 
 
 def sampler(seed: int = 3) -> Sampler:

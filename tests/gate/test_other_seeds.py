@@ -20,11 +20,6 @@ A_CHOICE = changed(golden("verified-choice")["document"], training__iterations=8
 
 
 @pytest.fixture(scope="module")
-def drawn() -> Drawn:
-    return Drawn()
-
-
-@pytest.fixture(scope="module")
 def verified() -> dict[str, Any]:
     """A certificate of few rounds, which is soon held against other samples."""
     certificate: dict[str, Any] = json.loads(pyaccount.compile(ASKED["noise"]).run(seed=1).to_json())

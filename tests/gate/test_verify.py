@@ -8,12 +8,10 @@ import math
 import operator
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from drawn_once import Drawn
 from gate_tools import (
     ALL,
     RUNS,
@@ -37,18 +35,6 @@ import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.certificate import Certificate
 from pyaccount.gate.agreement import Terms, differences
-
-
-@pytest.fixture(scope="module")
-def drawn() -> Drawn:
-    return Drawn()
-
-
-@pytest.fixture
-def drawn_once(drawn: Drawn) -> Iterator[None]:
-    """The golden certificates' own samples, which several tests hold against what is on disk."""
-    with drawn.used():
-        yield
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
