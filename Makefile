@@ -14,7 +14,7 @@ demo: build
 
 # The release build keeps one core busy, so what else is compiled is checked beside it.
 test:
-	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=3 --output-sync=target build rust-check check
+	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=3 --output-sync=target .venv/compiled rust-check check
 	$(MAKE) --no-print-directory PYTHON=$(PYTHON) python-test
 
 # The compiled core, installed in place; cargo rebuilds only what changed.
@@ -25,6 +25,11 @@ build: .venv/installed
 .venv/installed: tests/requirements.lock
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r tests/requirements.lock
+	touch $@
+
+# What tests import becomes bytecode here, once and beside the tests in Rust; every worker of theirs would do it anew.
+.venv/compiled: .venv/installed | build
+	$(BIN)/python -m pytest -n 0 --collect-only -qqq --no-summary
 	touch $@
 
 # Formatting, lints and types of Python.

@@ -50,6 +50,7 @@ def drawn_by(item: pytest.Item) -> str:
     return f"{item.path.name}::{name}"
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores, unless it is said: some tests wait for other processes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
