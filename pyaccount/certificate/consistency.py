@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.bound_inconsistencies import bounds, evidence
 from pyaccount.certificate.inconsistency import SOLVE, Inconsistency, at, is_number
 from pyaccount.certificate.matrix_inconsistencies import matrix_inconsistencies
-from pyaccount.certificate.risk import risk_inconsistencies
 from pyaccount.certificate.statement import statement
 from pyaccount.document.written import sha256_of
 from pyaccount.errors import shown
@@ -34,7 +33,7 @@ def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
         *_statement(data),
         *_document(data),
         *_solved(data),
-        *risk_inconsistencies(data),
+        *_risk(data),
         *matrix_inconsistencies(data, _bodies(data.document)),
         *bounds(data),
         *evidence(data),
@@ -276,6 +275,16 @@ def _allocated(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsis
     yield from _same(f"{path}.participation_rate", phase.participation_rate, rate)
     if is_number(records) and at(body, "training", "expected_batch_size") is None:
         yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, records * rate)
+
+
+def _risk(data: CertificateModel) -> Iterator[Inconsistency]:
+    """The budget of risk, in the certificate and in its document."""
+    if data.risk is not None:
+        from pyaccount.certificate.risk import risk_inconsistencies  # noqa: PLC0415 - few have a budget of risk
+
+        yield from risk_inconsistencies(data, data.risk)
+    elif at(data.document, "privacy", "risk") is not None:
+        yield Inconsistency("risk", "null, where the document has a budget of risk")
 
 
 def _solved(data: CertificateModel) -> Iterator[Inconsistency]:

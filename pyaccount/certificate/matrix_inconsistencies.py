@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.inconsistency import Inconsistency, at, is_number
 from pyaccount.errors import shown
-from pyaccount.strategies.measure import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyaccount.certificate.model import CertificateModel, MatrixRecord, PhaseRecord
+    from pyaccount.strategies.measure import Workload
 
 #: More than rounding does to entries, norms and errors.
 ROUNDING, ERROR = 1e-9, 1e-6
@@ -155,6 +155,8 @@ def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
 
 def _workload_of(written: dict[str, Any]) -> Workload | None:
     """The workload that the document describes; None where its numbers are written as text."""
+    from pyaccount.strategies.measure import Workload  # noqa: PLC0415 - few have a workload
+
     momentum, decay = written.get("momentum", 0.0), written.get("ema_decay", 0.0)
     rates = written.get("learning_rates")
     if not (is_number(momentum) and is_number(decay)) or not (rates is None or len(_numbers(rates)) == len(rates)):

@@ -79,13 +79,9 @@ def exceeded(risk: RiskRecord, chance: str) -> str:
     return f"could not be certified to keep {allowed}"
 
 
-def risk_inconsistencies(data: CertificateModel) -> Iterator[Inconsistency]:
+def risk_inconsistencies(data: CertificateModel, risk: RiskRecord) -> Iterator[Inconsistency]:
     """The block against the document, the guarantee and the profile."""
-    risk, stated = data.risk, at(data.document, "privacy", "risk")
-    if risk is None:
-        if stated is not None:
-            yield Inconsistency("risk", "null, where the document has a budget of risk")
-        return
+    stated = at(data.document, "privacy", "risk")
     if not isinstance(stated, dict):
         yield Inconsistency("risk", "the document has no budget of risk")
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.risk import exceeded, kept
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ def statement(  # noqa: PLR0913 - what a certificate states
         failure = up(sampling.pointwise_failure_probability)
         chance = f" (with probability at least 1 − {failure} over the accountant's own randomness)"
     if risk is not None:
+        from pyaccount.certificate.risk import exceeded, kept  # noqa: PLC0415 - few have a budget of risk
+
         if holds:
             return f"The training run “{name}” is {proven}; then {kept(risk)}."
         return f"The training run “{name}” {exceeded(risk, chance)}; it is {proven}, and then {kept(risk)}."
