@@ -12,7 +12,7 @@ demo: build
 	$(BIN)/pyaccount plan examples/cifar10-dp-sgd.yaml
 	$(BIN)/pyaccount certify examples/cifar10-dp-sgd.yaml
 
-# The release build keeps one core busy, so what else is compiled is checked beside it.
+# The release build keeps one core busy, and tests in Python wait for it: the other checks run beside it, and give way.
 test:
 	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=3 --output-sync=target .venv/compiled rust-check check
 	$(MAKE) --no-print-directory PYTHON=$(PYTHON) python-test
@@ -36,13 +36,13 @@ build: .venv/installed
 check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	nice $(BIN)/mypy
 
 # The same of Rust, and its tests. Clippy and rustfmt are optional parts of a toolchain.
 rust-check:
 	if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; fi
-	if cargo clippy --version >/dev/null 2>&1; then cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; fi
-	cargo test --locked --quiet -p pyaccount-core --lib
+	if cargo clippy --version >/dev/null 2>&1; then nice cargo clippy --locked --quiet --workspace --all-targets -- -D warnings; fi
+	nice cargo test --locked --quiet -p pyaccount-core --lib
 
 python-test: build
 	$(BIN)/python -m pytest -n auto --dist worksteal

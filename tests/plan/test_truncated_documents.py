@@ -135,7 +135,7 @@ def _solved(raw: str) -> Any:
 
 @pytest.mark.parametrize("changes", [POISSON, {}], ids=["poisson", "b-min-sep"])
 def test_a_limit_that_no_batch_reaches_changes_nothing(changes: dict[str, Any]) -> None:
-    raw = document(**changes)
+    raw = document(**changes, accounting={"seed": 5, "profile": []})
     out_of_reach = raw | {"sampler": raw["sampler"] | {"truncate_to": 200}}
     without = raw | {"sampler": {key: value for key, value in raw["sampler"].items() if key != "truncate_to"}}
     first, second = solved(out_of_reach), solved(without)
