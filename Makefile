@@ -29,8 +29,7 @@ build: .venv/installed
 
 # What tests import becomes bytecode here, once and beside the tests in Rust; every worker of theirs would do it anew.
 .venv/compiled: .venv/installed | build
-	$(BIN)/python -m pytest -n 0 --collect-only -qqq --no-summary
-	touch $@
+	$(BIN)/python -m pytest -n 0 --collect-only -qqq --no-summary >$@ || { cat $@; rm $@; false; }
 
 # Formatting, lints and types of Python.
 check: .venv/installed
