@@ -203,7 +203,7 @@ SAMPLED: dict[str, dict[str, Any]] = {
 def test_every_sampled_sampler_is_that_of_the_effective_multiplier(name: str) -> None:
     """The intervals of both enclose one number; that of Poisson sampling is composed too."""
     raw = document(
-        {**SAMPLED[name], "accounting": {"method": "monte-carlo", "seed": 3, "profile": []}},
+        {**SAMPLED[name], "accounting": {"method": "monte-carlo", "seed": 3}},
         privacy={"adjacency": "zero-out", "delta": 0.01},
     )
     found, one = pyaccount.certify(raw).data, pyaccount.certify(alone(raw)).data
