@@ -7,6 +7,9 @@ import os
 # Before NumPy is there. Each worker has a core, and matrices of some twenty rows gain nothing from a second thread that waits for
 # them. What other numbers of threads give is compared in `helpers/processors.py`.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Nor do short pieces of the engine's work gain from threads that contend with other workers' for two cores: a twentieth of the
+# suite went there. Tests that are about threads say how many they want.
+os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
 import random
 import secrets

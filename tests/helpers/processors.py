@@ -9,9 +9,11 @@ import os
 
 from places import ROOT
 
+THREADS = ("OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+
 PROCESSORS = {
     "other kernels": {"OPENBLAS_CORETYPE": "Nehalem"},
-    "one thread": {"OPENBLAS_NUM_THREADS": "1"},
+    "one thread": {"OPENBLAS_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"},
     "narrow vectors": {"NPY_DISABLE_CPU_FEATURES": "X86_V3"},
     "other functions": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX"},
 }
@@ -19,5 +21,5 @@ PROCESSORS = {
 
 def environment(processor: str | None) -> dict[str, str]:
     """The environment of a process on such a processor; on this one for None, with as many threads as it comes with."""
-    here = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    here = {name: value for name, value in os.environ.items() if name not in THREADS}
     return {**here, **({} if processor is None else PROCESSORS[processor]), "PYTHONPATH": str(ROOT)}
