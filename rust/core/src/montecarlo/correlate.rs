@@ -6,7 +6,7 @@
 //! digit-reversed order, where they are multiplied and from where the inverse starts, so nothing is ever reordered.
 
 use crate::special::UNIT_ROUNDOFF;
-use crate::vector::{splat, Lanes, Vector};
+use crate::vector::{splat, Lanes, Vector, Vectored};
 
 /// Outputs that are summed together.
 const TILE: usize = 8;
@@ -86,21 +86,7 @@ impl Correlator {
         sums: &mut [Lanes],
         workspace: &mut Vec<[Lanes; 2]>,
     ) {
-        if let Some(transform) = &self.transform {
-            transform.correlate::<V>(rows, sums, workspace);
-            return;
-        }
-        for (tile, out) in sums[..length.next_multiple_of(TILE)].chunks_exact_mut(TILE).enumerate() {
-            let rows = &rows[tile * TILE..tile * TILE + self.coefficients.len() + TILE - 1];
-            if V::WIDE {
-                self.tile::<V, TILE>(rows, out);
-            } else {
-                // Half as many sums at a time fit the registers; each sum adds the same terms in the same order.
-                let (first, second) = out.split_at_mut(TILE / 2);
-                self.tile::<V, { TILE / 2 }>(rows, first);
-                self.tile::<V, { TILE / 2 }>(&rows[TILE / 2..], second);
-            }
-        }
+        V::apart(Block { correlator: self, rows, length, sums, workspace });
     }
 
     /// What the outputs' weighted sum Σ_i w_i u_i has as derivative in each coefficient: Σ_i w_i ŷ_{i+j} for j < bands, over all
@@ -169,6 +155,39 @@ impl Correlator {
         }
         for k in 0..K {
             sums[k].store(&mut out[k]);
+        }
+    }
+}
+
+/// A block of outputs.
+struct Block<'a> {
+    correlator: &'a Correlator,
+    rows: &'a [Lanes],
+    length: usize,
+    sums: &'a mut [Lanes],
+    workspace: &'a mut Vec<[Lanes; 2]>,
+}
+
+impl Vectored for Block<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Self { correlator, rows, length, sums, workspace } = self;
+        if let Some(transform) = &correlator.transform {
+            transform.correlate::<V>(rows, sums, workspace);
+            return;
+        }
+        for (tile, out) in sums[..length.next_multiple_of(TILE)].chunks_exact_mut(TILE).enumerate() {
+            let rows = &rows[tile * TILE..tile * TILE + correlator.coefficients.len() + TILE - 1];
+            if V::WIDE {
+                correlator.tile::<V, TILE>(rows, out);
+            } else {
+                // Half as many sums at a time fit the registers; each sum adds the same terms in the same order.
+                let (first, second) = out.split_at_mut(TILE / 2);
+                correlator.tile::<V, { TILE / 2 }>(rows, first);
+                correlator.tile::<V, { TILE / 2 }>(&rows[TILE / 2..], second);
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::montecarlo::products::{AtHand, Products};
 use crate::montecarlo::ring::{Ring, Track, SETTLED};
 use crate::montecarlo::stream::Stream;
 use crate::participation::renewal::Renewal;
-use crate::vector::{splat, Lanes, Vector, LANES};
+use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// How the rounds make the likelihood grow, for one density or several.
 pub(super) trait Growth {
@@ -85,16 +85,35 @@ pub(super) fn log_density<V: Vector>(
     sums: &[Lanes],
     ring: &mut Ring,
 ) -> Lanes {
-    let scale = mean_scale * mean_scale;
-    let mut growth = EnclosedGrowth { track: Track::new(law, ring), factor, scale, squares };
-    if backwards::<V, _, _>(law.iterations(), &mut AtHand(sums), &mut growth) {
-        return growth.track.total::<V>();
+    V::apart(LogDensity { law, factor, mean_scale, squares, sums, ring })
+}
+
+struct LogDensity<'a> {
+    law: &'a Renewal,
+    factor: f64,
+    mean_scale: f64,
+    squares: &'a [f64],
+    sums: &'a [Lanes],
+    ring: &'a mut Ring,
+}
+
+impl Vectored for LogDensity<'_> {
+    type Output = Lanes;
+
+    #[inline(always)]
+    fn run<V: Vector>(self) -> Lanes {
+        let Self { law, factor, mean_scale, squares, sums, ring } = self;
+        let scale = mean_scale * mean_scale;
+        let mut growth = EnclosedGrowth { track: Track::new(law, ring), factor, scale, squares };
+        if backwards::<V, _, _>(law.iterations(), &mut AtHand(sums), &mut growth) {
+            return growth.track.total::<V>();
+        }
+        let mut out = splat(0.0);
+        for lane in 0..LANES {
+            out[lane] = log_ratio(law, squares, scale, |i| sums[i][lane].mul_add(factor, -0.5 * scale * squares[i]));
+        }
+        out
     }
-    let mut out = splat(0.0);
-    for lane in 0..LANES {
-        out[lane] = log_ratio(law, squares, scale, |i| sums[i][lane].mul_add(factor, -0.5 * scale * squares[i]));
-    }
-    out
 }
 
 /// Samples whose log densities are computed by [`backwards`]: drawn from a stream, as often as they are needed.

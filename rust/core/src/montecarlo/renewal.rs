@@ -34,7 +34,7 @@ use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
 use crate::montecarlo::tilt::{mean_participations, statistic, TiltBase, Tilted, TiltedSource};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
-use crate::vector::{splat, Lanes, Vector, LANES};
+use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// What the kernel needs to know; shared by all threads.
 #[derive(Debug, Clone)]
@@ -274,7 +274,7 @@ impl RenewalKernel {
         scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * lipschitz / n) + square)
     }
 
-    /// The log densities of eight samples.
+    /// The log densities of eight samples; `None` if some exponent leaves the linear domain.
     #[inline(always)]
     pub fn ratios<V: Vector, S: Source>(
         &self,
@@ -283,37 +283,13 @@ impl RenewalKernel {
         source: &mut S,
         scratch: &mut RenewalScratch,
     ) -> Option<Ratios> {
+        let kernel = self;
         match (proposal, mirrored) {
-            (None, false) => self.recursion::<V, S, false, false>(None, source, scratch),
-            (None, true) => self.recursion::<V, S, false, true>(None, source, scratch),
-            (Some(p), false) => self.recursion::<V, S, true, false>(Some(p), source, scratch),
-            (Some(p), true) => self.recursion::<V, S, true, true>(Some(p), source, scratch),
+            (None, false) => V::apart(Recursion::<_, false, false> { kernel, proposal, source, scratch }),
+            (None, true) => V::apart(Recursion::<_, false, true> { kernel, proposal, source, scratch }),
+            (Some(_), false) => V::apart(Recursion::<_, true, false> { kernel, proposal, source, scratch }),
+            (Some(_), true) => V::apart(Recursion::<_, true, true> { kernel, proposal, source, scratch }),
         }
-    }
-
-    /// `None` if some exponent leaves the linear domain.
-    #[inline(always)]
-    fn recursion<V: Vector, S: Source, const TILTED: bool, const MIRRORED: bool>(
-        &self,
-        proposal: Option<&RenewalProposal>,
-        source: &mut S,
-        scratch: &mut RenewalScratch,
-    ) -> Option<Ratios> {
-        let mut products = Streamed::begin::<V>(self, source, &mut scratch.blocks);
-        let mut growth = RenewalGrowth::<'_, TILTED, MIRRORED> {
-            own: Track::new(&self.law, &mut scratch.own),
-            mirror: Track::new(&self.law, &mut scratch.mirror),
-            proposal: Track::new(proposal.map_or(&self.law, |m| &m.law), &mut scratch.proposal),
-            mean_scale: proposal.map_or(1.0, |m| m.mean_scale),
-        };
-        // Whoever repeats this in logarithms draws the samples anew from where this began.
-        if !backwards::<V, _, _>(self.law.iterations(), &mut products, &mut growth) {
-            return None;
-        }
-        let mixture = growth.own.total::<V>();
-        let mirrored = if MIRRORED { growth.mirror.total::<V>() } else { splat(0.0) };
-        let proposal = if TILTED { growth.proposal.total::<V>() } else { mixture };
-        Some(Ratios { mixture, mirrored, proposal })
     }
 
     /// ŷ of all rounds, into `scratch.all_rows`.
@@ -390,6 +366,38 @@ impl RenewalKernel {
             [out.mixture[lane], out.mirrored[lane], out.proposal[lane]] = found;
         }
         out
+    }
+}
+
+/// The recursions that some of the densities need, in a function of their own for each choice of them.
+struct Recursion<'a, S, const TILTED: bool, const MIRRORED: bool> {
+    kernel: &'a RenewalKernel,
+    proposal: Option<&'a RenewalProposal>,
+    source: &'a mut S,
+    scratch: &'a mut RenewalScratch,
+}
+
+impl<S: Source, const TILTED: bool, const MIRRORED: bool> Vectored for Recursion<'_, S, TILTED, MIRRORED> {
+    type Output = Option<Ratios>;
+
+    #[inline(always)]
+    fn run<V: Vector>(self) -> Option<Ratios> {
+        let Self { kernel, proposal, source, scratch } = self;
+        let mut products = Streamed::begin::<V>(kernel, source, &mut scratch.blocks);
+        let mut growth = RenewalGrowth::<'_, TILTED, MIRRORED> {
+            own: Track::new(&kernel.law, &mut scratch.own),
+            mirror: Track::new(&kernel.law, &mut scratch.mirror),
+            proposal: Track::new(proposal.map_or(&kernel.law, |m| &m.law), &mut scratch.proposal),
+            mean_scale: proposal.map_or(1.0, |m| m.mean_scale),
+        };
+        // Whoever repeats this in logarithms draws the samples anew from where this began.
+        if !backwards::<V, _, _>(kernel.law.iterations(), &mut products, &mut growth) {
+            return None;
+        }
+        let mixture = growth.own.total::<V>();
+        let mirrored = if MIRRORED { growth.mirror.total::<V>() } else { splat(0.0) };
+        let proposal = if TILTED { growth.proposal.total::<V>() } else { mixture };
+        Some(Ratios { mixture, mirrored, proposal })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal};
 use crate::montecarlo::stream::Stream;
 use crate::participation::renewal::Renewal;
 use crate::vector::functions::ln;
-use crate::vector::{splat, Lanes, Vector, LANES};
+use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// Where the rows of ŷ come from, in blocks from the last round to the first.
 pub trait Source {
@@ -62,72 +62,103 @@ pub(super) fn draw_patterns<V: Vector>(
     law: &Renewal,
     patterns: &mut [Vec<(usize, f64)>],
 ) -> [usize; LANES] {
-    let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
-    let rate = 1.0 / (-p).ln_1p();
-    let mut available = [0usize; LANES];
-    let mut drawn = splat(0.0);
-    let mut drawing = stream.take::<V>();
-    if law.warm {
-        #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
-        let total = (b as f64 - 1.0).mul_add(p, 1.0);
-        drawing.uniform().store(&mut drawn);
-        for (lane, u) in drawn.0.into_iter().enumerate() {
-            let beyond = (u.mul_add(total, -1.0) / p).max(0.0).ceil();
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            // between 0 and b − 1 by construction
-            let waiting = beyond as usize;
-            available[lane] = waiting.min(b - 1);
-        }
-    }
-    if law.phased {
-        // ⌊u·b⌋, u in (0, 1]: u = 1 has probability 2⁻⁵² and goes to the last phase.
-        #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
-        let phases = b as f64;
-        drawing.uniform().store(&mut drawn);
-        for (lane, u) in drawn.0.into_iter().enumerate() {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most b
-            let phase = (u * phases) as usize;
-            available[lane] = phase.min(b - 1);
-        }
-    }
-    let first = available;
-    while available.iter().any(|&a| a < n) {
-        ln(drawing.uniform()).mul(V::splat(rate)).store(&mut drawn);
-        let mut several = splat(0.0);
-        if law.log_counts.len() > 1 {
-            drawing.uniform().store(&mut several);
-        }
-        for lane in 0..LANES {
-            // Lanes that are done draw along with the others, to no effect. The minimum keeps the cast in range.
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let wait = drawn[lane].clamp(0.0, 1e15) as usize;
-            if available[lane] < n {
-                let round = available[lane].saturating_add(wait.saturating_mul(law.waiting()));
-                if round < n {
-                    patterns[lane].push((round, count_of(law, several[lane])));
-                }
-                available[lane] = round.saturating_add(b);
+    V::apart(Participations { stream, law, patterns })
+}
+
+struct Participations<'a> {
+    stream: &'a mut Stream,
+    law: &'a Renewal,
+    patterns: &'a mut [Vec<(usize, f64)>],
+}
+
+impl Vectored for Participations<'_> {
+    type Output = [usize; LANES];
+
+    #[inline(always)]
+    fn run<V: Vector>(self) -> [usize; LANES] {
+        let Self { stream, law, patterns } = self;
+        let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
+        let rate = 1.0 / (-p).ln_1p();
+        let mut available = [0usize; LANES];
+        let mut drawn = splat(0.0);
+        let mut drawing = stream.take::<V>();
+        if law.warm {
+            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+            let total = (b as f64 - 1.0).mul_add(p, 1.0);
+            drawing.uniform().store(&mut drawn);
+            for (lane, u) in drawn.0.into_iter().enumerate() {
+                let beyond = (u.mul_add(total, -1.0) / p).max(0.0).ceil();
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                // between 0 and b − 1 by construction
+                let waiting = beyond as usize;
+                available[lane] = waiting.min(b - 1);
             }
         }
+        if law.phased {
+            // ⌊u·b⌋, u in (0, 1]: u = 1 has probability 2⁻⁵² and goes to the last phase.
+            #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
+            let phases = b as f64;
+            drawing.uniform().store(&mut drawn);
+            for (lane, u) in drawn.0.into_iter().enumerate() {
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most b
+                let phase = (u * phases) as usize;
+                available[lane] = phase.min(b - 1);
+            }
+        }
+        let first = available;
+        while available.iter().any(|&a| a < n) {
+            ln(drawing.uniform()).mul(V::splat(rate)).store(&mut drawn);
+            let mut several = splat(0.0);
+            if law.log_counts.len() > 1 {
+                drawing.uniform().store(&mut several);
+            }
+            for lane in 0..LANES {
+                // Lanes that are done draw along with the others, to no effect. The minimum keeps the cast in range.
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                let wait = drawn[lane].clamp(0.0, 1e15) as usize;
+                if available[lane] < n {
+                    let round = available[lane].saturating_add(wait.saturating_mul(law.waiting()));
+                    if round < n {
+                        patterns[lane].push((round, count_of(law, several[lane])));
+                    }
+                    available[lane] = round.saturating_add(b);
+                }
+            }
+        }
+        stream.put_back(drawing);
+        first
     }
-    stream.put_back(drawing);
-    first
 }
 
 /// Normal numbers in every entry.
 #[inline(always)]
 pub(super) fn draw_noise<V: Vector>(stream: &mut Stream, rows: &mut [Lanes]) {
-    let mut drawing = stream.take::<V>();
-    let mut pairs = rows.chunks_exact_mut(2);
-    for pair in &mut pairs {
-        let (first, second) = drawing.normals();
-        first.store(&mut pair[0]);
-        second.store(&mut pair[1]);
+    V::apart(Noise { stream, rows });
+}
+
+struct Noise<'a> {
+    stream: &'a mut Stream,
+    rows: &'a mut [Lanes],
+}
+
+impl Vectored for Noise<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Self { stream, rows } = self;
+        let mut drawing = stream.take::<V>();
+        let mut pairs = rows.chunks_exact_mut(2);
+        for pair in &mut pairs {
+            let (first, second) = drawing.normals();
+            first.store(&mut pair[0]);
+            second.store(&mut pair[1]);
+        }
+        if let [last] = pairs.into_remainder() {
+            drawing.normals().0.store(last);
+        }
+        stream.put_back(drawing);
     }
-    if let [last] = pairs.into_remainder() {
-        drawing.normals().0.store(last);
-    }
-    stream.put_back(drawing);
 }
 
 /// Add `mean_scale` times each participation's number times its column to the rows from `start` on; participations that no
