@@ -1,6 +1,7 @@
 # Two commands matter: `make demo` and `make test`. Both set up everything they need below .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # cargo would look for a job server in them.
 unexport MAKEFLAGS MFLAGS
 # Tests start hundreds of Pythons: each would compile the package anew.
@@ -15,7 +16,7 @@ demo: build
 # The release build keeps one core busy, and tests in Python wait for it: the other checks run beside it, and give way.
 test:
 	$(MAKE) --no-print-directory PYTHON=$(PYTHON) --jobs=3 --output-sync=target .venv/compiled rust-check check
-	$(MAKE) --no-print-directory PYTHON=$(PYTHON) python-test
+	$(PYTEST)
 
 # The compiled core, installed in place; cargo rebuilds only what changed.
 build: .venv/installed
@@ -44,7 +45,7 @@ rust-check:
 	nice cargo test --locked --quiet -p pyaccount-core --lib
 
 python-test: build
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(PYTEST)
 
 # Side by side with peers, in an environment of their own.
 bench: benchmarks/.venv/installed

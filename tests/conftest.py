@@ -11,6 +11,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # suite went there. Tests that are about threads say how many they want.
 os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
+import gc
 import random
 import secrets
 from collections.abc import Iterator
@@ -58,6 +59,13 @@ def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores, unless it is said: some tests wait for other processes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or cores + 1)
+
+
+def pytest_collection_finish() -> None:
+    """What is there once the tests are collected stays to the end: looking through it for garbage is a twentieth of the suite."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 @pytest.hookimpl(tryfirst=True)
