@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyaccount.attestation.library import library
 from pyaccount.certificate.consistency import created_at
@@ -21,8 +20,7 @@ LARGEST_KEY = 1 << 16
 MOST_KEYS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedKey:
+class TrustedKey(NamedTuple):
     """A public key, and the file that says it is trusted."""
 
     name: str
@@ -37,8 +35,7 @@ class TrustedKey:
         return self.expires is not None and now >= self.expires
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedKeys:
+class TrustedKeys(NamedTuple):
     """The keys of one folder, and who asks for one of them."""
 
     origin: str

@@ -10,9 +10,8 @@ import base64
 import binascii
 import hashlib
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -48,16 +47,14 @@ class _Envelope(BaseModel):
     signatures: list[_Signature] = Field(min_length=1, max_length=MOST_SIGNATURES)
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(NamedTuple):
     """Whether one of some keys signed an envelope: its key, or why there is none."""
 
     by: TrustedKey | None
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """An envelope whose signatures nobody has looked at."""
 
     file: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -24,8 +23,7 @@ MOST_SUBJECTS = 10_000
 WHAT = "an attestation"
 
 
-@dataclass(frozen=True, slots=True)
-class InTotoStatement:
+class InTotoStatement(NamedTuple):
     """What a Statement says."""
 
     subjects: tuple[Subject, ...]

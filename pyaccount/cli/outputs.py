@@ -11,8 +11,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -21,8 +21,7 @@ from pyaccount.cli.common import STDOUT, printing, tell
 from pyaccount.files import write_atomically
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedOutput:
+class RequestedOutput(NamedTuple):
     """Where a result was asked for, and in which form."""
 
     #: A file, `-` for stdout, or none.

@@ -11,16 +11,13 @@ remove the user) or users by records. A group of k covers smaller ones, since it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pyaccount.certificate.consistency import created_at, inconsistencies
-from pyaccount.certificate.meaning import trade_off
 from pyaccount.document.policy import GuaranteeKind
 from pyaccount.errors import shown
 from pyaccount.gate.verdict import Judged, Rule, Used
-from pyaccount.risk.tradeoff import Bound, TradeOff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,8 +33,7 @@ CLOCK_SKEW = 600.0
 ALWAYS = "always"
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(NamedTuple):
     """The documents that a certificate must be about one of: who asks, and the name and hash of each."""
 
     origin: str
@@ -130,6 +126,9 @@ def _attack_rules(data: CertificateModel, origin: str, limits: Limits) -> Iterat
     """Limits on attacks, by what is certified as the guarantee is: all points of a composed profile, of a sampled one its own."""
     if limits.max_advantage is None and limits.max_true_positive_rate is None:
         return
+    from pyaccount.certificate.meaning import trade_off  # noqa: PLC0415 - few limits are on attacks
+    from pyaccount.risk.tradeoff import Bound, TradeOff  # noqa: PLC0415
+
     guarantee, risk = data.guarantee, data.risk
     own = (Bound(guarantee.epsilon, guarantee.delta),)
     curve = trade_off(data) if data.evidence.sampling is None else TradeOff(own, own)

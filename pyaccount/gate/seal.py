@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.attestation.keys import TrustedKeys, trusted_keys
 from pyaccount.attestation.opening import Envelope
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 KEYS, SUBJECTS = "trusted_keys", "subjects"
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
+class Seal(NamedTuple):
     """Sets of keys, of each of which one must have signed, and files, each of which the attestation must be about."""
 
     keys: tuple[TrustedKeys, ...]
