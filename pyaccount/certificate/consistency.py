@@ -14,7 +14,7 @@ from pyaccount.certificate.bound_inconsistencies import bounds, evidence
 from pyaccount.certificate.inconsistency import SOLVE, Inconsistency, at, is_number
 from pyaccount.certificate.matrix_inconsistencies import matrix_inconsistencies
 from pyaccount.certificate.statement import statement
-from pyaccount.document.written import sha256_of
+from pyaccount.document.canonical import sha256_of
 from pyaccount.errors import shown
 
 if TYPE_CHECKING:

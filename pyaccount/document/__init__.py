@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyaccount.document.amplification import Amplification, LaplaceBase, StatedBase
+    from pyaccount.document.canonical import sha256_of
     from pyaccount.document.document import Document
     from pyaccount.document.fields import SOLVE, Solve
     from pyaccount.document.loading import load, load_any, load_written
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from pyaccount.document.sections import Accounting, Privacy, Risk, Training
     from pyaccount.document.views import Body
     from pyaccount.document.words import VERSION
-    from pyaccount.document.written import sha256_of
 
 __all__ = [
     "BLT",
@@ -131,6 +131,7 @@ __all__ = [
 #: The module of each name; modules load when a name is first used, since a gate needs few of them.
 _HOMES = {
     "amplification": "Amplification LaplaceBase StatedBase",
+    "canonical": "sha256_of",
     "document": "Document",
     "fields": "SOLVE Solve",
     "loading": "load load_any load_written",
@@ -145,7 +146,6 @@ _HOMES = {
     "words": "VERSION",
     "sections": "Accounting Privacy Risk Training",
     "views": "Body",
-    "written": "sha256_of",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

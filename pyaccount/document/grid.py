@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field, JsonValue
 
 from pyaccount.document import ranges
+from pyaccount.document.canonical import integral
 from pyaccount.document.document import Document
 from pyaccount.document.fields import FieldReader, Items, JsonSchema, Text, Version
 from pyaccount.document.kinds import Section
@@ -26,7 +27,6 @@ from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spans import TOO_LONG, Span
 from pyaccount.document.validation import validate
 from pyaccount.document.words import VERSION
-from pyaccount.document.written import integral
 from pyaccount.errors import DocumentError, Path, Problem
 
 _VALUES = "a list of values, or numbers as {start: 1, stop: 8, count: 4}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from functools import cached_property
 from typing import Any, cast
 
 from pydantic import BaseModel
 
+from pyaccount.document.canonical import integral, sha256_of
 from pyaccount.document.nodes import Node, Table, find, located
 from pyaccount.errors import Path, Problem
 
@@ -58,18 +57,3 @@ class Written:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
-
-
-def sha256_of(mapping: dict[str, Any]) -> str:
-    """The hash of what a document says, given as `Written.to_mapping` gives it: also of the one inside a certificate."""
-    text = json.dumps(integral(mapping), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def integral(value: object) -> object:
-    """The value with integral floats as integers, so that `2e3` and `2000` are one number."""
-    if isinstance(value, dict):
-        return {key: integral(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [integral(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
