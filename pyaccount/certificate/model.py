@@ -3,8 +3,7 @@
 Field names are promises to users. An upper bound and an estimate never share a field: `epsilon` and `delta` are upper
 bounds (or the values given), `epsilon_lower` and `delta_lower` are lower bounds.
 
-Annotations are evaluated where they stand: every command that reads a certificate would spend milliseconds on compiling them
-from text.
+Annotations are no text here, which every command that reads a certificate would spend milliseconds on compiling.
 """
 
 from typing import Annotated, Any, ClassVar, Literal
