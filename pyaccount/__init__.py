@@ -391,6 +391,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     attestation: str | os.PathLike[str] | Attestation | None = None,
     trusted_keys: str | os.PathLike[str] | None = None,
     subjects: Sequence[str | os.PathLike[str]] = (),
+    any_subject: bool = False,
     threads: int = 0,
     time_limit: float | str | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -405,8 +406,9 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     `folder` is where files lie that the document names, if not beside the certificate. With `same_version` a certificate that
     names another version does not agree. With a `seed`, or `new` for one drawn now, a sampled certificate is held against samples
     that it was not made from. Of an `attestation`, in a certificate's place, it is first looked whether one of the public keys
-    in the folder `trusted_keys` signed it, and whether it is about the files `subjects`: `AttestationError` if not. Raises
-    `CertificateError` for what is none, and otherwise as `certify`.
+    in the folder `trusted_keys` signed it, and whether it is about the files `subjects`: `AttestationError` if not. Without
+    `subjects` an attestation is refused, unless `any_subject` says that it may be about any file. Raises `CertificateError` for
+    what is none, `DomainError` for arguments that do not belong together, and otherwise as `certify`.
     """
     from contextlib import nullcontext
 
@@ -416,8 +418,9 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
 
     if certificate is not None and attestation is not None:
         raise DomainError("certificate or attestation is what is verified: not both")
-    if attestation is None and (trusted_keys is not None or subjects):
-        raise DomainError("trusted_keys and subjects are for an attestation: nobody signed a certificate by itself")
+    if attestation is None and (trusted_keys is not None or subjects or any_subject):
+        message = "trusted_keys, subjects and any_subject are for an attestation: nobody signed a certificate by itself"
+        raise DomainError(message)
 
     shown: AbstractContextManager[Report | None] = nullcontext()
     if progress:
@@ -427,17 +430,21 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     with shown as report:
         how = How(threads, time_limit, report, folder, same_version, seed)
         if attestation is not None:
-            return verify_attestation(attestation, how, trusted_keys=trusted_keys, subjects=subjects)
+            return verify_attestation(
+                attestation, how, trusted_keys=trusted_keys, subjects=subjects, any_subject=any_subject
+            )
         return recompute(certificate, how)  # type: ignore[arg-type] # it says what None is not
 
 
-def check(
+def check(  # noqa: PLR0913 - what is judged, and by what
     *certificates: str | os.PathLike[str] | Certificate,
     policy: Source | None = None,
     document: Source | Document | Sequence[Source | Document] | None = None,
     attestation: str | os.PathLike[str] | Attestation | Sequence[str | os.PathLike[str] | Attestation] = (),
     trusted_keys: str | os.PathLike[str] | None = None,
     subjects: Sequence[str | os.PathLike[str]] = (),
+    no_limits: bool = False,
+    any_subject: bool = False,
     **limits: object,
 ) -> Verdict:
     """Hold certificates against a policy, or against limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
@@ -445,11 +452,17 @@ def check(
     With a `document`, or a list of them, each certificate must be about it, or about one of them. The verdict is true if
     every certificate passes, as in `if not check(…): raise SystemExit(1)`.
 
-    An `attestation`, or a list of them, holds a certificate that is judged only if a key in the folder `trusted_keys` signed it;
-    then no certificate passes by itself. Each of the files `subjects` must be among those that it is about.
+    The policy and the limits together must limit both ε and δ, or an attack (`max_advantage`, or `max_true_positive_rate` with
+    `at_false_positive_rate`). With `no_limits=True` they need not, and the verdict shows ε and δ; limits that are given all the
+    same still apply.
 
-    Raises `DocumentError` if the policy, a document or a limit is wrong, `DomainError` if keys or subjects cannot be read,
-    `CertificateError` if there are no certificates; a file that is none is part of the verdict.
+    An `attestation`, or a list of them, holds a certificate that is judged only if a key in the folder `trusted_keys` signed it;
+    then no certificate passes by itself. Each of the files `subjects` must be among those that it is about; without any, it is
+    refused unless `any_subject=True` says that it may be about any file.
+
+    Raises `DocumentError` if the policy, a document or a limit is wrong, `DomainError` if keys or subjects cannot be read or a
+    limit or the subjects are missing, `CertificateError` if there are no certificates; a file that is none is part of the
+    verdict.
     """
     from pyaccount.gate.check import check as judge
 
@@ -463,6 +476,8 @@ def check(
         attestations=attestations,
         trusted_keys=trusted_keys,
         subjects=subjects,
+        no_limits=no_limits,
+        any_subject=any_subject,
     )
 
 

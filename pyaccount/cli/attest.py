@@ -28,6 +28,9 @@ subjects_option = click.option(
     type=FileName(),
     help="A file that the attestation must be about; repeat for several.",
 )
+any_subject_option = click.option(
+    "--any-subject", is_flag=True, help="Accept an attestation whatever files it is about, without --subject."
+)
 
 
 @click.command(short_help="Sign a certificate, as being about the files of a model.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pyaccount.cli.attest import subjects_option, trusted_keys_option
+from pyaccount.cli.attest import any_subject_option, subjects_option, trusted_keys_option
 from pyaccount.cli.common import FAILS, HOLDS, STDOUT, STOPPED, WRONG, check_output, printing, progress, say, show, tell
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
 from pyaccount.cli.outputs import RequestedOutput, hand_over, put_elsewhere
@@ -98,6 +98,7 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
 )
 @trusted_keys_option
 @subjects_option
+@any_subject_option
 @click.option(
     "--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy; - is stdin."
 )
@@ -133,6 +134,11 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
 @click.option("--max-failure-probability", metavar="Q", help="How likely the guarantee may be false.")
 @click.option("--max-age", metavar="TIME", help="How old the certificate may be, e.g. 90d.")
 @click.option("--document-sha256", metavar="HASH", multiple=True, help="The accepted document; repeat for several.")
+@click.option(
+    "--no-limits",
+    is_flag=True,
+    help="Pass a certificate whatever its ε and δ are, where no limit is given on them; other limits still apply.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
 @click.option("--quiet", is_flag=True, help="Print only what fails.")
 def check(
@@ -144,22 +150,25 @@ def check(
     attestations: tuple[str, ...],
     trusted_keys: str | None,
     subjects: tuple[str, ...],
+    any_subject: bool,
+    no_limits: bool,
     **limits: object,
 ) -> int:
     """Hold each CERT against limits: the gate for continuous integration and deployment.
 
     What a certificate says must fit together, its claim must hold, and it must keep every limit of the policy and of the
-    options. Nothing is recomputed: `pyaccount verify` does that.
+    options. Together these must limit ε and δ, or an attack, and an attestation needs the files that it must be about:
+    --no-limits and --any-subject say that they are left out on purpose. Nothing is recomputed: `pyaccount verify` does that.
 
     \b
     Examples:
       pyaccount check training.cert.json --max-epsilon 8 --max-delta 1e-5 --adjacency add-remove
       pyaccount check certificates/*.json --policy policy.yaml --max-age 90d --format json
       pyaccount check training.cert.json --document training.yaml --policy policy.yaml
-      pyaccount check --attestation training.att.json --trusted-keys trusted --subject model.safetensors --max-epsilon 8
+      pyaccount check --attestation training.att.json --trusted-keys trusted --subject model.safetensors --policy policy.yaml
 
     \b
-    Exit codes: 0 passes, 1 a limit or the claim fails or no trusted key signed, 2 a file or a limit is wrong.
+    Exit codes: 0 passes, 1 a limit or the claim fails or no trusted key signed, 2 a file or a limit is wrong or missing.
     """
     from dataclasses import replace  # noqa: PLC0415
 
@@ -183,6 +192,8 @@ def check(
         attestations=attestations,
         trusted_keys=trusted_keys,
         subjects=subjects,
+        no_limits=no_limits,
+        any_subject=any_subject,
     )
     for judged in verdict.certificates:
         if judged.error is not None:
@@ -208,6 +219,7 @@ def check(
 )
 @trusted_keys_option
 @subjects_option
+@any_subject_option
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
 @click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
 @click.option("--time-limit", metavar="TIME", help="The longest it may take, e.g. `10 min` [default: the document's].")
@@ -230,6 +242,7 @@ def verify(
     attestation: str | None,
     trusted_keys: str | None,
     subjects: tuple[str, ...],
+    any_subject: bool,
     form: str,
     threads: int,
     time_limit: str | None,
@@ -254,6 +267,7 @@ def verify(
     3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
     """
     from pyaccount.arguments import seconds_of  # noqa: PLC0415
+    from pyaccount.gate.demands import as_option  # noqa: PLC0415
     from pyaccount.gate.verify import How, verify_attestation  # noqa: PLC0415
     from pyaccount.gate.verify import verify as recompute  # noqa: PLC0415
 
@@ -261,8 +275,9 @@ def verify(
         raise click.UsageError("CERT or --attestation FILE is what is verified: one of them.")
     if attestation is not None and record is not None:
         raise click.UsageError("--record is held against a certificate by itself: give CERT.")
-    if certificate is not None and (trusted_keys is not None or subjects):
-        raise click.UsageError("--trusted-keys and --subject are for --attestation: nobody signed CERT by itself.")
+    if certificate is not None and (trusted_keys is not None or subjects or any_subject):
+        message = "--trusted-keys, --subject and --any-subject are for --attestation: nobody signed CERT by itself."
+        raise click.UsageError(message)
     seconds = seconds_of(time_limit, "--time-limit")
     with progress(quiet=quiet) as report:
         how = How(threads, seconds, report, folder, same_version, seed, "--time-limit")
@@ -270,7 +285,14 @@ def verify(
             verification = recompute(certificate, how)
         else:
             assert attestation is not None
-            verification = verify_attestation(attestation, how, trusted_keys=trusted_keys, subjects=subjects)
+            verification = verify_attestation(
+                attestation,
+                how,
+                trusted_keys=trusted_keys,
+                subjects=subjects,
+                any_subject=any_subject,
+                spelled=as_option,
+            )
     verdict = None if record is None or certificate is None else _recorded(record, certificate)
     agrees = verification.agrees and (verdict is None or verdict.agrees)
 

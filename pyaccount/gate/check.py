@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError, DomainError
+from pyaccount.gate.demands import as_keyword, as_option, too_easy, without_limit
 from pyaccount.gate.rules import About, judge
 from pyaccount.gate.seal import Seal, seal_of
 from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Verdict
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from pyaccount.attestation.opening import Envelope
     from pyaccount.attestation.signing import Attestation
     from pyaccount.certificate import Certificate
-    from pyaccount.document import Document, Limits
+    from pyaccount.certificate.reading import Read
+    from pyaccount.document import Document
     from pyaccount.document.sources import Handed
 
 FilePath = str | os.PathLike[str]
@@ -38,15 +40,22 @@ def check(  # noqa: PLR0913 - what is judged, and by what
     attestations: Sequence[FilePath | Attestation] = (),
     trusted_keys: FilePath | None = None,
     subjects: Sequence[FilePath] = (),
+    no_limits: bool = False,
+    any_subject: bool = False,
 ) -> Verdict:
     """The verdict on certificates: files, or certificates in memory. What cannot be read is part of the verdict.
 
-    `policy` is a policy's file or mapping; `limits` are its fields given one by one, and hold besides. Of `documents` each
+    `policy` is a policy's file or mapping; `limits` are its fields given one by one, and apply in addition. Of `documents` each
     certificate must be about one. `places` says what messages call the origin of a limit. `attestations` hold certificates that
     a key in the folder `trusted_keys`, and one in that of the policy, signed; where keys are given, a certificate by itself
-    fails. Each of the files `subjects` must be among what they are about. Raises `TypeError` for what can be no certificate,
-    `DocumentError` if a policy, a document or a limit is wrong, `DomainError` for keys and files that cannot be read, and
-    `CertificateError` if there is no certificate: a pattern that matches nothing shall not open the gate.
+    fails. Each of the files `subjects` must be among what they are about.
+
+    The policy and the limits together must limit ε and δ, or an attack, unless `no_limits` says that they need not; and
+    attestations need `subjects`, unless `any_subject` says that they may be about any file. Neither lifts what a policy asks for.
+
+    Raises `TypeError` for what can be no certificate, `DocumentError` if a policy, a document or a limit is wrong, `DomainError`
+    for keys and files that cannot be read and for a gate that would let through too much, and `CertificateError` if there is no
+    certificate: a pattern that matches nothing shall not open the gate.
     """
     if not sources and not attestations:
         raise CertificateError("no certificate was given, so there is nothing that could pass")
@@ -63,34 +72,45 @@ def check(  # noqa: PLR0913 - what is judged, and by what
     caller = "command line" if places is not None else "caller"
     if limits:
         asked.append((caller, _given(limits, places or {}).limits))
+    spelled = as_keyword if places is None else as_option
+    unlimited = without_limit([one for _, one in asked])
+    if unlimited and not no_limits:
+        raise DomainError(too_easy(unlimited, spelled))
     about = None if documents is None else _about(documents, caller)
     seal = seal_of(loaded, trusted_keys, subjects, caller)
+    if attestations:
+        seal.check_subjects(spelled, any_subject=any_subject)
+    elif any_subject:
+        raise DomainError(f"{spelled('any_subject')} is for an attestation: a certificate by itself is about no file")
+    shown_only = [(caller, name) for name in unlimited]
     judged = []
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
         try:
             found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), file)
-            judged.append(_with(tuple(seal.unsigned()), judge(found, asked, about=about)))
+            judged.append(_with(tuple(seal.unsigned()), judge(found, asked, about=about, shown_only=shown_only)))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error)))
     for attestation in attestations:
         file = os.fsdecode(attestation) if isinstance(attestation, str | os.PathLike) else "attestation"
         try:
             envelope = envelope_of(attestation)
-            judged.append(_attested(envelope, seal, asked, about))
+            judged.append(
+                _attested(envelope, seal, lambda found: judge(found, asked, about=about, shown_only=shown_only))
+            )
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error)))
     passes = all(one.passes for one in judged)
     return Verdict(1, "verdict", passes, recomputed=False, policy=used, certificates=tuple(judged))
 
 
-def _attested(envelope: Envelope, seal: Seal, asked: Sequence[tuple[str, Limits]], about: About | None) -> Judged:
+def _attested(envelope: Envelope, seal: Seal, judged_by: Callable[[Read], Judged]) -> Judged:
     """The verdict on the certificate in an attestation: the signature first, and nothing else where that is not one of ours."""
     rules, signers = seal.signatures(envelope)
     if not all(rule.passes for rule in rules):
         return Judged(file=envelope.file, passes=False, sha256=envelope.sha256, rules=tuple(rules))
     statement = envelope.statement()
-    judged = judge(statement.certificate, asked, about=about)
+    judged = judged_by(statement.certificate)
     judged = replace(judged, attestation=Attested(tuple(signers), statement.subjects))
     return _with((*rules, *seal.subjects(statement.subjects)), judged)
 

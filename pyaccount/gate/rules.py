@@ -41,9 +41,17 @@ class About(NamedTuple):
 
 
 def judge(
-    read: Read, asked: Sequence[tuple[str, Limits]], *, about: About | None = None, now: datetime | None = None
+    read: Read,
+    asked: Sequence[tuple[str, Limits]],
+    *,
+    about: About | None = None,
+    shown_only: Sequence[tuple[str, str]] = (),
+    now: datetime | None = None,
 ) -> Judged:
-    """The verdict on one certificate; `asked` are sets of limits, each with who asks. Raises `CertificateError`."""
+    """The verdict on one certificate; `asked` are sets of limits, each with who asks. Raises `CertificateError`.
+
+    `shown_only` names the coordinates of the guarantee, `epsilon` or `delta`, that nobody limits, each with who opened the gate.
+    """
     data = read.certificate()
     found = inconsistencies(data)
     remark = "\n".join(f"{inconsistency.path}: {inconsistency.message}" for inconsistency in found)
@@ -59,6 +67,9 @@ def judge(
         rules += more
         rules += _attack_rules(data, origin, limits)
         rules += _other_rules(data, origin, limits, now or datetime.now(UTC))
+    for origin, name in shown_only:
+        value = getattr(data.guarantee, name)
+        rules.append(Rule(name, origin, None, value, True, "shown only: no limit on it was asked for"))
     if about is not None:
         rules.append(_about(data, about))
     return Judged(

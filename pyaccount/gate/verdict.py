@@ -134,8 +134,6 @@ class Verdict:
                 table = _table(rows, [one.remark for one in rules])
                 lines += table if width is None or max(map(len, table)) <= width else _blocks(rules, width)
         if not only_wrong and any(judged.error is None for judged in self.certificates):
-            if not any(one.origin != "always" for judged in self.certificates for one in judged.rules):
-                lines.append("No limit was given: give --policy, or --max-epsilon and --max-delta.")
             lines.append("Nothing was recomputed: `pyaccount verify` does that.")
         return "".join(f"{line}\n" for line in lines)
 

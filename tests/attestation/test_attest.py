@@ -44,11 +44,17 @@ def rules(judged: Any) -> dict[str, bool]:
 def test_what_a_trusted_key_signed_passes(kind: str, tmp_path: Path) -> None:
     project = signing(tmp_path, SIGNERS[kind]())
     verdict = pyaccount.check(
-        attestation=project.attestation, trusted_keys=project.trusted, subjects=[project.model], max_epsilon=8
+        attestation=project.attestation,
+        trusted_keys=project.trusted,
+        subjects=[project.model],
+        max_epsilon=8,
+        max_delta=1e-5,
     )
     assert verdict
     (judged,) = verdict.certificates
-    assert rules(judged) == dict.fromkeys(("trusted_keys", "subjects", "intact", "holds", "max_epsilon"), True)
+    assert rules(judged) == dict.fromkeys(
+        ("trusted_keys", "subjects", "intact", "holds", "max_epsilon", "max_delta"), True
+    )
     assert judged.sha256 == hashlib.sha256(project.attestation.read_bytes()).hexdigest()
     ((signed,), subjects) = judged.attestation.signed_by, judged.attestation.subjects
     assert (signed.key, signed.key_id) == ("release.pem", project.signer.public_key.keyid)
@@ -85,7 +91,7 @@ def test_an_attestation_in_memory(project: Signing) -> None:
     certificate = pyaccount.Certificate.load(project.folder / "training.cert.json")
     made = pyaccount.attest(certificate, [project.model], project.folder / "signing.pem")
     assert made.key_id == project.signer.public_key.keyid
-    assert pyaccount.check(attestation=made, trusted_keys=project.trusted, subjects=[project.model])
+    assert pyaccount.check(attestation=made, trusted_keys=project.trusted, subjects=[project.model], no_limits=True)
     assert pyaccount.verify(attestation=made, trusted_keys=project.trusted, subjects=[project.model])
 
 
@@ -102,14 +108,17 @@ def test_several_files_and_those_of_one_name(project: Signing, tmp_path: Path) -
     assert len({one.sha256 for one in made.subjects}) == 4
     # Who deploys some of the files holds only these.
     for held in (files, files[1:2], [project.model, files[2]]):
-        assert pyaccount.check(attestation=made, trusted_keys=project.trusted, subjects=held)
+        assert pyaccount.check(attestation=made, trusted_keys=project.trusted, subjects=held, no_limits=True)
     (tmp_path / "other").write_bytes(b"another")
-    assert not pyaccount.check(attestation=made, trusted_keys=project.trusted, subjects=[*files, tmp_path / "other"])
+    assert not pyaccount.check(
+        attestation=made, trusted_keys=project.trusted, subjects=[*files, tmp_path / "other"], no_limits=True
+    )
 
 
 def test_the_policy_asks_for_keys_and_files(project: Signing) -> None:
     policy = project.folder / "policy.yaml"
-    text = "pyaccount: 1\nkind: policy\nname: deploy\nlimits: {max_epsilon: 8}\ntrusted_keys: trusted\nsubjects: required\n"
+    head = "pyaccount: 1\nkind: policy\nname: deploy\nlimits: {max_epsilon: 8, max_delta: 1e-5}\n"
+    text = f"{head}trusted_keys: trusted\nsubjects: required\n"
     policy.write_text(text, encoding="utf-8")
     check: Any = lambda **more: pyaccount.check(attestation=project.attestation, policy=policy, **more)  # noqa: E731
     assert check(subjects=[project.model])
@@ -138,7 +147,7 @@ def test_the_policy_asks_for_keys_and_files(project: Signing) -> None:
 def test_a_policy_names_keys_below_its_own_folder(named: str, project: Signing, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(project.trusted)
     policy = tmp_path / "policy.yaml"
-    head = "pyaccount: 1\nkind: policy\nname: deploy\nlimits: {max_epsilon: 8}\n"
+    head = "pyaccount: 1\nkind: policy\nname: deploy\nlimits: {max_epsilon: 8, max_delta: 1e-5}\n"
     policy.write_text(f"{head}trusted_keys: {named}\n", encoding="utf-8")
     with pytest.raises(pyaccount.DocumentError) as caught:
         pyaccount.check(attestation=project.attestation, policy=policy)
@@ -149,14 +158,24 @@ def test_a_policy_names_keys_below_its_own_folder(named: str, project: Signing, 
 
 def test_limits_hold_against_what_was_signed(project: Signing) -> None:
     for epsilon, passes in ((2, True), (1.5, False)):
-        verdict = pyaccount.check(attestation=project.attestation, trusted_keys=project.trusted, max_epsilon=epsilon)
+        verdict = pyaccount.check(
+            attestation=project.attestation,
+            trusted_keys=project.trusted,
+            max_epsilon=epsilon,
+            max_delta=1e-5,
+            any_subject=True,
+        )
         assert verdict.passes == passes
     shown = verdict.certificates[0].rules[1]
     assert (shown.rule, shown.limit, shown.passes) == ("subjects", None, True)
     assert "no file was given" in shown.remark
     # About another document than the one asked for.
     verdict = pyaccount.check(
-        attestation=project.attestation, trusted_keys=project.trusted, document=EXAMPLES / "cifar10-dp-sgd.yaml"
+        attestation=project.attestation,
+        trusted_keys=project.trusted,
+        document=EXAMPLES / "cifar10-dp-sgd.yaml",
+        no_limits=True,
+        any_subject=True,
     )
     assert not verdict
 
@@ -166,7 +185,9 @@ def test_a_key_is_trusted_until_it_expires(project: Signing, tmp_path: Path) -> 
     now = datetime.now(UTC)
     for until, passes in ((now + timedelta(days=1), True), (now - timedelta(seconds=1), False)):
         (tmp_path / "release.json").write_text(json.dumps({**key, "expires": until.isoformat()}), encoding="utf-8")
-        (judged,) = pyaccount.check(attestation=project.attestation, trusted_keys=tmp_path).certificates
+        (judged,) = pyaccount.check(
+            attestation=project.attestation, trusted_keys=tmp_path, no_limits=True, any_subject=True
+        ).certificates
         assert judged.passes == passes
         assert judged.rules[0].passes == passes
     assert judged.rules[0].remark == f"signed by release.json, which is trusted until {until.isoformat()} only"
@@ -237,7 +258,7 @@ def test_keys_that_cannot_be_trusted(files: dict[str, bytes], message: str, proj
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     with pytest.raises(pyaccount.DomainError, match=message):
-        pyaccount.check(attestation=project.attestation, trusted_keys=tmp_path)
+        pyaccount.check(attestation=project.attestation, trusted_keys=tmp_path, no_limits=True, any_subject=True)
 
 
 def test_folders_that_cannot_be_trusted(project: Signing, tmp_path: Path) -> None:
@@ -251,9 +272,9 @@ def test_folders_that_cannot_be_trusted(project: Signing, tmp_path: Path) -> Non
         (tmp_path / "private", "this is a private key"),
     ):
         with pytest.raises(pyaccount.DomainError, match=message):
-            pyaccount.check(attestation=project.attestation, trusted_keys=folder)
+            pyaccount.check(attestation=project.attestation, trusted_keys=folder, no_limits=True, any_subject=True)
     with pytest.raises(pyaccount.DomainError, match="trusted_keys is missing"):
-        pyaccount.check(attestation=project.attestation)
+        pyaccount.check(attestation=project.attestation, no_limits=True, any_subject=True)
 
 
 def test_a_key_of_a_service_is_used_through_the_library(project: Signing, tmp_path: Path) -> None:
@@ -264,7 +285,7 @@ def test_a_key_of_a_service_is_used_through_the_library(project: Signing, tmp_pa
         f"file2:{project.folder / 'signing.pem'}",
         public_key=project.trusted / "release.pem",
     )
-    assert pyaccount.check(attestation=made, trusted_keys=project.trusted)
+    assert pyaccount.check(attestation=made, trusted_keys=project.trusted, no_limits=True, any_subject=True)
     assert {"awskms", "gcpkms", "azurekms", "hsm"} <= set(SIGNER_FOR_URI_SCHEME)
     other = tmp_path / "other.pem"
     other.write_bytes(public_pem(CryptoSigner.generate_ed25519()))
@@ -293,7 +314,7 @@ def test_encrypted_keys(project: Signing, tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(pyaccount.DomainError, match="not a private key"):
         pyaccount.attest(certificate, [project.model], path, secret=lambda name: "a pear")
     made = pyaccount.attest(certificate, [project.model], path, secret=lambda name: "an apple")
-    assert pyaccount.check(attestation=made, trusted_keys=project.trusted)
+    assert pyaccount.check(attestation=made, trusted_keys=project.trusted, no_limits=True, any_subject=True)
     arguments = ["attest", str(certificate), "--subject", str(project.model), "--key", str(path), "-o"]
     monkeypatch.setenv("PYACCOUNT_KEY_PASSPHRASE", "an apple")
     assert cli.run([*arguments, str(tmp_path / "a.json")]) == 0
@@ -318,8 +339,8 @@ def test_the_commands(project: Signing, tmp_path: Path, capsys: pytest.CaptureFi
     code, out, err = command(capsys, "attest", certificate, *signed)
     assert (code, err, out) == (0, "", made.read_text(encoding="utf-8"))
     held = ("--attestation", made, "--trusted-keys", project.trusted, "--subject", project.model)
-    assert command(capsys, "check", *held, "--max-epsilon", 8)[0] == 0
-    assert command(capsys, "check", *held, "--max-epsilon", 1)[0] == 1
+    assert command(capsys, "check", *held, "--max-epsilon", 8, "--max-delta", 1e-5)[0] == 0
+    assert command(capsys, "check", *held, "--max-epsilon", 1, "--max-delta", 1e-5)[0] == 1
     assert command(capsys, "verify", *held, "--quiet")[:2] == (0, "")
     code, out, _ = command(capsys, "verify", *held)
     assert code == 0
@@ -330,19 +351,38 @@ def test_the_commands(project: Signing, tmp_path: Path, capsys: pytest.CaptureFi
         assert (code, "is the input" in err) == (2, True)
 
 
+#: A gate that is open on purpose, where limits and subjects are not what is tested.
+OPENED = ("--no-limits", "--any-subject")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["check"], "Missing argument 'CERT...', or --attestation FILE"),
-        (["check", "--attestation", "ATT"], "trusted_keys is missing"),
-        (["check", "--attestation", "ATT", "--trusted-keys", ""], "trusted_keys is empty"),
-        (["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--subject", ""], "not a regular file"),
-        (["check", "ATT"], "pyaccount check --attestation FILE"),
-        (["check", "--attestation", "CERT", "--trusted-keys", "KEYS"], "`pyaccount attest CERT --subject FILE"),
+        (["check", "--attestation", "ATT", *OPENED], "trusted_keys is missing"),
+        (["check", "--attestation", "ATT", "--trusted-keys", "", *OPENED], "trusted_keys is empty"),
+        (
+            ["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--subject", "", "--no-limits"],
+            "not a regular file",
+        ),
+        (["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--any-subject"], "no limit on ε and δ is given"),
+        (["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--no-limits"], "no subject is given"),
+        (
+            ["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--subject", "ATT", *OPENED],
+            "contradict each other",
+        ),
+        (["check", "CERT", *OPENED], "--any-subject is for an attestation"),
+        (["check", "ATT", "--no-limits"], "pyaccount check --attestation FILE"),
+        (
+            ["check", "--attestation", "CERT", "--trusted-keys", "KEYS", *OPENED],
+            "`pyaccount attest CERT --subject FILE",
+        ),
         (["verify"], "CERT or --attestation FILE"),
         (["verify", "CERT", "--attestation", "ATT"], "CERT or --attestation FILE"),
         (["verify", "CERT", "--trusted-keys", "KEYS"], "are for --attestation"),
-        (["verify", "--attestation", "ATT"], "trusted_keys is missing"),
+        (["verify", "--attestation", "ATT", "--any-subject"], "trusted_keys is missing"),
+        (["verify", "--attestation", "ATT", "--trusted-keys", "KEYS"], "no subject is given"),
+        (["verify", "CERT", "--any-subject"], "are for --attestation"),
         (["verify", "--attestation", "ATT", "--trusted-keys", "KEYS", "--record", "r"], "--record is held against"),
     ],
 )
@@ -359,11 +399,18 @@ def test_python_says_what_is_missing(project: Signing) -> None:
     with pytest.raises(TypeError, match="not NoneType"):
         pyaccount.verify()
     with pytest.raises(pyaccount.DomainError, match="not both"):
-        pyaccount.verify(certificate, attestation=project.attestation)
+        pyaccount.verify(certificate, attestation=project.attestation, any_subject=True)
+    signed: Any = {"attestation": project.attestation, "trusted_keys": project.trusted}
+    with pytest.raises(pyaccount.DomainError, match=r"subjects=\[file\]; any_subject=True"):
+        pyaccount.check(**signed, no_limits=True)
+    with pytest.raises(pyaccount.DomainError, match=r"subjects=\[file\]; any_subject=True"):
+        pyaccount.verify(**signed)
     with pytest.raises(pyaccount.DomainError, match="nobody signed"):
         pyaccount.verify(certificate, trusted_keys=project.trusted)
     with pytest.raises(TypeError, match="a list of files"):
-        pyaccount.check(attestation=project.attestation, trusted_keys=project.trusted, subjects="model.bin")
+        pyaccount.check(
+            attestation=project.attestation, trusted_keys=project.trusted, subjects="model.bin", no_limits=True
+        )
 
 
 def test_without_the_extra_it_is_named(project: Signing) -> None:
@@ -371,9 +418,10 @@ def test_without_the_extra_it_is_named(project: Signing) -> None:
     program = (
         "import sys; sys.modules['securesystemslib'] = None\n"
         "import pyaccount\n"
-        f"assert pyaccount.check({str(project.folder / 'training.cert.json')!r})\n"
+        f"assert pyaccount.check({str(project.folder / 'training.cert.json')!r}, no_limits=True)\n"
         "from pyaccount import cli\n"
-        f"sys.exit(cli.run(['check', '--attestation', {str(project.attestation)!r}, '--trusted-keys', {str(project.trusted)!r}]))"
+        f"signed = ['--attestation', {str(project.attestation)!r}, '--trusted-keys', {str(project.trusted)!r}]\n"
+        f"sys.exit(cli.run(['check', *signed, *{OPENED}]))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")

@@ -145,7 +145,7 @@ def test_errors_notes_and_usage(
         ["certify", str(bad)],
         ["validate", str(EXAMPLES / "cifar10-dp-sgd.yaml"), "--set", "privacy.delta=0.01"],
         ["certify", str(EXAMPLES / "cifar10-dp-sgd.yaml"), "--epsilon", "3"],
-        ["check", str(FINISHED[0]), "--max-epsilon", "8"],
+        ["check", str(FINISHED[0]), "--max-epsilon", "8", "--max-delta", "1e-5"],
         ["certify", str(EXAMPLES / "check-a-claim.yaml"), "--set", "accounting.time_limit=1e-3"],
     ]
     for command in commands:

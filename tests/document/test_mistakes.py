@@ -208,7 +208,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["validate", "training.json"], ["it is a certificate"]),
         (["compare", "training.yaml", "report.html"], ["report.html"]),
         (["report", "training.yaml"], ["pyaccount certify", "training.yaml -o CERT"]),
-        (["check", "training.yaml"], ["pyaccount certify"]),
+        (["check", "training.yaml", "--no-limits"], ["pyaccount certify"]),
         (["verify", "training.yaml"], ["pyaccount certify"]),
         (["verify", "report.html"], ["a report", "`pyaccount certify -o`"]),
         (["report", "policy.yaml"], ["a policy", "--policy"]),
@@ -321,6 +321,6 @@ def test_a_text_is_no_path() -> None:
 
 def test_a_file_that_cannot_be_read_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     absent = str(tmp_path / "nosuch.json")
-    assert cli.run(["check", absent, "--max-epsilon", "8"]) == 2
+    assert cli.run(["check", absent, "--max-epsilon", "8", "--max-delta", "1e-5"]) == 2
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"{absent}: cannot be read: No such file or directory\n")

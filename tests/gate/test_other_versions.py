@@ -58,7 +58,7 @@ def from_other_samples(document: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("document", ASKED.values(), ids=ASKED)
 def test_other_samples_of_another_version_agree(document: dict[str, Any], tmp_path: Path) -> None:
     certificate = from_other_samples(document)
-    (judged,) = pyaccount.check(save(tmp_path, certificate)).certificates
+    (judged,) = pyaccount.check(save(tmp_path, certificate), no_limits=True).certificates
     assert judged.rules[0].passes, judged.rules[0].remark
     found = pyaccount.verify(save(tmp_path, certificate))
     assert found.agrees, found.to_text()

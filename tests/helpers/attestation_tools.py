@@ -77,7 +77,7 @@ class Signing:
 
     def verdict(self, envelope: Any, **options: Any) -> Any:
         """The verdict on another envelope."""
-        options = {"trusted_keys": self.trusted, "subjects": [self.model], **options}
+        options = {"trusted_keys": self.trusted, "subjects": [self.model], "no_limits": True, **options}
         return pyaccount.check(attestation=self.written(envelope), **options)
 
 

@@ -89,7 +89,7 @@ def save(folder: Path, certificate: dict[str, Any] | str | bytes, name: str = "c
 
 def restated(folder: Path, certificate: dict[str, Any]) -> dict[str, Any]:
     """The certificate with the sentence that its fields say: what a careful forger does last."""
-    (judged,) = pyaccount.check(save(folder, certificate, "restated.json")).certificates
+    (judged,) = pyaccount.check(save(folder, certificate, "restated.json"), no_limits=True).certificates
     remark = judged.rules[0].remark or ""
     for line in remark.splitlines():
         if line.startswith("statement: "):

@@ -64,7 +64,7 @@ def test_a_certificate_has_no_file_read_elsewhere(
         assert cli.run(["verify", str(path), *more]) == 2
         assert "outside-folder" in capsys.readouterr().err
     # It names no files, and opens none.
-    assert cli.run(["check", str(path)]) in (0, 1)
+    assert cli.run(["check", str(path), "--no-limits"]) in (0, 1)
 
 
 def test_a_certificate_has_the_file_beside_it_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +90,7 @@ documents = [yaml.safe_load((examples / f"{name}.yaml").read_text()) for name in
 finished = [json.loads(path.read_text()) for path in sorted(certificates.glob("*.json"))]
 attestation = json.loads((folder / "training.att.json").read_text())
 rng, codes = random.Random(5), []
+opened = ["--no-limits", "--any-subject"]
 def write(name, data):
     path = folder / name
     text = text_of(damaged(data, rng))
@@ -101,7 +102,8 @@ for _ in range(count):
     if codes[-1] == 0:
         codes.append(cli.run(["plan", document]))
     codes.append(cli.run(["check", write("certificate.json", rng.choice(finished)), "--policy", str(examples / "policy.yaml")]))
-    codes.append(cli.run(["check", "--attestation", write("a.json", attestation), "--trusted-keys", str(folder / "trusted")]))
+    signed = ["--attestation", write("a.json", attestation), "--trusted-keys", str(folder / "trusted")]
+    codes.append(cli.run(["check", *signed, *opened]))
 # What is as large as it may be, and what would be larger if it were expanded.
 bombs = {
     "bomb.yaml": "a: &a [x,x,x,x,x,x,x,x]\\n"
@@ -118,11 +120,11 @@ for name, text in bombs.items():
 large = {"deep.json": "[" * 5_000_000, "long.json": '{"a": "' + "x" * 10_000_000 + '"}', "digits.json": "9" * 1_000_000}
 for name, text in large.items():
     (folder / name).write_text(text)
-    codes.append(cli.run(["check", str(folder / name)]))
+    codes.append(cli.run(["check", str(folder / name), "--no-limits"]))
     assert codes[-1] == 2, name
 # More than there is memory for: told, and not a bug.
 (folder / "large.json").write_text('{"a": [' + "1.5," * 12_000_000 + "1]}")
-codes.append(cli.run(["check", str(folder / "large.json")]))
+codes.append(cli.run(["check", str(folder / "large.json"), "--no-limits"]))
 assert codes[-1] in (2, 3)
 assert set(codes) <= {0, 1, 2, 3}, set(codes)
 print(len(codes), file=sys.stderr)
@@ -162,7 +164,7 @@ def test_memory_that_is_used_up_is_told(
 
     monkeypatch.setattr("pyaccount.gate.check.check", none)
     path = save(tmp_path, golden("deterministic"))
-    assert cli.run(["check", str(path), "--format", "json"]) == 3
+    assert cli.run(["check", str(path), "--no-limits", "--format", "json"]) == 3
     captured = capsys.readouterr()
     assert captured.err == "memory is used up: nothing was certified\n"
     assert json.loads(captured.out)["errors"][0]["slug"] == "limit"

@@ -35,7 +35,7 @@ accountant = pyaccount.Accountant.from_certificate(certificate)
 accountant.step(100)
 print(json.dumps({
     "certificate": json.loads(certificate.to_json()),
-    "passes": bool(pyaccount.check(certificate, max_epsilon=2)),
+    "passes": bool(pyaccount.check(certificate, max_epsilon=2, max_delta=1e-3)),
     "reproduced": bool(pyaccount.verify(certificate)),
     "refused": refused,
     "spent": accountant.epsilon_spent(),
