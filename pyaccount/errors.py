@@ -341,6 +341,16 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
+def printable(text: str) -> str:
+    """Return a text that somebody else wrote so that it can be shown.
+
+    What would move the cursor, begin a line or turn the direction of reading is spelled out, as in `\\x1b` and `\\u202e`.
+    """
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
 def shortened(text: str) -> str:
     """A text of the document, cut to a length that fits into a message."""
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyaccount.attestation.library import library
+from pyaccount.attestation.permissions import check_trusted
 from pyaccount.certificate.consistency import created_at
 from pyaccount.certificate.strict import bytes_of, object_of
 from pyaccount.errors import CertificateError, DomainError, shown
@@ -52,7 +53,8 @@ def trusted_keys(folder: str | os.PathLike[str], origin: str) -> TrustedKeys:
 
     A file in JSON is `{"keyid", "keytype", "scheme", "keyval": {"public"}}`, for schemes and names that PEM cannot say, and
     `expires`, a time after which the key is trusted no more. Other files are not looked at. Raises `DomainError`: a
-    key that cannot be read is not passed over, and a folder without one trusts nobody.
+    key that cannot be read is not passed over, a folder without one trusts nobody, and one that everybody may write
+    trusts anybody.
     """
     place = os.fsdecode(folder)
     if not place:
@@ -68,6 +70,8 @@ def trusted_keys(folder: str | os.PathLike[str], origin: str) -> TrustedKeys:
         raise DomainError(f"trusted_keys = {place}: no public key is in this folder, no .pem, .pub or .json file")
     if len(files) > MOST_KEYS:
         raise DomainError(f"trusted_keys = {place}: {len(files)} keys, where at most {MOST_KEYS} are read")
+    for path in (Path(place), *files):
+        check_trusted(path)
     return TrustedKeys(origin, tuple(trusted_key(path) for path in files))
 
 
@@ -87,6 +91,7 @@ def _in_pem(path: Path, data: bytes) -> TrustedKey:
         raise DomainError(
             f"{path}: this is a private key, which belongs to who signs: `openssl pkey -pubout` makes the public one"
         )
+    _one_key(path, data.decode(errors="replace"))
     used = library()
     try:
         key = used.signer.SSlibKey.from_crypto(used.serialization.load_pem_public_key(data))
@@ -95,11 +100,23 @@ def _in_pem(path: Path, data: bytes) -> TrustedKey:
     return TrustedKey(path.name, key.keyid, key)
 
 
+def _one_key(path: Path, text: str) -> None:
+    """Refuse a file with several keys, of which only the first would be read. Raises `DomainError`."""
+    keys = text.count("-----BEGIN ")
+    if keys > 1:
+        raise DomainError(
+            f"{path}: {keys} keys are in this file, of which only the first would be trusted: a file has one key"
+        )
+
+
 def _in_json(path: Path, raw: dict[str, Any]) -> TrustedKey:
     used, expires = library(), raw.pop("expires", None)
     until = created_at(expires) if isinstance(expires, str) else None
     if expires is not None and until is None:
         raise DomainError(f"{path}: expires = {shown(expires)} is no time, such as 2027-01-31T00:00:00+00:00")
+    value = raw.get("keyval")
+    if isinstance(value, dict):
+        _one_key(path, str(value.get("public", "")))
     name = raw.pop("keyid", None)
     if not isinstance(name, str) or not name:
         raise DomainError(f"{path}: keyid is missing: a key in JSON has keyid, keytype, scheme and keyval")

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pyaccount.attestation.keys import LARGEST_KEY, trusted_key
 from pyaccount.attestation.library import library
 from pyaccount.attestation.opening import PAYLOAD_TYPE
+from pyaccount.attestation.permissions import check_private
 from pyaccount.attestation.statement import MOST_SUBJECTS, statement_bytes
 from pyaccount.attestation.subjects import Subject, subjects_of
 from pyaccount.certificate.consistency import inconsistencies
@@ -54,8 +56,9 @@ def attest(
 ) -> Attestation:
     """Sign a certificate as being about files, which are read to the end.
 
-    `key` is a file with a private key (PKCS #8 in PEM), or a URI of securesystemslib (`awskms:…`, `gcpkms:…`, `azurekms:…`,
-    `hsm:…` and others), which needs the file of its `public_key`. `secret` gives a key's passphrase or PIN.
+    `key` is a file with one private key (PKCS #8 in PEM) that others may neither read nor write, or a URI of securesystemslib
+    (`awskms:…`, `gcpkms:…`, `azurekms:…`, `hsm:…` and others), which needs the file of its `public_key`. `secret` gives a key's
+    passphrase or PIN.
     Raises `CertificateError` for what is no certificate; `AttestationError` for one that contradicts itself or whose claim does
     not hold, and if nothing could be signed; `DomainError`; `MissingExtraError`.
     """
@@ -95,6 +98,9 @@ def _signer(key: str, public_key: str | os.PathLike[str] | None, secret: Secret 
         return _of_file(key, secret)
     if public_key is None:
         raise DomainError(f"key {key}: public_key is missing: the file of the public key that belongs to it")
+    if scheme == used.signer.CryptoSigner.SCHEME:
+        # The library reads the file itself, below the folder of this variable.
+        check_private(Path(os.environ.get(used.signer.CryptoSigner.PREFIX_ENV_VAR, ""), urlsplit(key).path))
     public = trusted_key(Path(public_key)).key
     try:
         return used.signer.Signer.from_priv_key_uri(key, public, secret)
@@ -108,6 +114,13 @@ def _of_file(key: str, secret: Secret | None) -> Any:
         data = bytes_of(key, "a private key", LARGEST_KEY)
     except CertificateError as error:
         raise DomainError(f"key {error}") from error
+    keys = data.count(b"PRIVATE KEY-----") // 2
+    if keys:
+        check_private(Path(key))
+    if keys > 1:
+        raise DomainError(
+            f"key {key}: {keys} private keys are in this file, of which only the first would sign: give one"
+        )
     passphrase = None
     if b"ENCRYPTED" in data:
         if secret is None:

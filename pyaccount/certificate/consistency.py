@@ -15,7 +15,7 @@ from pyaccount.certificate.inconsistency import SOLVE, Inconsistency, at, is_num
 from pyaccount.certificate.matrix_inconsistencies import matrix_inconsistencies
 from pyaccount.certificate.statement import statement
 from pyaccount.document.canonical import sha256_of
-from pyaccount.errors import shown
+from pyaccount.errors import printable, shown
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 #: Samplers whose rates follow from whole numbers of draws or of bins.
 _NO_PROBABILITY = ("none", "random-allocation", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
+
+
+#: An epoch has no smaller share of a round than one over this: the most iterations over it are a double.
+SMALLEST_EPOCH = 10**200
 
 
 def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
@@ -39,7 +43,7 @@ def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
         *evidence(data),
         *created_inconsistencies(data.created),
     ]
-    return [Inconsistency(inconsistency.path, _printable(inconsistency.message)) for inconsistency in found]
+    return [Inconsistency(inconsistency.path, printable(inconsistency.message)) for inconsistency in found]
 
 
 def inconsistencies_of(data: CertificateModel | AmplificationCertificate) -> list[Inconsistency]:
@@ -47,12 +51,7 @@ def inconsistencies_of(data: CertificateModel | AmplificationCertificate) -> lis
     if data.kind == "certificate":
         return inconsistencies(data)
     found = [*hash_inconsistencies(data.document, data.document_sha256), *created_inconsistencies(data.created)]
-    return [Inconsistency(one.path, _printable(one.message)) for one in found]
-
-
-def _printable(text: str) -> str:
-    """The text with what would move the cursor, or begin a line of its own, spelled out."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return [Inconsistency(one.path, printable(one.message)) for one in found]
 
 
 def hash_inconsistencies(document: dict[str, Any], stated: str) -> Iterator[Inconsistency]:
@@ -163,11 +162,13 @@ def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsist
     stated = [(one.what, one.noise_multiplier) for one in phase.also or ()]
     if stated != written:
         yield Inconsistency(f"{path}.also", f"{shown(stated)}, where the document says {shown(written)}")
-    found = None
-    if stated and all(sigma > 0.0 for sigma in (phase.noise_multiplier, *(sigma for _, sigma in stated))):
-        from pyaccount.document.releases import effective  # noqa: PLC0415 - few documents have several releases
+    found, multipliers = None, [phase.noise_multiplier, *(sigma for _, sigma in stated)]
+    if stated:
+        from pyaccount.document.ranges import NOISE_MULTIPLIER  # noqa: PLC0415 - few documents have several releases
+        from pyaccount.document.releases import effective  # noqa: PLC0415
 
-        found = effective([phase.noise_multiplier, *(sigma for _, sigma in stated)])[0]
+        # Squares of others might vanish; no document has them.
+        found = effective(multipliers)[0] if all(sigma in NOISE_MULTIPLIER for sigma in multipliers) else None
     if phase.effective_noise_multiplier != found:
         yield Inconsistency(
             f"{path}.effective_noise_multiplier",
@@ -208,6 +209,9 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
         )
         return
     yield from _same(f"{path}.iterations", phase.iterations, iterations_of(asked, length))
+    if length * SMALLEST_EPOCH < 1:
+        yield Inconsistency(f"{path}.epochs", "an epoch of the document has hardly any rounds")
+        return
     yield from _same(f"{path}.epochs", phase.epochs, epochs_of(phase.iterations, length))
 
 

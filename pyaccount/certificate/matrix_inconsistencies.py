@@ -36,10 +36,9 @@ def matrix_inconsistencies(data: CertificateModel, bodies: Sequence[object]) -> 
         yield from _searched(data, phase, written)
         yield from _workload(data, phase, at(body, "workload", default=None))
         if len(data.phases) == 1 and phase.count == 1 and data.utility is not None:
-            mean = _error(phase)
+            mean, sigma = _error(phase), phase.noise_multiplier
             stated = data.utility.prefix_sum_mse
-            if mean is not None and not _near(stated, phase.noise_multiplier**2 * mean, ERROR):
-                found = phase.noise_multiplier**2 * mean
+            if mean is not None and not _near(stated, found := sigma * sigma * mean, ERROR):
                 yield Inconsistency(
                     f"{path}.{_listed(record)}", f"give a prefix-sum MSE of {found!r}, stated is {stated!r}"
                 )
@@ -83,7 +82,7 @@ def _described(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsis
             listed.pop()
         yield from _same(f"{path}.coefficients", column, [factor * c for c in listed])
     if record.kind == "banded-inverse" and inverse is not None:
-        listed = _numbers(at(written, "inverse_coefficients")) or _roots(int(at(written, "bands", default=0)), -1.0)
+        listed = _numbers(at(written, "inverse_coefficients")) or _roots(_whole(at(written, "bands")), -1.0)
         listed = listed[: phase.iterations]
         yield from _same(f"{path}.inverse_coefficients", inverse, [d / factor for d in listed])
         if column is not None:
@@ -105,7 +104,8 @@ def _searched(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
         yield Inconsistency("evidence.searched", f"{'stated' if found else 'not stated'}, where the document {said}")
     elif found is not None:
         mean = _error(phase)
-        expected = None if mean is None else found.noise_multiplier_estimate**2 * mean
+        sigma = found.noise_multiplier_estimate
+        expected = None if mean is None else sigma * sigma * mean
         if expected is not None and not _near(found.prefix_sum_mse_estimate, expected, ERROR):
             message = f"{found.prefix_sum_mse_estimate!r}, where its σ and the coefficients give {expected!r}"
             yield Inconsistency("evidence.searched.prefix_sum_mse_estimate", message)
@@ -136,7 +136,7 @@ def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
     variances = _variances(phase, workload)
     if variances is None:
         return
-    mean, largest = math.fsum(variances) / len(variances), max(variances)
+    mean, largest = _sum(variances) / len(variances), max(variances)
     sigma = phase.noise_multiplier
     for name, value, expected in (
         ("mse", stated.mse, sigma * sigma * mean),
@@ -147,7 +147,7 @@ def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
             yield Inconsistency(f"{path}.{name}", f"{value!r}, where the matrix gives {expected!r}")
     chosen = largest if workload.largest else mean
     if found is not None and found.workload_error_estimate is not None:
-        expected = found.noise_multiplier_estimate**2 * chosen
+        expected = found.noise_multiplier_estimate * found.noise_multiplier_estimate * chosen
         if not _near(found.workload_error_estimate, expected, ERROR):
             message = f"{found.workload_error_estimate!r}, where its σ and the coefficients give {expected!r}"
             yield Inconsistency("evidence.searched.workload_error_estimate", message)
@@ -159,9 +159,11 @@ def _workload_of(written: dict[str, Any]) -> Workload | None:
 
     momentum, decay = written.get("momentum", 0.0), written.get("ema_decay", 0.0)
     rates = written.get("learning_rates")
-    if not (is_number(momentum) and is_number(decay)) or not (rates is None or len(_numbers(rates)) == len(rates)):
-        return None
     listed = None if rates is None else tuple(_numbers(rates))
+    if not (is_number(momentum) and is_number(decay)):
+        return None
+    if listed is not None and not (isinstance(rates, list) and len(listed) == len(rates)):
+        return None
     return Workload(float(momentum), float(decay), listed, written.get("error") == "largest")
 
 
@@ -171,20 +173,17 @@ def _variances(phase: PhaseRecord, workload: Workload) -> list[float] | None:
     if sums is None or (rates is not None and (len(rates) != n or n * n > MOST_PRODUCTS)):
         return None
     momentum, decay = workload.momentum, workload.ema_decay
-    try:
-        if rates is None:
-            series = _decayed(_decayed(sums, momentum), decay)
-            return list(accumulate(((1.0 - decay) * value) ** 2 for value in series))
-        # The series of 1/((1 − βx)c(x)).
-        series = _decayed([value - before for value, before in zip(sums, [0.0, *sums], strict=False)], momentum)
-        variances = [0.0] * n
-        for r in range(n):
-            iterates = list(accumulate(map(mul, rates[r:], series)))
-            for k, value in enumerate(_decayed(iterates, decay)):
-                variances[r + k] += ((1.0 - decay) * value) ** 2
-        return variances
-    except OverflowError:
-        return None
+    if rates is None:
+        series = [(1.0 - decay) * value for value in _decayed(_decayed(sums, momentum), decay)]
+        return list(accumulate(map(mul, series, series)))
+    # The series of 1/((1 − βx)c(x)).
+    series = _decayed([value - before for value, before in zip(sums, [0.0, *sums], strict=False)], momentum)
+    variances = [0.0] * n
+    for r in range(n):
+        iterates = [(1.0 - decay) * value for value in _decayed(list(accumulate(map(mul, rates[r:], series))), decay)]
+        for k, value in enumerate(iterates):
+            variances[r + k] += value * value
+    return variances
 
 
 def _decayed(series: list[float], decay: float) -> list[float]:
@@ -205,10 +204,10 @@ def _same(path: str, stated: Sequence[float], expected: Sequence[float]) -> Iter
 def _inverse(path: str, column: Sequence[float], inverse: Sequence[float]) -> Iterator[Inconsistency]:
     """Whether two columns are those of inverse matrices: their product is that of the identity."""
     width = len(inverse)
-    for index in range(min(len(column), MOST_PRODUCTS // width)):
+    for index in range(min(len(column), MOST_PRODUCTS // max(width, 1))):
         part = column[max(0, index - width + 1) : index + 1][::-1]
         products = list(map(mul, part, inverse))
-        if abs(math.fsum(products) - (index == 0)) > ROUNDING * max(1.0, math.fsum(map(abs, products))):
+        if not abs(_sum(products) - (index == 0)) <= ROUNDING * max(1.0, _sum(list(map(abs, products)))):
             yield Inconsistency(f"{path}[{index}]", "not that of the matrix with the inverse_coefficients")
             return
 
@@ -256,10 +255,7 @@ def _error(phase: PhaseRecord) -> float | None:
     series = _prefix_series(phase)
     if series is None:
         return None
-    try:
-        return math.fsum((n - index) * value * value for index, value in enumerate(series)) / n
-    except OverflowError:
-        return math.inf
+    return _sum([(n - index) * value * value for index, value in enumerate(series)]) / n
 
 
 def _prefix_series(phase: PhaseRecord) -> list[float] | None:
@@ -272,7 +268,7 @@ def _prefix_series(phase: PhaseRecord) -> list[float] | None:
         return None
     if record.inverse_coefficients is not None:
         sums = list(accumulate(record.inverse_coefficients))
-        if n > MOST_PRODUCTS:
+        if n > MOST_PRODUCTS or not sums:
             return None
         series = sums[:n] + sums[-1:] * (n - len(sums))
     else:
@@ -307,6 +303,19 @@ def _roots(bands: int, sign: float) -> list[float]:
     for j in range(1, min(bands, MOST_PRODUCTS)):
         found.append(found[-1] * (2.0 * j - (1.0 if sign > 0.0 else 3.0)) / (2.0 * j))
     return found
+
+
+def _whole(value: object) -> int:
+    """A whole number of a document; 0 for what is none."""
+    return int(value) if is_number(value) and value == int(value) else 0
+
+
+def _sum(values: Sequence[float]) -> float:
+    """The sum, rounded once; where a sum of doubles passes all bounds on its way, what adding them one by one gives."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return sum(values)
 
 
 def _numbers(value: object) -> list[float]:

@@ -186,13 +186,13 @@ class PhaseRecord(LaterRecord):
         description="What was chosen of the sampler's keys that the document leaves to `choose:` lists. Absent where it "
         "leaves none.",
     )
-    iterations: int = Field(description="Iterations of one run.")
+    iterations: int = Field(ge=1, le=10**9, description="Iterations of one run.")
     epochs: Finite | None = Field(
         default=None,
         description="How many epochs the iterations are, exactly, where the document counts in epochs: at least those it asks "
         "for, since iterations are rounded up. Absent where it counts in iterations.",
     )
-    count: int = Field(description="Runs.")
+    count: int = Field(ge=1, le=10**9, description="Runs.")
     noise_multiplier: Finite = Field(description="σ in units of the clip norm; of Laplace noise its scale.")
     also: list[ReleaseRecord] | None = Field(
         default=None, description="What else is released of every batch. Absent where nothing is."

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from pyaccount.errors import Path as Place
 DEEPEST = 64
 #: Of the problems of one file, so many are told.
 MOST_SHOWN = 20
-#: No double is as large, and Python takes quadratic time for the digits of such integers.
+#: No double is as large as an integer of so many digits, and Python takes quadratic time for them.
 _LONGEST_INTEGER = 400
 
 Oddities = list[tuple[Place, str]]
@@ -80,7 +81,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _LONGEST_INTEGER else math.inf
+    """An integer that is a finite number as a double too: whatever is computed with it starts with that."""
+    whole = int(digits) if len(digits) <= _LONGEST_INTEGER else math.inf
+    return whole if abs(whole) <= sys.float_info.max else math.inf
 
 
 def _json(data: bytes, file: str, what: str, taken_for: Callable[[str, str], str | None] | None) -> Any:

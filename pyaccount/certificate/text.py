@@ -199,11 +199,10 @@ def _rate(phase: PhaseRecord) -> str:
         return "" if p is None else f", sampling probability {plain(p)} {drawn(phase.sampler)}"
     if p == rate:
         return f", sampling probability {plain(p)}"
-    batch = "" if phase.expected_batch_size is None else f", expected batch {phase.expected_batch_size:.6g}"
-    if phase.distinct_records is not None and phase.distinct_records != phase.expected_batch_size:
-        return (
-            f", {phase.expected_batch_size:.6g} draws a round, {phase.distinct_records:.6g} distinct records expected"
-        )
+    size, distinct = phase.expected_batch_size, phase.distinct_records
+    batch = "" if size is None else f", expected batch {size:.6g}"
+    if size is not None and distinct is not None and distinct != size:
+        return f", {size:.6g} draws a round, {distinct:.6g} distinct records expected"
     share = "" if p is None else f", sampling probability {p:.6g} {drawn(phase.sampler)}"
     return f", participation rate {rate:.6g}{share}{batch}"
 

@@ -288,7 +288,7 @@ def _seed(stated: dict[str, Any], fresh: dict[str, Any]) -> list[Difference]:
 
     def estimates(certificate: dict[str, Any]) -> set[float]:
         tests = (certificate["evidence"]["sampling"] or {}).get("tests", [])
-        found = [test["mean"] for test in tests] + [point["delta_estimate"] for point in certificate["profile"]]
+        found = [test["mean"] for test in tests] + [point.get("delta_estimate") for point in certificate["profile"]]
         # An estimate of 0 comes from any seed.
         return {estimate for estimate in found if estimate}
 

@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attestation_tools import PAYLOAD_TYPE, PREDICATE, STATEMENT, Signing, envelope, pae, public_pem, signing
+from attestation_tools import (
+    PAYLOAD_TYPE,
+    PREDICATE,
+    STATEMENT,
+    Signing,
+    envelope,
+    pae,
+    private_file,
+    public_pem,
+    signing,
+)
 from cryptography.hazmat.primitives import serialization
 from gate_tools import changed, golden, save
 from jsonschema import Draft202012Validator
@@ -300,13 +310,13 @@ def test_a_key_of_a_service_is_used_through_the_library(project: Signing, tmp_pa
 
 def test_encrypted_keys(project: Signing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     private: Any = serialization.load_pem_private_key(project.signer.private_bytes, None)
-    path = tmp_path / "encrypted.pem"
-    path.write_bytes(
+    path = private_file(
+        tmp_path / "encrypted.pem",
         private.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.BestAvailableEncryption(b"an apple"),
-        )
+        ),
     )
     certificate = project.folder / "training.cert.json"
     with pytest.raises(pyaccount.DomainError, match="is encrypted"):

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from attestation_tools import public_pem
+from attestation_tools import private_file, public_pem
 from places import EXAMPLES
 from securesystemslib.signer import CryptoSigner
 from warm_commands import COMMAND, COMMANDS_READ, warm
@@ -83,7 +83,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pyaccount.certify(folder / "training.yaml", store=folder / "runs.db")
     # A key, and a certificate that it signed.
     signer = CryptoSigner.generate_ed25519()
-    (folder / "signing.pem").write_bytes(signer.private_bytes)
+    private_file(folder / "signing.pem", signer.private_bytes)
     (folder / "trusted").mkdir()
     (folder / "trusted" / "release.pem").write_bytes(public_pem(signer))
     (folder / "model.safetensors").write_bytes(b"weights")

@@ -46,6 +46,13 @@ def public_pem(signer: CryptoSigner) -> bytes:
     return pem
 
 
+def private_file(path: Path, data: bytes) -> Path:
+    """A file that its owner alone may read."""
+    path.touch(mode=0o600)
+    path.write_bytes(data)
+    return path
+
+
 @dataclass
 class Signing:
     """A folder with a certificate, a file that it is about, keys, and an attestation that passes."""
@@ -85,7 +92,7 @@ def signing(folder: Path, signer: CryptoSigner | None = None) -> Signing:
     """A project of a key, Ed25519 unless another one is given."""
     signer = signer or CryptoSigner.generate_ed25519()
     (folder / "trusted").mkdir(parents=True)
-    (folder / "signing.pem").write_bytes(signer.private_bytes)
+    private_file(folder / "signing.pem", signer.private_bytes)
     (folder / "trusted" / "release.pem").write_bytes(public_pem(signer))
     (folder / "training.cert.json").write_text(
         json.dumps(golden("deterministic"), ensure_ascii=False), encoding="utf-8"

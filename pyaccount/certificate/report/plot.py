@@ -43,11 +43,11 @@ class Axis:
 
     def share(self, value: float) -> float:
         """Where on the axis a value stands, 0 to 1; what lies outside is moved to the end."""
+        low, high, at = self.low, self.high, value
         if self.log:
-            low, high = math.log(self.low), math.log(self.high)
-            place = (math.log(max(value, self.low)) - low) / (high - low)
-        else:
-            place = (value - self.low) / (self.high - self.low)
+            low, high, at = math.log(low), math.log(high), math.log(max(value, low))
+        # A range of nothing has one place; one that no double is as long as has the middle.
+        place = (at - low) / (high - low) if 0.0 < high - low < math.inf else 0.5
         return min(1.0, max(0.0, place))
 
     def ticks(self) -> list[tuple[float, str]]:
