@@ -43,8 +43,10 @@ LAST_DIGITS = 1e-12
 CONTRAST = 1e-2
 #: Efforts and errors that depend on where a search ended, or on samples, are of the same order of magnitude.
 MAGNITUDE = 10.0
-#: Of what a certificate that was made before a field existed does not have.
+#: Of what a certificate does not have that was made before the field existed, or where there is nothing to have.
 UNSTATED = "not stated by the certificate"
+#: Of what it does not have although certificates of its version do.
+LEFT_OUT = "left out: certificates of the version that made it have this field"
 #: Sentences that another version may put differently. The others (assumptions among them) state what is guaranteed.
 _WORDS = re.compile(
     r"noise_convention|reductions\[\d+\]\.(subject|theorem|source|pair|rounds|remark)|"
@@ -92,6 +94,12 @@ class Terms:
     #: The coordinate of the guarantee that was the blank: what was solved for is that bound.
     blank: Literal["epsilon", "delta"] | None = None
     judge: Criterion | None = None
+    #: Whether the certificate is older than the field at a path; `None`: it is not.
+    older: Callable[[str], bool] | None = None
+
+    def predates(self, path: Path) -> bool:
+        """Whether the certificate is from before certificates had a field."""
+        return self.older is not None and self.older(path_text(path))
 
     @property
     def same_run(self) -> bool:
@@ -114,9 +122,9 @@ def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Dif
         moved = _in_profile(path) and stated.get("epsilon") != fresh.get("epsilon")
         for key in [*fresh, *(key for key in stated if key not in fresh)]:
             below = (*path, key)
-            if key not in stated:
+            if key not in stated or (stated[key] is None and fresh.get(key) is not None and terms.predates(below)):
                 # Required fields are never absent: the reader refuses such a certificate.
-                yield Difference(path_text(below), None, fresh[key], True, UNSTATED)
+                yield _absent(below, fresh[key], terms)
             elif key not in fresh:
                 yield Difference(path_text(below), stated[key], None, False, "not part of the recomputed certificate")
             elif key == "curve" and path[0] == "directions":
@@ -139,6 +147,12 @@ def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Dif
         yield Difference(place, stated, fresh, agrees, reason)
 
 
+def _absent(path: Path, fresh: Any, terms: Terms) -> Difference:
+    """An optional field that the certificate lacks: nothing is lost where there is nothing, or was no such field yet."""
+    agrees = fresh is None or fresh == [] or terms.predates(path)
+    return Difference(path_text(path), None, fresh, agrees, UNSTATED if agrees else LEFT_OUT)
+
+
 def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Iterator[Difference]:
     if path[-2:-1] == ("matrix",) and len(stated) == len(fresh) and all(map(_is_number, (*stated, *fresh))):
         yield from _column(path, stated, fresh, terms)
@@ -159,6 +173,9 @@ def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Ite
 
 def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
     """The points of a curve, wherever they lie: each is an upper end by itself, and no curve need have them all."""
+    if stated is None and fresh is not None:
+        yield _absent(path, fresh, terms)
+        return
     bounds = {} if fresh is None else dict(zip(fresh["epsilon"], fresh["delta"], strict=False))
     places, deltas = ([], []) if stated is None else (stated["epsilon"], stated["delta"])
     for index, (epsilon, delta) in enumerate(zip(places, deltas, strict=False)):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pyaccount.certificate.history import is_older
 from pyaccount.certificate.inconsistency import Inconsistency
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.reading import AMPLIFICATION, Read
@@ -63,6 +64,10 @@ class Examination:
         # Whoever wrote the certificate chose the names of files, and shall not choose what is read here.
         return confined(document, Path(file).parent)
 
+    def _older(self, place: str) -> bool:
+        """Whether the certificate is, by its own word, older than the field at a path."""
+        return is_older(place, self.made_by, str(self.read.raw["created"]))
+
     def another_version(self) -> Verification:
         """The verdict where only this version's certificates are accepted."""
         reason = "another version, where only the recomputing one is accepted: nothing was recomputed"
@@ -78,6 +83,7 @@ class Examination:
         """The verdict, given the recomputed certificate; without one it does not agree."""
         if fresh is not None:
             fresh = _as_far(fresh, self.read.raw)
+            terms = replace(terms, older=self._older)
         found = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
         # A difference that may be is not told where the same field is among the inconsistencies: it would be said to agree.
         wrong = {inconsistency.path for inconsistency in self.inconsistencies}

@@ -306,14 +306,20 @@ def test_precision_is_relative_to_what_is_stated() -> None:
 
 
 def test_absent_fields_of_older_certificates_are_told_and_agree() -> None:
-    stated = golden("deterministic")
-    del stated["phases"][0]["distinct_records"]
-    (found,) = differences(stated, golden("deterministic"), Terms("digits", 1e-4, same_version=True))
-    assert (found.path, found.agrees, found.reason) == (
-        "phases[0].distinct_records",
-        True,
-        "not stated by the certificate",
-    )
+    stated, fresh = golden("deterministic"), golden("deterministic")
+    fresh["reductions"][0]["lower_end"] = "of two data sets"
+    del stated["profile"][0]["standard_error"]
+    for older in (True, False):
+        terms = Terms("digits", 1e-4, same_version=True, older=lambda _, older=older: older)
+        found = {one.path: (one.agrees, one.reason) for one in differences(stated, fresh, terms)}
+        # Where there is nothing, nothing is left out.
+        assert found.pop("profile[0].standard_error") == (True, "not stated by the certificate")
+        told = (
+            "not stated by the certificate"
+            if older
+            else "left out: certificates of the version that made it have this field"
+        )
+        assert found == {"reductions[0].lower_end": (older, told)}
 
 
 def test_a_failed_claim_that_agrees_is_said_to_fail() -> None:

@@ -1,0 +1,54 @@
+"""Fields that certificates did not always have: a certificate that lacks one may be older than the field.
+
+Every other optional field was written from the first certificate on, so that one without it was changed. A new optional field of
+the model has its line here, with the version that begins to write it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pyaccount.certificate.consistency import created_at
+
+
+class Beginning(NamedTuple):
+    """The first version that writes a field, and since when, where that version did not from its beginning."""
+
+    version: tuple[int, ...]
+    since: datetime | None = None
+
+
+def _on(day: int, hour: int, minute: int) -> Beginning:
+    return Beginning((0, 1, 0), datetime(2026, 11, day, hour, minute, tzinfo=UTC))
+
+
+#: By the path of a field.
+_BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
+    (re.compile(r"directions\.\w+\.curve"), _on(22, 10, 6)),
+    (
+        re.compile(r"phases\[\d+\]\.matrix\.(normalization|coefficients|inverse_coefficients|entries|size)"),
+        _on(22, 10, 12),
+    ),
+    (re.compile(r"not_computed"), _on(22, 10, 54)),
+    (re.compile(r"reductions\[\d+\]\.lower_end"), _on(23, 2, 58)),
+)
+
+
+def is_older(path: str, made_by: Mapping[str, str], created: str) -> bool:
+    """Whether a certificate is, by its own word, from before certificates had the field at a path."""
+    for pattern, beginning in _BEGINNINGS:
+        if pattern.fullmatch(path):
+            version, made = _version(made_by.get("pyaccount", "")), created_at(created)
+            earlier = beginning.since is not None and made is not None and made < beginning.since
+            # Where the version is not told, only the day can say it.
+            return earlier if version is None or version == beginning.version else version < beginning.version
+    return False
+
+
+def _version(text: str) -> tuple[int, ...] | None:
+    """A version's numbers; None for a text that has none."""
+    found = re.match(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?!\d)", text)
+    return None if found is None else tuple(map(int, found.groups()))
