@@ -1,11 +1,18 @@
 """Opacus: an accountant's history as a document, or as an `Accountant` that goes on counting.
 
 Opacus's accountants write down (noise multiplier, sample rate, steps); which of them (rdp, prv, gdp) did so says how ε was
-computed, not what was run, and is not asked. What the history means is Poisson sampling and adding or removing a record, so it
-is true of a run only if `poisson_sampling` was on. A step is a step of the optimizer. Where gradients of several batches were
+computed, not what was run, and is not asked. What the history means is Poisson sampling, so it is true of a run only if
+`poisson_sampling` was on. A step is a step of the optimizer. Where gradients of several batches were
 accumulated for one step (other than by Opacus's `BatchMemoryManager`, which splits one batch), a record could enter a step
 several times; Opacus writes the product of rate and batches, as if they were one batch, which is too little: such a run is
 described by hand, with the rate of one batch and `sampler.draws_per_iteration`.
+
+Which data sets are neighbours is not in a history. `make_private` divides every noisy sum by int(len(dataset) · sample_rate), and
+its sample rate and its steps follow from len(dataset) too. With one record more or less, these may be others, which no noise
+hides: such a run is not what add-remove accounting describes (Opacus's issues 571 and 819). Where the size of the data set is
+public and a record is replaced by one that contributes nothing (zero-out), they are constants, and the rounds have the same
+dominating pair: that is what a history is read as. Add-remove is for runs that divide by a constant of their own, with a rate and
+a number of steps that were fixed without looking at the data, which nothing in a history shows: the caller says so.
 
 The sample rate is 1/len(DataLoader): 1/⌈N/B⌉ for batches of B out of N records (1/⌊N/B⌋ where the last is dropped), not B/N.
 An epoch has ⌈N/B⌉ steps, so that steps are epochs over the rate; `get_noise_multiplier(epochs=…)` cuts that quotient off, and
@@ -32,13 +39,32 @@ if TYPE_CHECKING:
     from pyaccount.accountant import Accountant
 
 
-def from_history(
-    source: object, *, delta: float | str, epsilon: float | str = "solve", name: str = "opacus"
+def from_history(  # noqa: PLR0913 - a document's head, and what a history leaves open
+    source: object,
+    *,
+    delta: float | str,
+    epsilon: float | str = "solve",
+    name: str = "opacus",
+    adjacency: str = "zero-out",
+    constant_normaliser: bool = False,
 ) -> dict[str, Any]:
-    """The document of a history, of an accountant that has one, or of its `state_dict()`; add-remove, Poisson sampling.
+    """Return the document of a history, of an accountant that has one, or of its `state_dict()`: Poisson sampling.
 
-    Raises `DocumentError` for what is no history, with the place in it, and for an empty one.
+    Args:
+        source: The history: a list of (noise multiplier, sample rate, steps), or an object or a state that has one.
+        delta: δ of the document.
+        epsilon: ε of the document, which is solved for unless it is given.
+        name: What the document calls the mechanism.
+        adjacency: Which data sets are neighbours. `zero-out` and `replace-one` take the size of the data set as public, as
+            Opacus does when it divides by int(len(dataset) · sample_rate).
+        constant_normaliser: Whether the run divided its noisy sums by a constant instead, with a sample rate and a number of
+            steps that do not depend on the data either. `add-remove` is true of no other run.
+
+    Raises:
+        DocumentError: For what is no history, with the place in it, for an empty one, and for `add-remove` without
+            `constant_normaliser`.
     """
+    _check_neighbours(adjacency, constant=constant_normaliser)
     bodies = [
         {
             "training": {"sampling_probability": rate, "iterations": steps},
@@ -49,19 +75,42 @@ def from_history(
     ]
     if not bodies:
         no_equivalent(("history",), "nothing was released yet: there is no document of no steps", value=[])
-    return document(bodies, name=name, adjacency="add-remove", delta=delta, epsilon=epsilon, group_size=1)
+    return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=1)
 
 
-def accountant(
-    source: object, *, delta: float | str, epsilon: float | str | None = None, name: str = "opacus"
+def accountant(  # noqa: PLR0913 - as above
+    source: object,
+    *,
+    delta: float | str,
+    epsilon: float | str | None = None,
+    name: str = "opacus",
+    adjacency: str = "zero-out",
+    constant_normaliser: bool = False,
 ) -> Accountant:
-    """An open ledger that has counted the steps of a history; `epsilon` is the budget. Raises as `from_history`."""
+    """Return an open ledger that has counted the steps of a history; `epsilon` is the budget.
+
+    `adjacency` and `constant_normaliser` are those of `from_history`, and so are the errors raised.
+    """
     from pyaccount.accountant import Accountant  # noqa: PLC0415 - the adapter of documents needs none
 
-    ledger = Accountant(adjacency="add-remove", delta=delta, epsilon=epsilon, name=name)
+    _check_neighbours(adjacency, constant=constant_normaliser)
+    ledger = Accountant(adjacency=adjacency, delta=delta, epsilon=epsilon, name=name)
     for noise, rate, steps in _history(source):
         ledger.step(steps, noise_multiplier=noise, sampling_probability=rate)
     return ledger
+
+
+def _check_neighbours(adjacency: str, *, constant: bool) -> None:
+    """Refuse add-remove for a run of which nobody said that it divides by a constant."""
+    if adjacency == "add-remove" and not constant:
+        no_equivalent(
+            ("adjacency",),
+            "Opacus divides each noisy sum by int(len(dataset) · sample_rate), which one record more or less may change: take "
+            "zero-out, where the size of the data set is public, or say constant_normaliser=True if this run divided by a "
+            "constant",
+            value=adjacency,
+            allowed="zero-out, replace-one, or add-remove with constant_normaliser=True",
+        )
 
 
 def _history(source: object) -> list[tuple[float, float, int]]:

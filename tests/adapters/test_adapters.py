@@ -71,6 +71,29 @@ def test_an_accountant_goes_on_from_a_history() -> None:
     assert opacus.accountant([], delta=DELTA).epsilon_spent() == 0
 
 
+def test_a_history_is_of_data_sets_of_one_size_unless_the_normaliser_is_a_constant() -> None:
+    """Opacus divides by int(len(dataset) · rate): with one record more that is another number, where sizes may differ."""
+    rate = 1 / 10
+    # Its own arithmetic, of 99 and of 100 records: the same noisy sum is released ten per cent apart.
+    assert [int(records * rate) for records in (99, 100)] == [9, 10]
+    history = [(1.1, rate, 30)]
+    for read in (opacus.from_history, opacus.accountant):
+        problem = only_problem(read, history, delta=DELTA, adjacency="add-remove")
+        assert (problem.path_text, problem.slug, problem.value) == ("adjacency", "no-equivalent", "add-remove")
+        assert "int(len(dataset) · sample_rate)" in problem.message
+        assert "constant_normaliser=True" in problem.message
+    document = opacus.from_history(history, delta=DELTA)
+    assert document["privacy"]["adjacency"] == "zero-out"
+    constant = opacus.from_history(history, delta=DELTA, adjacency="add-remove", constant_normaliser=True)
+    assert constant["privacy"]["adjacency"] == "add-remove"
+    # The rounds have one dominating pair.
+    assert pyaccount.certify(document).epsilon == pyaccount.certify(constant).epsilon
+    assert opacus.from_history(history, delta=DELTA, adjacency="replace-one")["privacy"]["adjacency"] == "replace-one"
+    ledger = opacus.accountant(history, delta=DELTA, adjacency="add-remove", constant_normaliser=True)
+    assert ledger.document()["privacy"]["adjacency"] == "add-remove"
+    assert opacus.accountant(history, delta=DELTA).document()["privacy"]["adjacency"] == "zero-out"
+
+
 @pytest.mark.parametrize(
     ("source", "path", "slug"),
     [
