@@ -106,7 +106,8 @@ class Problem:
 
     def render(self) -> str:
         """The problem for people: the place and value on one line, then what is wrong, indented."""
-        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        file = None if self.file is None else printable(self.file)
+        place = ":".join(str(part) for part in (file, self.line, self.column) if part is not None)
         subject = self.path_text
         if self.value is not None:
             subject = f"{subject} = {shown(self.value)}" if subject else shown(self.value)

@@ -11,7 +11,7 @@ from pyaccount.attestation.library import library
 from pyaccount.attestation.permissions import check_trusted
 from pyaccount.certificate.consistency import created_at
 from pyaccount.certificate.strict import bytes_of, object_of
-from pyaccount.errors import CertificateError, DomainError, shown
+from pyaccount.errors import CertificateError, DomainError, printable, shown
 
 #: The endings of the files that are read.
 PEM, JSON = (".pem", ".pub"), ".json"
@@ -64,12 +64,16 @@ def trusted_keys(folder: str | os.PathLike[str], origin: str) -> TrustedKeys:
         entries = sorted(Path(place).iterdir())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise DomainError(f"trusted_keys = {place}: the folder of public keys cannot be read: {reason}") from error
+        raise DomainError(
+            f"trusted_keys = {printable(place)}: the folder of public keys cannot be read: {reason}"
+        ) from error
     files = [path for path in entries if path.suffix in (*PEM, JSON)]
     if not files:
-        raise DomainError(f"trusted_keys = {place}: no public key is in this folder, no .pem, .pub or .json file")
+        raise DomainError(
+            f"trusted_keys = {printable(place)}: no public key is in this folder, no .pem, .pub or .json file"
+        )
     if len(files) > MOST_KEYS:
-        raise DomainError(f"trusted_keys = {place}: {len(files)} keys, where at most {MOST_KEYS} are read")
+        raise DomainError(f"trusted_keys = {printable(place)}: {len(files)} keys, where at most {MOST_KEYS} are read")
     for path in (Path(place), *files):
         check_trusted(path)
     return TrustedKeys(origin, tuple(trusted_key(path) for path in files))
@@ -89,14 +93,15 @@ def trusted_key(path: Path) -> TrustedKey:
 def _in_pem(path: Path, data: bytes) -> TrustedKey:
     if b"PRIVATE KEY" in data:
         raise DomainError(
-            f"{path}: this is a private key, which belongs to who signs: `openssl pkey -pubout` makes the public one"
+            f"{printable(str(path))}: this is a private key, which belongs to who signs: `openssl pkey -pubout` makes the public "
+            "one"
         )
     _one_key(path, data.decode(errors="replace"))
     used = library()
     try:
         key = used.signer.SSlibKey.from_crypto(used.serialization.load_pem_public_key(data))
     except used.unusable as error:
-        raise DomainError(f"{path}: not a public key in PEM that can be used: {error}") from error
+        raise DomainError(f"{printable(str(path))}: not a public key in PEM that can be used: {error}") from error
     return TrustedKey(path.name, key.keyid, key)
 
 
@@ -105,7 +110,7 @@ def _one_key(path: Path, text: str) -> None:
     keys = text.count("-----BEGIN ")
     if keys > 1:
         raise DomainError(
-            f"{path}: {keys} keys are in this file, of which only the first would be trusted: a file has one key"
+            f"{printable(str(path))}: {keys} keys are in this file, of which only the first would be trusted: a file has one key"
         )
 
 
@@ -113,15 +118,19 @@ def _in_json(path: Path, raw: dict[str, Any]) -> TrustedKey:
     used, expires = library(), raw.pop("expires", None)
     until = created_at(expires) if isinstance(expires, str) else None
     if expires is not None and until is None:
-        raise DomainError(f"{path}: expires = {shown(expires)} is no time, such as 2027-01-31T00:00:00+00:00")
+        raise DomainError(
+            f"{printable(str(path))}: expires = {shown(expires)} is no time, such as 2027-01-31T00:00:00+00:00"
+        )
     value = raw.get("keyval")
     if isinstance(value, dict):
         _one_key(path, str(value.get("public", "")))
     name = raw.pop("keyid", None)
     if not isinstance(name, str) or not name:
-        raise DomainError(f"{path}: keyid is missing: a key in JSON has keyid, keytype, scheme and keyval")
+        raise DomainError(
+            f"{printable(str(path))}: keyid is missing: a key in JSON has keyid, keytype, scheme and keyval"
+        )
     try:
         key = used.signer.Key.from_dict(name, raw)
     except used.unusable as error:
-        raise DomainError(f"{path}: not a public key that can be used: {error}") from error
+        raise DomainError(f"{printable(str(path))}: not a public key that can be used: {error}") from error
     return TrustedKey(path.name, name, key, until)

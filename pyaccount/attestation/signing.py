@@ -19,7 +19,7 @@ from pyaccount.attestation.subjects import Subject, subjects_of
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import parse, read
 from pyaccount.certificate.strict import bytes_of
-from pyaccount.errors import AttestationError, CertificateError, DomainError
+from pyaccount.errors import AttestationError, CertificateError, DomainError, printable
 from pyaccount.files import write_atomically
 
 if TYPE_CHECKING:
@@ -69,10 +69,12 @@ def attest(
     found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), "certificate")
     data = found.certificate()
     if contradictory := inconsistencies(data):
-        said = "\n".join(f"{found.file}: {one.path}: {one.message}" for one in contradictory)
-        raise AttestationError(f"{found.file}: contradicts itself, and is not attested:\n{said}")
+        said = "\n".join(f"{printable(found.file)}: {one.path}: {one.message}" for one in contradictory)
+        raise AttestationError(f"{printable(found.file)}: contradicts itself, and is not attested:\n{said}")
     if not data.holds:
-        raise AttestationError(f"{found.file}: its document's claim was not certified, so there is nothing to attest")
+        raise AttestationError(
+            f"{printable(found.file)}: its document's claim was not certified, so there is nothing to attest"
+        )
     about = subjects_of(subjects)
     if not 0 < len(about) <= MOST_SUBJECTS:
         raise DomainError(f"subjects is at least one file that the certificate is about, and at most {MOST_SUBJECTS}")
@@ -83,7 +85,7 @@ def attest(
         # A service that signs with another key than the public one given would be found out only at the gate.
         envelope.verify([signer.public_key], 1)
     except Exception as error:  # The library says that a signer may raise anything.
-        raise AttestationError(f"key {os.fsdecode(key)}: nothing was signed: {error}") from error
+        raise AttestationError(f"key {printable(os.fsdecode(key))}: nothing was signed: {error}") from error
     text = json.dumps(envelope.to_dict(), indent=2) + "\n"
     return Attestation(text, about, signer.public_key.keyid)
 
@@ -97,7 +99,7 @@ def _signer(key: str, public_key: str | os.PathLike[str] | None, secret: Secret 
             raise DomainError("public_key is for keys that are no files: that of a private key's file is known")
         return _of_file(key, secret)
     if public_key is None:
-        raise DomainError(f"key {key}: public_key is missing: the file of the public key that belongs to it")
+        raise DomainError(f"key {printable(key)}: public_key is missing: the file of the public key that belongs to it")
     if scheme == used.signer.CryptoSigner.SCHEME:
         # The library reads the file itself, below the folder of this variable.
         check_private(Path(os.environ.get(used.signer.CryptoSigner.PREFIX_ENV_VAR, ""), urlsplit(key).path))
@@ -105,7 +107,7 @@ def _signer(key: str, public_key: str | os.PathLike[str] | None, secret: Secret 
     try:
         return used.signer.Signer.from_priv_key_uri(key, public, secret)
     except Exception as error:  # As above.
-        raise AttestationError(f"key {key}: cannot be used: {error}") from error
+        raise AttestationError(f"key {printable(key)}: cannot be used: {error}") from error
 
 
 def _of_file(key: str, secret: Secret | None) -> Any:
@@ -119,15 +121,15 @@ def _of_file(key: str, secret: Secret | None) -> Any:
         check_private(Path(key))
     if keys > 1:
         raise DomainError(
-            f"key {key}: {keys} private keys are in this file, of which only the first would sign: give one"
+            f"key {printable(key)}: {keys} private keys are in this file, of which only the first would sign: give one"
         )
     passphrase = None
     if b"ENCRYPTED" in data:
         if secret is None:
-            raise DomainError(f"key {key}: is encrypted, and nobody says its passphrase")
+            raise DomainError(f"key {printable(key)}: is encrypted, and nobody says its passphrase")
         passphrase = secret("passphrase").encode()
     try:
         return used.signer.CryptoSigner(used.serialization.load_pem_private_key(data, passphrase))
     except used.unusable as error:
-        message = f"key {key}: not a private key in PEM (PKCS #8) that can be used: {error}"
+        message = f"key {printable(key)}: not a private key in PEM (PKCS #8) that can be used: {error}"
         raise DomainError(message) from error

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyaccount.errors import DomainError
+from pyaccount.errors import DomainError, printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ def _digest(path: str) -> str:
     """The SHA-256 of a regular file, read piece by piece."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise DomainError(f"subject {path}: not a regular file; give each file of the model by itself")
+            raise DomainError(f"subject {printable(path)}: not a regular file; give each file of the model by itself")
         with Path(path).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except DomainError:
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise DomainError(f"subject {path}: cannot be read: {reason or error}") from error
+        raise DomainError(f"subject {printable(path)}: cannot be read: {reason or error}") from error

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from pyaccount.errors import printable
 from pyaccount.rounding import down, nearest, plain, up
 
 #: What no audit can tell.
@@ -93,7 +94,7 @@ class Audit:
 
     def to_text(self) -> str:
         """The verdict for people."""
-        return "".join(f"{line}\n" for line in self._lines())
+        return "".join(f"{printable(line)}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
         word = "consistent with the certificate" if self else "REFUTES the certificate"

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyaccount.certificate.layout import Figures
+from pyaccount.certificate.legible import legible
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.saving import save, written
@@ -118,6 +119,7 @@ def amplify(document: Amplification) -> AmplificationCertificate:
 
 def print_amplification(console: Console, data: AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> None:
     """The certificate for a terminal; `inconsistencies` are what in it contradicts the rest of it."""
+    data = legible(data)
     effect = "effect of sampling"
     table = Figures("", ("ε", "δ at most", "ε′ at most", "δ′ at most", effect), words=(effect,))
     for one in data.effects:

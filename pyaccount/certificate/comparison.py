@@ -12,6 +12,7 @@ from rich.text import Text
 
 from pyaccount.certificate.compared import WORDS, FailedRecord
 from pyaccount.certificate.layout import NARROW, Figures
+from pyaccount.certificate.legible import legible
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.rounding import down, plain, up
 
@@ -101,7 +102,7 @@ class Comparison(Record):
         """
         from pyaccount.certificate.picture import comparison_figure  # noqa: PLC0415
 
-        return comparison_figure(self)
+        return comparison_figure(legible(self))
 
     def _repr_html_(self) -> str:
         from pyaccount.certificate.notebook import paragraph, table  # noqa: PLC0415
@@ -112,7 +113,7 @@ class Comparison(Record):
             _failed(one, titles, one.name, f"{WORDS[one.why]}: {one.message}")
             if isinstance(one, FailedRecord)
             else [show(one) for _, show in columns]
-            for one in self.entries()
+            for one in legible(self).entries()
         ]
         return table(titles, rows) + "".join(paragraph(remark) for remark in remarks(self))
 
@@ -121,20 +122,20 @@ class Comparison(Record):
         from pyaccount.certificate.report.comparisons import comparison_page  # noqa: PLC0415 - Jinja loads when a page is wanted
         from pyaccount.certificate.report.html import html  # noqa: PLC0415
 
-        return html(comparison_page(self))
+        return html(comparison_page(legible(self)))
 
     def to_markdown(self) -> str:
         """A Markdown table, with remarks on what does not compare. Upper bounds are rounded up, lower bounds down."""
         columns = _columns(self)
         titles = [title for title, _ in columns]
         lines = [titles, ["---" if title in _WORDS else "---:" for title in titles]]
-        for row in self.entries():
+        for row in legible(self).entries():
             if isinstance(row, FailedRecord):
                 why = _markdown(f"{WORDS[row.why]}: {row.message}")
                 lines.append(_failed(row, titles, _markdown(row.name), why))
                 continue
-            # A name may hold what Markdown reads as the end of a cell.
-            lines.append([show(row).replace("|", "\\|") for _, show in columns])
+            # What a stranger calls it may be markup, or the end of a cell.
+            lines.append([_markdown(show(row)) if title in _WORDS else show(row) for title, show in columns])
         table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
         return table + "".join(f"\n**{remark}**\n" for remark in remarks(self))
 
@@ -273,6 +274,7 @@ def written(data: Comparison, form: str) -> str:
 
 def print_comparison(console: Console, data: Comparison) -> None:
     """The comparison for a terminal."""
+    data = legible(data)
     columns = _columns(data)
     title = protects(data.rows[0]) if data.rows and alike(data) else ""
     titles = [heading for heading, _ in columns]

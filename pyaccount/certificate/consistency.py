@@ -43,7 +43,7 @@ def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
         *evidence(data),
         *created_inconsistencies(data.created),
     ]
-    return [Inconsistency(inconsistency.path, printable(inconsistency.message)) for inconsistency in found]
+    return [Inconsistency(printable(one.path), printable(one.message)) for one in found]
 
 
 def inconsistencies_of(data: CertificateModel | AmplificationCertificate) -> list[Inconsistency]:
@@ -51,7 +51,7 @@ def inconsistencies_of(data: CertificateModel | AmplificationCertificate) -> lis
     if data.kind == "certificate":
         return inconsistencies(data)
     found = [*hash_inconsistencies(data.document, data.document_sha256), *created_inconsistencies(data.created)]
-    return [Inconsistency(one.path, printable(one.message)) for one in found]
+    return [Inconsistency(printable(one.path), printable(one.message)) for one in found]
 
 
 def hash_inconsistencies(document: dict[str, Any], stated: str) -> Iterator[Inconsistency]:

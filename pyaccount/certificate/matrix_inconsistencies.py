@@ -305,7 +305,7 @@ def _roots(bands: int, sign: float) -> list[float]:
     return found
 
 
-def _whole(value: object) -> int:
+def _whole(value: Any) -> int:
     """A whole number of a document; 0 for what is none."""
     return int(value) if is_number(value) and value == int(value) else 0
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pyaccount.certificate.legible import legible
 from pyaccount.certificate.saving import contradictions
 from pyaccount.certificate.words import CONTRADICTED
 from pyaccount.errors import MissingExtraError
@@ -37,7 +38,7 @@ def paragraph(text: str, *, strong: bool = False) -> str:
 
 def certificate_html(data: CertificateModel) -> str:
     """A certificate: whether it holds, its sentence and its bounds; first of all what in it contradicts the rest."""
-    wrong = contradictions(data)
+    wrong, data = contradictions(data), legible(data)
     guarantee = data.guarantee
     word = CONTRADICTED if wrong else "HOLDS" if data.holds else "DOES NOT HOLD"
     parts = [paragraph(f"Privacy certificate {data.name}: {word}", strong=True)]
@@ -53,6 +54,7 @@ def certificate_html(data: CertificateModel) -> str:
 
 def profile_html(data: CertificateModel) -> str:
     """The points of a privacy profile."""
+    data = legible(data)
     rows = [(plain(one.epsilon), up(one.delta), down(one.delta_lower)) for one in data.profile[:MOST_POINTS]]
     left = len(data.profile) - len(rows)
     caption = f"Privacy profile of {data.name}" + (

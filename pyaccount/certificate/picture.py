@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.error_lines import ErrorLines
+from pyaccount.certificate.legible import legible
 from pyaccount.errors import MissingExtraError
 from pyaccount.files import write_atomically
 
@@ -58,7 +59,7 @@ def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
     Right of 0 and above it sampling helps in both. The format is that of the file's ending, one of `ENDINGS`; the file appears
     whole or not at all. Raises `MissingExtraError` without matplotlib.
     """
-    figure = new_figure()
+    data, figure = legible(data), new_figure()
     axes = figure.subplots()
     falls = [row.epsilon - row.amplified_epsilon for row in data.effects]
     gains = [row.delta - row.amplified_delta for row in data.effects]
@@ -69,7 +70,7 @@ def aligned_profile(data: AmplificationCertificate, path: Path) -> None:
     axes.axhline(0.0, color="grey", linewidth=0.5)
     axes.set_xlabel("δ − δ′ (right of 0: δ falls)")
     axes.set_ylabel("ε − ε′ (above 0: ε falls)")
-    axes.set_title(f"{data.name}\n{data.subject}\nlabels: ε without sampling", fontsize=9, wrap=True)
+    axes.set_title(f"{data.name}\n{data.subject}\nlabels: ε without sampling", fontsize=9, wrap=True, parse_math=False)
     save(figure, path)
 
 
@@ -91,7 +92,9 @@ def comparison_figure(data: Comparison) -> Figure:
     axes.set_xlabel("ε at most")
     axes.set_ylabel(f"root mean square error of {drawn.error_of}, in clip norms", wrap=True)
     axes.set_title(f"certified at δ = {drawn.deltas}; labels: certified σ", fontsize=9, wrap=True)
-    axes.legend(fontsize=8)
+    # What a stranger calls a sampler is no mathematics.
+    for text in axes.legend(fontsize=8).get_texts():
+        text.set_parse_math(False)
     return figure
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyaccount.errors import CertificateError, Problem, path_text, shown
+from pyaccount.errors import CertificateError, Problem, path_text, printable, shown
 from pyaccount.errors import Path as Place
 
 #: A certificate holds its document, which has at most 50 levels, and few of its own.
@@ -130,9 +130,9 @@ def _broken(text: str) -> bool:
 def refusal(file: str, what: str, found: Oddities) -> CertificateError:
     """The error of a file that is wrong in several places."""
     problems = [Problem(CertificateError.slug, message, path, file) for path, message in found[:MOST_SHOWN]]
-    lines = [f"{file}: {problem.path_text}: {problem.message}" for problem in problems]
+    lines = [f"{printable(file)}: {problem.path_text}: {problem.message}" for problem in problems]
     if len(found) > MOST_SHOWN:
-        lines.append(f"{file}: and {len(found) - MOST_SHOWN} more")
+        lines.append(f"{printable(file)}: and {len(found) - MOST_SHOWN} more")
     return CertificateError("\n".join([f"not {what}:", *lines]), problems)
 
 
@@ -141,5 +141,5 @@ def refused(
 ) -> CertificateError:
     """The error of a file that is wrong, for one reason."""
     problem = Problem(CertificateError.slug, message, path, file, *place)
-    where = ":".join(str(part) for part in (file, *place) if part is not None)
+    where = ":".join(str(part) for part in (printable(file), *place) if part is not None)
     return CertificateError(f"{where}: {path_text(path)}{': ' if path else ''}{message}", [problem])

@@ -10,6 +10,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from pyaccount.certificate.layout import Facts, Figures
+from pyaccount.certificate.legible import legible
 from pyaccount.certificate.meaning import meaning
 from pyaccount.certificate.text_evidence import contradicted, evidence, items, told
 from pyaccount.certificate.words import (
@@ -41,6 +42,7 @@ def print_certificate(console: Console, data: CertificateModel, inconsistencies:
 
 def render(data: CertificateModel, inconsistencies: Sequence[str] = ()) -> RenderableType:
     """The certificate as a rich renderable. Upper bounds are rounded up, lower bounds down."""
+    data = legible(data)
     verdict = [("  ", ""), ("HOLDS", "bold green") if data.holds else ("DOES NOT HOLD", "bold red")]
     # Whether it holds is said by figures of which not all can be true.
     verdict = contradicted(inconsistencies) or verdict

@@ -78,7 +78,7 @@ def tell_notes(document: Document) -> None:
 
 def tell(text: str, *, indent: int | None = None) -> None:
     """Say something on stderr that is no result; lines that are too long there go on indented."""
-    click.echo(fitted(text, room(sys.stderr), indent=indent), err=True)
+    click.echo(fitted(_printable_lines(text), room(sys.stderr), indent=indent), err=True)
 
 
 @contextmanager
@@ -94,7 +94,14 @@ def telling_warnings() -> Iterator[None]:
 
 def say(text: str) -> None:
     """Print plain text that is a result and ends its last line."""
-    click.echo(fitted(text, room(sys.stdout)), nl=False)
+    click.echo(fitted(_printable_lines(text), room(sys.stdout)), nl=False)
+
+
+def _printable_lines(text: str) -> str:
+    """The text with its lines as they are, and nothing else in it that is not printed: it may name a stranger's file."""
+    from pyaccount.errors import printable  # noqa: PLC0415 - the command line is quick to start
+
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:

@@ -78,15 +78,19 @@ def _list(store: Store, form: str) -> int:
 
 def _print(listed: RunList) -> None:
     from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from pyaccount.certificate.legible import legible  # noqa: PLC0415
 
     table = Table("run", "name", "begun", "state", "ε", "δ", "σ", box=None)
-    for one in listed.runs:
+    for one in legible(listed).runs:
         state = f"unfinished, {one.samples:,} samples kept" if one.finished is None else "finished"
         state = "damaged: remove it" if one.damaged else state
         if one.holds is False:
             state += ", does not hold"
         numbers = ("" if value is None else f"{value:.5g}" for value in (one.epsilon, one.delta, one.noise_multiplier))
-        table.add_row(one.id[:12], one.name, one.started, state, *numbers)
+        # As text: a name may hold what is markup to a table.
+        table.add_row(*map(Text, (one.id[:12], one.name, one.started, state, *numbers)))
     if listed.runs:
         console(wide=True).print(table)
     else:

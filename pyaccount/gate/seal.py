@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyaccount.attestation.keys import TrustedKeys, trusted_keys
 from pyaccount.attestation.opening import Envelope
 from pyaccount.attestation.subjects import Subject, subjects_of
-from pyaccount.errors import DomainError
+from pyaccount.errors import DomainError, printable
 from pyaccount.gate.demands import Spelled, as_option, no_subject
 from pyaccount.gate.rules import ALWAYS
 from pyaccount.gate.verdict import Rule, SignedBy
@@ -76,7 +76,8 @@ class Seal(NamedTuple):
             known = {one.sha256 for one in attested}
             wrong = [one for one in self.files if one.sha256 not in known]
             remark = "\n".join(
-                f"{one.name} has the SHA-256 {one.sha256}, and the attestation is not about that" for one in wrong
+                f"{printable(one.name)} has the SHA-256 {one.sha256}, and the attestation is not about that"
+                for one in wrong
             )
             rules.append(Rule(SUBJECTS, self.origin, _names(self.files), names, not wrong, remark or None))
         for origin in self.required_by:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pyaccount.attestation.subjects import Subject
-from pyaccount.errors import shown
+from pyaccount.errors import printable, shown
 from pyaccount.rounding import plain, up
 from pyaccount.wrapping import fitted
 
@@ -117,7 +117,7 @@ class Verdict:
             if only_wrong and judged.passes:
                 continue
             word = "cannot be read" if judged.error is not None else "passes" if judged.passes else "FAILS"
-            lines.append(f"{judged.file}: {word}")
+            lines.append(f"{printable(judged.file)}: {word}")
             rules = [one for one in judged.rules if not (only_wrong and one.passes)]
             rows = [("", "rule", "certificate", "limit", "asked for by")]
             rows += [
@@ -126,7 +126,7 @@ class Verdict:
                     one.rule,
                     _said(one, one.value, limit=False),
                     _said(one, one.limit, limit=True),
-                    one.origin,
+                    printable(one.origin),
                 )
                 for one in rules
             ]
@@ -163,11 +163,16 @@ def _blocks(rules: Sequence[Rule], width: int) -> list[str]:
     lines = []
     for one in rules:
         value, limit = _said(one, one.value, limit=False), _said(one, one.limit, limit=True)
-        asked = f"; asked for: {limit}, by {one.origin}" if one.origin != "always" else ""
+        asked = f"; asked for: {limit}, by {printable(one.origin)}" if one.origin != "always" else ""
         said = f"  {'ok' if one.passes else 'FAILS':5}  {one.rule}: {value}{asked}"
         lines += fitted(said, width, indent=9).split("\n")
-        lines += [fitted(f"         {part}", width) for part in (one.remark or "").splitlines()]
+        lines += [fitted(f"         {part}", width) for part in _parts(one.remark)]
     return lines
+
+
+def _parts(remark: str | None) -> list[str]:
+    """The lines of a remark, each of which can be shown."""
+    return [printable(part) for part in (remark or "").split("\n") if part]
 
 
 def _table(rows: Sequence[tuple[str, ...]], remarks: Sequence[str | None]) -> list[str]:
@@ -176,5 +181,5 @@ def _table(rows: Sequence[tuple[str, ...]], remarks: Sequence[str | None]) -> li
     table = [lines[0].rstrip()]
     for line, remark in zip(lines[1:], remarks, strict=True):
         table.append(line.rstrip())
-        table += [f"      {part}" for part in (remark or "").splitlines()]
+        table += [f"      {part}" for part in _parts(remark)]
     return table

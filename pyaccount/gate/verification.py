@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pyaccount.certificate.inconsistency import Inconsistency
-from pyaccount.errors import shown
+from pyaccount.errors import printable, shown
 from pyaccount.gate.agreement import Difference, Mode
 from pyaccount.gate.verdict import Attested
 
@@ -78,7 +78,7 @@ class Verification:
         lines += [f"  {_line(one)}" for one in ordered[:MOST_SHOWN]]
         if len(ordered) > MOST_SHOWN:
             lines.append(f"  and {len(ordered) - MOST_SHOWN} more differences: --format json has them all")
-        return "".join(f"{line}\n" for line in lines)
+        return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _line(one: Difference) -> str:

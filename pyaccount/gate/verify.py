@@ -17,7 +17,7 @@ from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.consistency import created_inconsistencies, hash_inconsistencies, inconsistencies
 from pyaccount.certificate.reading import AMPLIFICATION, Read, parse, read
 from pyaccount.document import Amplification, Document
-from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text
+from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
 from pyaccount.execute.progress import Stage, limit_of, limited
 from pyaccount.gate.agreement import Difference, Terms
 from pyaccount.gate.demands import Spelled, as_keyword
@@ -90,7 +90,7 @@ def verify_attestation(  # noqa: PLR0913 - what is verified, and by what
         rules += seal.subjects(statement.subjects)
     wrong = [rule.remark or rule.rule for rule in rules if not rule.passes]
     if statement is None or wrong:
-        raise AttestationError("\n".join(f"{envelope.file}: {why}" for why in wrong))
+        raise AttestationError("\n".join(f"{printable(envelope.file)}: {why}" for why in wrong))
     found = _recompute(statement.certificate, how)
     return replace(found, attestation=Attested(tuple(signers), statement.subjects))
 

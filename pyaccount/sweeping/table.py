@@ -13,9 +13,10 @@ from rich.text import Text
 from pyaccount.certificate.compared import WORDS, FailedRecord
 from pyaccount.certificate.comparison import ComparedRecord
 from pyaccount.certificate.layout import NARROW, Figures
+from pyaccount.certificate.legible import legible
 from pyaccount.certificate.model import Record
 from pyaccount.certificate.notebook import data_frame, paragraph, table
-from pyaccount.errors import MissingExtraError
+from pyaccount.errors import MissingExtraError, printable
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class Sweep(Record):
     def print(self, console: Console) -> None:
         """The table for a terminal."""
         titles, rows = self._cells()
-        figures = Figures(self.name or "", titles, words=("name", "why not"), padding=NARROW)
+        figures = Figures(printable(self.name or ""), titles, words=("name", "why not"), padding=NARROW)
         for cells, one in zip(rows, self.entries(), strict=True):
             style = "red" if isinstance(one, FailedCell) or not one.holds else ""
             figures.add(*cells, styles=[style] * len(cells))
@@ -154,7 +155,8 @@ class Sweep(Record):
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Headings and cells for people: what differs between the cells, and what was found."""
-        named = len({one.name for one in self.entries()}) > 1 or not self.varied
+        entries = list(legible(self).entries())
+        named = len({one.name for one in entries}) > 1 or not self.varied
         solved = list(dict.fromkeys(row.solved for row in self.rows if row.solved is not None))
         shown = [path for path in solved if path not in _SHOWN]
         workload = any(row.workload_mse is not None for row in self.rows)
@@ -162,7 +164,7 @@ class Sweep(Record):
         titles += ["prefix-sum RMSE", *(["workload RMSE"] if workload else []), "guarantee"]
         titles += ["why not"] if self.failures else []
         rows = []
-        for one in self.entries():
+        for one in entries:
             cells = [one.name] if named else []
             cells += [str(_cell(one.settings[path])) for path in self.varied]
             if isinstance(one, FailedCell):

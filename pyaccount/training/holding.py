@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.errors import RunError
+from pyaccount.errors import RunError, printable
 from pyaccount.training.assumptions import Assumption, held
 from pyaccount.training.certified import Certified, certified
 from pyaccount.training.facts import matrix_hash
@@ -62,7 +62,7 @@ class RecordVerdict:
         if self.agrees:
             lines.append("  assumptions:")
             lines += [f"    {one.held}: {one.text} [{one.how}]" for one in self.assumptions]
-        return "".join(f"{line}\n" for line in lines)
+        return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def hold_record(path: str | os.PathLike[str], certificate: Certificate) -> RecordVerdict:

@@ -46,10 +46,12 @@ def _with(page: Page, inconsistencies: Sequence[str], run: RunPart | None) -> Pa
 
 def page_of(data: CertificateModel | AmplificationCertificate) -> Page:
     """The report as data."""
+    from pyaccount.certificate.legible import legible  # noqa: PLC0415 - pydantic loads when a page is wanted
+
     if data.kind == "certificate":
         from pyaccount.certificate.report.sections import certificate_page  # noqa: PLC0415
 
-        return certificate_page(data)
+        return certificate_page(legible(data))
     from pyaccount.certificate.report.amplified import amplification_page  # noqa: PLC0415
 
-    return amplification_page(data)
+    return amplification_page(legible(data))
