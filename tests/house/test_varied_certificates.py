@@ -1,0 +1,246 @@
+"""Valid certificates with other values, by their schema: a verdict or a located error, and never another exception.
+
+`PYACCOUNT_FUZZ=100000` checks so many; without it a few hundred. Damage to the text itself is tested in `test_robustness.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_tools import ALL, changed, golden, rehashed, save
+from mutations import text_of
+from schema_mutations import Varied
+
+import pyaccount
+from pyaccount import cli, schemas
+from pyaccount.certificate.comparison import Comparison, row_of
+from pyaccount.certificate.comparison import written as compared
+from pyaccount.certificate.model import CertificateModel
+from pyaccount.certificate.notebook import certificate_html, profile_html
+from pyaccount.certificate.reading import parse
+from pyaccount.certificate.saving import contradictions, written
+from pyaccount.document.policy import load_policy
+from pyaccount.execute.sampling import retest
+from pyaccount.gate.check import check
+from pyaccount.gate.verify import How, verify
+from pyaccount.running import Plan
+
+COUNT = int(os.environ.get("PYACCOUNT_FUZZ", "320"))
+SEEDS = range(4)
+#: Of so many, one is printed in every form, and one is recomputed.
+PRINTED, RECOMPUTED = 20, 8
+
+#: Everything is asked of a certificate.
+POLICY = load_policy(
+    {
+        "pyaccount": 1,
+        "kind": "policy",
+        "name": "everything",
+        "limits": {
+            "max_epsilon": 8, "max_delta": 1e-5, "max_advantage": 0.5, "max_true_positive_rate": 0.2,
+            "at_false_positive_rate": 0.01, "adjacency": ["zero-out", "add-remove"], "unit": "record", "group_size": 1,
+            "guarantee": "verified", "max_failure_probability": 1e-6, "max_age": "9000 d",
+        },
+    }
+)  # fmt: skip
+
+_RISK = {"adjacency": "zero-out"}
+_NONE = {"kind": "none", "max_participations": 2, "min_separation": 3}
+#: What is added to a document for certificates with other fields; each takes milliseconds.
+_MORE: dict[str, dict[str, Any]] = {
+    "allocation": {
+        "sampler": {"kind": "random-allocation", "iterations_per_allocation": 2},
+        "training": {"dataset_size": 1000, "iterations": 2},
+    },
+    "epochs": {"training": {"epochs": 3, "dataset_size": 100, "expected_batch_size": 10}},
+    "draws": {
+        "sampler": {"kind": "poisson", "draws_per_iteration": 2},
+        "training": {"dataset_size": 1000, "expected_batch_size": 20, "iterations": 2},
+    },
+    "releases": {"noise": {"multiplier": 2.0, "also": [{"what": "count", "multiplier": 5.0}]}},
+    "buffers": {"sampler": _NONE, "matrix": {"kind": "blt", "scales": [0.2, 0.1], "decays": [0.9, 0.5]}},
+    "workload": {
+        "sampler": _NONE,
+        "matrix": {"kind": "banded-square-root", "bands": 3},
+        "workload": {"momentum": 0.9},
+        "training": {"iterations": 6},
+    },
+    "inverse": {"sampler": _NONE, "matrix": {"kind": "banded-inverse", "bands": 2}, "training": {"iterations": 6}},
+    "rates": {"privacy": {**_RISK, "risk": {"true_positive_rate": 0.02, "false_positive_rate": 0.01}}},
+    "advantage": {"privacy": {**_RISK, "risk": {"advantage": 0.1}}},
+    "gaussian": {"privacy": {**_RISK, "risk": {"gaussian_mu": 0.5}}},
+    "batch": {
+        "privacy": {"adjacency": "add-remove", "epsilon": 2, "delta": 1e-5},
+        "sampler": {"kind": "poisson"},
+        "training": {"dataset_size": 1000, "expected_batch_size": "solve", "iterations": 12},
+    },
+    "bins": {"sampler": {"kind": "balls-in-bins", "bins": 4}, "training": {"dataset_size": 1000, "iterations": 12}},
+    "replaced": {
+        "privacy": {"adjacency": "replace-one", "epsilon": "solve", "delta": 1e-5},
+        "sampler": {"kind": "fixed-size"},
+        "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 2},
+    },
+}
+_PLAIN: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "varied",
+    "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
+    "training": {"iterations": 2},
+    "sampler": {"kind": "none"},
+    "noise": {"multiplier": 2.0},
+    "accounting": {"tolerance": 0.5, "profile": [1]},
+}
+
+
+@cache
+def fresh(name: str) -> pyaccount.Certificate:
+    """A certificate with the fields that a name says."""
+    document = {**_PLAIN, **_MORE[name]}
+    if "risk" in document["privacy"]:
+        document["noise"] = {"multiplier": "solve"}
+    return pyaccount.certify(document)
+
+
+@cache
+def originals() -> tuple[tuple[Varied, pyaccount.Certificate | None], ...]:
+    """What copies are made of, each with what recomputing it gives; that of an amplification is quick by itself."""
+    whole, amplified = schemas.certificate_schema(), schemas.amplification_certificate_schema()
+    found: list[tuple[Varied, pyaccount.Certificate | None]] = []
+    for path in ALL:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        known = data["kind"] == "certificate"
+        found.append((Varied(data, whole if known else amplified), pyaccount.Certificate.load(path) if known else None))
+    found += [(Varied(json.loads(fresh(name).to_json()), whole), fresh(name)) for name in _MORE]
+    return tuple(found)
+
+
+class Given:
+    """A text as a certificate in memory."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text.decode()
+
+    def to_json(self) -> str:
+        return self.text
+
+
+def printed(text: bytes) -> None:
+    """The certificate in every form that people read. Raises `CertificateError` for what is none."""
+    data = parse(text, "c.json").any()
+    wrong = contradictions(data)
+    for form in ("text", "markdown", "html", "json"):
+        written(data, form, wrong).encode()
+    if isinstance(data, CertificateModel):
+        certificate_html(data)
+        profile_html(data)
+        table = Comparison(pyaccount=1, kind="comparison", rows=[row_of(data, 0.0, finished=True)])
+        for form in ("text", "markdown", "html", "json"):
+            compared(table, form).encode()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_varied_certificate_gets_a_verdict_or_a_located_error(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, copied = random.Random(seed), originals()
+    recomputed: list[pyaccount.Certificate | None] = [None]
+    monkeypatch.setattr(Plan, "run", lambda self, **options: recomputed[0])
+    monkeypatch.setattr(retest, "retest", stopped)
+    for number in range(COUNT // len(SEEDS)):
+        varied, recomputed[0] = rng.choice(copied)
+        text = text_of(varied.copy(rng))
+        try:
+            verdict = check([Given(text)], policy=POLICY)
+            verdict.to_json().encode()
+            verdict.to_text(80)
+            if number % PRINTED == 0:
+                printed(text)
+            if number % RECOMPUTED == 0:
+                found = verify(pyaccount.Certificate.from_json(text.decode()), How(time_limit=2.0))
+                found.to_json().encode()
+                found.to_text()
+        except pyaccount.PyaccountError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, number {number}: {text.decode()}") from error
+
+
+def stopped(*_: object, **__: object) -> None:
+    """In the place of what draws samples anew."""
+    raise pyaccount.LimitError("the samples are not what is tested")
+
+
+def exit_codes(folder: Path, certificate: dict[str, Any]) -> tuple[int, ...]:
+    path = str(save(folder, certificate))
+    # Limits that the certificates keep.
+    limits = ("--max-epsilon", "100", "--max-delta", "0.5")
+    return cli.run(["check", path, *limits]), cli.run(["report", path, "--format", "text"])
+
+
+def taken(certificate: dict[str, Any], *path: str | int) -> dict[str, Any]:
+    """A copy without one field."""
+    copied = copy.deepcopy(certificate)
+    place: Any = copied
+    for part in path[:-1]:
+        place = place[part]
+    del place[path[-1]]
+    return copied
+
+
+def test_a_run_of_no_rounds_is_no_certificate(tmp_path: Path) -> None:
+    whole = json.loads(fresh("allocation").to_json())
+    assert exit_codes(tmp_path, whole) == (0, 0)
+    for name in ("iterations", "count"):
+        for number in (0, -1, 10**9 + 1):
+            with pytest.raises(pyaccount.CertificateError, match=rf"phases\[0\]\.{name}: "):
+                pyaccount.Certificate.load(save(tmp_path, changed(whole, **{f"phases__0__{name}": number})))
+            assert exit_codes(tmp_path, changed(whole, **{f"phases__0__{name}": number})) == (2, 2)
+
+
+def test_a_missing_estimate_is_no_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = pyaccount.Certificate.from_json(json.dumps(golden("confidence")))
+    monkeypatch.setattr(Plan, "run", lambda self, **options: made)
+    path = save(tmp_path, taken(golden("confidence"), "profile", 0, "delta_estimate"))
+    assert cli.run(["verify", str(path)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("inverse", {"phases__0__matrix__inverse_coefficients": []}),
+        ("inverse", {"document__matrix__bands": [2]}),
+        ("inverse", {"phases__0__matrix__inverse_coefficients": [1e308, -1e308, 1e308]}),
+        ("workload", {"phases__0__noise_multiplier": 1e300}),
+        ("workload", {"phases__0__matrix__coefficients": [5e-324, 1e308]}),
+        ("workload", {"document__workload__learning_rates": 5}),
+        ("workload", {"utility__prefix_sum_mse": 1e308, "phases__0__noise_multiplier": -1e300}),
+        ("releases", {"phases__0__noise_multiplier": 1e-200, "document__noise__multiplier": 1e-200}),
+        (
+            "releases",
+            {
+                "document__noise__also": [{"what": "count", "multiplier": 1e-200}],
+                "phases__0__also__0__noise_multiplier": 1e-200,
+            },
+        ),
+        ("epochs", {"document__training__dataset_size": 1e-300, "document__training__expected_batch_size": 1e300}),
+        ("draws", {"document__training__dataset_size": 10**305, "phases__0__draws_per_iteration": 0}),
+        ("bins", {"phases__0__expected_batch_size": None, "phases__0__distinct_records": 3.0}),
+        ("batch", {"profile__0__epsilon": 0.0, "guarantee__epsilon": 0.0}),
+    ],
+)
+def test_numbers_at_which_arithmetic_goes_wrong(name: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    """Each was a bug, or beside one: nothing but a verdict or an error."""
+    codes = exit_codes(tmp_path, rehashed(changed(json.loads(fresh(name).to_json()), **changes)))
+    assert set(codes) <= {0, 1, 2}
+
+
+def test_integers_that_are_no_doubles_are_no_numbers(tmp_path: Path) -> None:
+    for number in (10**309, -(10**399), 2**1024):
+        certificate = changed(golden("deterministic"), privacy__group_size=number)
+        with pytest.raises(pyaccount.CertificateError, match=r"privacy\.group_size: this is no finite number"):
+            pyaccount.Certificate.load(save(tmp_path, certificate))
