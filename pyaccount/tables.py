@@ -18,6 +18,8 @@ from pyaccount.errors import MissingExtraError, Problem, TableError, shown
 
 #: Rows that are in memory at a time.
 BLOCK = 1 << 14
+#: What separates values in other tables than CSV, and what it is called.
+OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 #: Endings of files that hold Parquet.
 PARQUET = (".parquet", ".pq")
 
@@ -92,11 +94,18 @@ def _csv(name: str, columns: Sequence[str]) -> Iterator[Lines]:
 def _places(name: str, header: Sequence[str], columns: Sequence[str], line: int | None) -> list[int]:
     """Where the columns stand."""
     problems = []
+    other = next((sign for sign in OTHER_SEPARATORS if len(header) == 1 and sign in header[0]), None)
+    if line is not None and other is not None:
+        message = f"the values are separated by {OTHER_SEPARATORS[other]}, and a table is read with commas: write it with commas"
+        refuse(name, message, line=line, value=header[0])
     for column in columns:
         if header.count(column) != 1:
             said = f"no column of the table is called {shown(column)}" if column not in header else "given twice"
             named = ", ".join(shown(one) for one in header[:20])
-            problems.append(_problem(name, f"{said}; its header names {named}", line=line, column=column))
+            message = (
+                f"{said}; its header{'' if line is None else ', read with commas between the names,'} names {named}"
+            )
+            problems.append(_problem(name, message, line=line, column=column))
     if problems:
         raise TableError(problems)
     return [header.index(column) for column in columns]

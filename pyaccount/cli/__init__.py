@@ -18,7 +18,7 @@ import click
 
 from pyaccount.cli import streams
 from pyaccount.cli.common import BUG, COMPLETING, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
-from pyaccount.cli.failures import as_data, command_of, tell_errors
+from pyaccount.cli.failures import UnknownWord, as_data, command_of, tell_errors
 from pyaccount.cli.help import Context
 
 #: The module of each command, in the order in which they are used. One that is not called is not loaded.
@@ -68,6 +68,12 @@ class _InOrder(click.Group):
             ctx.fail(f"{word} is no command; to {command} it: pyaccount {command} {word}")
         if word == "help":
             ctx.fail("there is no command help; say pyaccount --help, or pyaccount COMMAND --help")
+        if word not in _HOMES and not word.startswith("-"):
+            from pyaccount.document.spelling import nearest  # noqa: PLC0415
+
+            near = nearest(word, _HOMES)
+            message = f"there is no command {word}" + ("" if near is None else f"; did you mean {near}?")
+            raise UnknownWord(message, ctx, [] if near is None else [near])
         return super().resolve_command(ctx, args)
 
 
@@ -99,17 +105,25 @@ def all_commands() -> dict[str, click.Command]:
     return {name: _command(name) for name in _HOMES}
 
 
-def _of_the_document(error: click.NoSuchOption) -> click.ClickException:
-    """The error of an unknown option; where it is a key of documents, with how to change that."""
+def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
+    """The error of an unknown option, with what to do instead: a key of documents, or an option of other commands."""
     from pyaccount.document.validation import home_of  # noqa: PLC0415
     from pyaccount.errors import path_text  # noqa: PLC0415
 
     home = home_of(error.option_name.lstrip("-"))
     takes_overrides = error.ctx is not None and any(param.name == "overrides" for param in error.ctx.command.params)
     if home is None or not takes_overrides:
-        return error
+        having = [name for name, command in all_commands().items() if _has(command, error.option_name)]
+        if not having or error.ctx is None:
+            return error
+        message = f"No such option: {error.option_name}. {error.ctx.info_name} has none; it is an option of {', '.join(having)}."
+        return click.UsageError(message, error.ctx)
     message = f"No such option: {error.option_name}. To change the document say --set {path_text(home)}=VALUE."
     return click.UsageError(message, error.ctx)
+
+
+def _has(command: click.Command, option: str) -> bool:
+    return any(option in param.opts for param in command.params)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -128,7 +142,7 @@ def run(arguments: list[str] | None = None) -> int:
         return WRONG
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption):
-            error = _of_the_document(error)
+            error = _elsewhere(error)
         _show(error)
         return _told(arguments, WRONG, error)
     except (KeyboardInterrupt, click.Abort) as error:

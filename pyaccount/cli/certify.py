@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
     from pyaccount.document import Amplification
+    from pyaccount.errors import CertificateError, DocumentError
     from pyaccount.running import Plan
     from pyaccount.store import Strictness
 
@@ -116,7 +117,10 @@ def certify(
             raise click.UsageError("--cluster: an amplification is computed at once, here; leave it out")
         return _amplify(loaded, RequestedOutput.checked(output, form, FORMS, quiet=quiet), plot)
     if plot is not None:
-        raise click.UsageError("--plot is for documents of kind amplification")
+        raise click.UsageError(
+            "--plot draws what one draw does (kind: amplification). Pictures of this certificate: `pyaccount report CERT -o "
+            "page.html`; beside others: `pyaccount compare --plot`; of a sweep: `pyaccount sweep --plot`"
+        )
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), [*named_files(loaded), *([store] if store is not None else [])])
     asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
@@ -258,6 +262,7 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
     type=FileName(),
     help="Draw the error against ε with the certified σ (svg, png, pdf): a line for each sampler and matrix.",
 )
+@click.option("--quiet", is_flag=True, help="No progress; print the comparison only if --format is given.")
 def compare(
     documents: tuple[str, ...],
     overrides: tuple[str, ...],
@@ -265,6 +270,7 @@ def compare(
     form: str | None,
     threads: int,
     plot: str | None,
+    quiet: bool,
 ) -> int:
     """Certify each DOC, a file or once - for standard input, and lay the certificates side by side. A DOC may be a finished
     certificate (JSON): it is not recomputed.
@@ -305,16 +311,15 @@ def compare(
                 continue
             if output not in (None, STDOUT):
                 check_apart("--output", Path(output), named_files(plan.document))
-            tell_notes(plan.document)
+            if not quiet:
+                tell_notes(plan.document)
         except (CertificateError, DocumentError) as error:
             tell(str(error))
             wrong.append(error)
     if wrong:
-        if form == "json":
-            tell_errors("compare", WRONG, *wrong)
-        return WRONG
-    asked = RequestedOutput.checked(output, form, FORMS)
-    with progress(quiet=False) as report:
+        return _told(wrong, form)
+    asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
+    with progress(quiet=quiet) as report:
         comparison = compute(plans, threads=threads, report=report)
 
     def show_it(form: str) -> None:
@@ -329,7 +334,16 @@ def compare(
         from pyaccount.certificate.picture import comparison_figure, save  # noqa: PLC0415
 
         save(comparison_figure(comparison), Path(plot))
+    for failed in comparison.failures if quiet and form is None else ():
+        tell(f"{failed.name}: {failed.message}")
     whys = {failed.why for failed in comparison.failures}
     if whys & {"wrong", "stopped"}:
         return WRONG if "wrong" in whys else STOPPED
     return HOLDS if not whys and all(row.holds for row in comparison.rows) else FAILS
+
+
+def _told(wrong: Sequence[CertificateError | DocumentError], form: str | None) -> int:
+    """The exit code of what cannot be compared, whose errors were told as text and are told as data if that is asked for."""
+    if form == "json":
+        tell_errors("compare", WRONG, *wrong)
+    return WRONG

@@ -76,6 +76,9 @@ def prepare(
 ) -> int:
     """Keep at most K records of each user of TABLE, a CSV or Parquet file with a row for each record and each of its users.
 
+    A CSV file has commas between its values, is UTF-8, and its first line names the columns: record and user, or what
+    --record-column and --user-column say.
+
     The report says what was dropped and why, and what a document says of the records kept: it is not private.
 
     \b
@@ -87,8 +90,12 @@ def prepare(
     \b
     Exit codes: 0 prepared, 2 the table, the document or an option is wrong, 3 it could not be written where asked.
     """
+    from dataclasses import replace  # noqa: PLC0415
+
     from pyaccount.data.prepare import prepare as compute  # noqa: PLC0415
+    from pyaccount.data.reading import NAMES_THEM  # noqa: PLC0415
     from pyaccount.document import load  # noqa: PLC0415
+    from pyaccount.errors import TableError  # noqa: PLC0415
 
     inputs = [table, *files_of(document)]
     for option, file in (("--output", output), ("--records", records)):
@@ -104,18 +111,24 @@ def prepare(
     if loaded is not None:
         tell_notes(loaded)
         _check_folder(loaded, output)
-    prepared = compute(
-        table,
-        records_per_user=records_per_user,
-        document=loaded,
-        expected_batch_size=expected_batch_size,
-        sampling_probability=sampling_probability,
-        min_separation=min_separation,
-        neighbour_limit=neighbour_limit,
-        drop_shared=drop_shared,
-        seed=seed,
-        columns=(record_column, user_column),
-    )
+    try:
+        prepared = compute(
+            table,
+            records_per_user=records_per_user,
+            document=loaded,
+            expected_batch_size=expected_batch_size,
+            sampling_probability=sampling_probability,
+            min_separation=min_separation,
+            neighbour_limit=neighbour_limit,
+            drop_shared=drop_shared,
+            seed=seed,
+            columns=(record_column, user_column),
+        )
+    except TableError as error:
+        options = "--record-column and --user-column say what the columns are called"
+        raise TableError(
+            replace(problem, message=problem.message.replace(NAMES_THEM, options)) for problem in error.problems
+        ) from error
     safe = _written(prepared, output, records)
     with printing():
         if form == "json":

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from pyaccount.messages import ErrorRecord
 
 
+class UnknownWord(click.UsageError):
+    """A word of the command line that nothing is called; `possibilities` are what it may have meant, the likeliest first."""
+
+    def __init__(self, message: str, ctx: click.Context, possibilities: Sequence[str] = ()) -> None:
+        super().__init__(message, ctx)
+        self.possibilities = possibilities
+
+
 def as_data(arguments: Sequence[str] | None) -> bool:
     """Whether a command line asks for JSON. It need not be one that can be parsed."""
     words = list(sys.argv[1:] if arguments is None else arguments)

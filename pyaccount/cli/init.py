@@ -12,7 +12,7 @@ import click
 from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, STOPPED, check_writable, tell, tell_notes
 from pyaccount.cli.completion import AnswerWord, FileName
 from pyaccount.cli.outputs import put_elsewhere
-from pyaccount.wrapping import room
+from pyaccount.wrapping import fitted, room
 
 if TYPE_CHECKING:
     from pyaccount.draft.questions import Answers, DraftQuestion
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: How far a choice is indented, behind its number.
 _CHOICE = 6
+#: The answer to a question that returns to the one before.
+BACK = "back"
 
 
 class _Asking(click.Command):
@@ -90,6 +92,7 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
     tell(f"{file}: written and valid. Next:")
     _tell_next(f"pyaccount plan {_quoted(file)}       ", "how it will be analysed, and at what cost")
     _tell_next(f"pyaccount certify {_quoted(file)}    ", "the certificate")
+    _tell_next("pyaccount schema > mechanism.v1.schema.json    ", "beside it: editors complete and check it by that")
     return HOLDS
 
 
@@ -112,7 +115,7 @@ def _tell_notes(text: str, file: str | None) -> None:
 
 def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
     """The document, from what was given and what else is asked or has a default."""
-    from pyaccount.draft.draft import completed, drafted  # noqa: PLC0415
+    from pyaccount.draft.draft import Back, completed, drafted  # noqa: PLC0415
     from pyaccount.draft.interview import out_of_place  # noqa: PLC0415
     from pyaccount.draft.questions import QUESTIONS, told  # noqa: PLC0415
     from pyaccount.errors import DocumentError  # noqa: PLC0415
@@ -125,12 +128,21 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
     stem = target.stem.strip() if target is not None else ""
     answers.setdefault("name", stem if stem.isprintable() and stem else "training")
     ask = _prompt if interactive else _default_or_missing
-    if "sampler" not in answers:
-        answers["sampler"] = ask(QUESTIONS["sampler"], answers)
+    if interactive:
+        tell(f"Answer {BACK} to return to the question before; Ctrl-C leaves, and nothing is written.")
     while True:
-        if wrong := out_of_place(answers):
-            raise click.UsageError("\n".join(wrong))
-        complete = completed(answers, ask)
+        try:
+            if "sampler" not in answers:
+                answers["sampler"] = ask(QUESTIONS["sampler"], answers)
+            if wrong := out_of_place(answers):
+                raise click.UsageError("\n".join(wrong))
+            complete = completed(answers, ask)
+        except Back:
+            if "sampler" in given or "sampler" not in answers:
+                tell("This is the first question.")
+            else:
+                del answers["sampler"]
+            continue
         # Nothing that was given may get lost: without a matrix there is no place for its bands.
         if wrong := out_of_place({"matrix": "identity", **complete}):
             raise click.UsageError("\n".join(wrong))
@@ -169,12 +181,11 @@ def _default_or_missing(question: DraftQuestion, answers: Answers) -> str:
 
 def _prompt(question: DraftQuestion, answers: Answers) -> str:
     """Ask on the terminal, with the words that may be chosen and a line about each."""
+    from pyaccount.draft.draft import Back  # noqa: PLC0415
     from pyaccount.draft.interview import default, offered  # noqa: PLC0415
     from pyaccount.draft.questions import meanings  # noqa: PLC0415
 
     words = offered(question.name, answers) if meanings(question) else {}
-    if len(words) == 1:
-        return next(iter(words))
     if words:
         tell(f"\n{question.ask}:")
         width = max(map(len, words))
@@ -184,28 +195,30 @@ def _prompt(question: DraftQuestion, answers: Answers) -> str:
     usual = default(question, answers)
 
     def read(text: str) -> str:
-        try:
-            if usual is None and not text.strip():
-                raise ValueError("needed: there is no default")
-            if words and text.strip().isdecimal() and 0 < int(text) <= len(words):
-                return list(words)[int(text) - 1]
-            answer = question.read(text, answers)
-            if words and answer not in words:
-                raise ValueError(f"no analysis covers this here; choose {', '.join(words)}")
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+        if usual is None and not text.strip():
+            raise ValueError("needed: there is no default")
+        if words and text.strip().isdecimal() and 0 < int(text) <= len(words):
+            return list(words)[int(text) - 1]
+        answer = question.read(text, answers)
+        if words and answer not in words:
+            raise ValueError(f"no analysis covers this here; choose {', '.join(words)}")
         return answer
 
-    ask = "Your choice" if words else question.ask
-    answer: str = click.prompt(
+    # The terminal would break a long line within a word: all but its last part is said before.
+    ask = f"{'Your choice' if words else question.ask}{'' if usual is None else f' [{usual}]'}"
+    *above, last = fitted(f"{ask}: ", room(sys.stderr)).split("\n")
+    while True:
+        for line in above:
+            click.echo(line, err=True)
         # Without a default click asks again and says nothing.
-        ask,
-        default="" if usual is None else usual,
-        show_default=usual is not None,
-        value_proc=read,
-        err=True,
-    )
-    return answer
+        default_text = "" if usual is None else usual
+        text: str = click.prompt(f"{last.rstrip(': ')}", default=default_text, show_default=False, err=True)
+        if text.strip().lower() == BACK:
+            raise Back
+        try:
+            return read(text)
+        except ValueError as error:
+            tell(f"Error: {error}")
 
 
 def _about(error: DocumentError, answers: Answers) -> set[str]:

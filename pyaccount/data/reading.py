@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from pyaccount.data.attribution import AttributionTable, Integers
-from pyaccount.errors import DomainError, shown
+from pyaccount.errors import DomainError, TableError, shown
 from pyaccount.tables import BLOCK, blocks, line_of, refuse
 
 #: What the columns are called unless they are named.
 COLUMNS = ("record", "user")
+#: What the message about a column that is not there adds; the command says the same of its options.
+NAMES_THEM = "columns= says what the columns are called"
 #: Of one name, in characters: a longer one is a cell of another kind.
 LONGEST_NAME = 1000
 
@@ -32,7 +35,7 @@ def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attributio
     numbers: tuple[_Numbers, _Numbers] = (_Numbers(), _Numbers())
     found: tuple[list[Integers], list[Integers]] = ([], [])
     row = 0
-    for block in _blocks(table, file, columns):
+    for block in _named_blocks(table, file, columns):
         for column, values, known, parts in zip(columns, block, numbers, found, strict=True):
             wrong = next(iter(_unnamed(values)), None)
             if wrong is not None:
@@ -84,6 +87,17 @@ def _unnamed(values: Sequence[Any]) -> Iterator[int]:
 
 def _plain(value: Any) -> object:
     return shown(value) if isinstance(value, str) and len(value) > LONGEST_NAME else value
+
+
+def _named_blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any], ...]]:
+    """As `_blocks`; an error about a column's name says how to give another one."""
+    try:
+        yield from _blocks(table, file, columns)
+    except TableError as error:
+        raise TableError(
+            replace(problem, message=f"{problem.message}; {NAMES_THEM}") if problem.path else problem
+            for problem in error.problems
+        ) from error
 
 
 def _blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any], ...]]:

@@ -41,6 +41,8 @@ BLANKS = (
 )
 #: Those whose value is a whole number.
 WHOLE_BLANKS = ("iterations", "group_size")
+#: What is counted without having to be a whole number: a mean, or a part of the data set.
+_COUNTED = ("records", "epochs")
 #: What people write in a blank who do not know the word.
 _SOLVED = ("solve", "solved", "auto", "calibrate", "compute", "find", "unknown", "blank", "x", "tbd")
 _BLANKS_TEXT = ", ".join(".".join(path) for path in BLANKS[:-1]) + " and " + ".".join(BLANKS[-1])
@@ -129,12 +131,24 @@ class Number(FieldReader):
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise wrong_type(value, self.allowed, self._meant(value))
+        text = numerals.grouped(value)
+        if text is not None and (self.whole or self.range.measure in _COUNTED):
+            raise self._two_readings(text)
         if self.whole and isinstance(number, float) and math.isfinite(number) and not number.is_integer():
             raise refuse("wrong-type", f"must be a whole number, {self.range.describe()}", self.allowed)
         # The range refuses NaN, and integers that no float holds.
         if number not in self.range:
             raise _out_of_range(self.range)
         return int(number) if self.whole else float(number)
+
+    def _two_readings(self, text: str) -> PydanticCustomError:
+        """The error of `60.000` where things are counted: one reading is a thousand times the other."""
+        small, thousands = text.partition(".")[0], text.replace(".", "_")
+        message = (
+            f"the point may separate decimals, which is {small}, or thousands, which is {thousands}: "
+            f"write {small} or {thousands}"
+        )
+        return refuse("wrong-type", message, self.allowed, thousands)
 
     def _meant(self, value: object) -> str | None:
         """What a text that is no number here probably stands for."""
@@ -143,6 +157,9 @@ class Number(FieldReader):
         if self.blank and value.strip().lower() in _SOLVED:
             return SOLVE
         suggested = numerals.meant(value)
+        if not (self.whole or self.range.measure in _COUNTED) and (decimal := numerals.with_a_comma(value)) is not None:
+            # What is measured has decimals where what is counted has thousands.
+            suggested = decimal
         # A share is no number of records: what would be refused as well helps nobody.
         number = None if suggested is None else numerals.parse_number(suggested.partition(" #")[0])
         fits = number is not None and number in self.range and not (self.whole and not float(number).is_integer())

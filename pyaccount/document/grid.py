@@ -39,6 +39,8 @@ PROBES = 100
 
 #: The key of what varies, and the kind of a document that lists others.
 VARY, KIND = "vary", "sweep"
+#: What people write for the former.
+_SLIPS = ("varies", "varied", "varying", "vary_over", "grid", "sweep")
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,11 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
             "nothing varies here: a sweep is a document with `vary:`, or lists `documents` and says `kind: sweep`; "
             "`pyaccount certify` certifies a document by itself"
         )
-        raise DocumentError([*problems, located(root, Problem("missing-key", message, (VARY,)))])
+        slip = next((key for key in root.entries if key in _SLIPS), None)
+        if slip is None:
+            raise DocumentError([*problems, located(root, Problem("missing-key", message, (VARY,)))])
+        problem = Problem("unknown-key", "what is tried in a sweep stands under another key", (slip,), suggestion=VARY)
+        raise DocumentError([*problems, located(root, problem, key=True)])
     if problems:
         raise DocumentError(problems)
     base = replace(root, entries={key: entry for key, entry in root.entries.items() if key != VARY})

@@ -11,6 +11,8 @@ import math
 import re
 from collections.abc import Callable
 
+from pyaccount.document.typography import plain
+
 _DIGITS = "[0-9]+(?:_[0-9]+)*"
 _DECIMAL = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?[0-9]+)?"
 _BASED = "0x[0-9a-fA-F]+|0o[0-7]+"
@@ -45,6 +47,36 @@ def parse_number(text: str) -> int | float | None:
     return None
 
 
+#: A number in groups of three digits behind points, the last of which are noughts: sixty thousand to some, sixty to others.
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}\.000")
+
+
+class Grouped(float):
+    """A number that was written as `60.000`, which is 60, and may have been meant as sixty thousand."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Grouped:
+        """The number that the text spells."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
+        """What a copy is made from."""
+        return (self.text,)
+
+
+def grouped(value: object) -> str | None:
+    """The text of a number that was written as `60.000`, in quotes or not, or `None`."""
+    if isinstance(value, Grouped):
+        return value.text
+    return value if isinstance(value, str) and _GROUPED.fullmatch(value) else None
+
+
 def parse_duration(text: str) -> float | None:
     """The seconds a text such as `10 min`, `90s` or `1 h 30 min` spells, or `None`."""
     if not _DURATION.fullmatch(text):
@@ -65,7 +97,11 @@ def spelled(number: float) -> str:
 #: Numbers as they are written elsewhere, each with how they are spelled here.
 _ELSEWHERE: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (rf"([-+]?{_DECIMAL}) ?%", lambda found: f"{float(found[1]) / 100.0:.12g}"),
-    (r"[0-9]{1,3}(?:[, '][0-9]{3})+", lambda found: re.sub("[, ']", "_", found[0])),
+    (
+        r"[1-9][0-9]{0,2}(?:[, '][0-9]{3})+|[1-9][0-9]{0,2}(?:\.[0-9]{3}){2,}",
+        lambda found: re.sub("[, '.]", "_", found[0]),
+    ),
+    (r"([-+]?[0-9]+),([0-9]+(?:[eE][-+]?[0-9]+)?)", lambda found: f"{found[1]}.{found[2]}"),
     (rf"({_DECIMAL}) ?([kKmMbB])", _shortened),
     (
         rf"({_DECIMAL}) ?/ ?({_DECIMAL})",
@@ -75,18 +111,30 @@ _ELSEWHERE: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         r"(?:([0-9.]+) ?[*x×·] ?)?10 ?(?:\^|\*\*) ?\(?([-+]?[0-9]{1,4})\)?",
         lambda found: f"{found[1] or '1'}e{int(found[2])}",
     ),
+    # What is left of 10⁻⁵ and of 1e−5 where a raised number or a letter was lost.
+    (r"(?:([0-9.]+) ?[*x×·] ?)?10(-[0-9]{1,3})", lambda found: f"{found[1] or '1'}e{int(found[2])}"),
+    (r"([1-9])(-[0-9]{1,3})", lambda found: f"{found[1]}e{int(found[2])}"),
+    (rf"([-+]?{_DECIMAL})[,;]", lambda found: found[1]),
     (rf"([-+]?{_DECIMAL})(#.*)", lambda found: f"{found[1]} {found[2]}"),
 )
 
 
 def meant(text: str) -> str | None:
-    """How a number is spelled here that is written as elsewhere: `1%`, `50,000`, `50k`, `1/50000`, `10^-5`; for messages."""
-    text = text.strip() if len(text) <= _LONGEST_INTEGER else ""
-    matches = ((re.fullmatch(pattern, text), spell) for pattern, spell in _ELSEWHERE)
+    """How a number is spelled here that is written as elsewhere: `1%`, `50,000`, `8,0`, `1/50000`, `10⁻⁵`; for messages."""
+    written = plain(text).strip("\"'") if len(text) <= _LONGEST_INTEGER else ""
+    matches = ((re.fullmatch(pattern, written), spell) for pattern, spell in _ELSEWHERE)
     spelled = next((spell(found) for found, spell in matches if found), "")
+    if not spelled and written != text and parse_number(written) is not None:
+        spelled = written
     # What spells no number that can be held helps nobody.
     number = parse_number(spelled.partition(" #")[0])
     return re.sub(r"e([-+]?)0+(?=[0-9])", r"e\1", spelled) if number is not None and _held(number) else None
+
+
+def with_a_comma(text: str) -> str | None:
+    """The number of a text such as `1,125` if the comma separates decimals, or `None`."""
+    found = re.fullmatch(r"([-+]?[0-9]+),([0-9]+)", plain(text)) if len(text) <= _LONGEST_INTEGER else None
+    return f"{found[1]}.{found[2]}" if found else None
 
 
 _WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
@@ -105,6 +153,8 @@ def parse_scalar(text: str) -> str | int | float | bool | None:
     number = parse_number(text) if text[0] in "+-.0123456789" else None
     if number is None:
         return text
+    if _GROUPED.fullmatch(text):
+        return Grouped(text)
     named = text.lstrip("+-")[:2].lower() in (".i", ".n")
     return number if named or _held(number) else text
 

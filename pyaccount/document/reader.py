@@ -7,16 +7,14 @@ tree grows, before an alias bomb takes any room.
 
 from __future__ import annotations
 
-import re
 from typing import NoReturn
 
 import yaml
 
 from pyaccount.document import numerals
+from pyaccount.document.mistakes import explained
 from pyaccount.document.nodes import DEEPEST, MOST_NODES, REPORTED, Listing, Node, Place, Scalar, Table, too_large
-from pyaccount.errors import DocumentError, Path, Problem, shortened, shown
-
-_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+from pyaccount.errors import DocumentError, Path, Problem, shown
 
 #: The parser built on libyaml where PyYAML has it, which is the case for every wheel; the other one is slower.
 LOADER: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -136,7 +134,11 @@ class _Composer:
 
     def alias(self, path: Path, event: yaml.AliasEvent) -> tuple[Node, int]:
         if event.anchor not in self.anchors:
-            self.stop_with("syntax-error", f"no anchor is named {shown(event.anchor)}", path, event)
+            message = (
+                f"* stands for a value that is named by & further up, and none is named {shown(event.anchor)}: to write a text "
+                "that starts with *, put it in quotes"
+            )
+            self.stop_with("syntax-error", message, path, event)
         target = self.anchors[event.anchor]
         if target is None:
             message = "this alias refers to a value that contains it"
@@ -166,46 +168,8 @@ class _Composer:
         raise DocumentError(self.problems)
 
     def syntax_problem(self, error: yaml.YAMLError) -> Problem:
-        """What the parser says about a broken text, in its words but for the most common mistake."""
-        if self.place is not None or not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-            message = getattr(error, "problem", None) or str(error)
-            return Problem("syntax-error", message, file=self.place.file if self.place else self.file)
-        line, column = error.problem_mark.line, error.problem_mark.column
-        message = error.problem or "this is not YAML"
-        if error.context:
-            opened = error.context_mark
-            since = f" that starts at line {opened.line + 1}, column {opened.column + 1}" if opened else ""
-            message = f"{error.context}{since}: {message}"
-        lines = _LINE_BREAK.split(self.text)
-        indentation = re.match("[ \t]*", lines[line] if line < len(lines) else "")
-        assert indentation is not None
-        if "\t" in indentation[0] and column <= indentation.end():
-            message = "a tab in the indentation; YAML indents with spaces only"
-            column = indentation[0].index("\t")
-        elif (advice := self.advice(error, lines)) is not None:
-            told, message = advice
-            if told != line:
-                line, column = told, len(lines[told]) - len(lines[told].lstrip())
-        return Problem("syntax-error", message, (), self.file, line + 1, column + 1)
-
-    def advice(self, error: yaml.MarkedYAMLError, lines: list[str]) -> tuple[int, str] | None:
-        """The line of a common mistake behind what the parser stumbled over, and how to write it instead."""
-        marks = [mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None]
-        for line in dict.fromkeys((*marks, *(mark - 1 for mark in marks))):
-            text = lines[line] if 0 <= line < len(lines) else ""
-            if found := re.fullmatch(r"\s*([\w-]+)(:| ?=) ?([^\s:=].*)", text):
-                key, sign, value = found.groups()
-                if sign != ":" or not text.strip().startswith(f"{key}: "):
-                    return (
-                        line,
-                        f"a key and its value are separated by a colon and a space: `{shortened(f'{key}: {value}')}`",
-                    )
-            if found := re.fullmatch(r"\s*([\w-]+): (.*: .*)", text):
-                quoted = shortened('{}: "{}"'.format(found[1], found[2].replace('"', "'")))
-                return line, f"a text with a colon in it must be quoted: `{quoted}`"
-            if re.fullmatch(r"\s*[\w-]+: *\?", text):
-                return line, "a question mark means something else in YAML; the value to be computed is written `solve`"
-        if "block mapping" in (error.context or "") and error.problem_mark is not None:
-            line = min(error.problem_mark.line, len(lines) - 1)
-            return line, "this line is indented differently: the keys of one mapping start in the same column"
-        return None
+        """What is wrong with a text that the parser does not read."""
+        mistake = explained(error, self.text)
+        if self.place is not None:
+            return Problem("syntax-error", mistake.message, file=self.place.file)
+        return Problem("syntax-error", mistake.message, (), self.file, mistake.line + 1, mistake.column + 1)

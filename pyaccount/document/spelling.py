@@ -62,6 +62,7 @@ FOREIGN_KEYS: dict[str, str] = {
             "leave it out, and let sampler.kind say how batches are drawn: of a shuffled data set `kind: none` with "
             "max_participations, one for each epoch"
         ),
+        "varies varied varying vary_over grid": "what is tried stands under `vary:`, and `pyaccount sweep` runs such a document",
         "num_microbatches microbatches gradient_accumulation_steps": (
             "leave it out, and count in training.iterations the steps to which noise is added; where every micro-batch of a step "
             "is drawn by itself, sampler.draws_per_iteration says how many these are"

@@ -7,6 +7,7 @@ reported.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, TypeVar
@@ -21,7 +22,8 @@ from pyaccount.document.nodes import REPORTED, Node, Table, find, located
 from pyaccount.document.shape import field_at, keys_at, leaves, member_at, reader_of, section_of, union_of, value_at
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
 from pyaccount.document.spelling import advice_on, alias_of, nearest
-from pyaccount.errors import Path, Problem, path_text
+from pyaccount.document.typography import remark
+from pyaccount.errors import Path, Problem, path_text, shortened
 
 _Error = tuple[Path, str, dict[str, Any]]
 
@@ -88,11 +90,13 @@ class _Review:
             message = context["message"]
             if path[-2:] == ("sampler", "kind") and self.shape.body_keys and means_shuffling(value_at(self.raw, path)):
                 message += shuffled_as_yaml(value_at(self.raw, (*path[:-2], "training")))
+            message += _written(value_at(self.raw, path), keyed=message.startswith("must be a mapping"))
             problem = Problem(kind, message, path, allowed=allowed, suggestion=suggestion)
             return located(self.root, problem)
         keys = ", ".join(keys_at(self.shape, path, self.raw))
         empty = value_at(self.raw, path) is None
         message = "has no value; give a mapping" if empty else "must be a mapping"
+        message += _written(value_at(self.raw, path), keyed=True)
         return located(self.root, Problem("wrong-type", message, path, allowed=f"a mapping with the keys {keys}"))
 
     def batch(self, path: Path, suggestion: str) -> str:
@@ -132,7 +136,7 @@ class _Review:
             suggestion = str(target[-1]) if target[:-1] == parent else path_text(target)
         place = path_text(parent) or "a document"
         allowed = ", ".join(fields)
-        message = f"{place} has no such key; its keys are {allowed}"
+        message = f"{place} has no such key; its keys are {allowed}{remark(str(key))}"
         problem = Problem("unknown-key", message, path, allowed=allowed, suggestion=suggestion)
         return located(self.root, problem, key=True)
 
@@ -193,6 +197,17 @@ def _mend(shape: type[Section], raw: dict[str, Any], path: Path, kind: str) -> N
         parent[path[-1]] = dict.fromkeys(keys_at(shape, path, raw), REPORTED)
     else:
         parent[path[-1]] = REPORTED
+
+
+def _written(value: object, *, keyed: bool) -> str:
+    """What a message adds about how a wrong value is written; `keyed` where keys with values belong."""
+    if not isinstance(value, str):
+        return ""
+    if keyed and (found := re.fullmatch(r"([\w-]+):(\S.*)", value)):
+        return f"; the colon needs a space after it: `{shortened(f'{found[1]}: {found[2]}')}`"
+    if re.fullmatch(r"[-+]?[0-9]+(?:,[0-9]+)+", value):
+        return "; decimals follow a point, and thousands may be separated by _"
+    return remark(value)
 
 
 @cache

@@ -21,6 +21,7 @@ from pyaccount.document.sections import SingleDocument
 from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
 from pyaccount.document.spelling import nearest_value
+from pyaccount.document.typography import remark
 from pyaccount.document.words import ADJACENCY_MEANINGS
 from pyaccount.errors import Path
 
@@ -66,8 +67,9 @@ class DraftQuestion:
             return f"{QUESTIONS['epochs'].read(epochs[1], answers)} epochs"
         words = meanings(self)
         if words:
-            if text in words:
-                return text
+            spelled = re.sub("[ _]+", "-", text.lower())
+            if text in words or spelled in words:
+                return text if text in words else spelled
             if self.name == "sampler" and means_shuffling(text):
                 raise ValueError(shuffled_as_options(answers))
             near = nearest_value(text, words, kinds_of(self.name).aliases if self.name in _KINDS else None)
@@ -83,6 +85,7 @@ class DraftQuestion:
             near = context.get("suggestion")
             raise ValueError(
                 error.message()
+                + remark(text)
                 + ("" if allowed in error.message() else f" (allowed: {allowed})")
                 + (f"; did you mean {near}?" if near else "")
             ) from None

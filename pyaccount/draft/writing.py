@@ -19,10 +19,12 @@ SECTIONS = ("privacy", "training", "sampler", "matrix", "noise")
 WIDTH = 100
 
 HEAD = """\
+# yaml-language-server: $schema=mechanism.v1.schema.json
 # A mechanism document, of which pyaccount makes a privacy certificate. The comments say what each key means.
 #   pyaccount validate FILE    finds mistakes
 #   pyaccount plan FILE        says how it will be analysed
 #   pyaccount certify FILE     fills what says `solve`; if nothing does, checks the claim
+#   pyaccount schema > mechanism.v1.schema.json    writes the schema by which editors complete and check this file
 """
 
 #: Shown as comments, at values that change little.

@@ -17,7 +17,7 @@ from pyaccount.errors import CertificateError, DomainError
 from pyaccount.gate.demands import as_keyword, as_option, too_easy, without_limit
 from pyaccount.gate.rules import About, judge
 from pyaccount.gate.seal import Seal, seal_of
-from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Verdict
+from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadable, Verdict
 
 if TYPE_CHECKING:
     from pyaccount.attestation.opening import Envelope
@@ -90,7 +90,7 @@ def check(  # noqa: PLR0913 - what is judged, and by what
             found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), file)
             judged.append(_with(tuple(seal.unsigned()), judge(found, asked, about=about, shown_only=shown_only)))
         except CertificateError as error:
-            judged.append(Judged(file=file, passes=False, error=str(error)))
+            judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))
     for attestation in attestations:
         file = os.fsdecode(attestation) if isinstance(attestation, str | os.PathLike) else "attestation"
         try:
@@ -99,7 +99,7 @@ def check(  # noqa: PLR0913 - what is judged, and by what
                 _attested(envelope, seal, lambda found: judge(found, asked, about=about, shown_only=shown_only))
             )
         except CertificateError as error:
-            judged.append(Judged(file=file, passes=False, error=str(error)))
+            judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))
     passes = all(one.passes for one in judged)
     return Verdict(1, "verdict", passes, recomputed=False, policy=used, certificates=tuple(judged))
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pyaccount.attestation.subjects import Subject
-from pyaccount.errors import printable, shown
+from pyaccount.errors import CertificateError, printable, shown
 from pyaccount.rounding import plain, up
 from pyaccount.wrapping import fitted
 
@@ -58,6 +58,24 @@ class Attested:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why a file is no certificate; `slug` is a word that never changes, of those in the reference of errors."""
+
+    slug: str
+    message: str
+    path: str
+    line: int | None
+    column: int | None
+
+    @classmethod
+    def of(cls, error: CertificateError) -> tuple[Unreadable, ...]:
+        """Everything that an error says is wrong."""
+        if not error.problems:
+            return (cls(error.slug, str(error), "", None, None),)
+        return tuple(cls(one.slug, one.message, one.path_text, one.line, one.column) for one in error.problems)
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """The verdict on one certificate; `error` says why a file is none, and then nothing else is known of it."""
 
@@ -67,6 +85,8 @@ class Judged:
     sha256: str | None = None
     name: str | None = None
     error: str | None = None
+    #: The same as data: each thing that is wrong with the file, with its place.
+    problems: tuple[Unreadable, ...] = ()
     #: One for each set of limits that limits ε and δ together.
     used: tuple[Used, ...] = ()
     rules: tuple[Rule, ...] = ()

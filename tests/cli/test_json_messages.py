@@ -261,3 +261,33 @@ def test_every_error_has_a_slug_of_its_own() -> None:
     assert len(set(slugs)) == len(slugs)
     assert set(slugs) | {"bug", "input-output", "interrupted", "usage"} == set(errors.FAILURES)
     assert not set(errors.FAILURES) & set(errors.SLUGS)
+
+
+def test_a_file_that_is_no_certificate_has_its_errors_as_data(capsys: pytest.CaptureFixture[str]) -> None:
+    limits = ["--max-epsilon", "8", "--max-delta", "1e-5"]
+    code, found, _ = said(capsys, "check", "nowhere.json", EXAMPLE, *limits)
+    absent, document = found["certificates"]
+    (problem,) = absent["problems"]
+    assert (code, problem["slug"]) == (2, "certificate")
+    assert problem["message"] == "cannot be read: No such file or directory"
+    assert document["problems"][0]["slug"] == "certificate"
+    assert "pyaccount certify" in document["problems"][0]["message"]
+
+
+def test_a_command_that_is_none_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    code, found, err = said(capsys, "certfy", EXAMPLE)
+    (error,) = found["errors"]
+    assert (code, error["slug"], error["suggestion"]) == (2, "usage", "certify")
+    assert "did you mean certify?" in err
+
+
+def test_a_quiet_comparison_prints_what_is_asked_for_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["compare", EXAMPLE, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    code, found, err = said(capsys, "compare", EXAMPLE, "--quiet")
+    assert (code, found["kind"], err) == (0, "comparison", "")
+    # What gave no certificate is told all the same.
+    assert cli.run(["compare", EXAMPLE, "--quiet", "--set", "accounting.time_limit=1e-9"]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "check-a-claim: the time limit was reached" in err

@@ -235,7 +235,11 @@ def test_columns_have_other_names(tmp_path: Path, capsys: pytest.CaptureFixture[
     table.write_text("author,paper\nx,a\nx,b\n", encoding="utf-8")
     command = ["prepare", str(table), "--records-per-user", "1", "--records", str(kept)]
     assert cli.run(command) == 2
-    assert f"{table}:1: record" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"{table}:1: record" in told
+    assert "read with commas" in told
+    assert "--record-column and --user-column say what the columns are called" in told
+    assert "columns=" not in told
     assert cli.run([*command, "--record-column", "paper", "--user-column", "author"]) == 0
     assert kept.read_text(encoding="utf-8").splitlines()[0] == "paper,author"
 

@@ -11,7 +11,7 @@ from places import EXAMPLES, ROOT
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.document import load_written
+from pyaccount.document import load_written, reader
 from pyaccount.document.numerals import meant, parse_number
 from pyaccount.document.spelling import FOREIGN_KEYS
 
@@ -103,6 +103,56 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "an equals sign": ([("epsilon: 8", "epsilon = 8")], "5:3", ["`epsilon: 8`"]),
     "indentation": ([("  epsilon", " epsilon")], "5:2", ["same column"]),
     "a colon in a name": ([("name: training", "name: a: b")], "2:8", ['`name: "a: b"`']),
+    "one space too many": ([("  delta", "   delta")], "6:4", ["by 3 spaces", "line 5 above it by 2", "same column"]),
+    "one space too few": ([("  adjacency", " adjacency")], "5:3", ["by 2 spaces", "line 4 above it by 1"]),
+    "a section with a space": ([("training:\n", " training:\n")], "7:2", ["by 1 space, and line 6"]),
+    "a tab in front": ([("  delta", "\tdelta")], "6:1", ["a tab in the indentation", "spaces only"]),
+    "a no-break space for a space": (
+        [("delta: ", "delta:\u00a0")], "6:9", ["a no-break space (U+00A0) stands here", "write an ordinary space"],
+    ),
+    "a no-break space in front": ([("  delta", "\u00a0 delta")], "6:1", ["a no-break space (U+00A0)", "write an ordinary space"]),
+    "a no-break space behind": ([("1e-5", "1e-5\u00a0")], "6:10", ["a no-break space (U+00A0)", "did you mean 1e-5?"]),
+    "a zero-width space": ([("delta:", "delta\u200b:")], "6:3", ["a zero-width space (U+200B): delete it", "mean delta?"]),
+    "a byte order mark inside": ([("  delta", "\ufeff  delta")], "6:1", ["a byte order mark (U+FEFF)", "delete it"]),
+    "a quote without an end": ([("poisson", '"poisson')], "12:9", ["not closed", 'another "']),
+    "a quote that ends at another one": (
+        [("poisson", '"poisson'), ("solve", '"solve"')], "12:9", ["not closed", 'another "'],
+    ),
+    "a single quote": ([("poisson", "'poisson")], "12:9", ["not closed", "another '"]),
+    "an at sign": ([("poisson", "@me")], "12:9", ["cannot start with @", '"@me"']),
+    "a backtick": ([("poisson", "`poisson`")], "12:9", ["cannot start with `", '"poisson"']),
+    "a percent sign": ([("poisson", "%poisson")], "12:9", ["cannot start with %", '"%poisson"']),
+    "an asterisk": ([("poisson", "*poisson")], "12:9", ["* stands for a value", "in quotes"]),
+    "a backslash": ([("poisson", '"poi\\son\\q"')], "12:13", ["a backslash starts an escape", "single quotes"]),
+    "a bar": ([("poisson", "| poisson")], "12:9", ["several lines", "leave | out"]),
+    "an open brace": ([("poisson", "{poisson")], "12:9", ["{ opens here and is not closed", "write }"]),
+    "an open bracket": ([("poisson", "[poisson")], "12:9", ["[ opens here and is not closed", "write ]"]),
+    "a closing brace": ([("poisson", "poisson\n}")], "13:1", ["} stands here without an opening bracket"]),
+    "a dash before a key": ([("  epsilon", "  - epsilon")], "5:3", ["starts with a dash", "leave the dash out"]),
+    "a dash before a value": ([("poisson", "- poisson")], "12:9", ["a dash starts an entry of a list", "`poisson`"]),
+    "a section without its colon": ([("sampler:", "sampler")], "11:1", ["a key ends with a colon: `sampler:`"]),
+    "a full-width colon": ([("delta:", "delta：")], "6:8", ["a full-width colon ： (U+FF1A)", "write :"]),
+    "no space after the only colon": ([("kind: poisson", "kind:poisson")], "12:3", ["needs a space after it: `kind: poisson`"]),
+    "typographic quotes": (
+        [("poisson", "“poisson”")], "12:9", ["a typographic quotation mark “ (U+201C)", "straight quotes", "mean poisson?"],
+    ),
+    # Numbers as they are written elsewhere, or as word processors leave them.
+    "a decimal comma": ([("epsilon: 8", "epsilon: 8,0")], "5:12", ["decimals follow a point", "did you mean 8.0?"]),
+    "a decimal comma of thousandths": ([("solve", "1,125")], "14:15", ["decimals follow a point", "did you mean 1.125?"]),
+    "a small decimal comma": ([("1e-5", "0,001")], "6:10", ["did you mean 0.001?"]),
+    "a typographic minus": ([("1e-5", "1e−5")], "6:10", ["a typographic minus − (U+2212): write -", "did you mean 1e-5?"]),
+    "a typographic minus without an e": ([("1e-5", "1−5")], "6:10", ["a typographic minus", "did you mean 1e-5?"]),
+    "a raised exponent": ([("1e-5", "10⁻⁵")], "6:10", ["did you mean 1e-5?"]),
+    "full-width digits": ([("2000", "２０００")], "10:15", ["a full-width digit", "did you mean 2000?"]),
+    "thousands behind a point": ([("50_000", "60.000")], "8:17", ["decimals, which is 60, or thousands, which is 60_000"]),
+    "thousands of rounds": ([("2000", "2.000")], "10:15", ["decimals, which is 2, or thousands, which is 2_000"]),
+    "a mean batch in thousands": ([("size: 500", "size: 6.000")], "9:24", ["which is 6, or thousands, which is 6_000"]),
+    "epochs in thousands": ([("iterations: 2000", "epochs: 1.000")], "10:11", ["which is 1, or thousands, which is 1_000"]),
+    "thousands in quotes": ([("50_000", "'60.000'")], "8:17", ["decimals, which is 60, or thousands, which is 60_000"]),
+    "millions behind points": ([("50_000", "1.000.000")], "8:17", ["did you mean 1_000_000?"]),
+    "a comma at the end": ([("2000", "2000,")], "10:15", ["did you mean 2000?"]),
+    # Sweeps.
+    "varies": ([("noise:", "varies: {privacy.epsilon: [1, 2]}\nnoise:")], "13:1", ["`vary:`", "pyaccount sweep"]),
     "twice": ([("  epsilon: 8", "  epsilon: 8\n  epsilon: 4")], "6:3", ["already given at line 5"]),
 }  # fmt: skip
 
@@ -123,6 +173,72 @@ def test_messages_name_the_place_and_the_fix(mistake: str, tmp_path: Path, capsy
         assert word in told, told
     # One mistake is told once; what follows from it is not.
     assert told.count("\n    did you mean") + told.count("[missing-key]") <= max(1, len(edits))
+
+
+#: What the parser says, in words that nobody knows who writes a document.
+JARGON = (
+    "token",
+    "scalar",
+    "block",
+    "flow",
+    "context",
+    "mapping values",
+    "scanning",
+    "parsing",
+    "stream",
+    "simple key",
+    "expected",
+)
+
+
+@pytest.mark.parametrize(
+    "loader", [loader for name in ("CSafeLoader", "SafeLoader") if (loader := getattr(yaml, name, None))]
+)
+def test_whatever_breaks_a_document_is_told_without_the_parsers_words(
+    loader: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sign or a space more, or a character less, at every place of a document."""
+    monkeypatch.setattr(reader, "LOADER", loader)
+    # The parser in Python takes ten times as long.
+    places = range(0, len(VALID), 2 if loader.__name__ == "CSafeLoader" else 9)
+    texts = {VALID[:place] + sign + VALID[place:] for place in places for sign in "@:\"'{]-|&*!%\t `?,#\\"}
+    texts |= {VALID[:place] + VALID[place + 1 :] for place in places}
+    broken = 0
+    for text in sorted(texts):
+        try:
+            reader.read(text)
+        except pyaccount.DocumentError as error:
+            problem = error.problems[-1]
+            assert not any(word in problem.message.replace("expected_batch_size", "") for word in JARGON), (
+                text,
+                problem.message,
+            )
+            assert problem.line is not None
+            assert 1 <= problem.line <= text.count("\n") + 1
+            broken += problem.slug == "syntax-error"
+    assert broken > len(texts) // 10
+
+
+def test_counts_that_a_program_writes_are_no_thousands(tmp_path: Path) -> None:
+    """A number such as 60.0 has one reading, and so has one that is not counted."""
+    for text in (
+        VALID.replace("2000", "2000.0"),
+        VALID.replace("epsilon: 8", "epsilon: 8.000"),
+        VALID.replace("500\n", "500.5\n"),
+    ):
+        file = tmp_path / "document.yaml"
+        file.write_text(text, encoding="utf-8")
+        assert load_written(file).name == "training"
+    document = yaml.safe_load(VALID)
+    document["training"]["dataset_size"] = 60_000.0
+    assert pyaccount.load(document).name == "training"
+
+
+def test_what_varies_under_another_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "sweep.yaml"
+    file.write_text(VALID + "varies: {privacy.epsilon: [1, 2]}\n", encoding="utf-8")
+    assert cli.run(["sweep", str(file)]) == 2
+    assert "did you mean vary?" in capsys.readouterr().err
 
 
 def test_the_document_without_mistakes_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,7 +265,9 @@ def test_suggested_mappings_are_what_belongs_there(suggested: str, edits: tuple[
     [
         ("1%", 0.01), ("0.5 %", 0.005), ("50,000", 50_000), ("1,234,567", 1_234_567), ("50 000", 50_000), ("2.5k", 2500),
         ("1.2M", 1_200_000), ("1/50000", 2e-5), ("500/50_000", 0.01), ("10^-5", 1e-5), ("10**-6", 1e-6), ("3*10^-4", 3e-4),
-        ("2.5 x 10^3", 2500),
+        ("2.5 x 10^3", 2500), ("8,0", 8.0), ("50,00", 50.0), ("0,001", 0.001), ("1,5e3", 1500), ("1e−5", 1e-5), ("1−5", 1e-5),
+        ("10⁻⁵", 1e-5), ("10−5", 1e-5), ("3·10⁻⁴", 3e-4), ("1.000.000", 1_000_000), ("60\u202f000", 60_000), ("100;", 100),
+        ("１００", 100), ("“8”", 8.0), ("1e-5\u00a0", 1e-5),
     ],
 )  # fmt: skip
 def test_numbers_are_suggested_as_they_were_meant(text: str, number: float) -> None:
@@ -167,7 +285,6 @@ def test_numbers_are_suggested_as_they_were_meant(text: str, number: float) -> N
         "%",
         "1/0",
         "10^",
-        "50,00",
         "a",
         "1k2",
         "x" * 10_000,
@@ -217,6 +334,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["training.yaml"], ["pyaccount certify training.yaml"]),
         (["training.json"], ["pyaccount report training.json"]),
         (["help"], ["pyaccount --help"]),
+        (["certfy", "training.yaml"], ["there is no command certfy", "did you mean certify?"]),
+        (["certify", "training.yaml", "--plot", "x.svg"], ["pyaccount report CERT", "pyaccount compare --plot"]),
+        (["plan", "training.yaml", "--plot", "x.svg"], ["plan has none", "certify, compare, sweep"]),
         (["certify", "trainig.yaml"], ["no such file", "did you mean", "training.yaml?"]),
         (["certify", "."], ["a folder", "the YAML file in it"]),
         (["report", "."], ["a folder", "the JSON file of a certificate"]),

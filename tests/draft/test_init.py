@@ -185,7 +185,11 @@ def test_init_writes_a_document_that_certifies(
     assert (code, out) == (0, "")
     # It ends with the commands to go on with, and they run.
     following = re.findall(r"^  pyaccount (\w+) (\S+)", err, flags=re.MULTILINE)
-    assert following == [("plan", "first-run.yaml"), ("certify", "first-run.yaml")]
+    assert following == [("plan", "first-run.yaml"), ("certify", "first-run.yaml"), ("schema", ">")]
+    assert "pyaccount schema > mechanism.v1.schema.json" in err
+    first = Path("first-run.yaml").read_text(encoding="utf-8").splitlines()[0]
+    assert first == "# yaml-language-server: $schema=mechanism.v1.schema.json"
+    following = following[:2]
     for command in following:
         assert cli.run(list(command)) == 0
     assert "first-run" in capsys.readouterr().out
@@ -273,7 +277,15 @@ def typed(folder: Path, arguments: list[str], answers: list[str]) -> tuple[int, 
     """Run the command on a terminal of its own, answer each question when it is asked, and give what was seen."""
     parent, child = pty.openpty()
     command = [sys.executable, "-m", "pyaccount", "init", *arguments]
-    process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, cwd=folder, close_fds=True)
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "COLUMNS": "80"},
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        cwd=folder,
+        close_fds=True,
+    )
     os.close(child)
     seen, waiting = b"", list(answers)
     # Nothing follows a prompt until it is answered: what stays silent for a minute has asked for more than was expected.
@@ -317,6 +329,28 @@ def test_on_a_terminal_it_asks_what_it_was_not_told(tmp_path: Path) -> None:
     assert said["sampler"] == {"kind": "b-min-sep", "min_separation": 64}
     assert said["matrix"] == {"kind": "banded-square-root", "bands": 64}
     assert said["noise"] == {"multiplier": "solve"}
+
+
+@pytest.mark.parametrize("spelling", ["Poisson", "POISSON", "B min sep", "b_min_sep", "Zero-Out"])
+def test_words_are_taken_however_they_are_spelled(spelling: str) -> None:
+    question = QUESTIONS["adjacency" if spelling == "Zero-Out" else "sampler"]
+    assert question.read(spelling, {}) == spelling.lower().replace(" ", "-").replace("_", "-")
+
+
+def test_on_a_terminal_there_is_a_way_back(tmp_path: Path) -> None:
+    answers = [
+        "back\n",  # nothing is before the first question
+        "b-min-sep\n", "back\n", "Poisson\n",  # another sampler, and the questions that follow from it
+        "zero-out\n", "epsilon\n", "50_000\n", "500\n", "Back\n", "Back\n", "40_000\n", "400\n",
+        "1e-5\n", "2\n",
+    ]  # fmt: skip
+    code, seen = typed(tmp_path, ["x.yaml", "--iterations", "10"], answers)
+    assert code == 0, seen
+    assert "This is the first question." in seen
+    assert max(map(len, seen.splitlines())) <= 80
+    said = pyaccount.load(tmp_path / "x.yaml").to_mapping()
+    assert said["sampler"] == {"kind": "poisson"}
+    assert said["training"] == {"dataset_size": 40_000, "expected_batch_size": 400, "iterations": 10}
 
 
 def test_on_a_terminal_what_does_not_fit_is_asked_again(tmp_path: Path) -> None:

@@ -1,0 +1,281 @@
+"""What is wrong with a text that is no YAML, in the words of those who wrote it.
+
+A parser says where it stumbled, in its own terms; the mistake is often a line above. This module looks at the text around the
+place for what people do: a space too many, a quote that is not closed, a tab. It gives a line, a column and a message that says
+what stands there and what to write instead, and never repeats the parser's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import yaml
+
+from pyaccount.document.typography import UNSEEN, called, instead
+from pyaccount.errors import shortened
+
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_KEY = r"[\w-]+"
+#: Words of the parser, which has two implementations, by which an error in brackets is recognised.
+_IN_BRACKETS = re.compile("flow (mapping|sequence)")
+_SOMEWHERE = "a document consists of lines `key: value`, and the keys of one mapping start in the same column"
+
+
+class Mistake(NamedTuple):
+    """A mistake in a text; lines and columns count from 0."""
+
+    line: int
+    column: int
+    message: str
+
+
+class _Stumble(NamedTuple):
+    """Where the parser stumbled over a text, and what it said."""
+
+    lines: list[str]
+    line: int
+    column: int
+    #: Where what it was reading begins.
+    since: tuple[int, int] | None
+    words: str
+
+    def text(self, line: int) -> str:
+        """A line of the text; nothing beyond its end."""
+        return self.lines[line] if 0 <= line < len(self.lines) else ""
+
+    def near(self) -> list[int]:
+        """The lines that may hold the mistake, the most probable first."""
+        marks = [*([] if self.since is None else [self.since[0]]), self.line]
+        return list(dict.fromkeys((*marks, *(mark - 1 for mark in marks))))
+
+
+def explained(error: yaml.YAMLError, text: str) -> Mistake:
+    """The mistake behind an error of the parser."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        char = getattr(error, "character", None)
+        odd = f"the character U+{char:04X} does not belong in a text" if isinstance(char, int) else "this is no text"
+        return Mistake(0, 0, odd)
+    context = getattr(error, "context_mark", None)
+    words = f"{getattr(error, 'context', None) or ''}: {getattr(error, 'problem', None) or ''}"
+    since = None if context is None else (context.line, context.column)
+    stumble = _Stumble(_LINE_BREAK.split(text), mark.line, mark.column, since, words)
+    for rule in _RULES:
+        if (mistake := rule(stumble)) is not None:
+            return mistake
+    return Mistake(mark.line, mark.column, f"this cannot be read here: {_SOMEWHERE}")
+
+
+def _tab(stumble: _Stumble) -> Mistake | None:
+    indentation = re.match("[ \t]*", stumble.text(stumble.line))
+    assert indentation is not None
+    if "\t" in indentation[0] and stumble.column <= indentation.end():
+        message = "a tab in the indentation; YAML indents with spaces only"
+        return Mistake(stumble.line, indentation[0].index("\t"), message)
+    return None
+
+
+def _unseen(stumble: _Stumble) -> Mistake | None:
+    """A space of another kind, or a colon, where YAML wants its own: before the first colon and space of a line."""
+    for line in stumble.near():
+        start = re.split("(?<=:) | #", stumble.text(line), maxsplit=1)[0]
+        if found := re.search(f"[{''.join(UNSEEN)}：]", start):
+            message = f"{called(found[0])} stands here, which YAML takes for a letter: {instead(found[0])}"
+            return Mistake(line, found.start(), message)
+    return None
+
+
+def _directive(stumble: _Stumble) -> Mistake | None:
+    if stumble.text(stumble.line).startswith("%"):
+        return Mistake(stumble.line, 0, "a document has no lines that start with %: leave this one out")
+    return None
+
+
+def _quote(stumble: _Stumble) -> Mistake | None:
+    """A quote that is opened and not closed, which swallows the lines below it up to the next one."""
+    opened = _open_quote(stumble)
+    if opened is None:
+        return None
+    line, column = opened
+    quote = stumble.text(line)[column]
+    message = f"this quote is not closed: write another {quote} at the end of the text, or leave both out"
+    return Mistake(line, column, message)
+
+
+def _open_quote(stumble: _Stumble) -> tuple[int, int] | None:
+    line = 0
+    while line <= stumble.line:
+        text = stumble.text(line)
+        found = re.match(rf"""\s*(?:- +)*(?:(?:"[^"]*"|{_KEY}) ?: +)?(["'])""", text)
+        opens = found is not None and _closing(text[found.end() :], found[1]) is None
+        if found is None or not opens:
+            line += 1
+            continue
+        start, end = line, None
+        while end is None and line < len(stumble.lines):
+            line += 1
+            end = _closing(stumble.text(line), found[1])
+        if end is None or not re.fullmatch(r"\s*(#.*)?", stumble.text(line)[end + 1 :]):
+            return start, found.end() - 1
+        line += 1
+    return None
+
+
+def _closing(text: str, quote: str) -> int | None:
+    """Where a text in quotes ends: double ones are escaped by a backslash, single ones by being doubled."""
+    found = re.match(r'(?:[^"\\]|\\.)*"' if quote == '"' else r"(?:[^']|'')*'(?!')", text)
+    return found.end() - 1 if found else None
+
+
+def _start(stumble: _Stumble) -> Mistake | None:
+    """A value that starts with a character that YAML keeps for itself."""
+    if "cannot start any token" not in stumble.words:
+        return None
+    value = stumble.text(stumble.line)[stumble.column :].split(" #")[0].strip()
+    quoted = shortened('"{}"'.format(value.strip("`").replace('"', "'")))
+    return Mistake(stumble.line, stumble.column, f"a value cannot start with {value[:1]}: write it in quotes, {quoted}")
+
+
+def _escape(stumble: _Stumble) -> Mistake | None:
+    if not re.search("escape|hexdecimal|hexadecimal", stumble.words) or stumble.since is None:
+        return None
+    message = (
+        "in double quotes a backslash starts an escape, and this is none: write single quotes, or the backslash twice"
+    )
+    return Mistake(stumble.line, stumble.column, message)
+
+
+def _block(stumble: _Stumble) -> Mistake | None:
+    if "block scalar" not in stumble.words:
+        return None
+    line, column = stumble.since or (stumble.line, stumble.column)
+    sign = stumble.text(line)[column : column + 1]
+    message = (
+        f"a value that starts with {sign} is a text of several lines, which begins on the next line: leave {sign} out"
+    )
+    return Mistake(line, column, message)
+
+
+def _name(stumble: _Stumble) -> Mistake | None:
+    """An anchor or an alias without a name, or a tag that is none."""
+    found = re.search("anchor|alias|(?:a|undefined) tag", stumble.words)
+    if found is None:
+        return None
+    line, column = stumble.since or (stumble.line, stumble.column)
+    sign = stumble.text(line)[column : column + 1]
+    return Mistake(line, column, f"a value that starts with {sign} means something else in YAML: write it in quotes")
+
+
+def _separator(stumble: _Stumble) -> Mistake | None:
+    """A key and a value without a colon and a space between them."""
+    for line in stumble.near():
+        text = stumble.text(line)
+        if found := re.fullmatch(rf"""\s*["']?({_KEY})["']?(:| ?=) ?([^\s:=].*)""", text):
+            key, sign, value = found.groups()
+            if sign != ":" or not text.strip().startswith(f"{key}: "):
+                written = shortened(f"{key}: {value}")
+                message = f"a key and its value are separated by a colon and a space: `{written}`"
+                return _at_text(stumble, line, message)
+        if re.fullmatch(rf"\s*{_KEY}: *\?", text):
+            message = "a question mark means something else in YAML; the value to be computed is written `solve`"
+            return _at_text(stumble, line, message)
+    return None
+
+
+def _colon_inside(stumble: _Stumble) -> Mistake | None:
+    for line in stumble.near():
+        if found := re.fullmatch(rf"""\s*({_KEY}): ([^\s\[{{"'].*: .*)""", stumble.text(line)):
+            quoted = shortened('{}: "{}"'.format(found[1], found[2].replace('"', "'")))
+            return _at_text(stumble, line, f"a text with a colon in it must be quoted: `{quoted}`")
+    return None
+
+
+def _bracket(stumble: _Stumble) -> Mistake | None:
+    """A bracket that is not closed, or not opened, and entries without a comma."""
+    found = _IN_BRACKETS.search(stumble.words)
+    if found is not None and stumble.since is not None:
+        line, column = stumble.since
+        opening = stumble.text(line)[column : column + 1]
+        closing = {"{": "}", "[": "]"}.get(opening)
+        if closing is not None and closing not in stumble.text(line)[column:]:
+            message = f"{opening} opens here and is not closed: write {closing} at its end, or put a text in quotes"
+            return Mistake(line, column, message)
+        message = "between brackets the entries are separated by commas, and a key and its value by a colon and a space"
+        return Mistake(stumble.line, stumble.column, message)
+    char = stumble.text(stumble.line)[stumble.column : stumble.column + 1]
+    if char and char in "}],":
+        message = f"{char} stands here without an opening bracket before it: leave it out"
+        return Mistake(stumble.line, stumble.column, message)
+    return None
+
+
+def _dash(stumble: _Stumble) -> Mistake | None:
+    for line in dict.fromkeys((stumble.line, *stumble.near())):
+        text = stumble.text(line)
+        if found := re.fullmatch(rf"(\s*{_KEY}: +)(- +)(.*)", text):
+            alone = shortened(found[3])
+            message = (
+                f"a dash starts an entry of a list, on a line of its own; for a single value leave it out: `{alone}`"
+            )
+            return Mistake(line, found.end(1), message)
+    found = re.match(r"(\s*)- ", stumble.text(stumble.line))
+    if found and re.search("block (mapping|end|sequence)", stumble.words):
+        message = (
+            "this line starts with a dash, as an entry of a list does, among lines `key: value`: leave the dash out"
+        )
+        return Mistake(stumble.line, found.end(1), message)
+    return None
+
+
+def _bare_key(stumble: _Stumble) -> Mistake | None:
+    """A line of a word or two without any colon, above or among lines that have one."""
+    if "':'" not in stumble.words or stumble.since is None:
+        return None
+    line = stumble.since[0]
+    text = stumble.text(line).split(" #")[0].strip()
+    if re.fullmatch(_KEY, text):
+        return _at_text(stumble, line, f"a key ends with a colon: `{text}:`")
+    if found := re.fullmatch(rf"({_KEY})\s+(\S+)", text):
+        message = f"a key and its value are separated by a colon and a space: `{found[1]}: {found[2]}`"
+        return _at_text(stumble, line, message)
+    return _at_text(stumble, line, f"this line has no colon between a key and a value: {_SOMEWHERE}")
+
+
+def _indentation(stumble: _Stumble) -> Mistake | None:
+    """A line that starts in another column than those it belongs to."""
+    if not re.search("block (mapping|end|sequence)|mapping values|document start", stumble.words):
+        return None
+    line = min(stumble.line, len(stumble.lines) - 1)
+    while line > 0 and not stumble.text(line).strip():
+        line -= 1
+    above = line - 1
+    while above >= 0 and not re.match(r"\s*[^\s#]", stumble.text(above)):
+        above -= 1
+    own, other = _indented(stumble.text(line)), _indented(stumble.text(above))
+    same = "the keys of one mapping start in the same column"
+    if above < 0 or own == other:
+        return Mistake(line, own, f"this line does not fit those above it: {_SOMEWHERE}")
+    spaces = "no space" if own == 0 else "1 space" if own == 1 else f"{own} spaces"
+    message = f"this line is indented differently, by {spaces}, and line {above + 1} above it by {other}: {same}"
+    return Mistake(line, own, message)
+
+
+def _indented(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _at_text(stumble: _Stumble, line: int, message: str) -> Mistake:
+    """A mistake of a whole line: where the parser stumbled if that is in it, or else where its text begins."""
+    column = stumble.column if line == stumble.line else _indented(stumble.text(line))
+    return Mistake(line, column, message)
+
+
+def _rules() -> Iterator[Callable[[_Stumble], Mistake | None]]:
+    """Every rule, the surest first."""
+    yield from (_tab, _unseen, _directive, _quote, _escape, _start, _block, _name)
+    yield from (_separator, _colon_inside, _bracket, _dash, _bare_key, _indentation)
+
+
+_RULES = tuple(_rules())
