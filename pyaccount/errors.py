@@ -34,7 +34,7 @@ SLUGS: dict[str, str] = {
     "missing-key": "A required key is absent.",
     "no-equivalent": "What another library describes has no document that means exactly the same, or a document nothing there.",
     "no-optimum": "A matrix cannot be optimised for this sampler, or with what else the document says.",
-    "no-valid-bound": "No bound is known to hold for this combination of sampler, adjacency and sizes.",
+    "no-valid-bound": "No bound is implemented for this combination of sampler, adjacency and sizes.",
     "non-string-key": "A key of a mapping is not text.",
     "not-a-file": "The path leads to a folder, a pipe or a device, not to a regular file.",
     "not-a-mapping": "The document is a list or a single value, not a mapping.",

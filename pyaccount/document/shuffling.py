@@ -6,7 +6,8 @@ matrix), and a permutation that does not depend on the data is a mixture of such
 them. That is sampler `none` with E participations. Adding or removing a record would move the others to other batches.
 
 Nothing below that is claimed: the bounds of Poisson sampling do not hold for shuffled batches (Chua et al. 2024,
-arXiv:2403.17673), and which do is open.
+arXiv:2403.17673), and the first upper bound that does (van Dijk & Ertan 2026, arXiv:2605.06259) asks for σ ≥ √(3/ln M) with M
+batches in an epoch and is not implemented.
 """
 
 from __future__ import annotations

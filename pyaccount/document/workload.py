@@ -71,7 +71,7 @@ def workload_problems(document: Document, body: Body) -> Iterator[Problem]:
         yield document.problem("contradiction", path, message, allowed="at least one rate greater than 0")
     if workload.error == "largest" and body.matrix.optimized:
         message = (
-            "under learning rates no search for the matrix of least largest error is known: use error: mean, or a matrix that is "
-            "not optimised"
+            "under learning rates no search for the matrix of least largest error is implemented: use error: mean, or a matrix "
+            "that is not optimised"
         )
         yield document.problem("contradiction", body.at("workload", "error"), message, allowed="mean")

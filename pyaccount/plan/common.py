@@ -63,13 +63,18 @@ def moves(document: Document) -> int:
     return 2 if document.privacy.adjacency == "replace-one" else 1
 
 
+#: What holds for groups whatever the mechanism: k steps from neighbour to neighbour, each with δ grown by e^ε of those before.
+GROUP_LEMMA = "(ε, δ) for one is (kε, δ·(e^{kε} − 1)/(e^ε − 1)) for k by the group lemma"
+
+
 def group_refusals(document: Document, body: Body) -> list[Problem]:
     """Groups of records, for a sampler that draws each of them for itself."""
     if document.privacy.group_size == 1:
         return []
     message = (
-        f"{body.sampler.kind} samples each record for itself: no bound is known for groups of records, whose participations "
-        "interleave; for users with several records the sampler is user-b-min-sep, with the user as the unit"
+        f"{body.sampler.kind} samples each record for itself: no bound is implemented for groups of records, whose "
+        f"participations interleave; {GROUP_LEMMA}; for users with several records the sampler is user-b-min-sep, with the "
+        "user as the unit"
     )
     return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 

@@ -45,8 +45,9 @@ def _compile_one(document: Document) -> CompiledDocument:
                 document.problem(
                     "no-valid-bound",
                     body.at("sampler", "kind"),
-                    f"with a matrix the rounds depend on one another, and no bound is known for {body.sampler.kind} sampling; "
-                    "b-min-sep, balls-in-bins and cyclic-poisson keep a record's participations apart",
+                    f"with a matrix the rounds depend on one another, and no bound is implemented for {body.sampler.kind} "
+                    f"sampling{sampler_plan(body).known_with_matrix}; b-min-sep, balls-in-bins and cyclic-poisson keep a "
+                    "record's participations apart",
                     allowed="b-min-sep, balls-in-bins, cyclic-poisson or none",
                 )
             )
@@ -117,7 +118,7 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
         return [refused(body.at("sampler", "kind"), message, allowed)]
     problems = []
     if document.privacy.adjacency == "replace-one":
-        message = "derivatives of δ are known for one record added or removed, not for one that is replaced"
+        message = "derivatives of δ are implemented for one record added or removed, not for one that is replaced"
         problems.append(refused(("privacy", "adjacency"), message, "use add-remove or zero-out"))
     if truncation(body) is not None:
         message = "a matrix is not optimised for truncated batches"

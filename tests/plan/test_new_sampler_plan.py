@@ -67,7 +67,7 @@ def test_gates_take_it(found: dict[str, Any]) -> None:
 
 
 def test_what_ties_rounds_together_is_refused(found: dict[str, Any]) -> None:
-    assert "no bound is known for coin-flips sampling" in found["refused"]
+    assert "no bound is implemented for coin-flips sampling" in found["refused"]
 
 
 def test_an_accountant_cuts_it_short(found: dict[str, Any]) -> None:

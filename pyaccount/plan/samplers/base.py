@@ -51,6 +51,8 @@ class SamplerPlan(ABC):
 
     #: Whether its rounds are analysed one by one, which a matrix would tie together.
     round_by_round: ClassVar[bool] = False
+    #: What other work knows of its rounds under a matrix, where nothing of it is implemented, in words that go on.
+    known_with_matrix: ClassVar[str] = ""
     #: Whether a sampling probability is what a record's chance in a round is, to be stated in a certificate.
     states_probability: ClassVar[bool] = True
     #: Whether matrices can be optimised for it; see `differentiable` and `spaced_pattern`.
@@ -90,8 +92,8 @@ class SamplerPlan(ABC):
     def unsteered(self, body: Body) -> str:
         """Why there is no `differentiable` of a body."""
         if not body.matrix.banded:
-            return "derivatives of δ where a record's columns overlap are known for balls-in-bins alone"
-        return "no derivatives of δ are known for this sampler, or for how its records are attributed"
+            return "derivatives of δ where a record's columns overlap are implemented for balls-in-bins alone"
+        return "no derivatives of δ are implemented for this sampler, or for how its records are attributed"
 
     def rounds_at_a_time(self, body: Body) -> int:
         """What the number of iterations is a multiple of."""

@@ -29,7 +29,7 @@ class TwoStagesPlan(FixedDrawsPlan):
             return super().refusals(document, body)
         message = (
             "rounds that draw from one subset depend on one another: a record outside it is in none of them, one inside "
-            "may be in all; no bound on their composition is known, so each round must draw a fresh subset"
+            "may be in all; no bound on their composition is implemented, so each round must draw a fresh subset"
         )
         path = body.at("sampler", "rounds_per_subset")
         return [

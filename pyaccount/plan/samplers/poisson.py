@@ -185,6 +185,7 @@ class PoissonPlan(Renewal):
     """Rounds that compose; and, where samples are asked for, the run of a renewal process without a separation."""
 
     round_by_round: ClassVar[bool] = True
+    known_with_matrix: ClassVar[str] = " (one is known: conditional composition, arXiv:2310.15526)"
     kept: ClassVar[str] = KEPT
 
     def analysis(self, document: Document, body: Body) -> Analysis:

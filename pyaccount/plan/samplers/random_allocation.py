@@ -113,7 +113,8 @@ def refusals(document: Document, body: Body) -> list[Problem]:
     problems = group_refusals(document, body)
     if document.privacy.adjacency == "replace-one":
         message = (
-            "no bound is known for a record that is replaced by another: both are allocated, and their rounds differ"
+            "no bound is implemented for a record that is replaced by another: both are allocated, and their rounds differ; "
+            "(ε, δ) under add-remove is (2ε, (1 + e^ε)·δ) here, since to replace is to remove one and to add another"
         )
         path = ("privacy", "adjacency")
         problems.append(document.problem("no-valid-bound", path, message, allowed="add-remove or zero-out"))

@@ -12,7 +12,7 @@ Both are of the same sampler: Algorithm 3, in which every record is drawn in eve
 what was drawn takes part. From above its participations are those of a renewal law, or fewer, round by round: with the same coins
 for the user's own records that law has a user wait from the first draw on, and here a user that waits may be kept waiting. Were
 records drawn only while all of their users are available, another user could keep one out early and so let it take part more
-often later, and no bound would be known.
+often later, and no bound on that is implemented.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from pyaccount import _core
 from pyaccount.document import UserBMinSep, sampling_probability, separation
 from pyaccount.plan.common import (
+    GROUP_LEMMA,
     NO_ITERATIONS,
     NORMALISATION,
     OTHER_BLANKS,
@@ -89,8 +90,8 @@ def refusals(document: Document, body: Body) -> list[Problem]:
                 "no-valid-bound",
                 body.at("sampler", "waits_after"),
                 "where only participations make shared records wait, others can keep a user out early and so let it take part "
-                "more often later than it would alone: no bound on how often is known (Dong & Ganesh 2026, Algorithm 4); with "
-                "draws that make them wait (Algorithm 3) there is one",
+                "more often later than it would alone: no bound on how often is implemented (Dong & Ganesh 2026, Algorithm 4); "
+                "with draws that make them wait (Algorithm 3) there is one",
                 allowed="draw",
             )
         )
@@ -179,8 +180,8 @@ def unit_refusals(document: Document) -> list[Problem]:
     problems = []
     if document.privacy.group_size != 1:
         message = (
-            "a user with all records is protected, and no bound is known for groups of users, whose participations "
-            "interleave"
+            "a user with all records is protected, and no bound is implemented for groups of users, whose participations "
+            f"interleave; {GROUP_LEMMA}"
         )
         problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
     return problems + [

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pyaccount.document import truncation
-from pyaccount.plan.common import SECRET
+from pyaccount.plan.common import GROUP_LEMMA, SECRET
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -47,7 +47,10 @@ def refusals(document: Document, own: list[Problem]) -> list[Problem]:
         )
         problems.append(document.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="zero-out"))
     if document.privacy.group_size != 1:
-        message = "with truncated batches no bound is known for groups of records, which displace others and each other"
+        message = (
+            "with truncated batches no bound is implemented for groups of records, which displace others and each other; "
+            f"{GROUP_LEMMA}"
+        )
         problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
     return problems
 

@@ -92,7 +92,7 @@ class SharedBatches(UserBatches):
     """
 
     def __init__(self, drawing: Drawing) -> None:
-        """Raises `DocumentError` where records wait after participations only, for which no bound is known."""
+        """Raises `DocumentError` where records wait after participations only, for which no bound is implemented."""
         super().__init__(drawing)
         if _sampler(drawing.body).waits_after != "draw":
             path = drawing.body.at("sampler", "waits_after")
