@@ -1,0 +1,159 @@
+"""Questions from the public trackers of privacy libraries: each is a document, whose answer is held against an oracle."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import public_oracles
+import pytest
+import yaml
+from places import ROOT
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.certificate import Certificate
+from pyaccount.document import Document
+
+ROWS: list[dict[str, Any]] = yaml.safe_load(
+    (ROOT / "tests" / "golden" / "public_reports.yaml").read_text(encoding="utf-8")
+)
+#: How much a closed form may be off, relatively: its digits are more than a double's.
+EXACT = 1e-12
+
+
+def truth(expression: str, **known: float) -> Any:
+    """The value of an expression of the oracles."""
+    return eval(expression, {"__builtins__": {}, **vars(public_oracles)}, known)
+
+
+def document(row: dict[str, Any], folder: Path) -> Document:
+    """The document of a row, with the files that it names in a folder."""
+    for name, matrix in row.get("files", {}).items():
+        np.save(folder / name, truth(matrix))
+    given = {"pyaccount": 1, "name": row["id"], "accounting": {"profile": []}, **row["document"]}
+    # The loader of the tests follows YAML 1.1, which takes 1e-5 for a text; so does the language.
+    return pyaccount.load(given, folder=folder)
+
+
+def ends(row: dict[str, Any], certificate: Certificate) -> tuple[float, float]:
+    """The interval of what is asked: of ε or δ what is certified, of a blank the value found and the one that fails."""
+    guarantee = certificate.data.guarantee
+    if row["of"] == "delta":
+        return guarantee.delta_lower or 0.0, guarantee.delta
+    if row["of"] == "epsilon":
+        return guarantee.epsilon_lower or 0.0, guarantee.epsilon
+    solved = certificate.data.solved
+    assert solved is not None
+    found, fails = float(solved.value), solved.fails_at
+    assert fails is not None
+    return min(found, float(fails)), max(found, float(fails))
+
+
+def asked() -> list[Any]:
+    """Each row, those that wait for something marked."""
+    return [
+        pytest.param(
+            row,
+            id=row["id"],
+            marks=[pytest.mark.skip(reason=f"waits for: {row['pending']}")] if "pending" in row else [],
+        )
+        for row in ROWS
+    ]
+
+
+@pytest.mark.parametrize("row", asked())
+def test_the_answer_is_right(row: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if "refused" in row:
+        check_refusal(row, tmp_path)
+        return
+    certificate = pyaccount.certify(document(row, tmp_path), threads=1)
+    if "command" in row:
+        file = tmp_path / "row.cert.json"
+        certificate.save(file)
+        assert cli.run([str(file) if word == "CERTIFICATE" else word for word in row["command"]]) == row["exit"]
+        told = capsys.readouterr()
+        for word in row["words"]:
+            assert word in told.out + told.err
+        return
+    if "holds" in row:
+        assert certificate.holds is row["holds"]
+    if row.get("of") == "achieved":
+        check_achieved(row, certificate)
+    elif "of" in row:
+        check_interval(row, *ends(row, certificate))
+    else:
+        check_ends(row, certificate)
+
+
+def check_refusal(row: dict[str, Any], folder: Path) -> None:
+    """The slug, the place and the words of a refusal, and what it suggests."""
+    refused = row["refused"]
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.compile(document(row, folder))
+    found = {(one.slug, one.path_text): one for one in caught.value.problems}
+    assert (refused["slug"], refused["path"]) in found, found
+    problem = found[refused["slug"], refused["path"]]
+    for word in refused["words"]:
+        assert word in problem.message, problem.message
+    if "suggestion" in refused:
+        assert problem.suggestion == refused["suggestion"]
+
+
+def check_interval(row: dict[str, Any], low: float, high: float) -> None:
+    """An interval that holds the truth, and is no wider than it may be."""
+    value, error, width = float(truth(row["truth"])), float(row.get("error", EXACT)), float(row["width"])
+    assert low <= value * (1.0 + error), (low, value)
+    assert value * (1.0 - error) <= high, (value, high)
+    assert high - low <= width * max(value, 1e-3 * width), (low, high)
+
+
+def check_achieved(row: dict[str, Any], certificate: Certificate) -> None:
+    """What a blank's value gives by the oracle: the target, and not more."""
+    solved, target = certificate.data.solved, row["document"]["privacy"]["epsilon"]
+    assert solved is not None
+    value = truth(row["truth"], solved=float(solved.value))
+    assert target * (1.0 - float(row["width"])) <= value <= target * (1.0 + float(row["error"])), value
+
+
+def check_ends(row: dict[str, Any], certificate: Certificate) -> None:
+    """Ends that keep to one side of what others prove."""
+    guarantee, privacy = certificate.data.guarantee, row["document"]["privacy"]
+    of_delta = privacy.get("delta") == "solve"
+    low, high = (guarantee.delta_lower, guarantee.delta) if of_delta else (guarantee.epsilon_lower, guarantee.epsilon)
+    if "at_most" in row:
+        assert high <= truth(row["at_most"]) * (1.0 + EXACT)
+    if "at_least" in row:
+        assert (low or 0.0) >= truth(row["at_least"]) * (1.0 - EXACT)
+    if "same_as" in row:
+        other = pyaccount.certify({**certificate.data.document, "sampler": row["same_as"]}, threads=1).data.guarantee
+        assert (other.epsilon_lower, other.epsilon) == (low, high)
+    if "finite" in row:
+        assert math.isfinite(high)
+    if "truth" in row and "holds" in row:
+        assert truth(row["truth"]) > privacy["risk"]["true_positive_rate"]
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.01])
+def test_a_wrong_answer_fails(factor: float, tmp_path: Path) -> None:
+    """Of an answer that is off by a hundredth."""
+    for name in ("group-size", "mnist", "fixed-size-batches"):
+        (row,) = (row for row in ROWS if row["id"] == name)
+        low, high = ends(row, pyaccount.certify(document(row, tmp_path), threads=1))
+        check_interval(row, low, high)
+        with pytest.raises(AssertionError):
+            check_interval(row, low * factor, high * factor)
+
+
+def test_the_table_is_a_table() -> None:
+    """Every row says where it was asked and where the right answer comes from; there are forty of them and more."""
+    ids = [row["id"] for row in ROWS]
+    assert len(set(ids)) == len(ids)
+    assert sum("pending" not in row for row in ROWS) >= 40
+    for row in ROWS:
+        assert row["where"]
+        assert row["asked"]
+        assert row["source"]
+        assert any(key in row for key in ("of", "at_most", "at_least", "holds", "refused", "same_as", "command"))
