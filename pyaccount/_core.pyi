@@ -145,6 +145,15 @@ def gram(entries: NDArray[np.float64], rows: int) -> bytes:
     Each entry is off by at most (m + 1)·2⁻⁵³ of Σ |a_k·b_k|, m the length of a vector.
     """
 
+def worst_rounds(
+    gram: NDArray[np.float64], rounds: int, min_separation: int, participations: int, work: int
+) -> tuple[float, float, list[int]]:
+    """The largest Σ G_ij over at most `participations` rounds, at least `min_separation` apart, by their Gram matrix G ≥ 0.
+
+    Gives it from above, from below, and the rounds of the latter. `work` is how many entries the search for the maximum itself
+    may look at; where it ends both bounds are the same.
+    """
+
 def series_quotient(series: NDArray[np.float64], divisor: NDArray[np.float64]) -> bytes:
     """The coefficients of a(x)/c(x), as many as a has, as doubles one after the other: the same on every processor.
 
@@ -349,13 +358,19 @@ class Sampled:
         threads: int,
         time_limit: float | None,
         curve: ComposedCurve | None = None,
-    ) -> tuple[list[int], list[tuple[float, float]], list[list[tuple[float, float]]], list[list[tuple[float, float]]]]:
+    ) -> tuple[
+        list[int],
+        list[tuple[float, float]],
+        list[list[tuple[float, float]]],
+        list[list[tuple[float, float]]],
+        list[float],
+    ]:
         """Estimates of δ at each ε from several proposals by the balance heuristic; see the core's `montecarlo::balanced`.
 
         A component is (share, parameters, mean scale), or (share, [], θ) for the mechanism tilted along its mean participation;
         the first is plain sampling (θ = 0), and the shares add up to `SHARD_UNITS`. Gives for each component how many samples
         were drawn from it and their Σ L and Σ L², for each ε the Σ V and Σ V² of these, and over all samples Σ V·α dM_k/dM and
-        Σ V²·dM/dM_k.
+        Σ V²·dM/dM_k; at last the largest V for each ε.
         """
 
     def defensive_bounds(

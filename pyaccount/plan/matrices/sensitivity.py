@@ -1,4 +1,4 @@
-"""The largest ‖Σ_i C e_i‖ over rounds at least so far apart: exact where the worst rounds are known, enclosed elsewhere."""
+"""The largest ‖Σ_i C e_i‖ over rounds at least so far apart: exact where the worst rounds are known or found, else enclosed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+#: Entries of a Gram matrix that the search for the worst rounds may look at: some tenths of a second.
+SEARCH_WORK = 100_000_000
+#: The longest Toeplitz run whose worst rounds are looked for where they are not known.
+SEARCHED_ROUNDS = 512
 
 
 def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: int) -> tuple[float, float]:
@@ -22,47 +28,64 @@ def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: 
     column = np.asarray(coefficients)
     spaced = sums.norm(sums.spaced_sum(column, n, b, most))
     decreasing = all(later <= earlier for earlier, later in pairwise(coefficients))
-    if decreasing or len(coefficients) <= b or (b == 1 and most == n):
+    # Of single columns the first is the longest.
+    if most == 1 or decreasing or len(coefficients) <= b or (b == 1 and most == n):
         return spaced, spaced
+    if n <= SEARCHED_ROUNDS:
+        padded = np.zeros(n)
+        padded[: len(column)] = column[:n]
+        return _searched(np.array([np.concatenate([np.zeros(i), padded[: n - i]]) for i in range(n)]), b, most, spaced)
     products = sums.autocorrelation(column)
-    # Whatever the distances, the m-th neighbour on either side is at least m·b away.
+    # Whatever the distances, of the pairs most − m are m participations apart, and so at least m·b rounds.
     envelope = np.maximum.accumulate(products[::-1])[::-1]
-    neighbours = envelope[b : (most - 1) * b + 1 : b]
-    return max(spaced, math.sqrt(most * (float(products[0]) + 2.0 * sums.total(neighbours)))), spaced
+    upper = math.sqrt(most * float(products[0]) + 2.0 * _pairs(envelope, b, most))
+    # From below by the distance at which evenly spaced rounds share most, if so many fit.
+    farthest = min(len(products) - 1, (n - 1) // (most - 1))
+    best = max(range(b, farthest + 1), key=lambda d: _pairs(products, d, most), default=b)
+    lower = max(spaced, sums.norm(sums.spaced_sum(column, n, best, most)))
+    return max(upper, lower), lower
+
+
+def _pairs(products: NDArray[np.float64], d: int, most: int) -> float:
+    """Σ_m (most − m) products[m·d]: of the pairs of `most` rounds, those that are m places apart."""
+    import numpy as np  # noqa: PLC0415
+
+    from pyaccount.strategies import sums  # noqa: PLC0415
+
+    shared = products[d : (most - 1) * d + 1 : d]
+    return sums.total(np.arange(most - 1, most - 1 - len(shared), -1.0) * shared)
 
 
 def dense_sensitivity(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, float]:
-    """The same for a matrix without structure."""
+    """The same for a matrix without structure, which may turn out to have one."""
+    # A power of two, so that no square vanishes or overflows.
+    scale = math.ldexp(1.0, math.frexp(float(matrix.max()))[1] - 1)
+    above, below = _of_scaled(matrix / scale, b, most)
+    return above * scale, below * scale
+
+
+def _of_scaled(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, float]:
+    """Of a matrix whose largest entry is near 1."""
     import numpy as np  # noqa: PLC0415
 
     from pyaccount.strategies import sums  # noqa: PLC0415
 
     n = len(matrix)
+    first = matrix[:, 0]
+    if all(np.array_equal(matrix[j:, j], first[: n - j]) for j in range(1, n)):
+        return toeplitz_sensitivity(tuple(np.trim_zeros(first, "b").tolist()), n, b, most)
     spaced = sums.norm(matrix[:, : most * b : b].sum(axis=1))
     if b == 1 and most == n:
         return spaced, spaced
-    gram = sums.gram(matrix.T)
-    # For each column the largest sum of products with columns that a pattern through it may hold, on either side.
-    off_diagonals = _best_separated(np.tril(gram, -b), b) + _best_separated(np.triu(gram, b), b)
-    worth = gram.diagonal() + off_diagonals
-    # best[j + b]: the largest worth of at most so many columns up to j, at least b apart.
-    best = np.zeros(n + b)
-    for _ in range(most):
-        taken = np.concatenate([np.zeros(b), worth + best[:n]])
-        following = np.maximum.accumulate(taken)
-        if np.array_equal(following, best):
-            break
-        best = following
-    return max(spaced, math.sqrt(float(best[-1]))), spaced
+    return _searched(np.ascontiguousarray(matrix.T), b, most, spaced)
 
 
-def _best_separated(weights: NDArray[np.float64], b: int) -> NDArray[np.float64]:
-    """For each row of non-negative weights, the largest sum of entries at least b apart."""
-    import numpy as np  # noqa: PLC0415
+def _searched(columns: NDArray[np.float64], b: int, most: int, spaced: float) -> tuple[float, float]:
+    """By the Gram matrix of the columns, one in each row: see the core's `participation::worst`."""
+    from pyaccount import _core  # noqa: PLC0415
+    from pyaccount.strategies import sums  # noqa: PLC0415
 
-    rows, n = weights.shape
-    # best[:, j + b] is over the first j + 1 entries.
-    best = np.zeros((rows, n + b))
-    for j in range(n):
-        best[:, j + b] = np.maximum(best[:, j + b - 1], weights[:, j] + best[:, j])
-    return np.asarray(best[:, -1])
+    upper, lower, _ = _core.worst_rounds(sums.gram(columns), len(columns), b, most, SEARCH_WORK)
+    if upper == lower:
+        return (math.sqrt(upper),) * 2
+    return max(math.sqrt(upper), spaced), max(math.sqrt(lower), spaced)

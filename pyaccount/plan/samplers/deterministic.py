@@ -14,6 +14,7 @@ from pyaccount.rounding import down, up
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
+    from pyaccount.plan.matrices import Strategy
 
 
 def words(document: Document, body: Body) -> Reduction:
@@ -73,24 +74,29 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
         path=body.path,
         subject=f"no sampling, {matrix_text(body)}",
         theorem="the Gaussian mechanism with the largest sensitivity of a participation pattern",
-        source=(
-            "Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; Kalinin & Lampert 2024 (arXiv:2405.13763), Theorem 2"
-            if attained
-            else "Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; cross products of columns bounded from above"
-        ),
+        source=f"Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; {_how(strategy(document, body), attained)}",
         pair=f"N({'' if factor == 1 else '2·'}{k}·{up(above)}, {sigma}²) against N(0, {sigma}²)",
         rounds=str(body.count),
         tight=attained,
         remark=None
         if attained
-        else f"The sensitivity is an upper bound; evenly spaced rounds reach {down(below)}, which gives the lower end.",
+        else f"The sensitivity is an upper bound; the worst rounds found reach {down(below)}, which gives the lower end.",
         assumptions=_assumptions(document, body, str(m)),
         components=1,
         lower_end=None
         if attained
-        else "two data sets: the group contributes 1, or what it is changed to, in evenly spaced rounds, as early as may be, and "
-        "nobody else contributes. All rounds.",
+        else "two data sets: the group contributes 1, or what it is changed to, in the worst rounds found, and nobody else "
+        "contributes. All rounds.",
     )
+
+
+def _how(built: Strategy, attained: bool) -> str:
+    """How the sensitivity was found."""
+    if not attained:
+        return "cross products of columns bounded from above, no more for each than there are other participations"
+    if built.coefficients is None:
+        return "the worst rounds of all, as a search found that none are worse"
+    return "Kalinin & Lampert 2024 (arXiv:2405.13763), Theorem 2"
 
 
 def separation_of(body: Body) -> int:

@@ -21,6 +21,7 @@ use pyaccount_core::pair::summed::SummedOutputs;
 use pyaccount_core::pair::truncated::TruncatedPoisson;
 use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::participation::renewal::Renewal;
+use pyaccount_core::participation::worst::worst_rounds as core_worst_rounds;
 use pyaccount_core::pld::answer::Budget;
 use pyaccount_core::pld::{answer, curve, Answer, DeltaCurve, Query, Round};
 use pyaccount_core::series::quotient;
@@ -392,6 +393,28 @@ fn gram(py: Python<'_>, entries: PyBuffer<f64>, rows: usize) -> PyResult<Bound<'
     Ok(doubles(py, &products))
 }
 
+/// The largest Σ `G_ij` over at most so many rounds at least so far apart, by the Gram matrix: at most, at least, and the rounds of
+/// this; see `pyaccount_core::participation::worst`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // converted from Python
+fn worst_rounds(
+    py: Python<'_>,
+    gram: PyBuffer<f64>,
+    rounds: usize,
+    min_separation: usize,
+    participations: usize,
+    work: u64,
+) -> PyResult<(f64, f64, Vec<usize>)> {
+    let gram = gram.to_vec(py)?;
+    if rounds == 0 || gram.len() != rounds * rounds || min_separation == 0 || participations == 0 {
+        return Err(PyValueError::new_err("a square matrix, and rounds to take part in"));
+    }
+    let found = interruptible::call(py, 0, None, move |run| {
+        core_worst_rounds(&gram, rounds, min_separation, participations, work, run)
+    })?;
+    Ok((found.upper, found.lower, found.rounds))
+}
+
 /// The coefficients of a quotient of power series, as many as `series` has; see `pyaccount_core::series`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // converted from Python
@@ -420,6 +443,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(binomial_upper_tail, module)?)?;
     module.add_function(wrap_pyfunction!(amplify, module)?)?;
     module.add_function(wrap_pyfunction!(gram, module)?)?;
+    module.add_function(wrap_pyfunction!(worst_rounds, module)?)?;
     module.add_function(wrap_pyfunction!(series_quotient, module)?)?;
     module.add_class::<sampling::Columns>()?;
     module.add_class::<sampling::Sampled>()?;

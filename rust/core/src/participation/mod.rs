@@ -4,7 +4,7 @@
 //! samples and knows no matrix beyond the squared norm that a participation adds.
 //!
 //! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`counts`] has the laws of sums over a
-//! pattern, [`separated`] the largest sums over rounds that are kept apart.
+//! pattern, [`separated`] the largest sums over rounds that are kept apart, [`worst`] the rounds in which a record moves a run most.
 
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 
@@ -12,6 +12,7 @@ pub mod bins;
 pub mod counts;
 pub mod renewal;
 pub mod separated;
+pub mod worst;
 
 /// ln of the sum over patterns of `Π weight^power · proposal^(1 − power) · Π_{participations i} e^{exponent·s_i}`, s_i
 /// the squared norm (in units of σ²) that participation i adds.

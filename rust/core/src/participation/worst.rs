@@ -1,0 +1,373 @@
+//! The rounds in which one record moves a run the most: max ‖Σ_{i ∈ S} c_i‖² over sets S of at most k rounds, at least b apart.
+//!
+//! Write G = CᵀC ≥ 0, so that ‖Σ_{i ∈ S} c_i‖² = Σ_{i, j ∈ S} `G_ij`. Three bounds from above, of which the smallest counts:
+//!
+//! * Σ_{i ∈ S} (`G_ii` + Γ_i), Γ_i the largest sum of `G_ij` over at most k − 1 others, at least b from i and from one another: what
+//!   row i has of S is one of these sums. The best S for such weights is found by a recursion over its last round. It is at
+//!   most k times the largest weight.
+//! * k max `G_ii` + 2 Σ_{m < k} (k − m) E(m b), E(d) the largest `G_ij` with |i − j| ≥ d: of the pairs of S, k − m are m places
+//!   apart in S, and so at least m b rounds.
+//! * The maximum itself, where a search by branch and bound ends within its share of work.
+//!
+//! From below it is the best set that a greedy choice with exchanges, or the search, found. All sums that bounds are read off are of
+//! non-negative terms, at most 2n + 4k of them one after the other, so that each is off by no more than so many units of rounding,
+//! relatively; what ends a search may be better than the set told by the share `NEAR`.
+
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::run::Run;
+
+/// Entries of G that the first bound may look at with a limit on the number of others; without one it looks at n² of them.
+const BOUND_WORK: usize = 1 << 32;
+/// How many sets the greedy choice begins with at most, how often it exchanges all rounds of one, and the work it may take.
+const STARTS: usize = 16;
+const PASSES: usize = 4;
+const GREEDY_WORK: usize = 1 << 26;
+/// Sets that are better by less than this share are not looked for, and more rounds than this are not chosen one by one.
+const NEAR: f64 = 1e-12;
+const MOST_CHOSEN: usize = 64;
+/// After how many sets of rounds the search looks whether its run was cancelled.
+const CHECKED: u64 = 1 << 12;
+
+/// What is known of the maximum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorstRounds {
+    /// It is at most this.
+    pub upper: f64,
+    /// It is at least this, the value of `rounds`; `upper` itself where nothing better is left, but for the share 1e-12.
+    pub lower: f64,
+    /// The best rounds found, ascending.
+    pub rounds: Vec<usize>,
+}
+
+/// Bounds on the maximum for the Gram matrix of n columns, row by row; `work` is how many of its entries the search may look at.
+///
+/// # Errors
+///
+/// Those of [`Run::check`].
+///
+/// # Panics
+///
+/// Where `gram` is not square, or where b or k is 0.
+pub fn worst_rounds(gram: &[f64], n: usize, b: usize, most: usize, work: u64, run: &Run) -> Result<WorstRounds> {
+    assert!(n > 0 && gram.len() == n * n && b > 0 && most > 0, "a square matrix, and rounds to take part in");
+    let k = most.min(n.div_ceil(b));
+    let rows = Rows { gram, n, b };
+    let shared = rows.shared(k, run)?;
+    let weights: Vec<f64> = (0..n).map(|i| rows.at(i, i) + shared[i].last().copied().unwrap_or(0.0)).collect();
+    let upper = limited(&weights, b, k).last().copied().unwrap_or(0.0).min(rows.by_distance(k));
+    let mut search = Search { rows, shared: &shared, best: rows.greedy(k), chosen: Vec::new(), work, nodes: 0, run };
+    let exact = upper <= search.best.0 * (1.0 + NEAR) || k <= MOST_CHOSEN && search.within(0, 0.0, &vec![0.0; n], k)?;
+    let (_, mut rounds) = search.best;
+    rounds.sort_unstable();
+    let lower = rows.value(&rounds);
+    Ok(WorstRounds { upper: if exact { lower } else { upper.max(lower) }, lower, rounds })
+}
+
+/// The Gram matrix, and how far apart rounds are.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    gram: &'a [f64],
+    n: usize,
+    b: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn at(self, i: usize, j: usize) -> f64 {
+        self.gram[i * self.n + j]
+    }
+
+    fn row(self, i: usize) -> &'a [f64] {
+        &self.gram[i * self.n..(i + 1) * self.n]
+    }
+
+    /// For each row the largest sums of its entries with at most 0, 1, …, k − 1 others. Where that is too much work, for large
+    /// k, or where so many fit anyway: with none, and with any number of others.
+    fn shared(self, k: usize, run: &Run) -> Result<Vec<Vec<f64>>> {
+        let counted = k == 1 || k < self.n.div_ceil(self.b) && self.n * self.n * (k - 1) <= BOUND_WORK;
+        (0..self.n)
+            .into_par_iter()
+            .map(|i| {
+                run.check()?;
+                // Those nearer than b are no part of any set with i: they are worth nothing.
+                let others: Vec<f64> = self
+                    .row(i)
+                    .iter()
+                    .enumerate()
+                    .map(|(j, g)| if i.abs_diff(j) < self.b { 0.0 } else { *g })
+                    .collect();
+                if counted {
+                    return Ok(limited(&others, self.b, k - 1));
+                }
+                let most = super::separated::best_sum(&others, self.b).last().copied().unwrap_or(0.0);
+                Ok(vec![0.0, most])
+            })
+            .collect()
+    }
+
+    /// The second bound.
+    fn by_distance(self, k: usize) -> f64 {
+        let mut largest = vec![0.0f64; self.n];
+        for i in 0..self.n {
+            for (d, g) in self.row(i)[i..].iter().enumerate() {
+                largest[d] = largest[d].max(*g);
+            }
+        }
+        let mut most = count(k) * largest[0];
+        for d in (0..self.n - 1).rev() {
+            largest[d] = largest[d].max(largest[d + 1]);
+        }
+        for m in 1..k {
+            most += 2.0 * count(k - m) * largest.get(m * self.b).copied().unwrap_or(0.0);
+        }
+        most
+    }
+
+    /// A good set: the evenly spaced one, and sets that grow from one round by what adds most, improved by exchanges.
+    fn greedy(self, k: usize) -> (f64, Vec<usize>) {
+        let mut spaced = Growing::new(self);
+        (0..k).for_each(|m| spaced.add(m * self.b));
+        let mut best = spaced.exchanged(k);
+        let starts = STARTS.min(self.n).min(1 + GREEDY_WORK / (self.n * k));
+        for start in 0..starts {
+            let mut set = Growing::new(self);
+            set.add(start * (self.n - 1) / starts.max(2).saturating_sub(1));
+            let found = set.exchanged(k);
+            if found.0 > best.0 {
+                best = found;
+            }
+        }
+        best
+    }
+
+    /// Σ `G_ij` over a set.
+    fn value(self, set: &[usize]) -> f64 {
+        set.iter().map(|&i| set.iter().map(|&j| self.at(i, j)).sum::<f64>()).sum()
+    }
+}
+
+/// A set of rounds that is being chosen.
+struct Growing<'a> {
+    rows: Rows<'a>,
+    set: Vec<usize>,
+    /// What each round shares with the set, but for rounding: by this rounds are chosen, and no bound is read off it.
+    cross: Vec<f64>,
+    /// How many of the set are too near to each round.
+    near: Vec<usize>,
+}
+
+impl<'a> Growing<'a> {
+    fn new(rows: Rows<'a>) -> Self {
+        Self { rows, set: Vec::new(), cross: vec![0.0; rows.n], near: vec![0; rows.n] }
+    }
+
+    fn add(&mut self, round: usize) {
+        self.cross.iter_mut().zip(self.rows.row(round)).for_each(|(sum, g)| *sum += g);
+        self.reach(round).for_each(|j| self.near[j] += 1);
+        self.set.push(round);
+    }
+
+    /// Take out the round at this place of the set.
+    fn remove(&mut self, place: usize) -> usize {
+        let round = self.set.remove(place);
+        self.cross.iter_mut().zip(self.rows.row(round)).for_each(|(sum, g)| *sum -= g);
+        self.reach(round).for_each(|j| self.near[j] -= 1);
+        round
+    }
+
+    fn reach(&self, round: usize) -> std::ops::Range<usize> {
+        (round + 1).saturating_sub(self.rows.b)..(round + self.rows.b).min(self.rows.n)
+    }
+
+    /// The round that adds most; none where none fits.
+    fn next(&self) -> Option<usize> {
+        let gain = |j: usize| 2.0 * self.cross[j] + self.rows.at(j, j);
+        (0..self.rows.n).filter(|j| self.near[*j] == 0).max_by(|one, other| gain(*one).total_cmp(&gain(*other)))
+    }
+
+    fn fill(&mut self, k: usize) {
+        while self.set.len() < k {
+            let Some(next) = self.next() else { break };
+            self.add(next);
+        }
+    }
+
+    /// Fill the set up to k rounds, then exchange one round for what adds most without it while that changes anything.
+    fn exchanged(mut self, k: usize) -> (f64, Vec<usize>) {
+        self.fill(k);
+        let mut best = (self.rows.value(&self.set), self.set.clone());
+        for _ in 0..PASSES {
+            for _ in 0..self.set.len() {
+                // What goes is the first, what comes is the last: each has its turn.
+                self.remove(0);
+                self.fill(k);
+            }
+            let value = self.rows.value(&self.set);
+            if value <= best.0 {
+                break;
+            }
+            best = (value, self.set.clone());
+        }
+        best
+    }
+}
+
+/// The largest sums of non-negative weights at least b apart, of at most 0, 1, …, `most` of them.
+fn limited(weights: &[f64], b: usize, most: usize) -> Vec<f64> {
+    let n = weights.len();
+    // best[d]: of the weights before d; fewer than that are none.
+    let (mut best, mut next) = (vec![0.0f64; n + 1], vec![0.0f64; n + 1]);
+    let mut found = vec![0.0];
+    for _ in 0..most {
+        for (d, weight) in weights.iter().enumerate() {
+            next[d + 1] = next[d].max(weight + best[(d + 1).saturating_sub(b)]);
+        }
+        std::mem::swap(&mut best, &mut next);
+        found.push(best[n]);
+    }
+    found
+}
+
+/// As a factor.
+#[allow(clippy::cast_precision_loss)] // far below 2^53
+fn count(rounds: usize) -> f64 {
+    rounds as f64
+}
+
+/// Branch and bound over sets of rounds in ascending order.
+struct Search<'a> {
+    rows: Rows<'a>,
+    shared: &'a [Vec<f64>],
+    /// The value of the best set so far, and the set.
+    best: (f64, Vec<usize>),
+    chosen: Vec<usize>,
+    /// Entries that may still be looked at.
+    work: u64,
+    nodes: u64,
+    run: &'a Run,
+}
+
+impl Search<'_> {
+    /// Look at all sets that add at most `left` rounds from `first` on to the chosen ones, of value `value`, that share `cross` with
+    /// each round; whether that ended within the work allowed.
+    ///
+    /// A set T of r ≥ 1 more adds Σ_{j ∈ T} (2 cross_j + Σ_{i ∈ T} `G_ij`), which is at most r times the largest term, with
+    /// Σ_{i ∈ T} `G_ij` ≤ `G_jj` + the most that j shares with r − 1 others.
+    fn within(&mut self, first: usize, value: f64, cross: &[f64], left: usize) -> Result<bool> {
+        let (n, b) = (self.rows.n, self.rows.b);
+        if first >= n || left == 0 {
+            return Ok(true);
+        }
+        self.nodes += 1;
+        if self.nodes.is_multiple_of(CHECKED) {
+            self.run.check()?;
+        }
+        let cost = n as u64;
+        if self.work < cost {
+            return Ok(false);
+        }
+        self.work -= cost;
+        let left = left.min((n - first).div_ceil(b));
+        for j in first..n {
+            let alone = value + 2.0 * cross[j] + self.rows.at(j, j);
+            if alone > self.best.0 {
+                let mut set = self.chosen.clone();
+                set.push(j);
+                self.best = (alone, set);
+            }
+        }
+        if left == 1 {
+            return Ok(true);
+        }
+        // From the last on, what a set that begins with j or later can come to.
+        let mut most = vec![0.0f64; n - first + 1];
+        for j in (first..n).rev() {
+            let shared = &self.shared[j];
+            let term = 2.0 * cross[j] + self.rows.at(j, j) + shared[(left - 1).min(shared.len() - 1)];
+            most[j - first] = most[j - first + 1].max(term);
+        }
+        let mut following = vec![0.0; n];
+        for j in first..n {
+            if value + count(left) * most[j - first] <= self.best.0 * (1.0 + NEAR) {
+                break;
+            }
+            let alone = value + 2.0 * cross[j] + self.rows.at(j, j);
+            following.iter_mut().zip(cross).zip(self.rows.row(j)).for_each(|((sum, old), g)| *sum = old + g);
+            self.chosen.push(j);
+            let ended = self.within(j + b, alone, &following, left - 1)?;
+            self.chosen.pop();
+            if !ended {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every set of at most `most` rounds at least b apart.
+    fn sets(n: usize, b: usize, most: usize) -> impl Iterator<Item = Vec<usize>> {
+        (1u32..1 << n)
+            .map(move |mask| (0..n).filter(|i| mask >> i & 1 == 1).collect::<Vec<_>>())
+            .filter(move |set| set.len() <= most && set.windows(2).all(|pair| pair[1] - pair[0] >= b))
+    }
+
+    /// Columns of small pseudo-random entries below the diagonal.
+    fn products(n: usize, seed: u64) -> Vec<f64> {
+        let mut state = seed;
+        let mut entry = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            f64::from(u32::try_from(state >> 40).unwrap() % 7) / 7.0
+        };
+        let columns: Vec<Vec<f64>> = (0..n)
+            .map(|i| (0..n).map(|row| if row < i { 0.0 } else { entry() + f64::from(u8::from(row == i)) }).collect())
+            .collect();
+        let dot = |i: usize, j: usize| columns[i].iter().zip(&columns[j]).map(|(a, b)| a * b).sum();
+        (0..n * n).map(|at| dot(at / n, at % n)).collect()
+    }
+
+    #[test]
+    fn bounds_enclose_what_enumeration_finds_and_the_search_finds_it() {
+        let n = 10;
+        for seed in 0..12 {
+            let gram = products(n, seed);
+            for (b, most) in [(1, 1), (1, 2), (1, 3), (1, 7), (1, 10), (2, 2), (2, 4), (3, 2), (3, 4), (10, 1), (4, 9)]
+            {
+                let truth = sets(n, b, most)
+                    .map(|set| set.iter().map(|i| set.iter().map(|j| gram[i * n + j]).sum::<f64>()).sum::<f64>())
+                    .fold(0.0, f64::max);
+                let run = Run::default();
+                let exact = worst_rounds(&gram, n, b, most, 1 << 20, &run).unwrap();
+                assert!((exact.upper - truth).abs() < 1e-9, "{seed} {b} {most}: {exact:?}, {truth}");
+                assert!((exact.lower - truth).abs() < 1e-9);
+                let bounded = worst_rounds(&gram, n, b, most, 0, &run).unwrap();
+                assert!(bounded.upper >= truth - 1e-9 && bounded.lower <= truth + 1e-9);
+                for found in [exact, bounded] {
+                    assert!(found.rounds.len() <= most && found.rounds.windows(2).all(|pair| pair[1] - pair[0] >= b));
+                    let value: f64 =
+                        found.rounds.iter().map(|i| found.rounds.iter().map(|j| gram[i * n + j]).sum::<f64>()).sum();
+                    assert!((value - found.lower).abs() < 1e-9);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_round_is_the_longest_column_without_a_search() {
+        let gram = products(9, 3);
+        let longest = (0..9).map(|i| gram[i * 10]).fold(0.0, f64::max);
+        let found = worst_rounds(&gram, 9, 1, 1, 0, &Run::default()).unwrap();
+        assert!((found.upper - longest).abs() < 1e-12 && (found.lower - longest).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_cancelled_run_ends() {
+        let run = Run::default();
+        run.cancel();
+        assert!(worst_rounds(&products(4, 1), 4, 1, 2, 1 << 20, &run).is_err());
+    }
+}
