@@ -29,9 +29,13 @@ def wave_of(text: str) -> Wave:
 
 def balanced_of(text: str) -> Balanced:
     """Sums again. Raises `ValueError`, `TypeError` for text that is none."""
-    drawn, losses, values, merits = json.loads(text)
+    drawn, losses, values, merits, largest = json.loads(text)
     return Balanced(
-        drawn, _pairs(losses), [_pairs(component) for component in values], [_pairs(component) for component in merits]
+        drawn,
+        _pairs(losses),
+        [_pairs(component) for component in values],
+        [_pairs(component) for component in merits],
+        largest,
     )
 
 

@@ -1,4 +1,4 @@
-"""Estimates from several proposals: unbiased whatever these are, standard errors that are true, none where nothing was seen."""
+"""Estimates from several proposals: unbiased whatever these are, standard errors that are true, none where too little is seen."""
 
 from __future__ import annotations
 
@@ -81,8 +81,10 @@ def test_standard_errors_are_true_whatever_the_proposals_are(tilts: tuple[float,
     for _ in range(runs):
         sums = one.balanced(mechanism, "remove", mixture, (epsilon,), purpose="pilot", count=24)
         found = _estimate(sums, 0, plain(mechanism, "remove"), 0.0)
-        assert found.known
-        scores.append((found.value - truth) / found.standard_error)
+        if found.known:
+            scores.append((found.value - truth) / found.standard_error)
+    # Of plain samples alone the largest seldom counts so much that nothing is told.
+    assert len(scores) >= 0.98 * runs
     beyond = sum(abs(score) > 3.0 for score in scores)
     assert beyond <= binom.ppf(1 - 1e-4, runs, 0.01)
     # They are not far too large either: the scores spread as those of a normal number do.

@@ -10,8 +10,14 @@ scaled means (see the core's `tilt`, `balanced` and `proposal`). Which of them, 
 
 The estimate itself is drawn afresh from the mixture found, so it is unbiased whatever the scouting saw. An eighth of its
 samples are plain ones: none weighs more than eight times what it does in plain sampling, and so a region that the other
-proposals miss shows in the standard error rather than in nothing. Where fewer than `ENOUGH_EFFECTIVE` samples' worth was
-seen, there is no estimate.
+proposals miss shows in the standard error rather than in nothing, down to the δ that plain samples see.
+
+Far below that a mixture may miss much of what counts, and its samples are then few and heavy beyond bounds at the edge of what it
+covers: their mean is low, and so is its standard error. It shows in the largest of them. Where one sample has more than
+`USUAL_PEAK` of the second moment, an estimate that is told is drawn from what a second scouting finds, with laws whose means are
+scaled further. There is no estimate where one sample then has more than `MOST_PEAK`, or where fewer than `ENOUGH_EFFECTIVE`
+samples' worth was seen. No samples tell of a region that none of them is near to; that standard errors are true as far down as
+1e-18 is tested.
 """
 
 from __future__ import annotations
@@ -46,11 +52,16 @@ BEYOND = (-0.5, 0.4, 1.3)
 MIXED_SHARES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
 #: Plain samples' share of a mixture, in units of a shard.
 PLAIN_UNITS = _core.SHARD_UNITS // 8
-#: Proposals with a smaller share of the answer are dropped, and no more scaled ones than this are kept: each costs a
-#: recursion.
-LEAST_SHARE, MOST_SCALED = 0.01, 2
+#: Proposals with a smaller share of the answer are dropped, and no more scaled ones than this are kept, in a first and in a
+#: second look: each costs a recursion.
+LEAST_SHARE, MOST_SCALED, MOST_FAR = 0.01, 2, 6
 #: Effective samples below which there is no estimate, and which are wanted of one that is told.
 ENOUGH_EFFECTIVE, WANTED_EFFECTIVE = 30.0, 400.0
+#: The most of Σ V² that is one sample's without a second look, and the most that may be. Where V has no second moment the
+#: largest of any number of samples has a share that does not vanish; where it has one, the share goes to 0.
+USUAL_PEAK, MOST_PEAK = 0.05, 0.2
+#: As many samples like the largest as an estimate that is told may lack.
+UNSEEN = 3.0
 #: A mixture serves a similar mechanism at a similar ε: values of ε and ‖m̄‖² that are so near, relatively, and samples
 #: that are worth so much each and no less than half of what they were. What a mixture misses does not show in its own samples.
 NEAR_EPSILON, NEAR_SQUARE, WORTH, STALE = 0.1, 0.25, 0.02, 0.5
@@ -64,6 +75,8 @@ class Estimate:
     standard_error: float
     #: The number of equally weighted samples that would be as good.
     effective: float
+    #: The share of Σ V² that is of the largest sample alone.
+    peak: float
     samples: int
     #: Where samples of a single proposal would vary least, of those that were looked at.
     proposal: Proposal
@@ -79,8 +92,8 @@ class Estimate:
 
     @property
     def known(self) -> bool:
-        """Whether enough was seen to call it an estimate."""
-        return self.effective >= ENOUGH_EFFECTIVE
+        """Whether enough was seen to call it an estimate, and no few samples decide it."""
+        return self.effective >= ENOUGH_EFFECTIVE and self.peak <= MOST_PEAK
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +167,9 @@ class Estimator:
             if self._negligible(glance, negligible):
                 return glance
         found = self._draw(mechanism, direction, epsilons, mixture, shards, purpose, stream)
+        if purpose == "estimate" and not mechanism.enclosed and any(one.peak > USUAL_PEAK for one in found):
+            mixture = self._scout(mechanism, direction, epsilons, far=True)
+            found = self._draw(mechanism, direction, epsilons, mixture, shards, purpose, stream)
         self._found[key] = replace(mixture, efficiency=self._efficiency(found))
         return self._enough(mechanism, direction, epsilons, mixture, found, most, purpose)
 
@@ -167,9 +183,11 @@ class Estimator:
         most: int | None,
         purpose: Purpose,
     ) -> list[Estimate]:
-        """Draw afresh, four times as many, while some ε is seen too little of."""
+        """Draw afresh, four times as many, while some ε is seen too little of, or would have no estimate to tell."""
         while most is not None and 4 * found[0].samples <= most * SHARD:
-            if all(one.effective >= WANTED_EFFECTIVE for one in found if one.sampled > 0.0):
+            seen = [one for one in found if one.sampled > 0.0]
+            told = purpose != "estimate" or all(one.known for one in seen)
+            if told and all(one.effective >= WANTED_EFFECTIVE for one in seen):
                 break
             found = self._draw(mechanism, direction, epsilons, mixture, 4 * found[0].samples // SHARD, purpose, None)
         return found
@@ -199,10 +217,12 @@ class Estimator:
         found = [_estimate(sums, k, single, added[k]) for k, single in enumerate(mixture.singles)]
         return [replace(one, components=mixture.components) for one in found]
 
-    def _scout(self, mechanism: SampledMechanism, direction: Direction, epsilons: Sequence[float]) -> Mixture:
-        """The proposals that matter, and in which shares."""
+    def _scout(
+        self, mechanism: SampledMechanism, direction: Direction, epsilons: Sequence[float], *, far: bool = False
+    ) -> Mixture:
+        """The proposals that matter, and in which shares; `far`: of more laws than usual."""
         tilts = self._tilts(mechanism, direction, epsilons)
-        scaled_laws = [] if mechanism.enclosed else library(mechanism, direction)
+        scaled_laws = [] if mechanism.enclosed else library(mechanism, direction, far=far)
         components = [PLAIN]
         components += [Component(0, (), theta) for theta in tilts]
         components += [Component(0, one.parameters, one.mean_scale) for one in scaled_laws]
@@ -219,7 +239,7 @@ class Estimator:
                 return Mixture(tuple(shared), singles, tuple(epsilons), _square(mechanism))
             if not repeated:
                 singles = tuple(_single(sums, k, shared, usual) for k in range(len(epsilons)))
-            kept = _kept(shared, weights)
+            kept = _kept(shared, weights, MOST_FAR if far else MOST_SCALED)
             components, weights = [shared[k] for k in kept], [weights[k] for k in kept]
         return Mixture(tuple(_shared(components, weights)), singles, tuple(epsilons), _square(mechanism))
 
@@ -279,12 +299,15 @@ def told(  # noqa: PLR0913 - what is estimated, and how well
 
     Where a loss is enclosed the estimate lies in the middle of what the two enclosing losses give, and half of their
     distance counts as standard error: the truth is between them. So does what the composed profile may be above theirs, and
-    what rare truncation may add.
+    what rare truncation may add. Where few samples have much of the second moment the mean's own standard error is too small,
+    since larger ones were not drawn: `UNSEEN` more like the largest count as standard error too.
     """
     above = estimator.curve(mechanism, direction, epsilons, shards=shards, most=most, purpose="estimate")
     if mechanism.enclosed and mechanism.lower is not None:
         below = estimator.curve(mechanism.lower, direction, epsilons, shards=shards, most=most, purpose="estimate")
         above = [_middle(high, low) for high, low in zip(above, below, strict=True)]
+    # The largest V over their number is the root of its share of Σ V² times the standard error, or a little more than that.
+    above = [replace(one, standard_error=one.standard_error * math.sqrt(1.0 + UNSEEN**2 * one.peak)) for one in above]
     curve = mechanism.curve(direction)
     if curve is None and mechanism.rare_truncation is None:
         return above
@@ -337,11 +360,11 @@ def _weights(sums: Balanced) -> list[float]:
     return [float(weight) for weight in weights / max(len(sums.merits), 1)]
 
 
-def _kept(components: Sequence[Component], weights: Sequence[float]) -> list[int]:
+def _kept(components: Sequence[Component], weights: Sequence[float], most: int) -> list[int]:
     """The components that matter, the first among them whether it does or not."""
     least = LEAST_SHARE / max(1.0, 0.02 * len(components))
     laws = sorted((k for k in range(len(components)) if components[k].parameters), key=lambda k: -weights[k])
-    dropped = {*laws[MOST_SCALED:], *(k for k in range(len(components)) if weights[k] < least)}
+    dropped = {*laws[most:], *(k for k in range(len(components)) if weights[k] < least)}
     return [k for k in range(len(components)) if k == 0 or k not in dropped]
 
 
@@ -364,4 +387,5 @@ def _estimate(sums: Balanced, place: int, single: Proposal, added: float) -> Est
         if drawn > 1:
             variance += max(second - first * first / drawn, 0.0) * drawn / (drawn - 1)
     effective = 0.0 if square <= 0.0 else total * total / square
-    return Estimate(total / count + added, math.sqrt(variance) / count, effective, count, single, added)
+    peak = 0.0 if square <= 0.0 else sums.largest[place] ** 2 / square
+    return Estimate(total / count + added, math.sqrt(variance) / count, effective, peak, count, single, added)

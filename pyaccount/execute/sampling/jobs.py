@@ -98,6 +98,8 @@ class Balanced(NamedTuple):
     values: list[list[tuple[float, float]]]
     #: For each ε and component, of all samples: Σ V·α dM_k/dM and Σ V²·dM/dM_k.
     merits: list[list[tuple[float, float]]]
+    #: For each ε the largest V of all samples.
+    largest: list[float]
 
 
 @dataclass(frozen=True)

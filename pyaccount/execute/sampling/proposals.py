@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: How far means are scaled in a first look, and what the odds of taking part are multiplied by. Small likelihood
 #: ratios come from many rounds that each say a little: where the record is added, joining often is worth a try.
 EXCESSES = (0.4, 0.8, 1.4, 2.4, 4.0)
+#: And in a second look, where the first did not cover what counts: participations that say little each, far in the tail.
+FAR_EXCESSES = (6.0, 8.5, 12.0, 17.0, 24.0)
 ODDS = (1.0, 3.0, 9.0)
 ODDS_ADDED = (1.0, 3.0, 9.0, 60.0)
 #: Plain sampling, as a component.
@@ -83,10 +85,11 @@ def shared(weights: Sequence[float], units: int) -> list[int]:
     return [1 + one for one in found]
 
 
-def library(mechanism: SampledMechanism, direction: Direction) -> list[Proposal]:
-    """Proposals for a first look."""
+def library(mechanism: SampledMechanism, direction: Direction, *, far: bool = False) -> list[Proposal]:
+    """Proposals for a first look; with some whose means are scaled further for a second one."""
     odds = (ODDS_ADDED if direction == "add" else ODDS) if _has_odds(mechanism) else (1.0,)
-    found = [scaled(mechanism, direction, excess, one) for excess in EXCESSES for one in odds]
+    excesses = (*EXCESSES, *FAR_EXCESSES) if far else EXCESSES
+    found = [scaled(mechanism, direction, excess, one) for excess in excesses for one in odds]
     return list(dict.fromkeys(found))
 
 

@@ -112,8 +112,8 @@ impl Columns {
 /// What a run of shards leaves: for each shard and table (log wealths, Σ V, Σ V²).
 type Shards = Vec<Vec<(Vec<f64>, f64, f64)>>;
 
-/// Sums of samples from several proposals: how many of each, (Σ L, Σ L²), and for each ε (Σ V, Σ V²) and merits.
-type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>);
+/// Sums of samples from several proposals: how many of each, (Σ L, Σ L²), and for each ε (Σ V, Σ V²), merits and the largest V.
+type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>, Vec<f64>);
 
 /// A table of bets: (ε, weight bound, [(threshold, betting fraction), …]).
 type Bets = (f64, f64, Vec<(f64, f64)>);
@@ -309,7 +309,7 @@ impl Sampled {
             key: stream_key(key),
         };
         let sums = call(py, threads, time_limit, move |run| simulate_balanced(&job, first, count, run))?;
-        Ok((sums.drawn, sums.losses, sums.values, sums.merits))
+        Ok((sums.drawn, sums.losses, sums.values, sums.merits, sums.largest))
     }
 
     #[pyo3(signature = (direction, components, epsilon, curve = None))]

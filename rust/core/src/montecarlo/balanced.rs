@@ -43,6 +43,8 @@ pub struct BalancedSums {
     pub values: Vec<Vec<(f64, f64)>>,
     /// For each ε and component, over all samples: Σ V·α_k dM_k/dM and Σ V²·dM/dM_k.
     pub merits: Vec<Vec<(f64, f64)>>,
+    /// For each ε the largest V of all samples: where much of Σ V² is its square, the samples do not tell how V is spread.
+    pub largest: Vec<f64>,
 }
 
 impl BalancedJob {
@@ -53,6 +55,7 @@ impl BalancedJob {
             losses: vec![(0.0, 0.0); components],
             values: vec![vec![(0.0, 0.0); components]; epsilons],
             merits: vec![vec![(0.0, 0.0); components]; epsilons],
+            largest: vec![0.0; epsilons],
         }
     }
 }
@@ -134,6 +137,9 @@ impl BalancedSums {
             }
             self.values[k][drawn].0 += first;
             self.values[k][drawn].1 += square;
+            let mut lanes = splat(0.0);
+            value.store(&mut lanes);
+            self.largest[k] = lanes.0.iter().copied().fold(self.largest[k], f64::max);
             for (j, (density, (_, share))) in worker.densities.iter().zip(&job.mixture.components).enumerate() {
                 // dM_k/dM = density/sum; where the density vanishes, samples of it alone would miss this one.
                 let ratio = V::load(density).div(sum);
@@ -155,6 +161,7 @@ impl BalancedSums {
         for (to, from) in tables {
             to.iter_mut().flatten().zip(from.iter().flatten()).for_each(|(to, more)| add(to, more));
         }
+        self.largest.iter_mut().zip(&other.largest).for_each(|(to, more)| *to = to.max(*more));
     }
 }
 
