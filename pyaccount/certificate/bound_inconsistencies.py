@@ -140,6 +140,18 @@ def evidence(data: CertificateModel) -> Iterator[Inconsistency]:
             yield Inconsistency("evidence.sampling", f"null, where the guarantee is {guarantee.kind}")
         yield from _compositions(data)
         return
+    points = sampling.profile_failure_probability
+    if points is not None:
+        parts = sampling.pointwise_failure_probability + sampling.total_probability
+        if guarantee.kind != "confidence":
+            yield Inconsistency(
+                "evidence.sampling.profile_failure_probability", f"stated for a {guarantee.kind} guarantee"
+            )
+        elif points < min(1.0, parts):
+            yield Inconsistency(
+                "evidence.sampling.profile_failure_probability",
+                f"{points!r}, below that of a point and of the tests together",
+            )
     # What the tests may fail with is a line of the budget, and of nothing else; a deterministic guarantee rests on none.
     tested = any(line.contribution == sampling.total_probability for line in data.evidence.error_budget)
     if guarantee.kind != "deterministic":

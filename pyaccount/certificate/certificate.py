@@ -39,7 +39,8 @@ class Profile:
     `delta` and `epsilon` recompose the document's rounds, so they answer anywhere, in both directions, with proven
     intervals; iterating gives the certificate's points. For a sampled mechanism they draw new samples with the
     certificate's seed, and each interval holds with probability at least 1 − 2q, q the certificate's
-    `pointwise_failure_probability`; the tolerance then plays no part.
+    `pointwise_failure_probability`, unless the guarantee is wrong, which bounds the upper ends too; the tolerance then plays no
+    part.
     """
 
     def __init__(self, data: CertificateModel) -> None:
@@ -119,7 +120,8 @@ class Profile:
         sampling = self._data.evidence.sampling
         assert sampling is not None
         guarantee = self._data.guarantee
-        return curve_of(self._document(), guarantee.epsilon, sampling.seed, sampling.pointwise_failure_probability)
+        known = (guarantee.epsilon, guarantee.delta)
+        return curve_of(self._document(), known, sampling.seed, sampling.pointwise_failure_probability)
 
     def _document(self) -> Document:
         from pyaccount.document import load  # noqa: PLC0415

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.risk.gaussian import needed_at_points, needed_within_range, smallest_possible
+from pyaccount.risk.rate import with_more_points
 from pyaccount.risk.tradeoff import Bound, TradeOff
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel
+    from pyaccount.certificate.model import CertificateModel, SamplingRecord
     from pyaccount.directions import Direction
 
 #: False-positive rates at which attacks are reported.
 RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+#: A rate is said to be a matter of the points chosen where others could give less than this share of it.
+COARSE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,14 @@ class AttackRate:
     presence: float
     #: Of a test for "they were absent".
     absence: float
+    #: What more points in the profile could lower the larger of the two to, and no further; None where it has a curve of many
+    #: points. No bound on attacks.
+    finer: float | None = None
+
+    @property
+    def coarse(self) -> bool:
+        """Whether more points in the profile could make a difference that counts."""
+        return self.finer is not None and self.finer < COARSE * max(self.presence, self.absence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +86,15 @@ def meaning(data: CertificateModel) -> Meaning:
     """What the numbers of a certificate mean. See the fields for what each claims."""
     curve = trade_off(data)
     advantage = curve.advantage()
+    dense = any(getattr(data.directions, side).curve is not None for side in DIRECTIONS)
     rates = tuple(
-        AttackRate(rate, curve.true_positive_rate(rate), curve.swapped.true_positive_rate(rate)) for rate in RATES
+        AttackRate(
+            rate,
+            curve.true_positive_rate(rate),
+            curve.swapped.true_positive_rate(rate),
+            None if dense else max(with_more_points(one, rate) for one in (curve, curve.swapped)),
+        )
+        for rate in RATES
     )
     sides = tuple(stated_points(data, direction) for direction in DIRECTIONS)
     ranges = [(points[0].epsilon, points[-1].epsilon) for points in sides]
@@ -132,13 +150,20 @@ def failure_probability(data: CertificateModel) -> float:
 
     q for the tests behind the guarantee, and the pointwise probability once for each upper and each lower end: two for each point
     of the profile, which covers both directions, and two for the guarantee's lower ends. 0 without samples. A verified
-    guarantee has its q inside δ; here it is counted again, for the points that no test stands behind.
+    guarantee has its q inside δ; here it is counted again, for the points that no test stands behind. Where the guarantee bounds
+    points of the profile they are wrong if it is, which is the same event for all of them.
     """
     sampling = data.evidence.sampling
     if sampling is None:
         return 0.0
     ends = 2 * len(data.profile) + 2
     return min(1.0, sampling.total_probability + ends * sampling.pointwise_failure_probability)
+
+
+def point_failure_probability(sampling: SamplingRecord) -> float:
+    """With which a bound of one point of a sampled profile may be wrong."""
+    stated = sampling.profile_failure_probability
+    return sampling.pointwise_failure_probability if stated is None else stated
 
 
 def _larger(mus: list[float | None]) -> float | None:

@@ -79,7 +79,8 @@ class ProfilePoint(Record):
     """One point of the privacy profile.
 
     Where the mechanism was sampled, each bound of each point holds with probability at least 1 −
-    `pointwise_failure_probability` of the evidence.
+    `pointwise_failure_probability` of the evidence; where this states a `profile_failure_probability`, each upper bound with
+    probability at least 1 − that. What a verified guarantee implies for other ε holds as the guarantee does.
     """
 
     epsilon: NonNegative = Field(description="ε of the point; chosen.")
@@ -361,8 +362,10 @@ class ComposedCurveRecord(Record):
     )
 
 
-class SamplingRecord(Record):
+class SamplingRecord(LaterRecord):
     """What was sampled."""
+
+    later: ClassVar[tuple[str, ...]] = ("profile_failure_probability",)
 
     verification: Literal["betting", "fixed-sample"] = Field(description="The kind of test.")
     seed: int = Field(
@@ -377,6 +380,12 @@ class SamplingRecord(Record):
     total_probability: Probability = Field(description="q: of certifying something false, in all sequences allowed.")
     pointwise_failure_probability: Probability = Field(
         description="With which each lower end and each bound of each profile point may be wrong."
+    )
+    profile_failure_probability: Probability | None = Field(
+        default=None,
+        description="Where a guarantee that is a confidence statement bounds the profile too: with which the upper bound of a "
+        "point may be wrong, which is where its own samples or the tests err. Absent for other guarantees, and in certificates "
+        "whose profile was read off its own samples alone.",
     )
     tests: list[TestRecord] = Field(description="Every test that was run.")
     composed_curve: ComposedCurveRecord | None = Field(

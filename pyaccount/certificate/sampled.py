@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
@@ -130,6 +131,7 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
             test_probability=evidence.test_probability,
             total_probability=evidence.total_probability,
             pointwise_failure_probability=evidence.pointwise_probability,
+            profile_failure_probability=_beside_the_tests(evidence),
             tests=[_test(test) for test in evidence.tests],
             composed_curve=None if evidence.composed_profile is None else _curve(evidence.composed_profile),
         ),
@@ -137,6 +139,13 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
         searched=searched(plan),
         error_budget=budget,
     )
+
+
+def _beside_the_tests(evidence: SampledEvidence) -> float | None:
+    """With which an upper bound of the profile may be wrong, where the guarantee that bounds it may be; see `proven`."""
+    if evidence.kind != "confidence" or not evidence.profile:
+        return None
+    return min(1.0, math.nextafter(evidence.pointwise_probability + evidence.total_probability, 1.0))
 
 
 def _curve(composed: ComposedProfile) -> ComposedCurveRecord:

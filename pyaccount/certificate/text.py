@@ -11,7 +11,7 @@ from rich.text import Text
 
 from pyaccount.certificate.layout import Facts, Figures
 from pyaccount.certificate.legible import legible
-from pyaccount.certificate.meaning import meaning
+from pyaccount.certificate.meaning import meaning, point_failure_probability
 from pyaccount.certificate.text_evidence import contradicted, evidence, items, told
 from pyaccount.certificate.words import (
     PRIVACY_BLANKS,
@@ -244,8 +244,10 @@ def _sampled_profile(data: CertificateModel) -> Figures:
     """The profile of a sampled mechanism: bounds that hold with their own probability each, and estimates as such."""
     sampling = data.evidence.sampling
     assert sampling is not None
+    missing = any(point.delta_estimate is None for point in data.profile)
     table = Figures(
-        f"Privacy profile: each bound with confidence 1 − {up(sampling.pointwise_failure_probability, 2)}",
+        f"Privacy profile: each bound with confidence 1 − {up(point_failure_probability(sampling), 2)}"
+        + ("; no estimate where samples tell too little" if missing else ""),
         ("ε", "δ at most", "δ at least", "estimate", "± s.e.", "remove: estimate", "add: estimate"),
     )
     for point, sides in _points(data):
@@ -271,7 +273,10 @@ def _meaning(data: CertificateModel) -> Facts:
     facts = Facts("What it means")
     facts.add("membership advantage", f"at most {up(found.advantage, 4)}", "true- minus false-positive rate")
     worst = max(rate.presence, rate.absence)
-    facts.add("true-positive rate", f"at most {up(worst, 4)}", "at a false-positive rate of 0.001")
+    where = "at a false-positive rate of 0.001"
+    if rate.coarse:
+        where += f"; more values in accounting.profile may lower it, not below {down(rate.finer or 0.0, 4)}"
+    facts.add("true-positive rate", f"at most {up(worst, 4)}", where)
     needed = "none found" if mu is None else f"at most {up(mu, 4)} at the profile's points"
     facts.add("Gaussian μ", needed, f"no μ below {down(found.gaussian.mu_lower, 4)} suffices")
     if found.failure_probability > 0.0:

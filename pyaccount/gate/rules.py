@@ -100,7 +100,11 @@ def points(data: CertificateModel) -> Iterator[Used]:
         if sampling is None:
             yield Used("profile", point.epsilon, point.delta, "deterministic", 0.0)
         else:
-            failure = min(1.0, len(data.profile) * sampling.pointwise_failure_probability)
+            failure = len(data.profile) * sampling.pointwise_failure_probability
+            if sampling.profile_failure_probability is not None:
+                # The guarantee bounds all of them: one event.
+                failure += sampling.total_probability
+            failure = min(1.0, failure)
             yield Used("profile", point.epsilon, point.delta, "confidence", failure)
 
 

@@ -35,13 +35,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pyaccount.risk.budget import Budget, Enclosure, Points, curve_of
-from pyaccount.risk.tradeoff import SLACK
+from pyaccount.risk.implied import implied
+from pyaccount.risk.tradeoff import OVERFLOW, SLACK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
     from pyaccount.document import Risk
+    from pyaccount.risk.tradeoff import Bound, TradeOff
 
 #: What lower bounds are moved by, relatively and absolutely.
 GUARD, SMALLEST = 1e-12, 1e-14
@@ -49,6 +51,8 @@ GUARD, SMALLEST = 1e-12, 1e-14
 UNITS = 2.0**-49
 #: How many points are looked at first, and how many are put between two of them.
 FIRST, BETWEEN = 24, 4
+#: Points that are nearer to one another than this are one, where slopes between them are asked for.
+APART = 1e-9
 
 
 class Spot(NamedTuple):
@@ -126,7 +130,7 @@ class RateBudget(Budget):
 
     def at_least(self, points: Points) -> float:
         """The larger of the two tests' bounds; see the head of this file."""
-        return max(self._least(points, test) for test in TESTS)
+        return max(self.least_of_test(points, test) for test in TESTS)
 
     def finer(self, points: Points, tolerance: float) -> dict[Direction, tuple[float, ...]]:
         """Points between those between which g may be least, of each test that decides."""
@@ -153,7 +157,8 @@ class RateBudget(Budget):
         delta = self.limit * (1.0 - 4.0 * SLACK) - math.exp(epsilon) * self.alpha * (1.0 + 4.0 * SLACK)
         return delta if 0.0 < delta < 1.0 else None
 
-    def _least(self, points: Points, test: tuple[Direction, Direction]) -> float:
+    def least_of_test(self, points: Points, test: tuple[Direction, Direction]) -> float:
+        """The bound for one of `TESTS`."""
         above, below = test
         gaps = [*self._above(points[above]), *self._below(points[below])]
         least = min(gap.least for gap in gaps)
@@ -192,6 +197,30 @@ class RateBudget(Budget):
             )
             for k, (left, right) in enumerate(pairwise(spots))
         ]
+
+
+def with_more_points(curve: TradeOff, alpha: float) -> float:
+    """What `curve.true_positive_rate(alpha)` cannot fall below, however many points are added to the curve's own.
+
+    Its points are taken to be exact, so this is no bound on any attack: it says how much of one is a matter of the points.
+    """
+    points: Points = {"remove": _exact(curve.remove, curve.add), "add": _exact(curve.add, curve.remove)}
+    most = curve.true_positive_rate(alpha)
+    return min(most, RateBudget(1.0, alpha).least_of_test(points, TESTS[0]))
+
+
+def _exact(own: Sequence[Bound], other: Sequence[Bound]) -> list[Enclosure]:
+    """The points of one direction with what they imply of one another, as if they were exact; 0 is one of them."""
+    found: list[Enclosure] = []
+    for epsilon in sorted({epsilon for epsilon, _ in own if epsilon < OVERFLOW}):
+        # Points whose e^ε can hardly be told apart say nothing about slopes.
+        if epsilon == 0.0 or epsilon > (found[-1].epsilon if found else 0.0) + APART:
+            delta = implied(own, other, epsilon)
+            found.append(Enclosure(epsilon, delta, delta))
+    if found and found[0].epsilon == 0.0:
+        return found
+    # δ falls, so at 0 it is what it is anywhere else, or more.
+    return [Enclosure(0.0, found[0].lower if found else 0.0, implied(own, other, 0.0)), *found]
 
 
 #: Presence and absence: the direction whose points lie at x ≥ 1, and the one whose points lie at x ≤ 1.

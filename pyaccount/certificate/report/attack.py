@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.meaning import failure_probability
+from pyaccount.certificate.meaning import failure_probability, point_failure_probability
 from pyaccount.certificate.report import curves
 from pyaccount.certificate.report.page import (
     Block,
@@ -114,6 +114,17 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
         failure = at_most(meaning.failure_probability, "probability", "histogram", 2)
         text = "The profile was sampled: all bounds of this section hold together, except with a probability of "
         notes.append(Paragraph((text, *said(failure), " over the accountant's own randomness.")))
+    coarse = [rate for rate in meaning.rates if rate.coarse]
+    if coarse:
+        parts: list[str | Quantity] = ["More values in accounting.profile may lower true-positive rates below: "]
+        for k, rate in enumerate(coarse):
+            parts += [
+                "at a false-positive rate of " if k == 0 else ", at ",
+                chosen(rate.false_positive_rate, "rate", "rates"),
+                " the larger one to no less than ",
+                estimate(rate.finer or 0.0, "rate", "attack", 4),
+            ]
+        notes.append(Paragraph((*parts, ", if the points of this profile are exact.")))
     if meaning.points < ENOUGH_POINTS or meaning.gaussian.first_epsilon > 0.1 * data.guarantee.epsilon:
         text = (
             "The profile of this certificate has few points, or none at small ε, so the bounds here are valid but loose: "
@@ -149,14 +160,14 @@ def _profile(data: CertificateModel) -> PageTable:
             "remove: estimate",
             "add: estimate",
         )
-        failure = at_most(sampling.pointwise_failure_probability, "probability", "test", 2)
+        failure = at_most(point_failure_probability(sampling), "probability", "test", 2)
         together = at_most(failure_probability(data), "probability", "histogram", 2)
         caption = (
             "δ is a probability; each bound fails with probability ",
             *said(failure),
             ". The lines of the picture need all of them, and the guarantee: one of these fails with probability ",
             *said(together),
-            ".",
+            ". There is no estimate where too little was seen, or where few samples decide it.",
         )
     rows = []
     for point in data.profile:

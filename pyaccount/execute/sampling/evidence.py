@@ -15,6 +15,7 @@ from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.proven import Proven, proven
 from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test, Wealth, lower_bets
 from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
@@ -106,6 +107,8 @@ class SampledEvidence:
     histograms: dict[Direction, list[Histogram]] = field(default_factory=dict)
     #: Beside a budget of risk: ε at most and at least at a δ, and this δ.
     told: tuple[float, float, float] | None = None
+    #: What bounds the profile beside its own samples; None where there is nothing to bound.
+    proven: Proven | None = None
 
     @property
     def document(self) -> Document:
@@ -120,9 +123,8 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     needs all.
     """
     instance, acceptance, sequence = result.instance, result.acceptance, result.sequence
-    kind, epsilon, delta = result.kind, result.epsilon, result.delta
+    kind, epsilon, delta, q = result.kind, result.epsilon, result.delta, acceptance.probability
     document, sampler, mechanism = instance.document, session.sampler, session.mechanism(instance)
-    q = acceptance.probability
     drawn = profile_shards(sum(test.samples for test in sequence.tests if test.accepted)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
@@ -132,6 +134,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     lower: dict[Direction, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
     curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
     histograms: dict[Direction, list[Histogram]] = {}
+    beside: Proven | None = None
     told_at = None if session.told_at is None else (math.inf, 0.0, session.told_at)
     missing: list[NotComputed] = ["search"] if sequence.limited else []
     part: NotComputed = "lower ends"
@@ -153,12 +156,14 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         if epsilons != () or shards is not None or session.told_at is not None:
             histograms = _histograms(session, mechanism, estimates, centre, tested, drawn)
         if session.told_at is not None:
-            told_at = _told(session, instance, Curve(sampler, histograms, centre, share), session.told_at)
-        if epsilons is None:
-            epsilons = default_profile(epsilon if told_at is None or math.isinf(told_at[0]) else told_at[0])
+            beside = proven(session, instance, (epsilon, delta), ())
+            told_at = _told(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
+        around = epsilon if told_at is None or math.isinf(told_at[0]) else told_at[0]
+        epsilons = default_profile(around) if epsilons is None else epsilons
         if epsilons:
+            beside = proven(session, instance, (epsilon, delta), epsilons)
             curves = {
-                side: _points(session, mechanism, side, histograms[side], epsilons, share)
+                side: _points(session, mechanism, side, histograms[side], epsilons, share, beside)
                 for side in mechanism.directions
             }
     except LimitError:
@@ -209,6 +214,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         not_computed=tuple(missing),
         histograms=histograms,
         told=told_at,
+        proven=beside,
     )
 
 
@@ -225,9 +231,11 @@ def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
     histograms: list[Histogram],
     epsilons: tuple[float, ...],
     failure_probability: float,
+    beside: Proven,
 ) -> tuple[SampledPoint, ...]:
-    """The curve of one direction: bounds from its histograms, estimates from samples that cover every ε."""
-    bounds = curve(session.sampler, histograms, epsilons, failure_probability)
+    """The curve of one direction: bounds from its histograms and what is proven, estimates from samples that cover every ε."""
+    own = curve(session.sampler, histograms, epsilons, failure_probability)
+    bounds = [beside.capped(point, direction) for point in own]
     least, most = ESTIMATE_SHARDS
     found = told(session.estimator, mechanism, direction, epsilons, shards=least, most=most)
     return tuple(point.estimated(one) for point, one in zip(bounds, found, strict=True))
@@ -259,14 +267,16 @@ def _histograms(  # noqa: PLR0913, PLR0917 - a mechanism, and where it is drawn 
     return found
 
 
-def curve_of(document: Document, epsilon: float, seed: int, failure_probability: float) -> Curve:
-    """The profile of a mechanism without blanks, from new samples around ε."""
+def curve_of(document: Document, guarantee: tuple[float, float], seed: int, failure_probability: float) -> Curve:
+    """The profile of a mechanism without blanks, of which a guarantee (ε, δ) is known, from new samples around this ε."""
     plan = compile_document(document)
     session = open_session(plan, threads=0, time_limit=None, report=silent, seed=seed)
-    mechanism = session.mechanism(plan.at())
+    instance, epsilon = plan.at(), guarantee[0]
+    mechanism = session.mechanism(instance)
     estimates = session.estimate(mechanism, epsilon)
     histograms = _histograms(session, mechanism, estimates, epsilon, {}, PROFILE_SHARDS[0])
-    return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions))
+    beside = proven(session, instance, guarantee, default_profile(epsilon))
+    return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions), beside)
 
 
 def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
+    from pyaccount.execute.sampling.proven import Proven
     from pyaccount.plan.sampled import SampledMechanism
 
 #: Bounds that share one q: two formulas for each histogram.
@@ -167,6 +168,8 @@ class Curve:
     #: The ε around which samples were drawn.
     centre: float
     failure_probability: float
+    #: What bounds it beside its own samples.
+    beside: Proven | None = None
 
     def point(self, epsilon: float) -> SampledPoint:
         """δ at ε."""
@@ -174,6 +177,8 @@ class Curve:
             curve(self.sampler, histograms, (epsilon,), self.failure_probability)[0]
             for histograms in self.histograms.values()
         ]
+        if self.beside is not None:
+            points = [self.beside.capped(one, side) for one, side in zip(points, self.histograms, strict=True)]
         return larger(points)
 
     def epsilons(self, delta: float) -> tuple[float, float]:
@@ -215,7 +220,8 @@ def curve(
 ) -> list[SampledPoint]:
     """The points of one direction: for each ε the best bounds of several histograms, q divided among them.
 
-    Each point holds with its own probability; a neighbour's bound would bring its own, so none is carried over.
+    Each point holds with its own probability; a neighbour's bound would bring its own, so none is carried over. What holds for
+    certain, or as the guarantee does, is not left out: see `proven`.
     """
     points = []
     for epsilon in epsilons:

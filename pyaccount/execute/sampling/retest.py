@@ -76,9 +76,12 @@ class Retest:
         """δ at any ε from the new samples, in one direction or the larger of both."""
         session, found = self.session, self.evidence.histograms
         share = self.evidence.pointwise_probability / len(found)
-        return larger(
-            [curve(session.sampler, found[side], (epsilon,), share)[0] for side in self._directions(direction)]
-        )
+        sides = self._directions(direction)
+        points = [curve(session.sampler, found[side], (epsilon,), share)[0] for side in sides]
+        beside = self.evidence.proven
+        if self.accepted and beside is not None:
+            points = [beside.capped(one, side) for one, side in zip(points, sides, strict=True)]
+        return larger(points)
 
     def estimate(
         self, epsilon: float, direction: Direction | None = None, *, below: bool = False

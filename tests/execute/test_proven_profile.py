@@ -1,0 +1,100 @@
+"""A sampled profile and its guarantee are facts about one mechanism: none of them is looser than the other implies."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import oracle
+import pytest
+
+import pyaccount
+from pyaccount.certificate.consistency import inconsistencies
+from pyaccount.certificate.meaning import failure_probability
+from pyaccount.certificate.model import CertificateModel
+
+
+@cache
+def certified(kind: str) -> Any:
+    """A certificate whose own samples would leave δ far above the guarantee's at every ε from there on."""
+    verified = kind == "verified"
+    return pyaccount.certify(
+        {
+            "pyaccount": 1,
+            "name": kind,
+            "privacy": {"adjacency": "zero-out", "epsilon": 8 if verified else "solve", "delta": 1e-4},
+            "training": {"iterations": 20, "sampling_probability": 0.1},
+            "sampler": {"kind": "b-min-sep", "min_separation": 2},
+            "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5]},
+            "noise": {"multiplier": "solve" if verified else 1.0},
+            "accounting": {"seed": 1, "tolerance": 0.05},
+        }
+    )
+
+
+def record(kind: str, **changes: Any) -> CertificateModel:
+    raw = certified(kind).to_dict()
+    raw["evidence"]["sampling"] |= changes
+    return CertificateModel.model_validate(raw)
+
+
+@pytest.mark.parametrize("kind", ["verified", "confidence"])
+def test_the_profile_is_no_looser_than_the_guarantee(kind: str) -> None:
+    """δ at and beyond the guarantee's ε was up to five times the guarantee's."""
+    raw = certified(kind).to_dict()
+    guarantee, directions = raw["guarantee"], raw["directions"]
+    assert guarantee["kind"] == kind
+    for points in (raw["profile"], directions["remove"]["profile"], directions["add"]["profile"]):
+        beyond = [point for point in points if point["epsilon"] >= guarantee["epsilon"]]
+        assert len(beyond) >= 4
+        assert all(point["delta"] <= guarantee["delta"] for point in beyond)
+        assert all(point["delta_lower"] <= point["delta"] for point in points)
+    assert inconsistencies(record(kind)) == []
+
+
+def test_the_guarantee_of_a_test_adds_no_probability_and_a_confidence_statement_its_own_once() -> None:
+    verified, confidence = (record(kind) for kind in ("verified", "confidence"))
+    assert verified.evidence.sampling is not None
+    assert verified.evidence.sampling.profile_failure_probability is None
+    assert "profile_failure_probability" not in certified("verified").to_dict()["evidence"]["sampling"]
+    sampling = confidence.evidence.sampling
+    assert sampling is not None
+    parts = sampling.pointwise_failure_probability + sampling.total_probability
+    assert sampling.profile_failure_probability == pytest.approx(parts, rel=1e-12)
+    # All bounds together: each point's own ends, and the tests once.
+    ends = 2 * len(confidence.profile) + 2
+    together = sampling.total_probability + ends * sampling.pointwise_failure_probability
+    assert failure_probability(confidence) == pytest.approx(together, rel=1e-12)
+
+
+def test_a_forged_probability_of_the_profile_is_found() -> None:
+    for kind, stated in (("verified", 1e-3), ("confidence", 1e-9)):
+        found = [one.path for one in inconsistencies(record(kind, profile_failure_probability=stated))]
+        assert found == ["evidence.sampling.profile_failure_probability"]
+
+
+def test_any_point_on_request_is_bounded_too() -> None:
+    certificate = certified("verified")
+    for epsilon in (8.0, 9.37, 30.0):
+        assert certificate.profile.delta(epsilon).upper <= 1e-4
+
+
+def test_what_holds_without_samples_bounds_the_profile() -> None:
+    """Two rounds that a record nearly always joins: far out no sample tells as much as one Gaussian mechanism of √2 does."""
+    sigma, far = 2.0, 6.0
+    certificate = pyaccount.certify(
+        {
+            "pyaccount": 1,
+            "name": "often",
+            "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-3},
+            "training": {"iterations": 2, "sampling_probability": 0.9},
+            "sampler": {"kind": "b-min-sep", "min_separation": 1},
+            "matrix": {"kind": "toeplitz", "coefficients": [1], "normalize": False},
+            "noise": {"multiplier": sigma},
+            "accounting": {"seed": 1, "tolerance": 0.1, "profile": [0.5, far], "method": "monte-carlo"},
+        }
+    )
+    raw = certificate.to_dict()
+    assert raw["evidence"]["sampling"] is not None
+    gaussian = float(oracle.gaussian_delta(2.0**0.5 / sigma, far))
+    assert raw["profile"][-1]["delta"] <= gaussian * (1.0 + 1e-6)
