@@ -419,6 +419,15 @@ class Sampled:
         or add.
         """
 
+    def replica_states(self, order: int) -> int | None:
+        """The states of the largest chain of so many replicas; None where a mechanism has no chain, or one that is too large."""
+
+    def log_moment(self, order: int, *, threads: int, time_limit: float | None) -> float:
+        """An upper bound on ln E f^order of all mechanisms and runs together, f = dP/dR and the mean under R; it may be infinite.
+
+        Takes 16 bytes for each state of a chain. Raises `NumericsError` where a mechanism has no chain.
+        """
+
     def tilt(self, theta: float) -> tuple[float, float, float] | None:
         """‖m̄‖², E‖Cx‖²/2 (both in units of σ²) and ln Z(θ); None where nothing can be tilted."""
 

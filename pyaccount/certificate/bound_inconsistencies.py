@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         CurveRecord,
         DirectionResult,
         Guarantee,
+        MomentRecord,
         ProfilePoint,
         SamplingRecord,
         TestRecord,
@@ -160,8 +161,21 @@ def evidence(data: CertificateModel) -> Iterator[Inconsistency]:
         yield from _tests(data, sampling)
     elif tested:
         yield Inconsistency("guarantee.kind", "deterministic, where the error budget counts what tests may fail with")
+    elif sampling.moment is not None:
+        yield from _moment(guarantee, sampling.moment)
     elif sampling.composed_curve is None and _above(data.unamplified.epsilon, guarantee.epsilon):
         yield Inconsistency("guarantee.kind", "deterministic, where without samples only unamplified.epsilon is proven")
+
+
+def _moment(guarantee: Guarantee, moment: MomentRecord) -> Iterator[Inconsistency]:
+    """What is said to follow from a moment follows from it, and the guarantee from that."""
+    order, epsilon = moment.order, guarantee.epsilon
+    exponent = moment.log_moment + (order - 1) * (math.log(order - 1) - epsilon) - order * math.log(order)
+    if moment.remove < min(1.0, math.exp(min(exponent, 0.0))) * (1.0 - 1e-9):
+        yield Inconsistency("evidence.sampling.moment.remove", "below what follows from log_moment")
+    for name, bound in (("remove", moment.remove), ("add", moment.add)):
+        if bound > guarantee.delta:
+            yield Inconsistency(f"evidence.sampling.moment.{name}", "above the guarantee's δ")
 
 
 def _above(unamplified: float | None, epsilon: float) -> bool:

@@ -362,10 +362,24 @@ class ComposedCurveRecord(Record):
     )
 
 
+class MomentRecord(Record):
+    """A claim proven by a moment of the likelihood ratio f of the whole run, the mean under the law without the record."""
+
+    order: int = Field(ge=2, description="m: the claim follows from E f^m.")
+    log_moment: NonNegative = Field(
+        description="ln E f^m at most, by a chain over m replicas of a record's participations."
+    )
+    states: int = Field(ge=1, description="States of that chain.")
+    remove: Probability = Field(description="δ(ε) at most where a record is removed, from that moment.")
+    add: Probability = Field(
+        description="δ(ε) at most where a record is added, from a bound on the weights of a proposal."
+    )
+
+
 class SamplingRecord(LaterRecord):
     """What was sampled."""
 
-    later: ClassVar[tuple[str, ...]] = ("profile_failure_probability",)
+    later: ClassVar[tuple[str, ...]] = ("profile_failure_probability", "moment")
 
     verification: Literal["betting", "fixed-sample"] = Field(description="The kind of test.")
     seed: int = Field(
@@ -390,6 +404,9 @@ class SamplingRecord(LaterRecord):
     tests: list[TestRecord] = Field(description="Every test that was run.")
     composed_curve: ComposedCurveRecord | None = Field(
         default=None, description="Null where no phases are composed with the sampled ones."
+    )
+    moment: MomentRecord | None = Field(
+        default=None, description="What proves the guarantee without samples. Absent where no moment does."
     )
 
 

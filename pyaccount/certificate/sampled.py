@@ -14,6 +14,7 @@ from pyaccount.certificate.model import (
     Directions,
     EvidenceRecord,
     Guarantee,
+    MomentRecord,
     ProfilePoint,
     ProposalRecord,
     SamplingRecord,
@@ -30,9 +31,16 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.composed_profile import ComposedProfile
     from pyaccount.execute.sampling.evidence import DirectionNumbers
     from pyaccount.execute.sampling.jobs import Component, Proposal
+    from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
+
+#: What proves a guarantee where moments do.
+MOMENTS = (
+    "a moment of the likelihood ratio, by an exact chain over replicas of a record's participations, which proves the claim "
+    "without samples; lower ends and the profile are from samples"
+)
 
 
 def sampled(plan: CompiledDocument, evidence: SampledEvidence, blank: Path | None) -> CertificateNumbers:
@@ -85,7 +93,10 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
     engine = plan.engine
     if evidence.kind == "deterministic":
         last = {}
-        if evidence.composed_profile is None:
+        if evidence.proof is not None:
+            engine = MOMENTS
+            budget += _moment_lines(evidence.proof)
+        elif evidence.composed_profile is None:
             # The unamplified Gaussian mechanism is what certifies; its directions are one.
             engine = f"closed form (one Gaussian mechanism, not amplified), which no test improved on; {engine}"
             budget += budget_lines(evidence.fallback.directions["remove"], "both")
@@ -134,6 +145,7 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
             profile_failure_probability=_beside_the_tests(evidence),
             tests=[_test(test) for test in evidence.tests],
             composed_curve=None if evidence.composed_profile is None else _curve(evidence.composed_profile),
+            moment=None if evidence.proof is None else _moment(evidence.proof),
         ),
         considered=considered(plan),
         searched=searched(plan),
@@ -146,6 +158,20 @@ def _beside_the_tests(evidence: SampledEvidence) -> float | None:
     if evidence.kind != "confidence" or not evidence.profile:
         return None
     return min(1.0, math.nextafter(evidence.pointwise_probability + evidence.total_probability, 1.0))
+
+
+def _moment_lines(proof: MomentProof) -> list[BudgetLine]:
+    """All of either bound counts: how far it is above the truth is not known, and rounding is inside of it."""
+    return [
+        BudgetLine(source="bound by a moment, rounded up (all of δ)", direction="remove", contribution=proof.remove),
+        BudgetLine(source="bound by the weights of a proposal (all of δ)", direction="add", contribution=proof.add),
+    ]
+
+
+def _moment(proof: MomentProof) -> MomentRecord:
+    return MomentRecord(
+        order=proof.order, log_moment=proof.log_moment, states=proof.states, remove=proof.remove, add=proof.add
+    )
 
 
 def _curve(composed: ComposedProfile) -> ComposedCurveRecord:

@@ -186,7 +186,8 @@ def _kind(facts: Facts, data: CertificateModel) -> None:
         chance = f"confidence 1 − {up(guarantee.failure_probability, 2)}"
         facts.add("guarantee", chance, "over the accountant's own randomness, for a mechanism given beforehand")
     elif sampling is not None:
-        facts.add("guarantee", "proven, without samples", "no test improved on it")
+        how = "no test improved on it" if sampling.moment is None else f"by the moment of order {sampling.moment.order}"
+        facts.add("guarantee", "proven, without samples", how)
     if sampling is not None:
         chance = f"each with confidence 1 − {up(sampling.pointwise_failure_probability, 2)}"
         facts.add("lower ends", chance, "from samples, over the accountant's own randomness")

@@ -88,6 +88,16 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
                 f"{up(curve.floor, 2)} beyond."
             ),
         )
+    moment = sampling.moment
+    if moment is not None:
+        parts.insert(
+            0,
+            Text(
+                f"E f^{moment.order} ≤ exp({up(moment.log_moment)}), f the likelihood ratio of the run, by a chain of "
+                f"{moment.states} states: δ ≤ {up(moment.remove, 4)} (remove); by the weights of a proposal δ ≤ "
+                f"{up(moment.add, 4)} (add)."
+            ),
+        )
     if data.evidence.considered:
         further = error_titles(data.evidence.considered)
         choice = Figures("Considered, by estimates", ("matrix", "bands", "σ", "prefix-sum MSE", *further))

@@ -135,6 +135,10 @@ class Engine:
         self.compositions += sum(count for _, count in curves)
         return curves
 
+    def log_moment(self, mechanism: _core.Sampled, order: int) -> float:
+        """Return an upper bound on ln E f^order, f = dP/dQ of a mechanism and the mean under Q; it may be infinite."""
+        return mechanism.log_moment(order, threads=self._threads, time_limit=self._remaining())
+
     @contextmanager
     def _counting(self) -> Iterator[None]:
         """Let what stops the work say how many compositions were finished."""

@@ -11,13 +11,16 @@ from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.recipe import Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyaccount import _core
     from pyaccount.directions import Direction
 
-#: Mean scales at which δ of a removed record is bounded without samples.
-MEAN_SCALES = tuple(1.0 + 0.1 * 1.6**k for k in range(8))
+#: Mean scales at which δ is bounded without samples.
+MEAN_SCALES: Mapping[Direction, tuple[float, ...]] = {
+    "remove": tuple(1.0 + 0.1 * 1.6**k for k in range(8)),
+    "add": tuple(-0.1 * 1.6**k for k in range(15)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +70,28 @@ class SampledMechanism:
         found = self.curves.get(direction)
         return None if found is None else found.core
 
-    def beyond(self, direction: Direction, epsilon: float) -> float:
-        """How much δ of the run that is meant may exceed what samples and curve give, a constant."""
+    def beyond(self, direction: Direction, epsilon: float, removed: Callable[[float], float] | None = None) -> float:
+        """How much δ of the run that is meant may exceed what samples and curve give, a constant.
+
+        `removed` bounds δ of a removed record at any ε from above; without it a weight bound does.
+        """
         rare = self.rare_truncation
-        return 0.0 if rare is None else rare.beyond(direction, epsilon, self._removed)
+        bound = removed or (lambda place: self.bounded("remove", place))
+        return 0.0 if rare is None else rare.beyond(direction, epsilon, bound)
 
     def below(self, direction: Direction, epsilon: float) -> float:
         """How much it may fall short of it."""
         rare = self.rare_truncation
         return 0.0 if rare is None else rare.below(direction, epsilon)
 
-    def _removed(self, epsilon: float) -> float:
-        """A bound on δ(ε) of a removed record without samples: the least that a sample of a proposal can be bounded by."""
-        curve, bounds = self.curve("remove"), [1.0]
-        for mean_scale in MEAN_SCALES:
+    def bounded(self, direction: Direction, epsilon: float) -> float:
+        """An upper bound on δ(ε) without samples: the least that a sample of a proposal can be bounded by."""
+        curve, bounds = self.curve(direction), [1.0]
+        for mean_scale in MEAN_SCALES[direction]:
             for parameters in (self.plain_parameters, self.core.balanced_parameters(mean_scale)):
-                weight_bound, _, _ = self.core.bounds("remove", parameters, mean_scale, epsilon, curve)
+                weight_bound, _, _ = self.core.bounds(direction, parameters, mean_scale, epsilon, curve)
                 if math.isfinite(weight_bound):
-                    bounds.append(weight_bound + self.tail_mass("remove"))
+                    bounds.append(weight_bound + self.tail_mass(direction))
         return min(bounds)
 
 

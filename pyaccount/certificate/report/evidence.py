@@ -33,6 +33,8 @@ def origin_of(data: CertificateModel) -> str:
     """Where the guarantee comes from."""
     if data.evidence.sampling is None:
         return "composition"
+    if data.evidence.sampling.moment is not None:
+        return "moment"
     # No test improved on the run without sampling.
     return "contrast" if data.guarantee.kind == "deterministic" else "test"
 
@@ -96,6 +98,18 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
             ("probability of certifying something false",),
         ),
     ]
+    moment = sampling.moment
+    if moment is not None:
+        bounds = (
+            "remove: δ ",
+            at_most(moment.remove, "probability", "moment", 4),
+            ", add: δ ",
+            at_most(moment.add, "probability", "moment", 2),
+        )
+        how = (
+            f"E f^{moment.order} by a chain of {moment.states} states; ln E f^{moment.order} ≤ {up(moment.log_moment)}"
+        )
+        facts.insert(0, Fact("proven by a moment", bounds, (how,)))
     return [FactList(tuple(facts)), *([_tests(sampling.tests)] if sampling.tests else [])]
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.error_probability import Acceptance
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.fixed_sequence import SequenceResult
+    from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.shards import Sampler
     from pyaccount.plan.compiled import Instance
@@ -66,6 +67,8 @@ class Result:
     holds: bool = True
     solved: float | None = None
     within: bool = True
+    #: What proves it where moments do.
+    proof: MomentProof | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class SampledEvidence:
     fallback: Answer
     #: The curve of the phases that are composed with the sampled ones.
     composed_profile: ComposedProfile | None
+    #: What proves the guarantee where moments do.
+    proof: MomentProof | None = None
     #: What a time limit left out after the guarantee was known.
     not_computed: tuple[NotComputed, ...] = ()
     #: What the profile was read off: the curve's other points are in it too.
@@ -211,6 +216,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         unamplified=contrast,
         fallback=fallback,
         composed_profile=session.composed_profile(instance),
+        proof=result.proof,
         not_computed=tuple(missing),
         histograms=histograms,
         told=told_at,

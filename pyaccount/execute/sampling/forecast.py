@@ -275,6 +275,8 @@ def _search(session: Session) -> GridSearch:
     assert privacy.delta != "solve"
     epsilon, delta, instance = privacy.epsilon, privacy.delta, session.plan.at()
     acceptance, bound = of_claim(instance.document, 1), session.unsampled(instance, epsilon=epsilon).upper
+    if bound > delta and (proof := session.moment_proof(instance, epsilon, delta)) is not None:
+        bound = proof.delta
     cost = session.mechanism(instance).cost
     # A pilot's value of 1: the claim itself is the value, at no distance. Where it holds without samples the fallback is below δ.
     return GridSearch(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.progress import Report
+    from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.tests_of_claims import Test
@@ -127,8 +128,9 @@ def retest(  # noqa: PLR0913 - a statement, and what to test it with
     epsilon = stated.epsilon if privacy.epsilon == "solve" or not stated.holds else privacy.epsilon
     delta = stated.delta if privacy.delta == "solve" else privacy.delta
     tests: tuple[Test, ...] = ()
+    proof: MomentProof | None = None
     if stated.kind == "deterministic":
-        epsilon, delta, acceptance, accepted = _without_samples(session, stated, epsilon, delta)
+        epsilon, delta, acceptance, accepted, proof = _without_samples(session, stated, epsilon, delta)
     else:
         acceptance, accepted = _acceptance(session, stated, delta), False
         for _ in range(ATTEMPTS):
@@ -139,7 +141,9 @@ def retest(  # noqa: PLR0913 - a statement, and what to test it with
     shards = MORE * profile_shards(stated.samples)
     value = {"epsilon": epsilon, "delta": delta, "multiplier": stated.value, None: None}[stated.blank]
     sequence = SequenceResult(None if stated.kind == "deterministic" else value, tests)
-    result = Result(instance, acceptance, sequence, stated.kind, epsilon, delta, holds=stated.holds, solved=value)
+    result = Result(
+        instance, acceptance, sequence, stated.kind, epsilon, delta, holds=stated.holds, solved=value, proof=proof
+    )
     evidence = evidence_of(session, result, shards=shards)
     return Retest(evidence, accepted, tests, session, shards)
 
@@ -160,15 +164,18 @@ def _beside(q: float, delta: float) -> Acceptance:
 
 def _without_samples(
     session: Session, stated: Statement, epsilon: float, delta: float
-) -> tuple[float, float, Acceptance, bool]:
-    """What certifies without a test: (ε, δ), as whose result it counts, and whether it is as good as the claim."""
+) -> tuple[float, float, Acceptance, bool, MomentProof | None]:
+    """Return what certifies without a test: (ε, δ), as whose result it counts, whether the claim follows, and by which moment."""
     plan, blank = session.plan, stated.blank
     instance = plan.at()
     if blank == "delta":
         found = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
-        return epsilon, found, _beside(stated.total_probability, delta), True
+        return epsilon, found, _beside(stated.total_probability, delta), True, None
     if blank == "epsilon" or not stated.holds:
         found = session.unsampled(instance, delta=delta).upper
-        return found, delta, _beside(FAILURE_SHARE * delta, delta), True
+        return found, delta, _beside(FAILURE_SHARE * delta, delta), True, None
     acceptance = of_claim(plan.document, STARTS) if blank == "multiplier" else folded(delta, 1)
-    return epsilon, delta, acceptance, session.unsampled(instance, epsilon=epsilon).upper <= delta
+    if session.unsampled(instance, epsilon=epsilon).upper <= delta:
+        return epsilon, delta, acceptance, True, None
+    proof = session.moment_proof(instance, epsilon, delta)
+    return epsilon, delta, acceptance, proof is not None, proof

@@ -11,6 +11,7 @@ from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.composed_profile import ComposedProfile, composed_profile, ignored
 from pyaccount.execute.sampling.estimates import ESTIMATE, Estimate, Estimator
+from pyaccount.execute.sampling.moments import MomentProof, moment_proof
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import Test, verify, verify_fixed
 from pyaccount.execute.unamplified import unsampled_bounds
@@ -76,6 +77,14 @@ class Session:
     def unsampled(self, instance: Instance, *, epsilon: float | None = None, delta: float | None = None) -> Answer:
         """What holds at this ε, or at this δ, without looking at a sample."""
         return self.engine.ask(unsampled_bounds(instance), Question(epsilon, delta, self.fineness))
+
+    def moment_proof(self, instance: Instance, epsilon: float, delta: float) -> MomentProof | None:
+        """A proof of the claim by moments, without samples; None where there is none, or the document asks for samples."""
+        accounting = instance.document.accounting
+        if accounting.method != "auto" or accounting.verification != "betting":
+            return None
+        self.sampler.stage("moments, without samples")
+        return moment_proof(self.engine, self.mechanism(instance), epsilon, delta)
 
     @property
     def fineness(self) -> float:

@@ -11,6 +11,7 @@
 //! | [`pair`] | the parameters of one round | its privacy profile, with the error of every evaluation |
 //! | [`pld`] | profiles, counts and a question | a proven interval for ε(δ) or δ(ε) |
 //! | [`participation`] | the parameters of a sampler | sums over participation patterns |
+//! | [`replicas`] | a participation law and a matrix | bounds on moments of the likelihood ratio |
 //! | [`vector`] | eight numbers side by side | functions of them, the same bits on every processor |
 //! | [`montecarlo`] | a participation law and a matrix | wealths of bets and loss histograms |
 //! | [`secret`] | a key, a round and a place | the words drawn there |
@@ -18,7 +19,7 @@
 //! | [`noise`] | a key, a round and coefficients | rows of noise |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
 //!
-//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`series`], [`laws`], [`participation`], [`pair`], [`pld`], [`vector`], [`noise`],
+//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`series`], [`laws`], [`participation`], [`replicas`], [`pair`], [`pld`], [`vector`], [`noise`],
 //! [`montecarlo`], [`batches`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
@@ -34,6 +35,7 @@ pub mod noise;
 pub mod pair;
 pub mod participation;
 pub mod pld;
+pub mod replicas;
 pub mod run;
 pub mod secret;
 pub mod series;

@@ -20,6 +20,7 @@ use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::value::Curve;
+use pyaccount_core::replicas::chain::{log_moment, states};
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -373,6 +374,32 @@ impl Sampled {
         let (mechanism, origin) = (mechanism.clone(), from.clone());
         let job = GradientJob { mechanism, origin, direction, components, epsilon, key: stream_key(key) };
         call(py, threads, time_limit, move |run| simulate_gradient(&job, first, count, run)).map(DeltaGradient::from)
+    }
+
+    /// The states of the largest chain of so many replicas; None where a mechanism has no chain, or one that is too large.
+    fn replica_states(&self, order: usize) -> Option<usize> {
+        self.0
+            .iter()
+            .map(|(mechanism, _)| states(mechanism.replicated()?.0, order))
+            .try_fold(0, |most, found| found.map(|count| most.max(count)))
+    }
+
+    /// An upper bound on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum.
+    #[pyo3(signature = (order, *, threads, time_limit))]
+    fn log_moment(&self, py: Python<'_>, order: usize, threads: usize, time_limit: Option<f64>) -> PyResult<f64> {
+        let all = self.0.clone();
+        call(py, threads, time_limit, move |run| {
+            let mut sum = 0.0;
+            for (mechanism, runs) in &all {
+                let (law, coefficients) = mechanism
+                    .replicated()
+                    .ok_or(Error::Numerics { reason: "no chain of replicas is known for this sampler" })?;
+                // Rounded up: a product and a sum, each by at most u of what it is.
+                let part = f64::from(*runs) * log_moment(law, coefficients, order, run)?.upper;
+                sum = (sum + part.next_up()).next_up();
+            }
+            Ok(sum)
+        })
     }
 
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {

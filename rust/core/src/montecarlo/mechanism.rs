@@ -92,6 +92,17 @@ impl Mechanism {
         }
     }
 
+    /// The law and the coefficients in units of σ of what [`crate::replicas`] has a chain for; none for anything else.
+    #[must_use]
+    pub fn replicated(&self) -> Option<(&Renewal, &[f64])> {
+        match self {
+            Self::Renewal(kernel) if kernel.law().records() == 1 && !kernel.law().phased => {
+                Some((kernel.law(), &kernel.coefficients))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether batches are truncated.
     #[must_use]
     pub fn truncated(&self) -> bool {
