@@ -1,0 +1,161 @@
+"""Claims proven by moments, without samples: against enumeration, and what the theorem does not cover."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from exact_documents import Truth
+from gate_tools import refused, save
+from sampled_tools import lower_toeplitz, renewal_law
+
+import pyaccount
+from pyaccount import _core
+from pyaccount.document import load
+from pyaccount.execute.sampling.moments import chernoff
+from pyaccount.plan.compiling import compile_document
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """b-min-sep sampling of twelve rounds, whose claim is easy; `section__key=value` changes it."""
+    raw: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "moments",
+        "privacy": {"adjacency": "zero-out", "epsilon": 4, "delta": 2e-4},
+        "training": {"sampling_probability": 0.05, "iterations": 12},
+        "sampler": {"kind": "b-min-sep", "min_separation": 3, "start": "warm"},
+        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5, 0.3]},
+        "noise": {"multiplier": 1.0},
+        "accounting": {"seed": 5, "profile": [2, 4]},
+    }
+    for path, value in changes.items():
+        section, _, key = path.partition("__")
+        if key:
+            raw[section][key] = value
+        else:
+            raw[section] = value
+    return raw
+
+
+def mechanism(raw: dict[str, Any]) -> Any:
+    return compile_document(load(raw)).at().mechanism()
+
+
+@pytest.mark.parametrize(
+    ("n", "b", "p", "warm", "coefficients"),
+    [(5, 2, 0.2, True, [0.8, 0.5]), (6, 3, 0.4, False, [0.9, 0.0, 0.4]), (4, 4, 0.1, True, [0.7, 0.4, 0.3, 0.2])],
+)
+def test_moments_are_those_of_all_tuples_of_patterns(
+    n: int, b: int, p: float, warm: bool, coefficients: list[float]
+) -> None:
+    sampled = _core.Sampled.renewal(coefficients, n, b, p, warm)
+    law = renewal_law(n, b, p, warm=warm)
+    matrix = lower_toeplitz(np.array(coefficients), n)
+    means, weights = np.array([matrix @ np.array(x) for x in law]), np.array(list(law.values()))
+    for order in (2, 3):
+        terms = [
+            math.prod(weights[list(rows)])
+            * math.exp(sum(means[i] @ means[j] for k, i in enumerate(rows) for j in rows[:k]))
+            for rows in product(range(len(law)), repeat=order)
+        ]
+        exact = math.log(math.fsum(terms))
+        found = sampled.log_moment(order, threads=1, time_limit=None)
+        assert exact <= found * (1 + 1e-14) <= exact + 1e-3
+
+
+@pytest.mark.parametrize(("p", "sigma", "start"), [(0.1, 1.0, "warm"), (0.5, 2.0, "cold"), (0.3, 0.7, "warm")])
+def test_every_order_bounds_delta_from_above(p: float, sigma: float, start: str, tmp_path: Path) -> None:
+    raw = document(
+        training__sampling_probability=p,
+        training__iterations=4,
+        sampler__min_separation=2,
+        sampler__start=start,
+        matrix__coefficients=[1, 0.6],
+        noise__multiplier=sigma,
+    )
+    truth, sampled = Truth(raw, tmp_path), mechanism(raw)
+    moments = {order: sampled.core.log_moment(order, threads=1, time_limit=None) for order in range(2, 7)}
+    nearest = math.inf
+    for epsilon in (0.5, 2.0, 5.0):
+        exact = truth.delta("remove", epsilon)
+        bounds = [chernoff(order, moment, epsilon) for order, moment in moments.items()]
+        assert min(bounds) >= exact
+        assert sampled.bounded("add", epsilon) >= truth.delta("add", epsilon)
+        nearest = min(nearest, min(bounds) / exact)
+    # Not by a bound that says nothing.
+    assert nearest < 8.0
+
+
+def test_a_claim_that_follows_from_a_moment_is_proven_without_samples() -> None:
+    certificate = pyaccount.certify(document(), threads=1)
+    data, moment = certificate.data, certificate.data.evidence.sampling.moment
+    assert data.holds
+    assert data.guarantee.kind == "deterministic"
+    assert data.evidence.sampling.tests == []
+    assert moment is not None
+    assert max(moment.remove, moment.add) <= 2e-4 < data.unamplified.epsilon
+    assert {line.direction: line.contribution for line in data.evidence.error_budget} == {
+        "remove": moment.remove,
+        "add": moment.add,
+    }
+    for text in (certificate.to_markdown(), certificate.to_html(), str(certificate)):
+        assert text
+    assert "by a moment" in certificate.to_markdown()
+    assert pyaccount.verify(certificate, threads=1).agrees
+
+
+def test_what_a_moment_says_must_follow_from_it(tmp_path: Path) -> None:
+    raw = json.loads(pyaccount.certify(document(), threads=1).to_json())
+
+    def forged(key: str, value: float) -> Path:
+        changed = json.loads(json.dumps(raw))
+        changed["evidence"]["sampling"]["moment"][key] = value
+        return save(tmp_path, changed)
+
+    for key, value in {"log_moment": 9.0, "remove": 1e-9, "add": 3e-4}.items():
+        verdict = pyaccount.check(forged(key, value), max_epsilon=4, max_delta=1e-3)
+        wrong = [rule for rule in verdict.certificates[0].rules if not rule.passes]
+        assert any("evidence.sampling.moment" in str(rule) for rule in wrong), key
+    # A smaller moment contradicts nothing: it is found by recomputing it.
+    smaller = forged("log_moment", 0.9 * raw["evidence"]["sampling"]["moment"]["log_moment"])
+    assert pyaccount.check(smaller, max_epsilon=4, max_delta=1e-3).passes
+    assert "evidence.sampling.moment.log_moment" in refused(pyaccount.verify(smaller, threads=1))
+
+
+def test_samples_are_drawn_where_they_are_asked_for_or_no_moment_suffices() -> None:
+    asked = pyaccount.certify(document(accounting={"seed": 5, "method": "monte-carlo", "profile": []}), threads=1)
+    assert asked.data.guarantee.kind == "verified"
+    assert asked.data.evidence.sampling.moment is None
+    near = pyaccount.certify(document(privacy__delta=2e-9, privacy__epsilon=4.2, accounting={"seed": 5, "profile": []}))
+    assert near.data.evidence.sampling.moment is not None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"privacy__adjacency": "replace-one"},
+        {"sampler": {"kind": "user-b-min-sep", "min_separation": 3, "records_per_user": 2, "attribution": "single"}},
+        {"sampler": {"kind": "balls-in-bins", "bins": 3}, "training": {"iterations": 12}},
+        {"matrix": {"kind": "blt", "scales": [0.3], "decays": [0.5]}},
+    ],
+)
+def test_what_has_no_chain_is_sampled(changes: dict[str, Any]) -> None:
+    found = mechanism(document(**changes))
+    assert "replace" in found.directions or found.core.replica_states(2) is None
+
+
+def test_rare_truncation_is_added_to_what_a_moment_proves() -> None:
+    plain = pyaccount.certify(document(training={"dataset_size": 1000, "sampling_probability": 0.05, "iterations": 12}))
+    rare = document(training={"dataset_size": 1000, "sampling_probability": 0.05, "iterations": 12})
+    rare["sampler"]["truncate_to"] = 95
+    found = pyaccount.certify(rare, threads=1).data.evidence.sampling.moment
+    assert plain.data.evidence.sampling.moment is not None
+    assert found is not None
+    hit = mechanism(rare).rare_truncation.hit
+    assert hit > 0.0
+    assert found.remove >= plain.data.evidence.sampling.moment.remove + hit
