@@ -419,8 +419,11 @@ class Sampled:
         or add.
         """
 
-    def replica_states(self, order: int) -> int | None:
-        """The states of the largest chain of so many replicas; None where a mechanism has no chain, or one that is too large."""
+    def replicas(self, order: int) -> tuple[int, float] | None:
+        """The states of the largest chain of so many replicas, and how many states are computed of all chains in all rounds at most.
+
+        None where a mechanism has no chain, or one that is too large.
+        """
 
     def log_moment(self, order: int, *, threads: int, time_limit: float | None) -> float:
         """An upper bound on ln E f^order of all mechanisms and runs together, f = dP/dR and the mean under R; it may be infinite.

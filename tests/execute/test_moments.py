@@ -146,7 +146,7 @@ def test_samples_are_drawn_where_they_are_asked_for_or_no_moment_suffices() -> N
 )
 def test_what_has_no_chain_is_sampled(changes: dict[str, Any]) -> None:
     found = mechanism(document(**changes))
-    assert "replace" in found.directions or found.core.replica_states(2) is None
+    assert "replace" in found.directions or found.core.replicas(2) is None
 
 
 def test_rare_truncation_is_added_to_what_a_moment_proves() -> None:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from pyaccount.execute.engine import Engine
     from pyaccount.plan.sampled import SampledMechanism
 
-#: The largest chain that is computed: its tables take 16 bytes for each state.
-MOST_STATES = 4_000_000
+#: The largest chain that is computed: its tables take 16 bytes for each state. And the most states in all rounds together, a
+#: minute of one core.
+MOST_STATES, MOST_WORK = 4_000_000, 2e10
 #: The largest order that is tried.
 MOST_ORDER = 64
 #: Orders whose moments are known before those of larger orders are predicted.
@@ -53,7 +54,7 @@ def moment_proof(engine: Engine, mechanism: SampledMechanism, epsilon: float, de
     engine's time limit.
     """
     core = mechanism.core
-    if mechanism.curves or "replace" in mechanism.directions or core.replica_states(2) is None:
+    if mechanism.curves or "replace" in mechanism.directions or core.replicas(2) is None:
         return None
     add = mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon)
     if add > delta:
@@ -61,8 +62,10 @@ def moment_proof(engine: Engine, mechanism: SampledMechanism, epsilon: float, de
     logs = [0.0]
     least = math.inf
     for order in range(2, MOST_ORDER + 1):
-        states = core.replica_states(order)
-        if states is None or states > MOST_STATES or (order > KNOWN and _predicted(logs, epsilon) > delta):
+        replicas = core.replicas(order)
+        if replicas is None or replicas[0] > MOST_STATES or replicas[1] > MOST_WORK:
+            return None
+        if order > KNOWN and _predicted(logs, epsilon) > delta:
             return None
         logs.append(engine.log_moment(core, order))
         bound = partial(chernoff, order, logs[-1])
@@ -70,7 +73,7 @@ def moment_proof(engine: Engine, mechanism: SampledMechanism, epsilon: float, de
         if remove <= delta:
             remove += mechanism.beyond("remove", epsilon, bound)
             if remove <= delta:
-                return MomentProof(epsilon, order, logs[-1], states, remove, add)
+                return MomentProof(epsilon, order, logs[-1], replicas[0], remove, add)
         if remove >= least:
             return None
         least = remove

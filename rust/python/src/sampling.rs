@@ -20,7 +20,7 @@ use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::value::Curve;
-use pyaccount_core::replicas::chain::{log_moment, states};
+use pyaccount_core::replicas::chain::{log_moment, most_rounds, states};
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -376,12 +376,18 @@ impl Sampled {
         call(py, threads, time_limit, move |run| simulate_gradient(&job, first, count, run)).map(DeltaGradient::from)
     }
 
-    /// The states of the largest chain of so many replicas; None where a mechanism has no chain, or one that is too large.
-    fn replica_states(&self, order: usize) -> Option<usize> {
-        self.0
-            .iter()
-            .map(|(mechanism, _)| states(mechanism.replicated()?.0, order))
-            .try_fold(0, |most, found| found.map(|count| most.max(count)))
+    /// The states of the largest chain of so many replicas, and the most that are computed of all chains in all rounds together; None
+    /// where a mechanism has no chain, or one that is too large.
+    fn replicas(&self, order: usize) -> Option<(usize, f64)> {
+        let mut most = (0, 0.0);
+        for (mechanism, _) in &self.0 {
+            let (law, _) = mechanism.replicated()?;
+            let count = states(law, order)?;
+            #[allow(clippy::cast_precision_loss)] // a price
+            let work = count as f64 * most_rounds(law) as f64;
+            most = (most.0.max(count), most.1 + work);
+        }
+        Some(most)
     }
 
     /// An upper bound on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum.

@@ -17,7 +17,8 @@
 //!
 //! **One step for many rounds.** Between the first and the last rounds the step T is the same for every round. It is linear and
 //! keeps order, so `Tv ≤ λ̄v` for a positive v implies T^k v ≤ λ̄^k v. Here v is β itself, once the largest and the
-//! smallest ratio of Tv to v are so close that k rounds cost no more than [`GAP`] in ln Z_m; any v gives a valid λ̄.
+//! smallest ratio of Tv to v are so close that k rounds cost no more than [`GAP`] in ln Z_m, or after [`most_rounds`]; any v gives a
+//! valid λ̄.
 //!
 //! **Rounding.** All terms are positive and all operations keep order, so everything is rounded up: inner products, exponentials and
 //! weights when they are made, and every step's sum by more than its operations can have lost. Values below [`LEAST`] of the
@@ -56,10 +57,17 @@ pub fn states(law: &Renewal, order: usize) -> Option<usize> {
     number_of(law.min_separation, order)
 }
 
+/// The rounds after which λ̄ is taken as it is: the ratios settle within a few times the separation, if they do.
+#[must_use]
+pub fn most_rounds(law: &Renewal) -> usize {
+    law.iterations().min(8 * law.min_separation + 256)
+}
+
 /// An upper bound on ln E_R f^m for b-min-sep sampling of single records, m = `order`, with the banded Toeplitz matrix of these
 /// coefficients in units of σ.
 ///
-/// * Memory: 16 bytes for each of [`states`]. Time: that many times m²/4 operations for each round that is computed.
+/// * Memory: 16 bytes for each of [`states`]. Time: at most m²/4 operations for each of them and for each of [`most_rounds`], and of
+///   the last and the first rounds, one operation where nearly all replicas are busy.
 /// * Guarantee: an upper bound; see the head of this module.
 /// * The answer does not depend on the number of threads.
 ///
@@ -279,7 +287,8 @@ impl Chain {
             #[allow(clippy::cast_precision_loss)] // rounds
             let left = if ratios { (i - bands) as f64 } else { 0.0 };
             let growth = extremes.most.ln();
-            if left > 0.0 && left * (growth - extremes.least.ln()) <= GAP {
+            let settled = left * (growth - extremes.least.ln()) <= GAP || computed >= most_rounds(law);
+            if left > 0.0 && settled {
                 // The ratio is rounded by 2u, the logarithm and the product by as much of their size.
                 bulk = left * (growth + 4.0 * UNIT_ROUNDOFF * (1.0 + growth.abs())) * (1.0 + 4.0 * UNIT_ROUNDOFF);
                 i = bands;
