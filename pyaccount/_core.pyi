@@ -420,7 +420,7 @@ class Sampled:
         """
 
     def replicas(self, order: int) -> tuple[int, float] | None:
-        """The states of the largest chain of so many replicas, and how many states are computed of all chains in all rounds at most.
+        """The states of the largest chain of so many replicas, and how many are computed of all chains in all rounds at most.
 
         None where a mechanism has no chain, or one that is too large.
         """

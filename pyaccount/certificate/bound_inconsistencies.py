@@ -141,18 +141,7 @@ def evidence(data: CertificateModel) -> Iterator[Inconsistency]:
             yield Inconsistency("evidence.sampling", f"null, where the guarantee is {guarantee.kind}")
         yield from _compositions(data)
         return
-    points = sampling.profile_failure_probability
-    if points is not None:
-        parts = sampling.pointwise_failure_probability + sampling.total_probability
-        if guarantee.kind != "confidence":
-            yield Inconsistency(
-                "evidence.sampling.profile_failure_probability", f"stated for a {guarantee.kind} guarantee"
-            )
-        elif points < min(1.0, parts):
-            yield Inconsistency(
-                "evidence.sampling.profile_failure_probability",
-                f"{points!r}, below that of a point and of the tests together",
-            )
+    yield from _profile_probability(guarantee, sampling)
     # What the tests may fail with is a line of the budget, and of nothing else; a deterministic guarantee rests on none.
     tested = any(line.contribution == sampling.total_probability for line in data.evidence.error_budget)
     if guarantee.kind != "deterministic":
@@ -165,6 +154,18 @@ def evidence(data: CertificateModel) -> Iterator[Inconsistency]:
         yield from _moment(guarantee, sampling.moment)
     elif sampling.composed_curve is None and _above(data.unamplified.epsilon, guarantee.epsilon):
         yield Inconsistency("guarantee.kind", "deterministic, where without samples only unamplified.epsilon is proven")
+
+
+def _profile_probability(guarantee: Guarantee, sampling: SamplingRecord) -> Iterator[Inconsistency]:
+    """A profile that a confidence guarantee bounds may be wrong where its own samples or the tests err."""
+    path, points = "evidence.sampling.profile_failure_probability", sampling.profile_failure_probability
+    if points is None:
+        return
+    parts = sampling.pointwise_failure_probability + sampling.total_probability
+    if guarantee.kind != "confidence":
+        yield Inconsistency(path, f"stated for a {guarantee.kind} guarantee")
+    elif points < min(1.0, parts):
+        yield Inconsistency(path, f"{points!r}, below that of a point and of the tests together")
 
 
 def _moment(guarantee: Guarantee, moment: MomentRecord) -> Iterator[Inconsistency]:

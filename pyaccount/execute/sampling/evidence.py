@@ -161,12 +161,12 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         if epsilons != () or shards is not None or session.told_at is not None:
             histograms = _histograms(session, mechanism, estimates, centre, tested, drawn)
         if session.told_at is not None:
-            beside = proven(session, instance, (epsilon, delta), ())
+            beside = proven(session, instance, (epsilon, delta), (), result.proof)
             told_at = _told(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
         around = epsilon if told_at is None or math.isinf(told_at[0]) else told_at[0]
         epsilons = default_profile(around) if epsilons is None else epsilons
         if epsilons:
-            beside = proven(session, instance, (epsilon, delta), epsilons)
+            beside = proven(session, instance, (epsilon, delta), epsilons, result.proof)
             curves = {
                 side: _points(session, mechanism, side, histograms[side], epsilons, share, beside)
                 for side in mechanism.directions

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pyaccount.directions import Direction
     from pyaccount.execute.engine import Engine
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -33,18 +34,30 @@ KNOWN = 3
 class MomentProof:
     """What proves a claim (ε, δ) without samples: upper bounds on δ(ε) in both directions, and what they follow from."""
 
-    epsilon: float
-    #: m, an upper bound on ln Z_m, and the states of the largest chain.
-    order: int
-    log_moment: float
+    #: Upper bounds on ln Z_m for m = 2, 3, … up to the order that proves the claim, and the states of its largest chain.
+    log_moments: tuple[float, ...]
     states: int
     remove: float
     add: float
 
     @property
+    def order(self) -> int:
+        """The order m of the moment that proves the claim."""
+        return len(self.log_moments) + 1
+
+    @property
     def delta(self) -> float:
         """The larger of both directions."""
         return max(self.remove, self.add)
+
+    def bounded(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> float:
+        """Return an upper bound on δ at any ε in one direction of the mechanism that this is about, from all moments known."""
+
+        def removed(place: float) -> float:
+            return min(chernoff(order, log, place) for order, log in enumerate(self.log_moments, start=2))
+
+        bound = removed(epsilon) if direction == "remove" else mechanism.bounded(direction, epsilon)
+        return min(1.0, bound + mechanism.beyond(direction, epsilon, removed))
 
 
 def moment_proof(engine: Engine, mechanism: SampledMechanism, epsilon: float, delta: float) -> MomentProof | None:
@@ -57,23 +70,21 @@ def moment_proof(engine: Engine, mechanism: SampledMechanism, epsilon: float, de
     if mechanism.curves or "replace" in mechanism.directions or core.replicas(2) is None:
         return None
     add = mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon)
-    if add > delta:
-        return None
     logs = [0.0]
     least = math.inf
     for order in range(2, MOST_ORDER + 1):
         replicas = core.replicas(order)
-        if replicas is None or replicas[0] > MOST_STATES or replicas[1] > MOST_WORK:
+        affordable = replicas is not None and replicas[0] <= MOST_STATES and replicas[1] <= MOST_WORK
+        if add > delta or not affordable or (order > KNOWN and _predicted(logs, epsilon) > delta):
             return None
-        if order > KNOWN and _predicted(logs, epsilon) > delta:
-            return None
+        assert replicas is not None
         logs.append(engine.log_moment(core, order))
         bound = partial(chernoff, order, logs[-1])
         remove = bound(epsilon)
         if remove <= delta:
             remove += mechanism.beyond("remove", epsilon, bound)
             if remove <= delta:
-                return MomentProof(epsilon, order, logs[-1], replicas[0], remove, add)
+                return MomentProof(tuple(logs[1:]), replicas[0], remove, add)
         if remove >= least:
             return None
         least = remove

@@ -12,7 +12,7 @@ So what (ε, δ) implies at another ε (see `risk.implied`) holds as the guarant
 **A confidence guarantee** is wrong with the total probability of its tests. That is one event for all points that it bounds: each
 of them is wrong with this and its own probability together, and all of them with the sum of their own and this once.
 
-**Without samples** the profile of `Session.unsampled` holds for certain.
+**Without samples** the profile of `Session.unsampled` holds for certain, and so does what moments prove (see `moments`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
+    from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import Instance
@@ -51,8 +52,14 @@ class Proven:
         return replace(point, upper=min(point.upper, implied(own, other, point.epsilon)))
 
 
-def proven(session: Session, instance: Instance, guarantee: tuple[float, float], epsilons: Sequence[float]) -> Proven:
-    """The guarantee (ε, δ), and what holds at these ε without samples. Raises `LimitError`."""
+def proven(
+    session: Session,
+    instance: Instance,
+    guarantee: tuple[float, float],
+    epsilons: Sequence[float],
+    proof: MomentProof | None = None,
+) -> Proven:
+    """The guarantee (ε, δ), and what holds at these ε without samples, by moments too if there are any. Raises `LimitError`."""
     bounds = unsampled_bounds(instance)
     width = TOLERANCE if session.plan.mixed else session.fineness
     answers = session.engine.ask_all([(bounds, Question(epsilon, None, width)) for epsilon in epsilons])
@@ -66,4 +73,8 @@ def proven(session: Session, instance: Instance, guarantee: tuple[float, float],
         )
         for side in DIRECTIONS
     }
+    if proof is not None:
+        mechanism = session.mechanism(instance)
+        for side in DIRECTIONS:
+            sides[side] += tuple(Bound(epsilon, proof.bounded(mechanism, side, epsilon)) for epsilon in epsilons)
     return Proven(sides["remove"], sides["add"])
