@@ -83,7 +83,7 @@ def _decode(name: str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         # A decoder that skips the byte order mark counts from behind it, as an editor's columns do.
         before = error.object[: error.start].decode()
-        odd_byte = f"the byte 0x{error.object[error.start]:02x} is not UTF-8 text"
+        odd_byte = f"the byte 0x{error.object[error.start]:02x} is not UTF-8 text: save the file as UTF-8"
         _refuse(name, Problem("not-text", odd_byte, line=_line(before), column=_column(before)))
     if odd := _NOT_PRINTABLE.search(text):
         before = text[: odd.start()]
