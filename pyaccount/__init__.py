@@ -98,6 +98,9 @@ __all__ = [
     "verify",
 ]
 
+# Before any thread can be in the middle of an import.
+import_module("pyaccount.forks")
+
 Source = str | os.PathLike[str] | Mapping[str, Any]
 
 #: Where each public name lives; modules load when a name is first used, so that importing pyaccount costs nothing.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyaccount.arguments import number_of
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
 from pyaccount.certificate.saving import save, written
 from pyaccount.document.ranges import SMALLEST_DELTA, spelled
+from pyaccount.forks import cached_property
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:

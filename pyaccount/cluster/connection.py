@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyaccount.certificate.identity import identity
 from pyaccount.cluster.runner import Distributed
-from pyaccount.cluster.scheduler import PAUSE, Connection, address_of, closed, connected
+from pyaccount.cluster.scheduler import ANSWER, FORKED, PAUSE, Connection, address_of, closed, connected
 from pyaccount.cluster.tasks import admitted, refusal
 from pyaccount.cluster.waiting import ATTEMPTS, result_of
 from pyaccount.errors import ClusterError, MissingExtraError, PyaccountError
@@ -123,6 +124,7 @@ def _check(client: Client) -> None:
     """Raise `ClusterError` where a worker has another core than this one, and where nobody can be asked."""
     if client.status != "running":
         raise ClusterError(f"a client of Dask that is {client.status} reaches no workers")
+    _check_thread(client)
     if not client.nthreads():
         try:
             client.wait_for_workers(1, timeout=WORKERS)
@@ -140,6 +142,14 @@ def _check(client: Client) -> None:
             raise ClusterError(f"the worker {worker} has no pyaccount that it can use: {made}")
         if made != identity():
             raise ClusterError(refusal(worker, made, identity()))
+
+
+def _check_thread(client: Client) -> None:
+    """Raise `ClusterError` where the thread that does a client's work does not answer: it is not here in a forked process."""
+    answered = threading.Event()
+    client.loop.add_callback(answered.set)
+    if not answered.wait(ANSWER):
+        raise ClusterError(FORKED)
 
 
 def _name(client: Client) -> str:

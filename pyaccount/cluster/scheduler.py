@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,12 @@ ANSWER = 10.0
 #: Seconds until a scheduler that was lost is given up; that a try to find it again takes at most; and between two tries.
 PATIENCE, TRY, PAUSE = 120.0, 2.0, 0.2
 
+#: What is said of a client whose own thread is not in this process.
+FORKED = (
+    "this client of Dask was opened by another process, from which this one was forked: its thread did not come along, so that "
+    "nothing would ever answer. Open a client in this process, or give the address of the scheduler"
+)
+
 
 class Connection:
     """A client of a scheduler, and another one where that has lost its connection. It can be used by several threads.
@@ -34,6 +41,7 @@ class Connection:
     """
 
     def __init__(self, client: Client) -> None:
+        self._process = os.getpid()
         self._current = (client, client.scheduler_comm)
         self._address, self._security = client.scheduler.address, client.security
         self._opened: list[Client] = []
@@ -51,6 +59,8 @@ class Connection:
         Raises `ClusterError` where it has not answered for `PATIENCE` seconds, after which it is asked once more for each call,
         or for several that wait together; `KeyboardInterrupt` where this thread is cancelled.
         """
+        if os.getpid() != self._process:
+            raise ClusterError(FORKED)
         refusals = self._refusals
         while not self.holds(self._current[0]):
             _core.Cancellation.check()
@@ -81,7 +91,9 @@ class Connection:
         self._current, self._lost = (client, client.scheduler_comm), math.inf
 
     def close(self) -> None:
-        """Close what was opened here, which the first client was not."""
+        """Close what was opened here, which the first client was not. It belongs to the process that opened it."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
             for client in self._opened:
                 close(client)

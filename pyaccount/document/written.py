@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -10,6 +9,7 @@ from pydantic import BaseModel
 from pyaccount.document.canonical import integral, sha256_of
 from pyaccount.document.nodes import Node, Table, find, located
 from pyaccount.errors import Path, Problem
+from pyaccount.forks import cached_property
 
 
 class Written:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
 from typing import Generic, TypeVar
 
 from pyaccount import _core
+from pyaccount.forks import cached_property
 
 Made = TypeVar("Made")
 

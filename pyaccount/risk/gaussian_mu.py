@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.directions import DIRECTIONS
+from pyaccount.forks import cached_property
 from pyaccount.risk.budget import Budget, Enclosure, Points
 from pyaccount.risk.gaussian import gaussian_terms, needed_within_range, smallest_possible, suffices
 from pyaccount.risk.tradeoff import Bound

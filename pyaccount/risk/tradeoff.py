@@ -23,11 +23,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 from pyaccount.arguments import number_of
+from pyaccount.forks import cached_property
 
 #: More than the rounding of any value here, relative to it: five roundings and two exponentials.
 SLACK = 2.0**-48

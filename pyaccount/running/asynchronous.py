@@ -52,7 +52,12 @@ def _caught(work: Callable[[], Result]) -> tuple[Result] | BaseException:
         return error
 
 
-@cache
 def _pool() -> ThreadPoolExecutor:
     """The threads that wait for the core, shared by all calls of the process."""
+    return _pool_of(os.getpid())
+
+
+@cache
+def _pool_of(_process: int) -> ThreadPoolExecutor:
+    """Those of a process: one that was forked off has none of its parent's threads, though a pool counts on them there too."""
     return ThreadPoolExecutor(_EACH * (os.cpu_count() or 1), thread_name_prefix="pyaccount")

@@ -176,12 +176,11 @@ class RecordWriter:
 
     def _check_alone(self) -> None:
         """Raise `RunError` if somebody else may be writing too: locks do not hold forked processes, nor on every file system."""
+        check_process(self._process)
         if self._handle < 0:
             raise RunError("the run was closed: open it once more to go on")
         if not self._sound:
             raise RunError("the record's last line may not be on the disk: take the run up again")
-        if os.getpid() != self._process:
-            raise RunError("another process opened this run: two of them would release different sums with one noise")
         here, there = os.fstat(self._handle), self._path.stat()
         if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino) or here.st_size != self._size:
             raise RunError(
@@ -189,10 +188,16 @@ class RecordWriter:
             )
 
     def close(self) -> None:
-        """Let others go on with the record."""
+        """Let others go on with the record. In a process that was forked off this lets go of its copy of the file alone."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+
+def check_process(opener: int) -> None:
+    """Raise `RunError` in every process but the one that opened the run, such as one that was forked off it."""
+    if os.getpid() != opener:
+        raise RunError("another process opened this run: two of them would release different sums with one noise")
 
 
 def _hold(handle: int, path: Path) -> None:

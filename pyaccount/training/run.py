@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +21,7 @@ from pyaccount.training.facts import clip_norms_of, facts_of, normaliser_of, siz
 from pyaccount.training.folder import open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.ranks import RankState, check_ranks
-from pyaccount.training.record import Layout, RecordedRelease
+from pyaccount.training.record import Layout, RecordedRelease, check_process
 from pyaccount.training.resuming import position_of, state_of
 from pyaccount.training.source import FROM_KEY
 from pyaccount.training.step import Step
@@ -29,6 +30,18 @@ from pyaccount.training.sums import ALONE, Array, RoundSums, also_of, check_layo
 if TYPE_CHECKING:
     from pyaccount.training.batches.attribution import Attributed
     from pyaccount.training.source import NoiseSource
+
+#: The runs of this process, and what becomes of them in one that is forked off.
+_OPEN: weakref.WeakSet[TrainingRun] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for run in list(_OPEN):
+        run.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class TrainingRun:
@@ -40,6 +53,8 @@ class TrainingRun:
 
     With several ranks each has the same global batch, of which `batch(round).shard(rank, world)` is its part, and each releases
     the same sum, that of all ranks; the first rank writes the record, and the others wait for it.
+
+    A process that is forked off can ask whose turn it is (`batch`), as the workers of data loaders do, and releases nothing.
     """
 
     def __init__(  # noqa: PLR0913 - what a run is given beside its certificate
@@ -95,6 +110,8 @@ class TrainingRun:
         self._batches: tuple[int, Batches] | None = None
         self._noise = RunNoise(self._run.document, self._clip_norms, self._root, device_noise)
         self._round = len(self._folder.releases)
+        self._process = os.getpid()
+        _OPEN.add(self)
 
     @property
     def rounds(self) -> int:
@@ -204,7 +221,17 @@ class TrainingRun:
     def __repr__(self) -> str:
         return f"<TrainingRun {self._run.document.name!r}: round {self._round} of {self.rounds}>"
 
+    def forked(self) -> None:
+        """In a process that was forked off: leave the record to the one that opened the run, and wait for none of its threads."""
+        # Or nobody could take the run up once the opener has closed it, for as long as this process lives.
+        self._folder.close()
+        if not self._lock.acquire(blocking=False):
+            # A thread that is not here was drawing a batch, and has what it drew from locked.
+            self._batches = None
+        self._lock = threading.RLock()
+
     def _begin(self, step: Step) -> None:
+        check_process(self._process)
         if self._step is not None:
             raise RunError(f"round {self._step.round} is open: one round ends before the next begins")
         if step.round != self._round:
@@ -218,6 +245,7 @@ class TrainingRun:
         self, number: int, sums: RoundSums, also: Mapping[str, Array]
     ) -> tuple[dict[str, Array] | Array, dict[str, Array]]:
         """The noisy mean of a round, and its other noisy sums; recorded before they are given."""
+        check_process(self._process)
         part = self._run.body_run(number)
         releases = (named(sums), also_of(part.body, also))
         layout = layout_of(releases)

@@ -18,7 +18,7 @@ TESTS = ROOT / "tests"
 
 #: From the bottom up: a room may import those before it. The façade is `__init__`, which is on top.
 ROOMS = (
-    *("errors", "rounding", "directions", "wrapping", "files", "tables", "forms"),
+    *("forks", "errors", "rounding", "directions", "wrapping", "files", "tables", "forms"),
     *(
         "document",
         "arguments",
@@ -44,6 +44,7 @@ OWN = {"_core", "__version__"}
 #: The same of the core's rooms, and of the crate with the bindings.
 CORE = (
     "error",
+    "process",
     "run",
     "secret",
     "special",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from pyaccount import _core
 from pyaccount.document import UserBMinSep, sampling_probability, separation
 from pyaccount.errors import RunError
+from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@
 //! | [`batches`] | a key, a round and a sampler | who takes part |
 //! | [`noise`] | a key, a round and coefficients | rows of noise |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
+//! | [`process`] | nothing | what a process keeps for itself, and does not inherit |
 //!
-//! No room uses one above it: [`error`], [`run`], [`secret`], [`special`], [`gram`], [`series`], [`laws`], [`participation`], [`replicas`], [`pair`], [`pld`], [`vector`], [`noise`],
+//! No room uses one above it: [`error`], [`process`], [`run`], [`secret`], [`special`], [`gram`], [`series`], [`laws`], [`participation`], [`replicas`], [`pair`], [`pld`], [`vector`], [`noise`],
 //! [`montecarlo`], [`batches`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
@@ -35,6 +36,7 @@ pub mod noise;
 pub mod pair;
 pub mod participation;
 pub mod pld;
+pub mod process;
 pub mod replicas;
 pub mod run;
 pub mod secret;

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
+use crate::process::PerProcess;
 
 /// One piece of long work as seen from inside: whether it should go on.
 #[derive(Debug, Clone, Default)]
@@ -44,22 +45,30 @@ impl Run {
     }
 }
 
-/// The pool with `threads` workers (0: one for each core), built at first use and kept.
+/// Pools by the number of workers that was asked for. Workers do not survive a fork: every process has its own.
+static POOLS: PerProcess<BTreeMap<usize, Arc<rayon::ThreadPool>>> = PerProcess::new();
+
+/// This process's pool with `threads` workers (0: one for each core), built at first use and kept.
 ///
 /// # Errors
 /// [`Error::Machine`] when the operating system refuses the threads.
 pub fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
-    static POOLS: OnceLock<Mutex<BTreeMap<usize, Arc<rayon::ThreadPool>>>> = OnceLock::new();
-    let mut pools = POOLS.get_or_init(Mutex::default).lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(pool) = pools.get(&threads) {
-        return Ok(Arc::clone(pool));
-    }
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|i| format!("pyaccount-{i}"))
-        .build()
-        .map_err(|error| Error::Machine { what: "to start the worker threads", cause: error.to_string() })?;
-    let pool = Arc::new(pool);
-    pools.insert(threads, Arc::clone(&pool));
-    Ok(pool)
+    POOLS.with(|pools| {
+        if let Some(pool) = pools.get(&threads) {
+            return Ok(Arc::clone(pool));
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("pyaccount-{i}"))
+            .build()
+            .map_err(|error| Error::Machine { what: "to start the worker threads", cause: error.to_string() })?;
+        let pool = Arc::new(pool);
+        pools.insert(threads, Arc::clone(&pool));
+        Ok(pool)
+    })
+}
+
+/// Keep this pool no longer, since work that does not end has its workers: the next call gets new ones.
+pub fn give_up(pool: &Arc<rayon::ThreadPool>) {
+    POOLS.with(|pools| pools.retain(|_, kept| !Arc::ptr_eq(kept, pool)));
 }

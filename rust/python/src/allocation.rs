@@ -1,8 +1,7 @@
 //! The laws of allocations, kept: four profiles are read off each, and a search comes back to few.
 
-use std::sync::Mutex;
-
 use pyaccount_core::pair::allocation::{Allocation, Several, Terms};
+use pyaccount_core::process::PerProcess;
 use pyaccount_core::run::Run;
 use pyaccount_core::Result;
 use pyo3::prelude::*;
@@ -20,14 +19,10 @@ struct Made<L> {
 /// What a law is made of: terms, participations, spacing, and what is negligible.
 type Key = (Vec<Terms>, usize, f64, f64);
 
-type Laws<L> = Mutex<Vec<Made<L>>>;
+type Laws<L> = PerProcess<Vec<Made<L>>>;
 
-static SINGLE: Laws<Allocation> = Mutex::new(Vec::new());
-static SEVERAL: Laws<Several> = Mutex::new(Vec::new());
-
-fn locked<L>(laws: &Laws<L>) -> std::sync::MutexGuard<'_, Vec<Made<L>>> {
-    laws.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
+static SINGLE: Laws<Allocation> = PerProcess::new();
+static SEVERAL: Laws<Several> = PerProcess::new();
 
 /// The law made of this; made if it is not one of the last.
 fn kept<L: Clone + Send + 'static>(
@@ -36,15 +31,16 @@ fn kept<L: Clone + Send + 'static>(
     key: Key,
     make: impl FnOnce(&Key, &Run) -> Result<L> + Send + 'static,
 ) -> PyResult<L> {
-    let found = locked(laws).iter().find(|one| one.key == key).map(|one| one.law.clone());
+    let found = laws.with(|all| all.iter().find(|one| one.key == key).map(|one| one.law.clone()));
     if let Some(law) = found {
         return Ok(law);
     }
     let own = key.clone();
     let law = interruptible::call(py, 0, None, move |run| make(&own, run))?;
-    let mut all = locked(laws);
-    all.truncate(KEPT - 1);
-    all.insert(0, Made { key, law: law.clone() });
+    laws.with(|all| {
+        all.truncate(KEPT - 1);
+        all.insert(0, Made { key, law: law.clone() });
+    });
     Ok(law)
 }
 

@@ -7,7 +7,8 @@ use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pyaccount_core::run::{pool, Run};
+use pyaccount_core::process::this_process;
+use pyaccount_core::run::{give_up, pool, Run};
 use pyaccount_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -68,10 +69,15 @@ fn cancelled() -> bool {
 /// How long the calling thread sleeps between two looks at pending signals.
 const SLICE: Duration = Duration::from_millis(100);
 
+/// How long work that was told to stop, or that is past its time limit, is waited for. It looks every few hundred milliseconds;
+/// what looks less often, or never, or cannot be reached any more, holds nobody up.
+const PATIENCE: Duration = Duration::from_millis(400);
+
 /// Run `work` on the pool with `threads` workers while this thread waits, and stop it on a signal or at the time limit.
 ///
 /// When a signal handler raises (Ctrl-C), or another thread cancels, the work is cancelled, waited for and dropped, and the
-/// exception propagates.
+/// exception propagates. That wait is bounded, and so is the one for work that should have seen its time limit: what does not
+/// end by then is left behind, with the pool that it occupies, and ends by itself at its next look.
 pub fn call<T, W>(py: Python<'_>, threads: usize, time_limit: Option<f64>, work: W) -> PyResult<T>
 where
     T: Send + 'static,
@@ -84,12 +90,16 @@ where
         return Err(raise(Error::Cancelled));
     }
     let (sender, mut receiver) = sync_channel(1);
-    let inside = run.clone();
+    let (inside, begun) = (run.clone(), Arc::new(AtomicBool::new(false)));
+    let begins = Arc::clone(&begun);
     pool.spawn(move || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&inside)));
-        // The receiver is gone only if the calling thread panicked; there is nobody left to tell.
+        begins.store(true, Ordering::Relaxed);
+        // It may have waited for its turn until nobody wants it any more.
+        let outcome = catch_unwind(AssertUnwindSafe(|| inside.check().and_then(|()| work(&inside))));
+        // The receiver is gone if the calling thread has given up; there is nobody left to tell.
         drop(sender.send(outcome));
     });
+    let process = this_process();
     loop {
         let (returned, message) = py.detach(move || {
             let message = receiver.recv_timeout(SLICE);
@@ -100,14 +110,30 @@ where
             Ok(Ok(outcome)) => return outcome.map_err(raise),
             Ok(Err(panic)) => resume_unwind(panic),
             Err(RecvTimeoutError::Disconnected) => return Err(raise(Error::Cancelled)),
-            Err(RecvTimeoutError::Timeout) => {
-                let stop = if cancelled() { Err(raise(Error::Cancelled)) } else { py.check_signals() };
-                if let Err(reason) = stop {
-                    run.cancel();
-                    py.detach(move || drop(receiver.recv()));
-                    return Err(reason);
-                }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let late = deadline.is_some_and(|deadline| Instant::now() >= deadline + PATIENCE);
+        let stop = if cancelled() {
+            Err(raise(Error::Cancelled))
+        } else if late {
+            Err(raise(Error::TimeLimit))
+        } else {
+            py.check_signals()
+        };
+        if this_process() != process {
+            // A signal's handler has forked, and this is the child, which has neither the workers nor, so, the work.
+            return stop.and(Err(raise(Error::Machine {
+                what: "to go on with a call in the middle of which the process was forked",
+                cause: "its threads belong to the process that it comes from".into(),
+            })));
+        }
+        if let Err(reason) = stop {
+            run.cancel();
+            let ended = !late && py.detach(move || receiver.recv_timeout(PATIENCE)).is_ok();
+            if !ended && begun.load(Ordering::Relaxed) {
+                give_up(&pool);
             }
+            return Err(reason);
         }
     }
 }

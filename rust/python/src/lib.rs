@@ -28,7 +28,7 @@ use pyaccount_core::series::quotient;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{IntoPyDict, PyBytes};
 use rayon::prelude::*;
 
 mod allocation;
@@ -433,8 +433,19 @@ fn doubles<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &bytes)
 }
 
+/// What Python calls in a process that it has forked off.
+#[pyfunction]
+fn forked() {
+    pyaccount_core::process::forked();
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let os = module.py().import("os")?;
+    if os.hasattr("register_at_fork")? {
+        let hook = [("after_in_child", wrap_pyfunction!(forked, module)?)].into_py_dict(module.py())?;
+        os.call_method("register_at_fork", (), Some(&hook))?;
+    }
     module.add_class::<RoundProfile>()?;
     module.add_class::<ProvenInterval>()?;
     module.add_function(wrap_pyfunction!(answer_all, module)?)?;

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from pyaccount.forks import cached_property
 from pyaccount.training.noise.inverses.base import InverseRows, Row
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ v ← v − y_r·C[r, :r] for r = t, …, 0. Products and sums are made element 
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from pyaccount.forks import cached_property
 from pyaccount.training.noise.inverses.base import InverseRows, Row
 
 if TYPE_CHECKING:

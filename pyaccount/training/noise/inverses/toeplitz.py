@@ -7,9 +7,9 @@ rows, and no rounding is carried on by C⁻¹.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pyaccount.forks import cached_property
 from pyaccount.training.noise.inverses.base import InverseRows, Row
 
 if TYPE_CHECKING:

@@ -125,11 +125,13 @@ impl Binomials {
         self.tables[level][digit % BASE].get().unwrap_or_else(|| self.build(level, digit))
     }
 
-    /// Out of the way of the drawing.
+    /// Out of the way of the drawing. Threads that come here together make the same table, and the first one's is kept: a thread
+    /// that waited for another's would wait for ever where the process was forked while that was at it.
     #[cold]
     #[inline(never)]
     fn build(&self, level: usize, digit: usize) -> &Table {
-        self.tables[level][digit].get_or_init(|| Table::new((digit as u64) << (DIGIT as usize * level), &self.odds))
+        let table = Table::new((digit as u64) << (DIGIT as usize * level), &self.odds);
+        self.tables[level][digit].get_or_init(|| table)
     }
 
     /// One number for each lane, of that lane's number of trials.

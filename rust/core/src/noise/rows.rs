@@ -57,6 +57,12 @@ impl Element for f32 {
     }
 }
 
+/// Whether the calling thread belongs to no pool, and so works alone: what is parallel would start rayon's own pool for it, whose
+/// threads do not survive a fork.
+fn alone() -> bool {
+    rayon::current_thread_index().is_none()
+}
+
 /// What is kept from one round to the next.
 #[derive(Clone)]
 enum Memory<T> {
@@ -148,11 +154,16 @@ impl<T: Element> Rows<T> {
         }
         let mut row = std::mem::take(&mut self.newest);
         let (key, first, memory) = (&self.key, self.first, &self.memory);
-        let drawn = row.par_chunks_mut(BLOCK).enumerate().try_for_each(|(block, out)| {
+        let draw = |(block, out): (usize, &mut [T])| {
             run.check()?;
             with_vectors(Block { key, first, start: block * BLOCK, fresh, coefficients, memory, out });
             Ok(())
-        });
+        };
+        let drawn = if alone() {
+            row.chunks_mut(BLOCK).enumerate().try_for_each(draw)
+        } else {
+            row.par_chunks_mut(BLOCK).enumerate().try_for_each(draw)
+        };
         self.newest = row;
         drawn?;
         self.keep();
@@ -178,12 +189,16 @@ impl<T: Element> Rows<T> {
             }
             Memory::Sums(sums) => {
                 for (decay, sum) in sums {
-                    let chunks = sum.par_chunks_mut(BLOCK).zip(self.newest.par_chunks(BLOCK));
-                    chunks.for_each(|(sum, row)| {
+                    let add = |(sum, row): (&mut [f64], &[T])| {
                         for (sum, value) in sum.iter_mut().zip(row) {
                             *sum = *decay * *sum + value.wide();
                         }
-                    });
+                    };
+                    if alone() {
+                        add((sum, &self.newest));
+                    } else {
+                        sum.par_chunks_mut(BLOCK).zip(self.newest.par_chunks(BLOCK)).for_each(add);
+                    }
                 }
             }
         }

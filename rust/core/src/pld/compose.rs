@@ -30,7 +30,7 @@
 //! * **Rounding of tilted masses and of M.** Relative; raised to the number of rounds ([`Composed::relative_error`]).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
@@ -39,6 +39,7 @@ use crate::error::{Error, Result};
 use crate::pld::cumulant::{Cumulant, Groups};
 use crate::pld::masses::{Masses, Side};
 use crate::pld::window::Grid;
+use crate::process::PerProcess;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -53,18 +54,19 @@ impl Transforms {
     /// The transforms of a power-of-two length. Those of ordinary lengths are planned once for a process.
     #[must_use]
     pub fn new(length: usize) -> Arc<Self> {
-        static PLANS: Mutex<BTreeMap<usize, Arc<Transforms>>> = Mutex::new(BTreeMap::new());
-        let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(plan) = plans.get(&length) {
-            return Arc::clone(plan);
-        }
-        let mut planner = RealFftPlanner::new();
-        let (forward, inverse) = (planner.plan_fft_forward(length), planner.plan_fft_inverse(length));
-        let plan = Arc::new(Self { length, forward, inverse });
-        if length <= LONGEST_KEPT {
-            plans.insert(length, Arc::clone(&plan));
-        }
-        plan
+        static PLANS: PerProcess<BTreeMap<usize, Arc<Transforms>>> = PerProcess::new();
+        PLANS.with(|plans| {
+            if let Some(plan) = plans.get(&length) {
+                return Arc::clone(plan);
+            }
+            let mut planner = RealFftPlanner::new();
+            let (forward, inverse) = (planner.plan_fft_forward(length), planner.plan_fft_inverse(length));
+            let plan = Arc::new(Self { length, forward, inverse });
+            if length <= LONGEST_KEPT {
+                plans.insert(length, Arc::clone(&plan));
+            }
+            plan
+        })
     }
 }
 
