@@ -7,6 +7,7 @@ out. See the README for the document language.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -205,9 +206,10 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     from contextlib import nullcontext
 
     from pyaccount.arguments import seconds_of, threads_of
+    from pyaccount.running import compile_within
 
-    threads, time_limit = threads_of(threads), seconds_of(time_limit)
-    plan = compile(load(source, overrides=overrides))
+    since, threads, time_limit = time.monotonic(), threads_of(threads), seconds_of(time_limit)
+    plan = compile_within(load(source, overrides=overrides), time_limit=time_limit, since=since)
     shown: AbstractContextManager[Report | None] = nullcontext()
     if progress:
         from pyaccount.execute.bar import progress_bar
@@ -221,6 +223,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
             store=store,
             store_errors=store_errors,
             cluster=cluster,
+            since=since,
         )
 
 

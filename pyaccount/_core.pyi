@@ -493,8 +493,20 @@ class Cancellation:
 
     @staticmethod
     def check() -> None:
-        """Raise `KeyboardInterrupt` if one that this thread has entered was cancelled: for work that is no call of the core."""
+        """Raise `KeyboardInterrupt` if one that this thread has entered was cancelled: for work that is no call of the core.
 
+        Raises `LimitError` after the `Deadline` that it has entered.
+        """
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *exception: object) -> None: ...
+
+class Deadline:
+    """While it is entered, what this thread does ends so many seconds after it was made, at the latest: calls of the core that
+    have no time limit of their own, and loops that call `Cancellation.check`. Of several the innermost counts; None is no limit.
+    """
+
+    def __init__(self, seconds: float | None) -> None: ...
     def __enter__(self) -> None: ...
     def __exit__(self, *exception: object) -> None: ...
 

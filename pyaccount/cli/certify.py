@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -105,9 +106,9 @@ def certify(
       pyaccount certify bandmf.yaml --store runs.db
     """
     from pyaccount.document import Document, load_any  # noqa: PLC0415
-    from pyaccount.running import compile_document  # noqa: PLC0415
+    from pyaccount.running import compile_within  # noqa: PLC0415
 
-    files = files_of(document)
+    since, files = time.monotonic(), files_of(document)
     check_output(output, files, form, only="json")
     _check_plot(plot, output, files)
     changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
@@ -124,11 +125,13 @@ def certify(
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), [*named_files(loaded), *([store] if store is not None else [])])
     asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
-    plan = compile_document(loaded)
+    plan = compile_within(loaded, since=since)
     if not quiet:
         tell_notes(loaded)
     with progress(quiet=quiet) as report, telling_warnings():
-        certificate = plan.run(threads=threads, report=report, store=store, store_errors=store_errors, cluster=cluster)
+        certificate = plan.run(
+            threads=threads, report=report, store=store, store_errors=store_errors, cluster=cluster, since=since
+        )
     if not _hand_over(certificate.data, asked):
         return STOPPED
     return HOLDS if certificate.holds else FAILS

@@ -8,10 +8,10 @@ core; it does not know how a certificate is worded.
 from __future__ import annotations
 
 import secrets
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
@@ -143,15 +143,17 @@ def run(  # noqa: PLR0913 - a plan, and how it may be run
     seed: int | None = None,
     limited_by: str = "time_limit=",
     runner: Runner | None = None,
+    since: float | None = None,
 ) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
     """Make the choices that the document leaves open, then run the plan. Gives the plan that was run, and its evidence.
 
     `seed` repeats a run of a document that states none; one that the document states comes first. `limited_by` is what the
     caller's users know a `time_limit` by. `runner` runs what is sampled for the certificate, instead of this process's threads.
+    A time limit counts from now on, or `since` then, of `time.monotonic`.
     """
     stage, limit = Stage(report), limit_of(plan.document, time_limit, limited_by)
-    with limited(limit, stage):
-        return _run(plan, threads, None if limit is None else time.monotonic() + limit.seconds, stage, seed, runner)
+    with limited(limit, stage, since) as deadline:
+        return _run(plan, threads, deadline, stage, seed, runner)
 
 
 def _run(  # noqa: PLR0913, PLR0917 - as `run`
@@ -178,8 +180,8 @@ def settle(plan: CompiledDocument, *, threads: int = 0, report: Report | None = 
     Raises as `run`.
     """
     stage, limit = Stage(report), limit_of(plan.document, None, "")
-    with limited(limit, stage):
-        return _settled(plan, threads, None if limit is None else time.monotonic() + limit.seconds, stage, None)[0]
+    with limited(limit, stage) as deadline:
+        return _settled(plan, threads, deadline, stage, None)[0]
 
 
 def _settled(
@@ -266,7 +268,8 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
         points = default_profile(claim.epsilon)
     delta = given(claim.at_delta.question.delta)
     # One Gaussian mechanism: no limit is so short that this matters.
-    contrast = Engine().ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
+    with _core.Deadline(None):
+        contrast = Engine().ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
     profile: tuple[Answer, ...] = ()
     lemma: GroupLemma | None = None
     more: dict[Direction, tuple[CurvePoint, ...]] = dict.fromkeys(DIRECTIONS, ())

@@ -46,8 +46,8 @@ def price(
 ) -> Price:
     """The price of a plan's certificate. Raises as `run` does."""
     stage, limit = Stage(report), limit_of(plan.document, time_limit, "time_limit=")
-    with limited(limit, stage):
-        return _price(plan, threads, None if limit is None else time.monotonic() + limit.seconds, stage)
+    with limited(limit, stage) as deadline:
+        return _price(plan, threads, deadline, stage)
 
 
 def _price(plan: CompiledDocument, threads: int, deadline: float | None, report: Report) -> Price:

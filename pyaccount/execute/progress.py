@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
+from pyaccount import _core
 from pyaccount.document.nodes import place_of
 from pyaccount.errors import TIME_IS_UP, LimitError, TimeLimit, path_text
 
@@ -62,10 +63,15 @@ def limit_of(document: Document, given: float | None, set_by: str) -> TimeLimit 
 
 
 @contextmanager
-def limited(limit: TimeLimit | None, stage: Stage) -> Iterator[None]:
-    """Let what stops the work say at which stage, and which time limit it was: the outermost one, of which others are parts."""
+def limited(limit: TimeLimit | None, stage: Stage, since: float | None = None) -> Iterator[float | None]:
+    """Work that ends at a time limit, which counts from now on, or `since` then. Gives its deadline, both of `time.monotonic`.
+
+    What stops the work says at which stage, and which time limit it was: the outermost one, of which others are parts.
+    """
+    deadline = None if limit is None else (time.monotonic() if since is None else since) + limit.seconds
     try:
-        yield
+        with _core.Deadline(left(deadline)):
+            yield deadline
     except LimitError as error:
         error.stage = error.stage or stage.now
         if error.message == TIME_IS_UP:

@@ -53,9 +53,9 @@ class Recomputation:
 
     def verdict(self) -> Verification:
         """Recompute and compare, as the kind of numbers and the version that made them demand. Raises as `Plan.run`."""
-        plan = self._planned()
         limit = self.document.accounting.time_limit if self.time_limit is None else self.time_limit
         deadline = None if limit is None else time.monotonic() + limit
+        plan = self._planned()
         sampling = self.data.evidence.sampling
         other = self.seed is not None and (sampling is None or sampling.seed != self.seed)
         retested = other or not self.examination.same_version

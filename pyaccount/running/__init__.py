@@ -3,6 +3,6 @@
 `plan` is a plan that can be run; `compare` runs several and lays their certificates side by side.
 """
 
-from pyaccount.running.plan import Plan, compile_document
+from pyaccount.running.plan import Plan, compile_document, compile_within
 
-__all__ = ["Plan", "compile_document"]
+__all__ = ["Plan", "compile_document", "compile_within"]

@@ -47,13 +47,15 @@ class Plan(CompiledDocument):
         store: Store | str | os.PathLike[str] | None = None,
         store_errors: Strictness = "stop",
         cluster: Cluster | Client | str | None = None,
+        since: float | None = None,
     ) -> Certificate:
         """Execute the plan, on this machine or a cluster, and certify the result.
 
         `threads` 0 means one for each core; it never changes the answer. `seed` is for repeating a recorded run of a document
         that states no seed; to try seeds until a test accepts would void the guarantee. Raises `DocumentError` for a target
         that nothing reaches, `LimitError` at the time limit, `KeyboardInterrupt` on Ctrl-C; there is no partial certificate.
-        `limited_by` is what that error calls the option which set `time_limit`.
+        `limited_by` is what that error calls the option which set `time_limit`; a limit counts from now on, or `since` then, of
+        `time.monotonic`.
 
         With a `store`, or the file of one, a run that was finished before gives its certificate again, and one that was
         interrupted goes on: it keeps its seed, and the certificate is that of an uninterrupted run. `StoreError` where the store
@@ -62,7 +64,7 @@ class Plan(CompiledDocument):
         A `cluster` is a `distributed.Client`, the address of a scheduler, or `local:4`. Its workers draw the samples of
         tests and profiles; a plan that is not sampled is run by one of them. `ClusterError` where that fails.
         """
-        options = {"time_limit": time_limit, "report": report, "limited_by": limited_by}
+        options = {"time_limit": time_limit, "report": report, "limited_by": limited_by, "since": since}
         threads = threads_of(threads)
         with ExitStack() as stack:
             # Few runs are kept, and few on a cluster.
@@ -120,6 +122,16 @@ def run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by
     from pyaccount.cluster.tasks import threads  # noqa: PLC0415 - only workers have it
 
     return plan.run(threads=threads(), seed=seed, time_limit=time_limit, limited_by=limited_by)
+
+
+def compile_within(document: Document, *, time_limit: float | None = None, since: float | None = None) -> Plan:
+    """Plan a document that is to be run at once, within the time limit of the run, which counts `since` then. Raises as `run`."""
+    from pyaccount.execute.progress import Stage, limit_of, limited  # noqa: PLC0415 - as in `Plan`
+
+    stage = Stage(None)
+    stage("planning", 0, None)
+    with limited(limit_of(document, time_limit, "time_limit="), stage, since):
+        return compile_document(document)
 
 
 def compile_document(document: Document) -> Plan:

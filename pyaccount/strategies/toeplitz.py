@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyaccount import _core
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload, WorkloadError
 from pyaccount.strategies.sums import norm, quotient
 from pyaccount.strategies.workload import mean_and_largest, numerator, quadratic
@@ -171,6 +172,8 @@ def log_objective(
         return np.asarray(signal.correlate(moved, pattern, "full")[iterations - 1 :][:bands])
 
     def evaluate(c: Vector) -> tuple[float, Vector]:
+        # Searches evaluate often, and take long for many rounds.
+        _core.Cancellation.check()
         with np.errstate(over="ignore", invalid="ignore"):
             s = quotient(series, c)
             error, weighted = form(s)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyaccount import _core
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.progress import NotComputed, silent
@@ -187,12 +188,13 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     profile = tuple(larger(pair) for pair in pairs)
     contrast_delta = min(max(delta, RESOLVED[0]), RESOLVED[1])
     # One Gaussian mechanism: no limit is so short that this matters.
-    contrast = Engine().ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
-    fallback = contrast
-    if session.plan.mixed and kind == "deterministic":
-        # What certifies was composed before any limit fell; asking once more for its budget must not lose it.
-        bounds = unsampled_bounds(instance)
-        fallback = Engine().ask(bounds, Question(None, contrast_delta, session.fineness))
+    with _core.Deadline(None):
+        contrast = Engine().ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
+        fallback = contrast
+        if session.plan.mixed and kind == "deterministic":
+            # What certifies was composed before any limit fell; asking once more for its budget must not lose it.
+            bounds = unsampled_bounds(instance)
+            fallback = Engine().ask(bounds, Question(None, contrast_delta, session.fineness))
     return SampledEvidence(
         instance=instance,
         holds=result.holds,

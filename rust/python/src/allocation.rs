@@ -36,7 +36,7 @@ fn kept<L: Clone + Send + 'static>(
         return Ok(law);
     }
     let own = key.clone();
-    let law = interruptible::call(py, 0, None, move |run| make(&own, run))?;
+    let law = interruptible::call(py, 0, interruptible::remaining(), move |run| make(&own, run))?;
     laws.with(|all| {
         all.truncate(KEPT - 1);
         all.insert(0, Made { key, law: law.clone() });

@@ -18,6 +18,8 @@ use crate::errors::raise;
 thread_local! {
     /// By which another thread may stop what this one calls.
     static CANCELLATION: RefCell<Vec<Arc<AtomicBool>>> = const { RefCell::new(Vec::new()) };
+    /// By when what this one does has to end; the last one counts.
+    static DEADLINE: RefCell<Vec<Option<Instant>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// While it is entered, calls of this thread end as soon as another thread has called `cancel`.
@@ -47,6 +49,9 @@ impl Cancellation {
         if cancelled() {
             return Err(raise(Error::Cancelled));
         }
+        if remaining() == Some(0.0) {
+            return Err(raise(Error::TimeLimit));
+        }
         Ok(())
     }
 
@@ -59,6 +64,40 @@ impl Cancellation {
     fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
         CANCELLATION.with_borrow_mut(Vec::pop);
     }
+}
+
+/// While it is entered, this thread's work is to end by then: calls that are given no time limit, and loops that `check`.
+#[pyclass(frozen, module = "pyaccount._core")]
+#[derive(Debug)]
+pub struct Deadline(Option<Instant>);
+
+#[pymethods]
+impl Deadline {
+    #[new]
+    fn new(seconds: Option<f64>) -> Self {
+        Self(seconds.map(after))
+    }
+
+    fn __enter__(&self) {
+        DEADLINE.with_borrow_mut(|all| all.push(self.0));
+    }
+
+    #[pyo3(signature = (*_exception))]
+    #[allow(clippy::unused_self)] // what a context manager is asked for
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        DEADLINE.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// So many seconds from now.
+fn after(seconds: f64) -> Instant {
+    Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9))
+}
+
+/// Seconds until the deadline that this thread has entered.
+pub fn remaining() -> Option<f64> {
+    let deadline = DEADLINE.with_borrow(|all| all.last().copied().flatten());
+    deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64())
 }
 
 /// Whether another thread wants this one's calls to end.
@@ -83,7 +122,7 @@ where
     T: Send + 'static,
     W: FnOnce(&Run) -> Result<T> + Send + 'static,
 {
-    let deadline = time_limit.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    let deadline = time_limit.map(after);
     let run = Run::with_deadline(deadline);
     let pool = pool(threads).map_err(raise)?;
     if cancelled() {

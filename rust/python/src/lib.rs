@@ -389,7 +389,7 @@ fn gram(py: Python<'_>, entries: PyBuffer<f64>, rows: usize) -> PyResult<Bound<'
     if rows == 0 || !entries.len().is_multiple_of(rows) {
         return Err(PyValueError::new_err("entries are those of so many rows of one length"));
     }
-    let products = interruptible::call(py, 0, None, move |run| core_gram(&entries, rows, run))?;
+    let products = interruptible::call(py, 0, interruptible::remaining(), move |run| core_gram(&entries, rows, run))?;
     Ok(doubles(py, &products))
 }
 
@@ -423,7 +423,7 @@ fn series_quotient(py: Python<'_>, series: PyBuffer<f64>, divisor: PyBuffer<f64>
     if divisor.first().is_none_or(|first| *first == 0.0) {
         return Err(PyValueError::new_err("the first coefficient of a divisor is not 0"));
     }
-    let found = interruptible::call(py, 0, None, move |run| quotient(&series, &divisor, run))?;
+    let found = interruptible::call(py, 0, interruptible::remaining(), move |run| quotient(&series, &divisor, run))?;
     Ok(doubles(py, &found))
 }
 
@@ -461,6 +461,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampling::DeltaGradient>()?;
     module.add_class::<sampling::LossHistogram>()?;
     module.add_class::<interruptible::Cancellation>()?;
+    module.add_class::<interruptible::Deadline>()?;
     module.add_class::<sampling::ComposedCurve>()?;
     module.add_class::<noise::NoiseRows>()?;
     module.add_class::<inspection::Inspection>()?;
