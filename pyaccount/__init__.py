@@ -209,7 +209,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     from pyaccount.running import compile_within
 
     since, threads, time_limit = time.monotonic(), threads_of(threads), seconds_of(time_limit)
-    plan = compile_within(load(source, overrides=overrides), time_limit=time_limit, since=since)
+    plan, since = compile_within(load(source, overrides=overrides), compile, time_limit=time_limit, since=since)
     shown: AbstractContextManager[Report | None] = nullcontext()
     if progress:
         from pyaccount.execute.bar import progress_bar

@@ -106,7 +106,7 @@ def certify(
       pyaccount certify bandmf.yaml --store runs.db
     """
     from pyaccount.document import Document, load_any  # noqa: PLC0415
-    from pyaccount.running import compile_within  # noqa: PLC0415
+    from pyaccount.running import compile_document, compile_within  # noqa: PLC0415
 
     since, files = time.monotonic(), files_of(document)
     check_output(output, files, form, only="json")
@@ -125,7 +125,7 @@ def certify(
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), [*named_files(loaded), *([store] if store is not None else [])])
     asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
-    plan = compile_within(loaded, since=since)
+    plan, since = compile_within(loaded, compile_document, since=since)
     if not quiet:
         tell_notes(loaded)
     with progress(quiet=quiet) as report, telling_warnings():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.engine import Engine
-from pyaccount.execute.progress import knowing, left, silent
+from pyaccount.execute.progress import during, knowing, left, silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import CompiledDocument, Considered
@@ -71,7 +71,8 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
                 if matrix.searched:
                     from pyaccount.execute.optimal import optimise  # noqa: PLC0415 - scipy, and seldom needed
 
-                    compiled = optimise(compiled, threads=threads, deadline=deadline, seed=seed, report=report)
+                    with during("optimising the matrix"):
+                        compiled = optimise(compiled, threads=threads, deadline=deadline, seed=seed, report=report)
                 if compiled.searched is not None and pricing is None:
                     sigma, seconds = compiled.searched.found.noise_multiplier, None
                 else:

@@ -80,6 +80,16 @@ def limited(limit: TimeLimit | None, stage: Stage, since: float | None = None) -
 
 
 @contextmanager
+def during(stage: str) -> Iterator[None]:
+    """Let what stops the work say at which stage, unless it does."""
+    try:
+        yield
+    except LimitError as error:
+        error.stage = error.stage or stage
+        raise
+
+
+@contextmanager
 def knowing(known: Callable[[], Iterable[str]]) -> Iterator[None]:
     """Let what stops the work say what was known by then."""
     try:

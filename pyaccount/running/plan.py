@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from pyaccount.plan import CompiledDocument
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from distributed import Client
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.store import KeptRun, Store, Strictness
+
+#: Seconds of planning that a time limit does not count.
+UNCOUNTED = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +129,21 @@ def run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by
     return plan.run(threads=threads(), seed=seed, time_limit=time_limit, limited_by=limited_by)
 
 
-def compile_within(document: Document, *, time_limit: float | None = None, since: float | None = None) -> Plan:
-    """Plan a document that is to be run at once, within the time limit of the run, which counts `since` then. Raises as `run`."""
+def compile_within(
+    document: Document, compiled: Callable[[Document], Plan], *, time_limit: float | None = None, since: float
+) -> tuple[Plan, float]:
+    """Plan a document that is to be run at once, by `compiled`, within the time limit of the run, which counts `since` then.
+
+    Gives the plan, and since when the limit counts for `run`. Most of planning is reading modules, which takes a process its
+    time once, however short the limit is: up to `UNCOUNTED` seconds do not count. Raises as `run`.
+    """
     from pyaccount.execute.progress import Stage, limit_of, limited  # noqa: PLC0415 - as in `Plan`
 
     stage = Stage(None)
     stage("planning", 0, None)
-    with limited(limit_of(document, time_limit, "time_limit="), stage, since):
-        return compile_document(document)
+    with limited(limit_of(document, time_limit, "time_limit="), stage, since + UNCOUNTED):
+        plan = compiled(document)
+    return plan, min(since + UNCOUNTED, time.monotonic())
 
 
 def compile_document(document: Document) -> Plan:
