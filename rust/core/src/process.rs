@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_keeps_one_value_and_what_others_keep_is_not_touched() {
+    fn a_process_keeps_one_value_and_leaves_its_parents_alone() {
         let kept: PerProcess<Vec<u64>> = PerProcess::new();
         // Of a parent, one of whose threads was at it when it forked.
         kept.places[0].process.store(this_process() + 1, Ordering::Relaxed);
