@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--bins", type=int, action="append", choices=BINS, help="iterations an epoch")
     parser.add_argument("--epsilon", type=float, action="append", choices=EPSILONS)
     parser.add_argument("--matrices", nargs="+", choices=MATRICES, default=list(MATRICES))
-    parser.add_argument("--plot", help="also a picture, to this file (extra `plot`)")
+    parser.add_argument("--plot", help="also a picture, to this file (needs matplotlib)")
     arguments = parser.parse_args()
     table = Table(title="RMSE of prefix sums with balls in bins, below that of the best banded matrix without sampling")
     for heading in ("epochs", "bins", "ε", "without sampling", *arguments.matrices, "s"):

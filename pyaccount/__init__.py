@@ -200,7 +200,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
 
     With a `store` (`docs/runs.md`) what was certified before is not computed again, and an interrupted run goes on. Where it
     fails: `StoreError`, or with `store_errors="continue"` a warning, and the run goes on without it. With a `cluster`, which is a
-    `distributed.Client`, the address of a scheduler or `local:4`, its workers do the work (extra `cluster`; `ClusterError`); the
+    `distributed.Client`, the address of a scheduler or `local:4`, its workers do the work (`ClusterError`); the
     certificate is the same.
     """
     from contextlib import nullcontext

@@ -70,7 +70,7 @@ FAILURES: dict[str, str] = {
     "input-output": "The operating system refused to read or to write.",
     "interrupted": "Interrupted; there is no result. What was kept until then is in the run store, if there is one.",
     "limit": "A limit of time or of the machine stopped the work.",
-    "missing-extra": "Something optional is not installed.",
+    "missing-extra": "A package that only some of what pyaccount does needs is not installed.",
     "numerics": "A number could not be bounded.",
     "plan-exceeded": "A round beyond the end of the planned run.",
     "store": "A run store cannot be opened, read or written, or is none.",
@@ -311,10 +311,21 @@ class TableError(PyaccountError, ValueError):
 
 
 class MissingExtraError(PyaccountError):
-    """Something optional is not installed; the message says how to install it."""
+    """A package that only some of what pyaccount does needs is not installed; the message says how to install it."""
 
-    exit_code = 3
+    exit_code = 2
     slug = "missing-extra"
+
+    @classmethod
+    def of(cls, package: str, why: str, instead: str = "") -> MissingExtraError:
+        """The error of a package that is not installed, under the name by which pip knows it.
+
+        The package itself is named, not an extra of pyaccount: an index may hold another project of that name. `why` says what
+        needs it ("pictures need it"), `instead` what to do without it.
+        """
+        quoted = f'"{package}"' if "[" in package else package
+        way_out = f", or {instead}" if instead else ""
+        return cls(f"{package.partition('[')[0]} is not installed, and {why}: pip install {quoted}{way_out}")
 
 
 def path_text(path: Path) -> str:

@@ -116,7 +116,7 @@ def _parquet(name: str, columns: Sequence[str]) -> Iterator[Lines]:
         import pyarrow as arrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
         from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
     except ImportError as error:
-        raise MissingExtraError("Parquet files need pyarrow: install pyaccount[parquet], or write CSV") from error
+        raise MissingExtraError.of("pyarrow", "Parquet files need it", "give CSV") from error
     try:
         with parquet.ParquetFile(name) as table:
             _places(name, table.schema_arrow.names, columns, None)

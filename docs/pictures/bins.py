@@ -2,7 +2,7 @@
 
     python docs/pictures/bins.py [FOLDER]
 
-Drawn by matplotlib (the extra `plot`) from bins.json beside it, which has what the command named there printed.
+Drawn by matplotlib from bins.json beside it, which has what the command named there printed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python docs/pictures/digits.py [FOLDER]
 
-Drawn by matplotlib (the extra `plot`) from digits.json beside it, which `examples/train_digits.py --save` wrote; a test compares
+Drawn by matplotlib from digits.json beside it, which `examples/train_digits.py --save` wrote; a test compares
 the file with what is drawn here.
 """
 

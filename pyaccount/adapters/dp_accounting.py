@@ -91,8 +91,7 @@ def to_event(source: Source) -> Any:
     try:
         import dp_accounting  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
     except ImportError as error:
-        message = "event trees are made by dp_accounting: in a checkout `pip install '.[dp-accounting]'` installs it"
-        raise MissingExtraError(message) from error
+        raise MissingExtraError.of("dp-accounting", "event trees are made by it") from error
     described = load(source)
     problems = [problem for body in described.bodies for problem in _without_event(described, body)]
     if described.privacy.group_size != 1:

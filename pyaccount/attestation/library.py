@@ -17,7 +17,7 @@ def library() -> Any:
         from securesystemslib.dsse import Envelope  # noqa: PLC0415
         from securesystemslib.exceptions import UnverifiedSignatureError  # noqa: PLC0415
     except ImportError as error:
-        raise MissingExtraError("attestations need securesystemslib: install pyaccount[attest]") from error
+        raise MissingExtraError.of("securesystemslib[crypto]", "attestations need it") from error
     return SimpleNamespace(
         Envelope=Envelope,
         signer=signer,

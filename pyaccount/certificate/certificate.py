@@ -73,13 +73,13 @@ class Profile:
         return {name: [getattr(point, name) for point in self] for name in names}
 
     def to_pandas(self) -> DataFrame:
-        """The columns of `to_dict` as a data frame, with the extra `pandas`. Raises `MissingExtraError`."""
+        """The columns of `to_dict` as a data frame of pandas. Raises `MissingExtraError`."""
         from pyaccount.certificate.notebook import data_frame  # noqa: PLC0415
 
         return data_frame(self.to_dict())
 
     def plot(self) -> Figure:
-        """A picture of the certificate's points: δ at most and δ at least over ε, with the extra `plot`.
+        """A picture of the certificate's points: δ at most and δ at least over ε, with matplotlib.
 
         Gives matplotlib's `Figure`, which a notebook shows and `savefig` writes. Points are joined by straight lines for the eye:
         nothing is said between them. Raises `MissingExtraError`.

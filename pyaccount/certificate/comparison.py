@@ -90,13 +90,13 @@ class Comparison(Record):
         return {name: [getattr(row, name) for row in self.rows] for name in ComparedRecord.model_fields}
 
     def to_pandas(self) -> DataFrame:
-        """The columns of `to_dict` as a data frame, with the extra `pandas`. Raises `MissingExtraError`."""
+        """The columns of `to_dict` as a data frame of pandas. Raises `MissingExtraError`."""
         from pyaccount.certificate.notebook import data_frame  # noqa: PLC0415
 
         return data_frame(self.to_dict())
 
     def plot(self) -> Figure:
-        """The error against ε, with the certified σ, as a matplotlib figure (extra `plot`).
+        """The error against ε, with the certified σ, as a figure of matplotlib.
 
         Raises `DomainError` where nothing can be drawn, `MissingExtraError`.
         """

@@ -68,5 +68,5 @@ def data_frame(columns: dict[str, list[Any]]) -> Any:
     try:
         from pandas import DataFrame  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise MissingExtraError("data frames need pandas: install pyaccount[pandas]") from error
+        raise MissingExtraError.of("pandas", "data frames need it", "take to_dict") from error
     return DataFrame(columns)

@@ -1,4 +1,4 @@
-"""Pictures, with matplotlib: the extra `plot`."""
+"""Pictures, with matplotlib, which is imported only here and in `sweeping.picture`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def new_figure() -> Figure:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise MissingExtraError("pictures need matplotlib: install pyaccount[plot]") from error
+        raise MissingExtraError.of("matplotlib", "pictures need it") from error
     return Figure(figsize=(6, 4), layout="constrained")
 
 

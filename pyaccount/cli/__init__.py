@@ -1,7 +1,7 @@
 """The command line: results on stdout, everything else on stderr, exit codes as promised.
 
-0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong; 3 the machine's limits stopped it; 130 interrupted;
-70 a bug, so that none is taken for a claim that does not hold.
+0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong, or a package that it needs is not installed; 3 the
+machine's limits stopped it; 130 interrupted; 70 a bug, so that none is taken for a claim that does not hold.
 A file for each group of commands; each turns options into calls and results into text, and knows no more. Only that of the
 command that is called is loaded, and heavy modules inside of it, so that `validate` and `check` stay quick.
 """
@@ -89,8 +89,9 @@ def commands() -> None:
       pyaccount COMMAND --help                          more examples
 
     \b
-    Exit codes: 0 holds, 1 does not hold, 2 the document is wrong,
-    3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
+    Exit codes: 0 holds, 1 does not hold, 2 the document is wrong or a
+    package is not installed, 3 stopped by a limit of time or memory,
+    130 interrupted, 70 a bug.
     """
 
 

@@ -150,9 +150,18 @@ def _check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> N
         raise click.UsageError(f"--plot {plot}: is the file of --output; give another name")
 
 
+def _check_drawing(plot: str | None) -> None:
+    """Raise `MissingExtraError` before the work, where a picture is asked for and what draws it is not installed."""
+    if plot is not None:
+        from pyaccount.certificate.picture import new_figure  # noqa: PLC0415
+
+        new_figure()
+
+
 def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None) -> int:
     from pyaccount.certificate.amplification import amplify  # noqa: PLC0415
 
+    _check_drawing(plot)
     certificate = amplify(document)
     delivered = _hand_over(certificate, asked)
     if plot is not None:
@@ -302,6 +311,7 @@ def compare(
 
     check_output(output, files_of(*documents), form, only="json")
     _check_plot(plot, output, files_of(*documents))
+    _check_drawing(plot)
     plans: list[Plan | Certificate] = []
     wrong: list[CertificateError | DocumentError] = []
     for document in documents:

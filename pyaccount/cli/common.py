@@ -33,7 +33,8 @@ EXIT_CODES = {
     "did what it was asked.",
     FAILS: "The claim does not hold, a limit is not kept, the certificate does not agree with what was recomputed, or an audit "
     "refutes it.",
-    WRONG: "The document, the certificate or the command line is wrong; nothing was computed.",
+    WRONG: "The document, the certificate or the command line is wrong, or asks for a package that is not installed; nothing was "
+    "computed.",
     STOPPED: "A limit of time or memory stopped it, or a number could not be bounded: nothing was certified. Or a result could "
     "not be written to where it was asked for: the message says where it is.",
     BUG: "A bug of pyaccount: it says nothing about the document or the certificate. Please report the traceback.",

@@ -1,4 +1,4 @@
-"""Clusters of Dask: who runs jobs and plans on other processes and machines. The extra `cluster`.
+"""Clusters of Dask: who runs jobs and plans on other processes and machines. Needs `distributed`.
 
 Takes the address of a scheduler, `local:4`, or a `distributed.Client`. Gives a `Runner` of jobs, and calls of functions, that are
 done by workers. What comes back is what this process would have computed, bit for bit: workers with another core are refused,

@@ -81,7 +81,7 @@ def open_cluster(where: Any) -> Iterator[Cluster]:
     try:
         from distributed import Client  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise MissingExtraError("a cluster needs dask.distributed: install pyaccount[cluster]") from error
+        raise MissingExtraError.of("distributed", "a cluster of Dask needs it") from error
     if not isinstance(where, str | Client):
         raise TypeError(f"a cluster is an address, local:N or a distributed.Client, not {type(where).__name__}")
     with _client(where) if isinstance(where, str) else nullcontext(where) as client:

@@ -1,4 +1,4 @@
-"""Pictures of sweeps, with matplotlib: the extra `plot`. Lines over what varies, or a heat map where two numbers do."""
+"""Pictures of sweeps, with matplotlib. Lines over what varies, or a heat map where two numbers do."""
 
 from __future__ import annotations
 

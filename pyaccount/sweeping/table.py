@@ -100,7 +100,7 @@ class Sweep(Record):
         try:
             from polars import DataFrame as PolarsFrame  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
         except ImportError as error:
-            raise MissingExtraError("this needs polars: install polars, or take to_dict or to_csv") from error
+            raise MissingExtraError.of("polars", "data frames of it are asked for", "take to_dict or to_csv") from error
         return PolarsFrame(self.to_dict(), strict=False)
 
     def to_parquet(self) -> bytes:
@@ -190,7 +190,7 @@ def import_parquet() -> tuple[Any, Any]:
         import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
         from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
     except ImportError as error:
-        raise MissingExtraError("Parquet files need pyarrow: install pyaccount[parquet], or write CSV") from error
+        raise MissingExtraError.of("pyarrow", "Parquet files need it", "write CSV") from error
     return pyarrow, parquet
 
 

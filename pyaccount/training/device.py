@@ -1,4 +1,4 @@
-"""Noise by the generator of the device that PyTorch computes on, for runs that ask for it (the extra `torch`).
+"""Noise by the generator of the device that PyTorch computes on, for runs that ask for it.
 
 It is drawn faster than from the run's key, by a generator that is made for statistics and not against attackers, whose seed has
 64 bits. The record says so.
@@ -17,7 +17,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise MissingExtraError("PyTorch is not installed: pip install 'pyaccount[torch]'") from error
+    raise MissingExtraError.of("torch", "pyaccount.training.device needs it") from error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,6 +1,6 @@
 """A run in PyTorch: batches for a `DataLoader`, clipped sums of gradients, and an optimizer that steps with what is released.
 
-The extra `torch`; nothing else imports this module, and the parts can be used by themselves: Opacus or a loop of one's own may
+Needs PyTorch; nothing else imports this module, and the parts can be used by themselves: Opacus or a loop of one's own may
 take the batches alone, or hand clipped sums of its own to `PrivateOptimizer.add`.
 """
 
@@ -20,7 +20,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise MissingExtraError("PyTorch is not installed: pip install 'pyaccount[torch]'") from error
+    raise MissingExtraError.of("torch", "pyaccount.training.torch needs it") from error
 
 #: The norm of a gradient is at least this when it is divided by, so that one of zeros stays as it is.
 LEAST_NORM = 1e-30

@@ -13,6 +13,7 @@ import pytest
 from gate_tools import RUNS
 from places import EXAMPLES, ROOT
 
+from pyaccount import cli
 from pyaccount.cli.common import BUG, EXIT_CODES, FAILS, HOLDS, STOPPED, WRONG
 
 EXAMPLE = str(EXAMPLES / "check-a-claim.yaml")
@@ -198,6 +199,49 @@ def test_a_bug_is_no_claim_that_fails(error: str) -> None:
     assert done.returncode == BUG
     assert "Traceback" in done.stderr
     assert "this is a bug of pyaccount" in done.stderr
+
+
+MISSING = [
+    ("matplotlib", "matplotlib.figure", ["compare", EXAMPLE, "--plot", "found.svg"]),
+    ("matplotlib", "matplotlib.figure", ["certify", str(EXAMPLES / "one-draw.yaml"), "--plot", "found.svg"]),
+    ("matplotlib", "matplotlib.figure", ["sweep", EXAMPLE, EXAMPLE, "--plot", "found.svg"]),
+    ("pyarrow", "pyarrow", ["sweep", EXAMPLE, EXAMPLE, "-o", "found.parquet"]),
+    ("pyarrow", "pyarrow", ["prepare", "table.parquet", "--records-per-user", "2"]),
+    ("distributed", "distributed", ["certify", EXAMPLE, "--cluster", "local:2"]),
+    ('"securesystemslib[crypto]"', "securesystemslib", ["verify", "--attestation", "a.json", "--trusted-keys", "."]),
+]
+
+
+@pytest.mark.parametrize(("package", "module", "arguments"), MISSING)
+def test_a_missing_package_is_named_before_the_work_and_is_no_limit(
+    package: str,
+    module: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.parquet").write_bytes(b"PAR1")
+    # A public key that nothing is signed by yet, and an envelope of nothing.
+    (tmp_path / "key.pem").write_text("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n", encoding="utf-8")
+    envelope = {"payload": "e30=", "payloadType": "application/vnd.in-toto+json", "signatures": []}
+    (tmp_path / "a.json").write_text(json.dumps(envelope), encoding="utf-8")
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setitem(sys.modules, module, None)
+    assert cli.run(arguments) == WRONG
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "is not installed, and " in told.err
+    assert f": pip install {package}" in told.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_missing_package_is_told_as_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert cli.run(["certify", EXAMPLE, "--cluster", "local:2", "--format", "json"]) == WRONG
+    found = json.loads(capsys.readouterr().out)
+    assert (found["exit_code"], found["errors"][0]["slug"]) == (WRONG, "missing-extra")
 
 
 def test_every_code_is_explained() -> None:

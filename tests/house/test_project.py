@@ -58,6 +58,24 @@ def test_the_citation_names_nobody_who_is_not() -> None:
     assert found["authors"] == [{"name": "The pyaccount contributors"}]
 
 
+def test_what_is_missing_is_installed_by_its_own_name() -> None:
+    """The project called pyaccount on the public index is another one: nobody is sent there for an extra of ours."""
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    named, sent = set(), []
+    for file in filter(None, files.split("\0")):
+        if Path(file).suffix not in (".py", ".md", ".yaml", ".yml", ".toml") or file.startswith("tests/"):
+            continue
+        text = (ROOT / file).read_text(encoding="utf-8")
+        sent += [file] if re.search(r"pyaccount\[[a-z]", text) else []
+        named |= set(re.findall(r'MissingExtraError\.of\(\s*"([^"]+)"', text))
+        assert file == "pyaccount/errors.py" or "MissingExtraError(" not in text, f"{file}: say it by MissingExtraError.of"
+    assert not sent
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    # polars reads what `to_dict` gives, in whatever version: nothing here depends on one.
+    assert named - {"polars"} <= {re.split("[<>=~]", one)[0] for extra in extras for one in extra}
+
+
 def test_a_release_needs_its_tag_and_its_section() -> None:
     tool = release()
     tool.check_tag(f"v{tool.version()}")

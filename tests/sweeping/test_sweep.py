@@ -197,7 +197,7 @@ def test_forms(tmp_path: Path) -> None:
     assert found.to_markdown().count("\n") == 8
     for frame, package in ((found.to_pandas, "pandas"), (found.to_polars, "polars"), (found.to_parquet, "pyarrow")):
         if find_spec(package) is None:
-            with pytest.raises(MissingExtraError, match=package):
+            with pytest.raises(MissingExtraError, match=f"pip install {package}"):
                 frame()
         else:
             made = frame()

@@ -3,7 +3,7 @@
     python examples/integrations/hydra/train.py mechanism.privacy.epsilon=4
     python examples/integrations/hydra/train.py mechanism=full-batch trainer.steps=20
 
-Needs pyaccount with its extra `hydra`: `pip install --require-hashes -r privacy/requirements.txt`, where the requirements
+Needs pyaccount and hydra-core: `pip install --require-hashes -r privacy/requirements.txt`, where the requirements
 pin a wheel of pyaccount by its hash, built from a commit you trust: the project of that name on the public index is another.
 Writes the certificate, its report and the accountant's state into the run's folder.
 """
