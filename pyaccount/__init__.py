@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.matrix_description import MatrixDescription
     from pyaccount.data.prepare import Prepared
     from pyaccount.document import Amplification, Document
+    from pyaccount.document.overrides import Overrides
     from pyaccount.errors import (
         AttestationError,
         CertificateError,
@@ -149,18 +150,28 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name == "__version__":
+        # A file with all of the package's metadata is read for it.
+        from importlib.metadata import version
+
+        return version("pyaccount")
     raise AttributeError(f"module 'pyaccount' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__")), "__version__"])
 
 
 def load(
     source: Source | Document,
     *,
-    overrides: Sequence[str | tuple[str, object]] = (),
+    overrides: Overrides = (),
     folder: str | os.PathLike[str] | None = None,
 ) -> Document:
     """Read and validate a mechanism document from a file or a mapping.
 
-    `overrides` are `path=value` strings or (path, value) pairs, as for `--set`. For a document from somebody who is not trusted,
+    `overrides` are a mapping of paths to values, as `{"privacy.epsilon": 4}`, or a list of `path=value` strings and (path, value)
+    pairs. For a document from somebody who is not trusted,
     `folder` is where files lie that it names, and no other file is read for it; otherwise they are looked for beside its file,
     or in the working folder. Raises `DocumentError` with every problem.
     """
@@ -183,7 +194,7 @@ def compile(source: Source | Document) -> Plan:
 def certify(  # noqa: PLR0913 - what is certified, and how
     source: Source | Document,
     *,
-    overrides: Sequence[str | tuple[str, object]] = (),
+    overrides: Overrides = (),
     threads: int = 0,
     time_limit: float | str | None = None,
     progress: bool = False,
@@ -230,7 +241,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
 async def certify_async(  # noqa: PLR0913 - as certify
     source: Source | Document,
     *,
-    overrides: Sequence[str | tuple[str, object]] = (),
+    overrides: Overrides = (),
     threads: int = 0,
     time_limit: float | str | None = None,
     store: Store | str | os.PathLike[str] | None = None,
@@ -264,7 +275,7 @@ async def certify_async(  # noqa: PLR0913 - as certify
 def sweep(  # noqa: PLR0913 - what is swept, and how
     source: Source | Document | Sequence[Source | Document],
     *,
-    overrides: Sequence[str | tuple[str, object]] = (),
+    overrides: Overrides = (),
     threads: int = 0,
     progress: bool = False,
     most: int = 10_000,
@@ -317,7 +328,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
 def matrix(
     source: Source | Document,
     *,
-    overrides: Sequence[str | tuple[str, object]] = (),
+    overrides: Overrides = (),
     threads: int = 0,
     progress: bool = False,
 ) -> MatrixDescription:
@@ -338,9 +349,7 @@ def matrix(
         return plan.matrix(threads=threads, report=report)
 
 
-def amplify(
-    source: Source | Amplification, *, overrides: Sequence[str | tuple[str, object]] = ()
-) -> AmplificationCertificate:
+def amplify(source: Source | Amplification, *, overrides: Overrides = ()) -> AmplificationCertificate:
     """What one draw by a sampler does to a mechanism that is run once: a document of kind amplification.
 
     Raises `DocumentError`, also for documents of another kind.
@@ -360,7 +369,7 @@ def amplify(
 def compare(
     sources: Sequence[Source | Document | Certificate],
     *,
-    overrides: Sequence[str | tuple[str, object]] = (),
+    overrides: Overrides = (),
     threads: int = 0,
     progress: bool = False,
 ) -> Comparison:
@@ -373,13 +382,14 @@ def compare(
     are wrong and `CertificateError` for a file that should be a certificate; Ctrl-C raises `KeyboardInterrupt`.
     """
     from pyaccount.arguments import threads_of
+    from pyaccount.document.overrides import listed_overrides
     from pyaccount.errors import DomainError
     from pyaccount.running.compare import comparable
     from pyaccount.running.compare import compare as compute
 
     if isinstance(sources, str | bytes | os.PathLike | Mapping) or not isinstance(sources, Iterable):
         raise TypeError(f"sources is a list of documents, not one {type(sources).__name__}: compare([document, …])")
-    sources, threads = list(sources), threads_of(threads)
+    sources, threads, overrides = list(sources), threads_of(threads), listed_overrides(overrides)
     if not sources:
         raise DomainError("sources is a list of documents, of at least one: there is nothing to compare")
     plans = [comparable(source, overrides) for source in sources]
@@ -511,7 +521,7 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
     *,
     records_per_user: int,
     document: Source | Document | None = None,
-    overrides: Sequence[str | tuple[str, object]] = (),
+    overrides: Overrides = (),
     expected_batch_size: float | None = None,
     sampling_probability: float | None = None,
     min_separation: int | None = None,

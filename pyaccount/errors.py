@@ -85,8 +85,8 @@ class Problem:
     """One error, located.
 
     `path` leads to the value, or to the key that is missing or unknown; `line` and `column` count from 1. `value` is
-    what was found there, `None` where nothing was. `file` is `--set path=value` for an error in an override, and `None`
-    for a document that is a mapping.
+    what was found there, `None` where nothing was. `file` is `overrides: path=value` for an error in an override,
+    from the command line `--set path=value`, and `None` for a document that is a mapping.
     """
 
     slug: str
@@ -171,7 +171,7 @@ TIME_IS_UP = "the time limit was reached"
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """How long work may take, in seconds, and the option that says so: `accounting.time_limit`, `--time-limit` …"""
+    """How long work may take, in seconds, and what says so: `accounting.time_limit`, `time_limit=`, `--time-limit` …"""
 
     seconds: float
     set_by: str

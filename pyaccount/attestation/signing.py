@@ -77,7 +77,7 @@ def attest(
         )
     about = subjects_of(subjects)
     if not 0 < len(about) <= MOST_SUBJECTS:
-        raise DomainError(f"subjects is at least one file that the certificate is about, and at most {MOST_SUBJECTS}")
+        raise DomainError(f"`subjects` is at least one file that the certificate is about, and at most {MOST_SUBJECTS}")
     signer = _signer(os.fsdecode(key), public_key, secret)
     envelope = library().Envelope(statement_bytes(about, found.raw), PAYLOAD_TYPE, {})
     try:

@@ -82,7 +82,7 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
     asked = _Case(data, trade_off(data), 1.0 - confidence, seed)
     if runs == "one":
         if threshold is not None:
-            raise DomainError("threshold is for many runs: in one run the guesses are counted, by guesses")
+            raise DomainError("`threshold` is for many runs: in one run the guesses are counted, by `guesses`")
         tests = _one_run(asked, values, coins, guesses)
         several = None
         probability = min(1.0, len(tests) * min(test.probability for test in tests))
@@ -90,7 +90,7 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
         refuted = probability <= asked.level or epsilon_lower > data.guarantee.epsilon
     elif runs == "many":
         if guesses is not None:
-            raise DomainError("guesses are for one run: many runs have a threshold")
+            raise DomainError("`guesses` is for one run: many runs have a `threshold`")
         tests, probability = (), None
         several = _many_runs(asked, values, coins, threshold)
         epsilon_lower = several.epsilon_lower
@@ -140,7 +140,7 @@ def _one_run(asked: _Case, *found: Any) -> tuple[OneRunTest, ...]:
     if stats.binomtest(count, len(values)).pvalue < FAIR:
         raise DomainError(
             f"{count:_} of {len(values):_} canaries were included: the bound for one run needs each to be included by a fair "
-            'coin of its own; scores of runs of their own are for runs="many" (--runs many)'
+            'coin of its own; scores of runs of their own are for runs="many"'
         )
     sides = _choices(len(values)) if guesses is None else [_sides(guesses, len(values))]
     level = asked.level / len(sides)

@@ -31,7 +31,7 @@ def scores_of(scores: Any, included: Any = None) -> Scores:
     file = os.fsdecode(scores) if isinstance(scores, str | os.PathLike) else None
     if file is not None:
         if included is not None:
-            raise DomainError("a file of scores says itself who was included: leave out included")
+            raise DomainError("a file of scores says itself who was included: leave out `included`")
         if Path(file).suffix.lower() == ".npz":
             return _checked(*_npz(file), file)
         return _checked(*_columns(file), file)

@@ -12,7 +12,7 @@ from pyaccount.certificate.model import CertificateModel, ProfilePoint
 from pyaccount.certificate.saving import save, written
 from pyaccount.document.ranges import SMALLEST_DELTA, spelled
 from pyaccount.forks import cached_property
-from pyaccount.rounding import up
+from pyaccount.rounding import plain, up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,6 +87,11 @@ class Profile:
         from pyaccount.certificate.picture import profile_figure  # noqa: PLC0415
 
         return profile_figure(self._data)
+
+    def __repr__(self) -> str:
+        points = self._data.profile
+        ends = f", ε from {plain(points[0].epsilon)} to {plain(points[-1].epsilon)}" if points else ""
+        return f"<Profile of {json.dumps(self._data.name)}: {len(points)} points{ends}>"
 
     def _repr_html_(self) -> str:
         from pyaccount.certificate.notebook import profile_html  # noqa: PLC0415
@@ -303,5 +308,8 @@ class Certificate:
         return certificate_html(self.data)
 
     def __repr__(self) -> str:
+        from pyaccount.certificate.brief import solved  # noqa: PLC0415 - seldom needed
+
         guarantee = self.data.guarantee
-        return f"<Certificate {json.dumps(self.data.name)}: ε ≤ {up(guarantee.epsilon)} at δ = {up(guarantee.delta)}>"
+        bound = f"ε ≤ {up(guarantee.epsilon)} at δ = {up(guarantee.delta)}"
+        return f"<Certificate {json.dumps(self.data.name)}: {bound}; solved: {solved(self.data)}>"

@@ -72,4 +72,4 @@ def _workload(phase: PhaseMatrix) -> list[tuple[str, str]]:
 def _some(values: list[float]) -> str:
     more = len(values) - SHOWN
     shown = ", ".join(repr(value) for value in values[:SHOWN])
-    return shown if more <= 0 else f"{shown} and {more} more: --format json has them all"
+    return shown if more <= 0 else f"{shown} and {more} more, all of which its JSON has"

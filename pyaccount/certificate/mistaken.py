@@ -8,7 +8,7 @@ import re
 def taken_for_certificate(text: str, file: str) -> str | None:
     """What a text that is no JSON is, if it can be told: a document, before it was certified, or a report."""
     if re.search(r"^kind: *[\"']?policy\b", text, flags=re.MULTILINE):
-        return "a policy, not a certificate: pyaccount check CERT --policy " + file
+        return f"a policy, not a certificate: `pyaccount check CERT --policy {file}`"
     if re.search(r"^pyaccount: ", text, flags=re.MULTILINE):
         return f"a document, not a certificate (not JSON); certify it first: pyaccount certify {file} -o CERT"
     if re.match(r"\s*<!doctype html", text, flags=re.IGNORECASE):

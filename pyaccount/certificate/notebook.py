@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pyaccount.certificate.brief import noise, solved
 from pyaccount.certificate.legible import legible
 from pyaccount.certificate.saving import contradictions
 from pyaccount.certificate.words import CONTRADICTED
@@ -37,7 +38,7 @@ def paragraph(text: str, *, strong: bool = False) -> str:
 
 
 def certificate_html(data: CertificateModel) -> str:
-    """A certificate: whether it holds, its sentence and its bounds; first of all what in it contradicts the rest."""
+    """A certificate: whether it holds, its sentence, its bounds and what was solved; first of all what contradicts the rest."""
     wrong, data = contradictions(data), legible(data)
     guarantee = data.guarantee
     word = CONTRADICTED if wrong else "HOLDS" if data.holds else "DOES NOT HOLD"
@@ -49,6 +50,7 @@ def certificate_html(data: CertificateModel) -> str:
         ("δ", up(guarantee.delta), down(guarantee.delta_lower), f"at ε = {plain(guarantee.epsilon)}"),
     ]
     parts.append(table(("", "at most", "at least", ""), rows))
+    parts += [paragraph(f"solved: {solved(data)}"), paragraph(f"σ: {noise(data)}")]
     return "".join(parts)
 
 

@@ -108,7 +108,9 @@ class PlanRecord(Record):
     reductions: list[PlannedReduction] = Field(description="Each theorem that will be used.")
     cost: CostRecord | None = Field(description="What composing will cost, roughly; null where losses are sampled.")
     sampling_cost: list[str] = Field(description="What sampling will cost, for people; empty where nothing is sampled.")
-    forecast: ForecastRecord | None = Field(description="Price and estimates, where `--estimate` asks for them.")
+    forecast: ForecastRecord | None = Field(
+        description="Price and estimates, where `pyaccount plan --estimate` asks for them."
+    )
     document: dict[str, Any] = Field(description="The document as data.")
     document_sha256: str = Field(description="The hash of the document.")
     versions: dict[str, str] = Field(description="What planned it: pyaccount, its core, Python.")

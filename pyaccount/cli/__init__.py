@@ -18,7 +18,7 @@ import click
 
 from pyaccount.cli import streams
 from pyaccount.cli.common import BUG, COMPLETING, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
-from pyaccount.cli.failures import UnknownWord, as_data, command_of, tell_errors
+from pyaccount.cli.failures import UnknownWord, as_data, command_of, in_options, tell_errors
 from pyaccount.cli.help import Context
 
 #: The module of each command, in the order in which they are used. One that is not called is not loaded.
@@ -161,10 +161,14 @@ def run(arguments: list[str] | None = None) -> int:
         tell("memory is used up: nothing was certified")
         return _told(arguments, STOPPED, error)
     except Exception as error:
-        from pyaccount.errors import PyaccountError  # noqa: PLC0415
+        from pyaccount.errors import DomainError, PyaccountError  # noqa: PLC0415
 
         if not isinstance(error, PyaccountError):
             raise
+        called = command_of(arguments, _HOMES)
+        if isinstance(error, DomainError) and called is not None:
+            # A function names its arguments; whoever typed a command knows its options.
+            error = DomainError(in_options(str(error), _command(called).params))
         tell(str(error))
         return _told(arguments, error.exit_code, error)
 

@@ -280,7 +280,7 @@ def verify(
         raise click.UsageError(message)
     seconds = seconds_of(time_limit, "--time-limit")
     with progress(quiet=quiet) as report:
-        how = How(threads, seconds, report, folder, same_version, seed, "--time-limit")
+        how = How(threads, seconds, report, folder, same_version, seed, "--time-limit", "--folder")
         if certificate is not None:
             verification = recompute(certificate, how)
         else:

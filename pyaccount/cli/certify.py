@@ -75,7 +75,16 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
 @store_option
 @store_errors_option
 @cluster_option
-@click.option("--quiet", is_flag=True, help="No progress; print the certificate only if --format is given.")
+@click.option(
+    "--brief",
+    is_flag=True,
+    help="Print the short answer, a line each: the statement, what was solved, σ, ε and δ. A FILE gets all of the certificate.",
+)
+@click.option(
+    "--quiet",
+    is_flag=True,
+    help="No progress and no notes; print the certificate only if --format or --brief is given.",
+)
 @click.option(
     "--plot",
     metavar="FILE",
@@ -92,6 +101,7 @@ def certify(
     store: str | None,
     store_errors: Strictness,
     cluster: str | None,
+    brief: bool,
     quiet: bool,
     plot: str | None,
 ) -> int:
@@ -102,6 +112,7 @@ def certify(
     Examples:
       pyaccount certify training.yaml
       pyaccount certify training.yaml --set privacy.epsilon=4 -o training.cert.json
+      pyaccount certify training.yaml --brief
       pyaccount certify - < training.yaml
       pyaccount certify bandmf.yaml --store runs.db
     """
@@ -111,12 +122,19 @@ def certify(
     since, files = time.monotonic(), files_of(document)
     check_output(output, files, form, only="json")
     _check_plot(plot, output, files)
-    changes = (*overrides, *([f"accounting.seed={seed}"] if seed is not None else []))
-    loaded = load_any(source_of(document), overrides=changes)
+    if brief:
+        _check_brief(output, form)
+    if seed is not None:
+        from pyaccount.document.overrides import FromOption  # noqa: PLC0415 - most state none
+
+        overrides = (*overrides, FromOption.named(f"accounting.seed={seed}", f"--seed {seed}"))
+    loaded = load_any(source_of(document), overrides=overrides)
     if not isinstance(loaded, Document):
         if cluster is not None:
             raise click.UsageError("--cluster: an amplification is computed at once, here; leave it out")
-        return _amplify(loaded, RequestedOutput.checked(output, form, FORMS, quiet=quiet), plot)
+        return _amplify(
+            loaded, RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief), plot, brief=brief
+        )
     if plot is not None:
         raise click.UsageError(
             "--plot draws what one draw does (kind: amplification). Pictures of this certificate: `pyaccount report CERT -o "
@@ -124,7 +142,7 @@ def certify(
         )
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), [*named_files(loaded), *([store] if store is not None else [])])
-    asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
+    asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief)
     plan, since = compile_within(loaded, compile_document, since=since)
     if not quiet:
         tell_notes(loaded)
@@ -132,9 +150,21 @@ def certify(
         certificate = plan.run(
             threads=threads, report=report, store=store, store_errors=store_errors, cluster=cluster, since=since
         )
-    if not _hand_over(certificate.data, asked):
+    if not _hand_over(certificate.data, asked, brief=brief):
         return STOPPED
     return HOLDS if certificate.holds else FAILS
+
+
+def _check_brief(output: str | None, form: str | None) -> None:
+    """Refuse a short answer where something else was asked for on stdout."""
+    if output == STDOUT:
+        raise click.UsageError(
+            "--brief: --output - writes the certificate to stdout, where it would follow; name a file"
+        )
+    if form not in (None, "text"):
+        raise click.UsageError(
+            f"--brief: prints lines of text, not {form}; leave one of the two out, or name a file by -o"
+        )
 
 
 def _check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> None:
@@ -158,12 +188,12 @@ def _check_drawing(plot: str | None) -> None:
         new_figure()
 
 
-def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None) -> int:
+def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, *, brief: bool) -> int:
     from pyaccount.certificate.amplification import amplify  # noqa: PLC0415
 
     _check_drawing(plot)
     certificate = amplify(document)
-    delivered = _hand_over(certificate, asked)
+    delivered = _hand_over(certificate, asked, brief=brief)
     if plot is not None:
         from pyaccount.certificate.picture import aligned_profile  # noqa: PLC0415
 
@@ -171,12 +201,21 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None) 
     return HOLDS if delivered else STOPPED
 
 
-def _hand_over(data: CertificateModel | AmplificationCertificate, asked: RequestedOutput) -> bool:
-    """Write a certificate to where it was asked for, and print it; whether that could be done."""
+def _hand_over(data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, *, brief: bool) -> bool:
+    """Write a certificate to where it was asked for, and print it, or the short answer; whether that could be done."""
     from pyaccount.certificate.saving import written  # noqa: PLC0415
 
+    def show_it(form: str) -> None:
+        if not brief:
+            show(data, form)
+            return
+        from pyaccount.certificate import brief as short  # noqa: PLC0415
+
+        lines = short.brief_amplification(data) if data.kind == "amplification-certificate" else short.brief(data)
+        click.echo(short.text(lines), nl=False)
+
     # It was made here, and nothing in it contradicts the rest.
-    return hand_over("certificate", lambda form: written(data, form, ()), lambda form: show(data, form), asked)
+    return hand_over("certificate", lambda form: written(data, form, ()), show_it, asked)
 
 
 @click.command(short_help="Which theorem applies to each part of a document, and the cost.")

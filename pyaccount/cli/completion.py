@@ -107,6 +107,12 @@ class OverrideType(click.ParamType[str]):
 
     name = "override"
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, which knows that it is from the command line."""
+        from pyaccount.document.overrides import FromOption  # noqa: PLC0415 - few commands change a document
+
+        return FromOption(value)
+
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
         """Paths up to the `=`, and words behind it."""
         path, equals, value = incomplete.partition("=")

@@ -5,6 +5,7 @@ The text of the error stays on stderr, and the exit code is the same.
 
 from __future__ import annotations
 
+import re
 import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -38,6 +39,23 @@ def as_data(arguments: Sequence[str] | None) -> bool:
         if before == "--format" or word.startswith("--format=")
     ]
     return asked[-1:] == ["json"]
+
+
+def in_options(message: str, options: Iterable[click.Parameter]) -> str:
+    """What a function says of its arguments, in the options of the command that passed them on.
+
+    A message names an argument in backticks, with what is wrong with its value (`confidence = 2`, `runs="many"`), or by a word
+    that is none of English: `trusted_keys`. Keys of documents that are called the same have their path before them.
+    """
+    for option in options:
+        name, flag = option.name, max(option.opts, key=len)
+        if not isinstance(option, click.Option) or name is None or name not in message:
+            continue
+        message = message.replace(f"`{name}`", flag)
+        alone = rf"(?<![\w.`-]){name}"
+        message = re.sub(rf'{alone}="(\w+)"', rf"{flag} \1", message)
+        message = re.sub(rf"{alone}(?![\w.`-])" if "_" in name else rf"{alone}(?= = )", flag, message)
+    return message
 
 
 def command_of(arguments: Sequence[str] | None, known: Iterable[str]) -> str | None:

@@ -119,7 +119,9 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
     before = attribution_of(table, columns)
     candidates = before.sizes == 1 if drop_shared else np.ones(before.records, dtype=np.bool_)
     if not candidates.any():
-        raise DomainError("every record has several users: without shared records none is left")
+        raise DomainError(
+            "every record has several users: none is left with drop_shared, which keeps those of one user"
+        )
     kept = bounded(before, limit, seed, candidates)
     removed = np.zeros_like(kept)
     most = _neighbour_limit(asked, int(kept.sum()))

@@ -22,7 +22,16 @@ from pyaccount.document.document import Document
 from pyaccount.document.fields import FieldReader, Items, JsonSchema, Text, Version
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain
-from pyaccount.document.overrides import PATH, Override, laid, override, same_place, words_of
+from pyaccount.document.overrides import (
+    PATH,
+    Override,
+    Overrides,
+    laid,
+    listed_overrides,
+    override,
+    same_place,
+    words_of,
+)
 from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spans import TOO_LONG, Span
 from pyaccount.document.validation import validate
@@ -175,11 +184,12 @@ def is_sweep(source: GridSource) -> bool:
     return isinstance(root, Table) and (VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND))
 
 
-def load_grid(source: GridSource | Sequence[GridSource], *, overrides: Sequence[Override] = ()) -> SweepGrid:
+def load_grid(source: GridSource | Sequence[GridSource], *, overrides: Overrides = ()) -> SweepGrid:
     """The grid of a YAML file or a mapping, or of a list of documents. `overrides` are laid over every document.
 
     Raises `DocumentError` with every problem of the grid, and where no cell is a document.
     """
+    overrides = listed_overrides(overrides)
     if isinstance(source, Sequence) and not isinstance(source, str):
         grid = SweepGrid(None, None, tuple(_document(one, overrides) for one in source), ())
         if not grid.documents:
@@ -241,9 +251,8 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
 
 def _apart(root: Table, axes: tuple[VariedPaths, ...], overrides: Sequence[Override]) -> tuple[VariedPaths, ...]:
     """The axes, unless an override sets what varies."""
-    given = (overrides,) if isinstance(overrides, str) else overrides
     paths = [words for axis in axes for words in axis.paths]
-    for item in given:
+    for item in overrides:
         words = tuple(words_of(item.partition("=")[0] if isinstance(item, str) else item[0]))
         if any(same_place(words, other) for other in paths):
             message = f"{'.'.join(words)} varies in this sweep: take it out of `vary` to set it"

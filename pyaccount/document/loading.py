@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pyaccount.document.amplification import Amplification
@@ -11,7 +11,7 @@ from pyaccount.document.confinement import placed
 from pyaccount.document.document import Document
 from pyaccount.document.fields import listed
 from pyaccount.document.nodes import Scalar, Table, find, located
-from pyaccount.document.overrides import Override, override
+from pyaccount.document.overrides import Overrides, override
 from pyaccount.document.policy import Policy
 from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
@@ -36,14 +36,14 @@ NO_DOCUMENTS = {
 def load(
     source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document,
     *,
-    overrides: Sequence[Override] = (),
+    overrides: Overrides = (),
     folder: str | os.PathLike[str] | None = None,
 ) -> Document:
     """The document of a YAML file, of a mapping, or of another document with overrides.
 
-    An override is `"privacy.epsilon=4"`, as after `--set`, or a path and a value. Files that a document from elsewhere names
-    are looked for in `folder`, and none is read outside of it. Raises `DocumentError` with every problem of the document, and
-    `TypeError` if the source is none of these.
+    Overrides are a mapping of paths to values, or a list of `"privacy.epsilon=4"`, as after `--set`, and of (path, value). Files
+    that a document from elsewhere names are looked for in `folder`, and none is read outside of it. Raises `DocumentError` with
+    every problem of the document, and `TypeError` if the source is none of these.
     """
     document = load_any(source, overrides=overrides)
     if isinstance(document, Document):
@@ -55,18 +55,18 @@ def load(
 
 
 def load_any(
-    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Sequence[Override] = ()
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Overrides = ()
 ) -> Document | Amplification:
     """The document of a source, if it describes something to be certified. Raises as `load`."""
     document = load_written(source, overrides=overrides)
     if isinstance(document, Policy):
-        message = "this is a policy, which describes no mechanism; `pyaccount check --policy` reads it"
+        message = "this is a policy and describes no mechanism; `pyaccount check --policy` and pyaccount.check(policy=…) read it"
         raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
     return document
 
 
 def load_written(
-    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Sequence[Override] = ()
+    source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Overrides = ()
 ) -> Document | Amplification | Policy:
     """The document of a source whatever its kind; without a kind it describes a mechanism. Raises as `load`."""
     file, root, problems = tree_of(source)

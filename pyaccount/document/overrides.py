@@ -1,21 +1,27 @@
-"""Overrides: `path=value`, as on the command line, laid over a tree before it is validated."""
+"""Overrides: paths and values, laid over a tree before it is validated.
+
+From Python they are a mapping of paths, or a list of `path=value` and of (path, value); from the command line `FromOption`. A
+problem says which: a Python user is told of `overrides`, a user of the command of the option.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Listing, Node, Place, Scalar, Table, child, find, plain, replaced
 from pyaccount.document.reader import read
-from pyaccount.errors import LONGEST_SHOWN, DocumentError, Path, Problem, path_text
+from pyaccount.errors import DocumentError, Path, Problem, path_text, shortened, shown
 
 Override = str | tuple[str, object]
+#: What overrides are given as: `{"privacy.epsilon": 4}`, or a list.
+Overrides = Mapping[str, object] | Sequence[Override]
 
-#: How the place of an override begins.
-_SET = "--set "
+#: How the place of an override begins, by who gave it.
+_ARGUMENT, _SET = "overrides: ", "--set "
 #: Keys of `training` that say one thing in two ways.
 _TWINS = {"iterations": "epochs", "epochs": "iterations"}
 
@@ -23,10 +29,47 @@ _TWINS = {"iterations": "epochs", "epochs": "iterations"}
 PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+|\[[0-9]+\])*")
 
 
-def override(root: Node, overrides: Sequence[Override]) -> tuple[Node, list[Problem]]:
+class FromOption(str):
+    """An override from the command line, `path=value`, with the option that gave it."""
+
+    #: The option with its value, where that is another one than `--set`: `--seed 7` for `accounting.seed=7`.
+    option: str | None = None
+
+    @classmethod
+    def named(cls, text: str, option: str) -> FromOption:
+        """An override that another option than `--set` stands for."""
+        made = cls(text)
+        made.option = option
+        return made
+
+
+def listed_overrides(overrides: Overrides) -> tuple[Override, ...]:
+    """The overrides one by one, however they are given. Raises `TypeError` for what is none of the ways."""
+    if isinstance(overrides, str):
+        return (overrides,)
+    if isinstance(overrides, Mapping):
+        return tuple(overrides.items())
+    try:
+        items = tuple(overrides)
+        if all(isinstance(item, str) or (isinstance(item, tuple | list) and len(item) == 2) for item in items):
+            return tuple(item if isinstance(item, str) else (item[0], item[1]) for item in items)
+    except TypeError:
+        pass
+    raise TypeError(
+        f"overrides = {shown(overrides)} is neither a mapping of paths to values, {{'privacy.epsilon': 4}}, nor a list of "
+        "'path=value' or (path, value)"
+    )
+
+
+def is_override(place: Place) -> bool:
+    """Whether what stands at a place was set by an override, whose place says what it sets."""
+    return place.file is not None and place.file.startswith((_ARGUMENT, _SET))
+
+
+def override(root: Node, overrides: Overrides) -> tuple[Node, list[Problem]]:
     """The tree with every override applied, in order, and the problems of those that cannot be."""
     problems: list[Problem] = []
-    for item in (overrides,) if isinstance(overrides, str) else overrides:
+    for item in listed_overrides(overrides):
         try:
             path_words, value, found = _parse(item)
             problems += found
@@ -73,8 +116,7 @@ def _without_twin(root: Node, path: Path) -> Node:
     twin = _TWINS.get(key)
     if path[-2:-1] != ("training",) or twin is None or not isinstance(section, Table) or twin not in section.entries:
         return root
-    written = section.entries[twin][0].file or ""
-    if written.startswith(_SET):
+    if is_override(section.entries[twin][0]):
         return root
     entries = {name: entry for name, entry in section.entries.items() if name != twin}
     return replaced(root, above, replace(section, entries=entries))
@@ -85,9 +127,9 @@ def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
     if isinstance(item, str):
         if re.search("[\ud800-\udfff]", item):
             spelled = item.encode(errors="backslashreplace").decode()
-            _refuse(_place(spelled), "an override is text; the locale of this shell could not read this one")
+            _refuse(_place(spelled, item), "an override is text; the locale of this shell could not read this one")
         path, equals, text = item.partition("=")
-        place = _place(item)
+        place = _place(item, item)
         if not equals:
             _refuse(place, "an override is written path=value, as in privacy.epsilon=4")
         node, problems = read(text, place=place)
@@ -95,6 +137,8 @@ def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
     else:
         path, given = item
         place = _place(f"{path}={given}")
+        if not isinstance(path, str):
+            _refuse(place, f"the path of an override is text, as in 'privacy.epsilon', not {type(path).__name__}")
         value, problems = from_value(given, place)
     path = path.strip()
     if not PATH.fullmatch(path):
@@ -142,9 +186,11 @@ def _dead_end(root: Node, path: Path, file: str | None) -> Problem:
     return Problem("bad-override", message, path, file)
 
 
-def _place(text: str) -> Place:
-    shortened = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
-    return Place(f"{_SET}{shortened}")
+def _place(text: str, given: object = None) -> Place:
+    """Where an override stands that says `text`: at the option, or in the argument."""
+    if isinstance(given, FromOption) and given.option is not None:
+        return Place(given.option)
+    return Place(f"{_SET if isinstance(given, FromOption) else _ARGUMENT}{shortened(text)}")
 
 
 def _refuse(place: Place, message: str) -> NoReturn:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount import _core
 from pyaccount.document.nodes import place_of
+from pyaccount.document.overrides import is_override
 from pyaccount.errors import TIME_IS_UP, LimitError, TimeLimit, path_text
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def limit_of(document: Document, given: float | None, set_by: str) -> TimeLimit 
         return TimeLimit(stated, path_text(path))
     where = ":".join(str(part) for part in (place.file, place.line, place.column) if part is not None)
     # An override says by itself what it sets.
-    return TimeLimit(stated, where if place.file.startswith("--set ") else f"{path_text(path)} ({where})")
+    return TimeLimit(stated, where if is_override(place) else f"{path_text(path)} ({where})")
 
 
 @contextmanager

@@ -77,7 +77,7 @@ class Verification:
         ordered = sorted(told, key=lambda one: one.agrees)
         lines += [f"  {_line(one)}" for one in ordered[:MOST_SHOWN]]
         if len(ordered) > MOST_SHOWN:
-            lines.append(f"  and {len(ordered) - MOST_SHOWN} more differences: --format json has them all")
+            lines.append(f"  and {len(ordered) - MOST_SHOWN} more differences, all of which its JSON has")
         return "".join(f"{printable(line)}\n" for line in lines)
 
 

@@ -47,6 +47,8 @@ class How:
     seed: int | Literal["new"] | None = None
     #: What messages call the option that set `time_limit`.
     limited_by: str = "time_limit="
+    #: The same of what set `folder`.
+    folder_by: str = "folder="
 
 
 def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertificate, how: How) -> Verification:
@@ -117,7 +119,10 @@ def _recompute(found: Read, how: How) -> Verification:
             return recomputation.verdict()
     except DocumentError as error:
         if any(problem.slug == "matrix-file" for problem in error.problems):
-            hint = "; files that a certificate's document names are looked for beside it, or in the folder of --folder"
+            hint = (
+                "; files that a certificate's document names are looked for beside it, or in the folder that "
+                f"{how.folder_by} names"
+            )
             raise DocumentError(
                 replace(one, message=one.message + hint) if one.slug == "matrix-file" else one for one in error.problems
             ) from error

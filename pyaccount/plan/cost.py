@@ -67,9 +67,11 @@ def sampling_cost(plan: CompiledDocument) -> list[str]:
             f"80 %: {duration(easy * cost / 2e9)} to {duration(hard * cost / 2e9)} on two cores"
         )
     lines.append(
-        "with truncated batches only plain samples bound others that are mixed with them: --estimate asks the pilot"
+        "with truncated batches only plain samples bound others that are mixed with them: `pyaccount plan --estimate` "
+        "asks the pilot"
         if mechanism.plain_only
-        else "samples drawn where losses are large, with bounded weights, take fewer: --estimate asks the pilot how many"
+        else "samples drawn where losses are large, with bounded weights, take fewer: `pyaccount plan --estimate` "
+        "asks the pilot how many"
     )
     return lines
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
@@ -80,16 +80,17 @@ class Analysis:
     """A theorem, by what it says of a body: in words, and in numbers once the blank is filled.
 
     All are functions of a module, or methods of objects that hold nothing: they know nothing of a document before they are given
-    one, so that a plan can be pickled. One of `bounds` and `mechanism` is there.
+    one, so that a plan can be pickled. One of `bounds` and `mechanism` is there. A repr shows none of them, since the address of
+    a function tells nobody anything.
     """
 
-    words: Callable[[Document, Body], Reduction]
+    words: Callable[[Document, Body], Reduction] = field(repr=False)
     #: The rounds to compose.
-    bounds: Callable[[Document, Body], DirectedBounds] | None = None
+    bounds: Callable[[Document, Body], DirectedBounds] | None = field(default=None, repr=False)
     #: What is judged by sampling; it has no rounds to compose.
-    mechanism: Callable[[Document, Body], SampledMechanism] | None = None
+    mechanism: Callable[[Document, Body], SampledMechanism] | None = field(default=None, repr=False)
     #: What the theorem does not cover, asked before anything else.
-    refusals: Callable[[Document, Body], list[Problem]] | None = None
+    refusals: Callable[[Document, Body], list[Problem]] | None = field(default=None, repr=False)
     #: Whether the rounds are Gaussian mechanisms, which compose to one.
     gaussian: bool = False
 

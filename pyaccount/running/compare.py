@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyaccount.document import Document
+    from pyaccount.document.overrides import Overrides
     from pyaccount.execute.progress import Report
 
 
 def comparable(
     source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate,
-    overrides: Sequence[str | tuple[str, object]] = (),
+    overrides: Overrides = (),
 ) -> Plan | Certificate:
     """What is compared: the plan of a document, or a finished certificate, to which overrides do not apply.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
@@ -29,9 +30,14 @@ if TYPE_CHECKING:
 UNCOUNTED = 0.75
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan(CompiledDocument):
     """A document with its theorems. `run` executes it; no ε, δ or blank has been computed before."""
+
+    def __repr__(self) -> str:
+        parts = ", ".join(dict.fromkeys(one.subject for one in self.reductions))
+        name = json.dumps(self.document.name)
+        return f"<Plan {name}: {parts}; {self.engine}; {self.question}; nothing is computed yet>"
 
     def _repr_html_(self) -> str:
         from pyaccount.certificate.notebook import paragraph, table  # noqa: PLC0415

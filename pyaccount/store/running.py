@@ -66,7 +66,7 @@ def certificate_of(run: Run) -> Certificate | None:
 
     if run.damaged:
         raise StoreError(
-            f"what the store has of run {run.id[:12]} is damaged; remove that run: pyaccount runs --remove"
+            f"what the store has of run {run.id[:12]} is damaged; remove that run, by Store.remove or `pyaccount runs --remove`"
         )
     if run.certificate is None:
         return None

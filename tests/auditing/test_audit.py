@@ -203,8 +203,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"guesses": (-1, 5)}, "guesses"),
     ({"guesses": 5}, "guesses = 5"),
     ({"guesses": (1.5, 2)}, "guesses"),
-    ({"threshold": 1.0}, "threshold is for many runs"),
-    ({"runs": "many", "guesses": (3, 3)}, "guesses are for one run"),
+    ({"threshold": 1.0}, "`threshold` is for many runs"),
+    ({"runs": "many", "guesses": (3, 3)}, "`guesses` is for one run"),
     ({"runs": "many", "threshold": math.inf}, "threshold = inf"),
 ]
 

@@ -212,15 +212,14 @@ MISSING = [
 ]
 
 
-@pytest.mark.parametrize(("package", "module", "arguments"), MISSING)
+@pytest.mark.parametrize("missing", MISSING)
 def test_a_missing_package_is_named_before_the_work_and_is_no_limit(
-    package: str,
-    module: str,
-    arguments: list[str],
+    missing: tuple[str, str, list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    package, module, arguments = missing
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.parquet").write_bytes(b"PAR1")
     # A public key that nothing is signed by yet, and an envelope of nothing.

@@ -190,7 +190,7 @@ def test_an_override_replaces_the_other_way_to_say_it(
 
 def test_overrides_that_contradict_one_another(tmp_path: Path) -> None:
     (problem,) = problems_of(written(tmp_path, BASE), ["training.epochs=3", "training.iterations=7"])
-    assert (problem.slug, problem.file) == ("contradiction", "--set training.epochs=3")
+    assert (problem.slug, problem.file) == ("contradiction", "overrides: training.epochs=3")
     # In a file both stay, and are held against one another.
     (problem,) = problems_of(written(tmp_path, edited({10: "  iterations: 2000\n  epochs: 3"})))
     assert (problem.slug, problem.line) == ("contradiction", 11)

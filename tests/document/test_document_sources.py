@@ -223,9 +223,9 @@ WRONG_OVERRIDES = [
 def test_wrong_overrides(override: str, slug: str, path: str, suggestion: str | None, tmp_path: Path) -> None:
     (problem,) = problems_of(written(tmp_path, BASE), [override])
     assert (problem.slug, problem.path_text, problem.suggestion) == (slug, path, suggestion)
-    assert problem.file == f"--set {override}"
+    assert problem.file == f"overrides: {override}"
     assert problem.line is None
-    assert problem.render().startswith(f"--set {override}: ")
+    assert problem.render().startswith(f"overrides: {override}: ")
 
 
 def test_overrides_of_a_phase_that_does_not_exist(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_claim_says_the_interval_it_is_known_to(
 ) -> None:
     ending(1)
     error = stopped(CLAIM, overrides=["accounting.time_limit=1 h"])
-    assert error.limit == TimeLimit(3600.0, "--set accounting.time_limit=1 h")
+    assert error.limit == TimeLimit(3600.0, "overrides: accounting.time_limit=1 h")
     assert error.stage == "composing"
     monkeypatch.undo()
     certificate = pyaccount.certify(CLAIM)

@@ -358,4 +358,6 @@ def test_a_missing_matrix_is_told_where_it_is_looked_for(
     (tmp_path / "s.csv").rename(tmp_path / "moved.csv")
     code, _, err = run(capsys, "verify", "c.json")
     assert code == 2
-    assert "in the folder of --folder" in err
+    assert "in the folder that --folder names" in err
+    with pytest.raises(pyaccount.DocumentError, match="in the folder that folder= names"):
+        pyaccount.verify("c.json")

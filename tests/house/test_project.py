@@ -68,7 +68,9 @@ def test_what_is_missing_is_installed_by_its_own_name() -> None:
         text = (ROOT / file).read_text(encoding="utf-8")
         sent += [file] if re.search(r"pyaccount\[[a-z]", text) else []
         named |= set(re.findall(r'MissingExtraError\.of\(\s*"([^"]+)"', text))
-        assert file == "pyaccount/errors.py" or "MissingExtraError(" not in text, f"{file}: say it by MissingExtraError.of"
+        assert file == "pyaccount/errors.py" or "MissingExtraError(" not in text, (
+            f"{file}: say it by MissingExtraError.of"
+        )
     assert not sent
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()
