@@ -27,10 +27,18 @@ def blanks(document: Document) -> list[Path]:
 def one_blank(document: Document) -> Iterator[Problem]:
     """A document has one blank, or none."""
     found = blanks(document)
+    remedy = "leave one of them solve, and write a number for every other"
+    if len({path[-2:] for path in found}) == 1:
+        # The same blank in several phases: who writes that wants one value for all.
+        shared = found[0][-1] if found else ""
+        remedy += (
+            f". One {shared} for several phases is not implemented: phases that are alike are one body with `count`, or with the "
+            f"iterations of all; of others give all but one a number, and try several with `pyaccount sweep`"
+        )
     for extra in found[1:]:
         rest = " and ".join(path_text(path) for path in found if path != extra)
         verb = "is" if len(found) == 2 else "are"
-        message = f"a document has at most one blank, and {rest} {verb} solve too"
+        message = f"a document has at most one blank, and {rest} {verb} solve too: {remedy}"
         yield document.problem("several-blanks", extra, message, allowed="a number")
 
 

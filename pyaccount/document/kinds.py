@@ -16,7 +16,8 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 
 from pyaccount.document.fields import JsonSchema, listed, refuse, wrong_type
 from pyaccount.document.nodes import REPORTED
-from pyaccount.document.spelling import nearest_value
+from pyaccount.document.spelling import meant_kind
+from pyaccount.document.unimplemented import ALIASES
 from pyaccount.errors import LONGEST_SHOWN
 
 if TYPE_CHECKING:
@@ -93,8 +94,12 @@ class Kinds:
         return self.by_kind.get(kind) if isinstance(kind, str) else None
 
     def nearest(self, word: str) -> str | None:
-        """The kind that a word probably means."""
-        return nearest_value(word, self.by_kind, self.aliases)
+        """The kind that a word is a slip of or another word for, and not one that is only called alike."""
+        return meant_kind(word, self.by_kind, self.aliases)
+
+    def reason(self, word: str) -> str | None:
+        """Why a kind that exists elsewhere has no place here."""
+        return self.refused.get(word) or self.refused.get(meant_kind(word, self.refused, ALIASES) or "")
 
     def read(self, value: object, _: object = None) -> object:
         """The typed section."""
@@ -127,10 +132,10 @@ class Kinds:
             error = "missing"
         elif not isinstance(kind, str):
             error = wrong_type(kind, allowed)
-        elif (known := nearest_value(kind, self.refused)) is not None or kind in self.refused:
-            error = refuse("unknown-kind", self.refused[known or kind], allowed)
+        elif (reason := self.reason(kind)) is not None:
+            error = refuse("unknown-kind", reason, allowed)
         else:
-            message = f"no {self.what} of this kind exists: must be {allowed}"
+            message = f"no {self.what} of this kind is implemented: must be {allowed}"
             error = refuse("unknown-kind", message, allowed, self.nearest(kind))
         lines: list[InitErrorDetails] = [{"type": error, "loc": ("kind",), "input": kind}]
         for key in (key for key in value if key not in self.keys):

@@ -9,6 +9,7 @@ from pydantic import Field
 from pyaccount.document.fields import Items, Number, Solve, Text
 from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.ranges import NAME_LENGTH, NOISE_MULTIPLIER, RELEASES
+from pyaccount.document.unimplemented import NOISES
 
 
 class Release(Section):
@@ -49,4 +50,4 @@ class Laplace(Section):
     )
 
 
-AnyNoise = Annotated[Gaussian | Laplace, Kinds("noise", (Gaussian, Laplace), default="gaussian")]
+AnyNoise = Annotated[Gaussian | Laplace, Kinds("noise", (Gaussian, Laplace), default="gaussian", refused=NOISES)]

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pyaccount.document.views import Body
 
 
+#: More epochs than this are noted, where an epoch has so many rounds at least: with large batches many rounds are usual.
+MOST_EPOCHS, FEWEST_ROUNDS = 500, 20
+
+
 def notes(document: Document) -> Iterator[str]:
     """The notes on a document, each with its place."""
     delta = number(document.privacy.delta)
@@ -48,6 +52,8 @@ def notes(document: Document) -> Iterator[str]:
             )
         if body.epochs is not None:
             yield from _on_epochs(document, body)
+        else:
+            yield from _on_iterations(document, body)
 
 
 def _on_epochs(document: Document, body: Body) -> Iterator[str]:
@@ -57,6 +63,24 @@ def _on_epochs(document: Document, body: Body) -> Iterator[str]:
         told = body.sampler.on_epochs(body, length, int(rounds))
         if told is not None:
             yield _note(document, body.at("training", "epochs"), told)
+
+
+def _on_iterations(document: Document, body: Body) -> Iterator[str]:
+    """Iterations that go through the data more often than training does: they may count micro-batches, which have no noise."""
+    length, rounds = epoch(body), number(body.training.iterations)
+    if length is None or rounds is None or length < FEWEST_ROUNDS or rounds <= MOST_EPOCHS * length:
+        return
+    from pyaccount.document.epochs import epochs_of  # noqa: PLC0415 - few documents come here
+
+    epochs = epochs_of(int(rounds), length)
+    yield _note(
+        document,
+        body.at("training", "iterations"),
+        f"this is {epochs:.4g} epochs of {float(length):.10g} rounds, more than training usually has. An iteration is a step to "
+        "which noise is added. If these are the micro-batches of gradient accumulation, give the steps between which noise is "
+        "added, and count in expected_batch_size the records of all micro-batches and ranks of a step; where the number is "
+        "meant, say it as epochs",
+    )
 
 
 def _note(document: Document, path: Path, message: str) -> str:

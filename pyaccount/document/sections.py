@@ -102,7 +102,8 @@ class Training(Section):
     )
     expected_batch_size: Annotated[float | Solve | None, Number(ranges.EXPECTED_BATCH_SIZE, blank=True)] = Field(
         default=None,
-        description="The expected number of records in a round, over all of its draws; the number of draws where that is fixed.",
+        description="The expected number of records in a round, over all of its draws and on all ranks together; the number of "
+        "draws where that is fixed.",
     )
     sampling_probability: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
         default=None,

@@ -15,21 +15,13 @@ from __future__ import annotations
 import math
 
 from pyaccount.document.numerals import parse_number
-from pyaccount.document.spelling import nearest_value
-
-#: The kind that does not exist; other words for it are in `spelling.VALUE_ALIASES`.
-SHUFFLE = "shuffle"
-
-NOT_AMPLIFIED = (
-    "no theorem makes batches of a shuffled data set as private as Poisson sampling, whose bounds do not hold for them; next "
-    "time draw by poisson, or by random-allocation, which is nearest: every record in a random batch of each epoch; fixed-size "
-    "draws afresh in each round"
-)
+from pyaccount.document.spelling import meant_kind
+from pyaccount.document.unimplemented import NOT_AMPLIFIED, SHUFFLE
 
 
 def means_shuffling(word: object) -> bool:
     """Whether a kind of sampler is a name of shuffled batches."""
-    return isinstance(word, str) and (word == SHUFFLE or nearest_value(word, (SHUFFLE,)) is not None)
+    return isinstance(word, str) and (word == SHUFFLE or meant_kind(word, (SHUFFLE,)) is not None)
 
 
 def shuffled_as_yaml(training: object) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
+from pyaccount.document.unimplemented import WEIGHTED
+from pyaccount.document.whole_batch import MICRO_BATCHES, OF_ONE_RANK, RANKS
 from pyaccount.errors import Path
 
 #: The names of other libraries and common abbreviations, each with the field it means; those of a kind's own fields stand with
@@ -28,7 +30,9 @@ FIELD_ALIASES: dict[str, Path] = {
         "privacy.risk.false_positive_rate": "false_positive_rate fpr",
         "privacy.risk.gaussian_mu": "gaussian_mu mu gdp gdp_mu",
         "training.dataset_size": "n num_examples num_records num_samples train_size records examples",
-        "training.expected_batch_size": "batch_size batch lot_size expected_batch mean_batch_size",
+        "training.expected_batch_size": " ".join(
+            ("batch_size batch lot_size expected_batch mean_batch_size train_batch_size", *sorted(OF_ONE_RANK))
+        ),
         "training.sampling_probability": "sample_rate sampling_rate subsampling_rate q p rate sampling_prob",
         "training.iterations": "steps num_steps n_steps max_steps num_iterations rounds num_rounds num_updates",
         "training.epochs": "num_epochs n_epochs max_epochs num_train_epochs",
@@ -63,9 +67,16 @@ FOREIGN_KEYS: dict[str, str] = {
             "max_participations, one for each epoch"
         ),
         "varies varied varying vary_over grid": "what is tried stands under `vary:`, and `pyaccount sweep` runs such a document",
-        "num_microbatches microbatches gradient_accumulation_steps": (
+        " ".join(("num_microbatches microbatches", *sorted(MICRO_BATCHES))): (
             "leave it out, and count in training.iterations the steps to which noise is added; where every micro-batch of a step "
             "is drawn by itself, sampler.draws_per_iteration says how many these are"
+        ),
+        " ".join(sorted(RANKS)): "leave it out",
+        "max_physical_batch_size physical_batch_size num_workers pin_memory prefetch_factor": (
+            "leave it out: it says how a batch is loaded, not which records are in it"
+        ),
+        "weights weight class_weights class_weight sample_weights sampling_weights weighted_sampling": (
+            f"leave it out: {WEIGHTED}"
         ),
     }.items()
     for alias in aliases.split()
@@ -76,10 +87,11 @@ VALUE_ALIASES: dict[str, str] = {
     alias: value
     for value, aliases in {
         "add-remove": "add-or-remove add-or-remove-one add/remove unbounded",
-        "zero-out": "zero-one zeroed zero-out-one zero",
-        "replace-one": "replace substitute substitution swap replace-special bounded edit",
+        # dp_accounting's REPLACE_SPECIAL replaces a record by one without a contribution.
+        "zero-out": "zero-one zeroed zero-out-one zero replace-special",
+        "replace-one": "replace substitute substitution swap bounded edit",
         "shuffle": "shuffling shuffled shuffled-batches shuffled-epochs shuffle-batches reshuffle reshuffled reshuffling "
-        "random-shuffle random-reshuffling random-permutation permutation epochs shuffle-once shuffled-once",
+        "shuffled-poisson random-shuffle random-reshuffling random-permutation permutation epochs shuffle-once shuffled-once",
         "laplace": "laplacian double-exponential",
         "gaussian": "normal gauss gaussian-noise",
         "pld": "prv numerical fft",
@@ -89,6 +101,9 @@ VALUE_ALIASES: dict[str, str] = {
     for alias in aliases.split()
 }
 
+#: Above this likeness a word is a slip of another one.
+_SLIP = 0.8
+
 # Longer words are no slips of a short one, and comparing them takes time.
 _LONGEST = 64
 
@@ -97,27 +112,44 @@ def nearest(word: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | 
     """The choice that is spelled most like `word`, or `None` if none is near."""
     if len(word) > _LONGEST:
         return None
-    plain = {_plain(choice): choice for choice in choices}
-    found = difflib.get_close_matches(_plain(word), plain, n=1, cutoff=cutoff)
+    plain = {written(choice): choice for choice in choices}
+    found = difflib.get_close_matches(written(word), plain, n=1, cutoff=cutoff)
     return plain[found[0]] if found else None
 
 
 def nearest_value(word: str, choices: Iterable[str], aliases: Mapping[str, str] | None = None) -> str | None:
     """The value of a choice that `word` probably means; `aliases` are other words for some, beside those known here."""
-    choices, key = tuple(choices), _plain(word).replace("_", "-")
+    choices, key = tuple(choices), written(word).replace("_", "-")
     meant = (aliases or {}).get(key) or VALUE_ALIASES.get(key)
     return meant if meant in choices else nearest(word, choices)
 
 
+def meant_kind(word: str, kinds: Iterable[str], aliases: Mapping[str, str] | None = None) -> str | None:
+    """The kind that `word` is another word for, or a slip of; None for one that only resembles it.
+
+    A kind is a mechanism, and a word more makes it another one: `discrete-gaussian` is not `gaussian`, nor `user-poisson`
+    `poisson`. So a slip has as many words as what it is a slip of, unless they are only written together or apart.
+    """
+    kinds, key = tuple(kinds), written(word).replace("_", "-")
+    meant = (aliases or {}).get(key) or VALUE_ALIASES.get(key)
+    if meant in kinds:
+        return meant
+    near = nearest(word, kinds, cutoff=_SLIP)
+    if near is None or len(near.split("-")) == len(key.split("-")) or near.replace("-", "") == key.replace("-", ""):
+        return near
+    return None
+
+
 def alias_of(key: str, aliases: Mapping[str, Path] = FIELD_ALIASES) -> Path | None:
     """The field that other libraries call `key`; `aliases` has its names in lower case, with underscores."""
-    return aliases.get(_plain(key)) if len(key) <= _LONGEST else None
+    return aliases.get(written(key)) if len(key) <= _LONGEST else None
 
 
 def advice_on(key: str) -> str | None:
     """What to do about a key that other libraries have and no document needs."""
-    return FOREIGN_KEYS.get(_plain(key)) if len(key) <= _LONGEST else None
+    return FOREIGN_KEYS.get(written(key)) if len(key) <= _LONGEST else None
 
 
-def _plain(word: str) -> str:
+def written(word: str) -> str:
+    """A word as keys are written here: in lower case, with underscores."""
     return word.strip().lower().replace("-", "_").replace(" ", "_")

@@ -21,8 +21,9 @@ from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located
 from pyaccount.document.shape import field_at, keys_at, leaves, member_at, reader_of, section_of, union_of, value_at
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
-from pyaccount.document.spelling import advice_on, alias_of, nearest
+from pyaccount.document.spelling import advice_on, alias_of, nearest, written
 from pyaccount.document.typography import remark
+from pyaccount.document.whole_batch import BATCHES, MICRO_BATCHES, RANKS, whole_batch
 from pyaccount.errors import Path, Problem, path_text, shortened
 
 _Error = tuple[Path, str, dict[str, Any]]
@@ -126,6 +127,8 @@ class _Review:
         mechanism = bool(self.shape.body_keys)
         if mechanism and (advice := self.advice(str(key), parent)) is not None:
             message = f"{path_text(parent) or 'a document'} has no such key; {advice}"
+            if written(str(key)) in RANKS | MICRO_BATCHES:
+                message += f"; {whole_batch(self.stated(parent))[0]}"
             return located(self.root, Problem("unknown-key", message, path), key=True)
         target = _meant_field(str(key), parent, fields, mechanism) if self.guesses <= _MOST_GUESSES else None
         # A key of another kind belongs where it stands, but not to this kind.
@@ -137,8 +140,19 @@ class _Review:
         place = path_text(parent) or "a document"
         allowed = ", ".join(fields)
         message = f"{place} has no such key; its keys are {allowed}{remark(str(key))}"
+        if target is not None and target[-2:] == ("training", "expected_batch_size") and written(str(key)) in BATCHES:
+            about, whole = whole_batch(self.stated(parent))
+            message += f"; {about}"
+            suggestion = suggestion if whole is None else f"{suggestion}: {whole}"
         problem = Problem("unknown-key", message, path, allowed=allowed, suggestion=suggestion)
         return located(self.root, problem, key=True)
+
+    def stated(self, parent: Path) -> dict[str, object]:
+        """What the body says around a key, in any of its sections, by keys as they are written here."""
+        body = value_at(self.raw, parent[:2] if parent[:1] == ("phases",) else ())
+        body = body if isinstance(body, dict) else {}
+        sections = [section for section in body.values() if isinstance(section, dict)]
+        return {written(str(key)): value for section in (body, *sections) for key, value in section.items()}
 
     def advice(self, key: str, parent: Path) -> str | None:
         """What to do about a key that no other one is meant by."""

@@ -20,7 +20,7 @@ from pyaccount.document.risk import AT_A_RATE, MEASURES
 from pyaccount.document.sections import SingleDocument
 from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
-from pyaccount.document.spelling import nearest_value
+from pyaccount.document.spelling import meant_kind, nearest_value
 from pyaccount.document.typography import remark
 from pyaccount.document.words import ADJACENCY_MEANINGS
 from pyaccount.errors import Path
@@ -72,7 +72,10 @@ class DraftQuestion:
                 return text if text in words else spelled
             if self.name == "sampler" and means_shuffling(text):
                 raise ValueError(shuffled_as_options(answers))
-            near = nearest_value(text, words, kinds_of(self.name).aliases if self.name in _KINDS else None)
+            kinds = kinds_of(self.name) if self.name in _KINDS else None
+            if kinds is not None and (reason := kinds.reason(text)) is not None:
+                raise ValueError(reason)
+            near = nearest_value(text, words) if kinds is None else meant_kind(text, words, kinds.aliases)
             raise ValueError(f"must be {listed(words)}" + (f"; did you mean {near}?" if near else ""))
         if text == SOLVE:
             raise ValueError(f"must be a value; to leave it blank say --solve {self.flag[2:]}")
@@ -204,7 +207,7 @@ QUESTIONS = {
             ("training", "expected_batch_size"),
             "Records in a batch, expected or drawn",
             "100",
-            help="Records in a batch: expected, or drawn.",
+            help="Records in a batch, on all ranks and in all micro-batches of a step together: expected, or drawn.",
             metavar="B",
         ),
         DraftQuestion(

@@ -155,12 +155,28 @@ def _solve(search: Search) -> Solution:
     return _largest_whole(search, sampler_plan(body).largest_batch(document, body), "record in a batch")
 
 
-def unreachable(document: Document, most: float, bound: float | None = None) -> tuple[str, str]:
-    """Why no σ up to the most that is tried reaches the target, and what to try; `bound` is what is left at least even there."""
+def rest_alone(instance: Instance, path: Path, engine: Engine) -> str | None:
+    """What the phases without the blank at `path` cost by themselves, in words; None if there are none, or samples say it.
+
+    Of the interval both ends are proven: the upper one bounds the other phases, the lower one is that of two data sets.
+    """
+    rest = instance.bounds_beside(path)
+    return None if rest is None else target_of(instance.document).find(engine, rest, ROUGH).said
+
+
+def unreachable(
+    document: Document, most: float, bound: float | None = None, rest: str | None = None
+) -> tuple[str, str]:
+    """Why no σ up to the most that is tried reaches the target, and what to try.
+
+    `bound` is what is left at least even there, `rest` what the other phases cost by themselves.
+    """
     target = target_of(document)
     reason = f"no σ reaches the target {target.words}: it is missed even at σ = {most:g}"
     if not any(body.noise.also and body.at("noise", "multiplier") == document.blank for body in document.bodies):
-        return reason, target.looser
+        if rest is None:
+            return reason, target.looser
+        return f"{reason}, and without this phase {rest}", f"more noise in the other phases, or {target.looser}"
     if bound is None:
         reason += ", where nearly all that counts is the other releases of the batch (noise.also)"
     else:
@@ -180,7 +196,8 @@ def _smallest_noise(search: Search) -> Solution:
                 search.target.tighter,
             )
         if not verdict.holds and value >= high:
-            raise search.infeasible(*unreachable(search.document, high, verdict.found.lower))
+            rest = rest_alone(search.plan.at(high), search.path, search.engine)
+            raise search.infeasible(*unreachable(search.document, high, verdict.found.lower, rest))
         if not (verdict.holds or verdict.fails):
             value = min(high, value * 1.05)
         elif verdict.holds:
@@ -267,8 +284,10 @@ def _largest_whole(search: Search, most: int, unit: str, step: int = 1) -> Solut
     """The largest multiple of `step`, from that on, that holds; ends when the next one fails, or is closer than the tolerance."""
     if not search.try_value(step, ROUGH).holds:
         least = f"one {unit} meets" if step == 1 else f"{step:_} {unit}s, the fewest there can be, meet"
+        rest = rest_alone(search.plan.at(step), search.path, search.engine)
         raise search.infeasible(
-            f"not even {least} the target {search.target.words}", f"more noise, or {search.target.looser}"
+            f"not even {least} the target {search.target.words}" + (f"; without this phase {rest}" if rest else ""),
+            f"more noise, or {search.target.looser}",
         )
     value, most = 1, most // step
     while not search.failed:

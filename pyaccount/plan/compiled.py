@@ -14,6 +14,7 @@ from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
+    from pyaccount.errors import Path
     from pyaccount.plan.reduction import Analysis, Reduction
 
 #: The relative width of the answer's interval where the document does not say.
@@ -107,6 +108,15 @@ class Instance:
         """The rounds of the phases that are not sampled; None if all are."""
         parts = [part for part in self.parts() if part is not None]
         return combine(parts, merge_gaussians=self.merges) if parts else None
+
+    def bounds_beside(self, path: Path) -> DirectedBounds | None:
+        """The rounds of all phases but that of `path`; None if it is in none or the only one, or another one is sampled."""
+        own = [bool(body.path) and path[: len(body.path)] == body.path for body in self.document.bodies]
+        if not any(own):
+            return None
+        rest = [part for part, alone in zip(self.parts(), own, strict=True) if not alone]
+        parts = [part for part in rest if part is not None]
+        return combine(parts, merge_gaussians=self.merges) if parts and len(parts) == len(rest) else None
 
     def mechanism(self) -> SampledMechanism:
         """The sampled phases together, without what they are composed with."""

@@ -197,7 +197,7 @@ def test_rendering(tmp_path: Path) -> None:
     )
     assert second == (
         f"{path}:12:9: sampler.kind = 'poison' [unknown-kind]\n"
-        "    no sampler of this kind exists: must be poisson, fixed-size, with-replacement, must-ow, must-wo, must-ww, "
+        "    no sampler of this kind is implemented: must be poisson, fixed-size, with-replacement, must-ow, must-wo, must-ww, "
         "b-min-sep, user-b-min-sep, random-allocation, balls-in-bins, cyclic-poisson or none\n"
         "    did you mean poisson?"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,29 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "rdp": ([("noise:", "accounting:\n  method: rdp\nnoise:")], "14:11", ["did you mean auto?"]),
     "version": ([("pyaccount: 1", "version: 1")], "1:1", ["did you mean pyaccount?"]),
     "shuffle: true": ([("poisson", "poisson\n  shuffle: true")], "13:3", ["leave it out", "`kind: none`", "max_participations"]),
+    "ranks": (
+        [("expected_batch_size: 500", "batch_size: 64\n  world_size: 4")],
+        "9:3", ["records of all ranks", "if 64 is the batch of one of 4 ranks, write 256 (64 × 4)", "expected_batch_size: 256?"],
+    ),
+    "ranks beside an expected batch": (
+        [("expected_batch_size: 500", "expected_batch_size: 64\n  num_gpus: 4")],
+        "10:3", ["leave it out", "if 64 is the batch of one of 4 ranks, write 256 (64 × 4)"],
+    ),
+    "ranks and micro-batches": (
+        [("expected_batch_size: 500", "per_device_train_batch_size: 64\n  gradient_accumulation_steps: 8"),
+         ("name: training", "name: training\nworld_size: 4")],
+        "11:3", ["one of 4 ranks and 8 micro-batches, write 2_048 (64 × 4 × 8)"],
+    ),
+    "a batch of what is not said": ([("expected_batch_size", "batch_size")], "9:3", ["records of all ranks", "_size?"]),
+    "class weights": ([("poisson", "poisson\n  class_weights: [1, 9]")], "13:3", ["leave it out", "the largest of these prob"]),
+    "a weighted sampler": (
+        [("poisson", "WeightedRandomSampler")],
+        "12:9", ["depends on this record alone", "A fixed number of draws with weights", "`kind: poisson`"],
+    ),
+    "a tree": ([("noise:", "matrix:\n  kind: tree\nnoise:")], "14:9", ["`kind: dense`"]),
+    "discrete noise": (
+        [("  multiplier", "  kind: discrete-gaussian\n  multiplier")], "14:9", ["another mechanism", "implemented"],
+    ),
     "kind: mechanism": ([("name:", "kind: mechanism\nname:")], "2:1", ["leave it out"]),
     "unbounded": ([("add-remove", "unbounded")], "4:14", ["did you mean add-remove?"]),
     "shuffle": ([("poisson", "shuffle")], "12:9", ["balls-in-bins", "fixed-size"]),
@@ -75,7 +99,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "auto": ([("solve", "auto")], "14:15", ["did you mean solve?"]),
     "a question mark": ([("solve", "?")], "14:15", ["written `solve`"]),
     "nothing": ([("epsilon: 8", "epsilon:")], "5:11", ["give a number", "or solve"]),
-    "two blanks": ([("epsilon: 8", "epsilon: solve")], "14:15", ["at most one blank", "allowed: a number"]),
+    "two blanks": ([("epsilon: 8", "epsilon: solve")], "14:15", ["at most one blank", "a number for every other"]),
     "neither blank nor claim": ([("  epsilon: 8\n", ""), ("solve", "1")], "4:3", ["epsilon is required", "or solve"]),
     "a blank that is none": ([("50_000", "solve"), ("multiplier: solve", "multiplier: 1")], "8:17", ["allowed at noise.mult"]),
     # Sections and sizes.
@@ -391,6 +415,141 @@ def test_a_drafted_document_has_its_notes(
     told = capsys.readouterr().err
     assert "note: privacy.delta = 0.1: δ is not below 1/1_000" in told
     assert told.startswith(f"{name}:" if name != "-" else tuple("123456789"))
+
+
+#: Words for mechanisms that are no slips of one that is implemented, and slips that are.
+OTHERS = {
+    "sampler": [
+        "user-poisson",
+        "adaptive-poisson",
+        "weighted",
+        "poisson-binomial",
+        "fixed-size-with-replacement",
+        "shuffled-poisson",
+    ],
+    "noise": [
+        "discrete-gaussian",
+        "gaussian-discrete",
+        "d-gaussian",
+        "bounded-laplace",
+        "geometric",
+        "skellam",
+        "truncated-gaussian",
+    ],
+    "matrix": ["sparse-toeplitz", "toeplitz-inverse", "tree", "binary-tree", "identity-inverse"],
+}
+SLIPS = {
+    "sampler": {"poison": "poisson", "Poisson": "poisson", "bernoulli": "poisson", "cyclicpoisson": "cyclic-poisson",
+                "fixed-sized": "fixed-size", "fixed_size": "fixed-size", "balls-bins": "balls-in-bins"},
+    "noise": {"gausian": "gaussian", "Gaussian": "gaussian", "normal": "gaussian", "laplacian": "laplace"},
+    "matrix": {"toeplits": "toeplitz", "bsr": "banded-square-root", "banded_square_root": "banded-square-root"},
+}  # fmt: skip
+
+
+def told_of(section: str, kind: str) -> pyaccount.Problem:
+    document = yaml.safe_load(VALID)
+    document[section] = {**document.get(section, {}), "kind": kind}
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.load(document)
+    return next(problem for problem in caught.value.problems if problem.path == (section, "kind"))
+
+
+@pytest.mark.parametrize(("section", "kind"), [(section, kind) for section, kinds in OTHERS.items() for kind in kinds])
+def test_no_other_mechanism_is_suggested(section: str, kind: str) -> None:
+    problem = told_of(section, kind)
+    assert problem.suggestion is None
+    assert problem.slug == "unknown-kind"
+
+
+@pytest.mark.parametrize(
+    ("section", "kind", "meant"),
+    [(section, kind, meant) for section, kinds in SLIPS.items() for kind, meant in kinds.items()],
+)
+def test_a_slip_of_a_kind_is_corrected(section: str, kind: str, meant: str) -> None:
+    assert told_of(section, kind).suggestion == meant
+
+
+def test_a_special_record_is_none_of_the_data() -> None:
+    """dp_accounting's REPLACE_SPECIAL: the other record contributes nothing."""
+    document = yaml.safe_load(VALID)
+    document["privacy"]["adjacency"] = "replace-special"
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.load(document)
+    assert [problem.suggestion for problem in caught.value.problems] == ["zero-out"]
+
+
+@pytest.mark.parametrize(
+    ("length", "noted"),
+    [
+        ("iterations: 75_000", True),  # 750 epochs of 100 rounds
+        ("iterations: 50_001", True),
+        ("iterations: 50_000", False),
+        ("epochs: 750", False),
+    ],
+)
+def test_iterations_that_may_be_micro_batches_are_noted(
+    length: str, noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "document.yaml"
+    file.write_text(VALID.replace("iterations: 2000", length), encoding="utf-8")
+    assert cli.run(["validate", str(file)]) == 0
+    told = capsys.readouterr().err
+    assert ("note: training.iterations" in told) is noted
+    assert ("gradient accumulation" in told) is noted
+    if length == "iterations: 75_000":
+        assert "this is 750 epochs of 100 rounds" in told
+
+
+def test_many_rounds_of_large_batches_are_usual(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "document.yaml"
+    file.write_text(VALID.replace("size: 500\n", "size: 5_000\n").replace("2000", "100_000"), encoding="utf-8")
+    assert cli.run(["validate", str(file)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def phases(*noises: object, epsilon: object = 1) -> dict[str, object]:
+    document = yaml.safe_load(VALID)
+    body = {key: document.pop(key) for key in ("training", "sampler", "noise")}
+    document["privacy"]["epsilon"] = epsilon
+    return document | {"phases": [body | {"noise": {"multiplier": noise}} for noise in noises]}
+
+
+def test_one_noise_for_several_phases_says_what_can_be_done() -> None:
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.load(phases("solve", "solve", 1))
+    (problem,) = caught.value.problems
+    assert problem.slug == "several-blanks"
+    for words in (
+        "phases[0].noise.multiplier is solve too",
+        "a number for every other",
+        "`count`",
+        "`pyaccount sweep`",
+    ):
+        assert words in problem.message
+    # Blanks of two kinds ask for nothing in common.
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.load(phases("solve", 1, epsilon="solve"))
+    assert "for several phases" not in str(caught.value)
+    assert "a number for every other" in str(caught.value)
+
+
+@pytest.mark.parametrize("blank", ["multiplier", "iterations"])
+def test_phases_that_miss_the_target_by_themselves_say_their_cost(blank: str) -> None:
+    document = phases(1, 0.7)
+    others: dict[str, object] = phases(0.7, epsilon="solve")
+    section = "noise" if blank == "multiplier" else "training"
+    document["phases"][0][section] = {**document["phases"][0][section], blank: "solve"}  # type: ignore[index]
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.certify(document)
+    (problem,) = caught.value.problems
+    assert problem.slug == "target-infeasible"
+    found = re.search(r"without this phase ε is at least ([\d.]+) and at most ([\d.]+) at δ = 1e-5", problem.message)
+    assert found is not None, problem.message
+    # What the other phase costs in a document of its own lies between.
+    alone = pyaccount.certify(others)
+    assert float(found[1]) <= alone.epsilon
+    assert float(found[2]) >= alone.epsilon_lower
+    assert float(found[1]) > 1.0
 
 
 @pytest.mark.parametrize(("batch", "noted"), [("0.01", True), ("0.99", True), ("1", False), ("500", False)])

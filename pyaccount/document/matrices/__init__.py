@@ -18,6 +18,7 @@ from pyaccount.document.matrices.dense import Dense
 from pyaccount.document.matrices.identity import Identity
 from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
 from pyaccount.document.matrices.toeplitz import Toeplitz
+from pyaccount.document.unimplemented import MATRICES as REFUSED
 
 __all__ = [
     "BLT",
@@ -49,4 +50,4 @@ MATRICES: tuple[type[MatrixKind], ...] = (
 UNBANDED = tuple(matrix for matrix in MATRICES if not matrix.banded)
 
 #: A matrix, in a document.
-Matrix = Annotated[MatrixKind, Kinds("matrix", MATRICES, choice=ChosenToeplitz)]
+Matrix = Annotated[MatrixKind, Kinds("matrix", MATRICES, choice=ChosenToeplitz, refused=REFUSED)]

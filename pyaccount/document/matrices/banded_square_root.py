@@ -12,7 +12,7 @@ from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, Matri
 class BandedSquareRoot(MatrixKind):
     """The square root of the prefix-sum matrix, its first diagonals kept."""
 
-    aliases = "bsr square-root sqrt"
+    aliases = "bsr square-root sqrt banded-sqrt banded-root"
 
     kind: Literal["banded-square-root"] = Field(description="The square root of the prefix sums, banded (BSR).")
     bands: Bands = Field(description=BANDS_TEXT)

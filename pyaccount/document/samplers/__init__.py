@@ -22,7 +22,7 @@ from pyaccount.document.samplers.poisson import Poisson
 from pyaccount.document.samplers.random_allocation import RandomAllocation
 from pyaccount.document.samplers.user_b_min_sep import UserBMinSep
 from pyaccount.document.samplers.with_replacement import WithReplacement
-from pyaccount.document.shuffling import NOT_AMPLIFIED, SHUFFLE
+from pyaccount.document.unimplemented import SAMPLERS as REFUSED
 
 __all__ = [
     "FIXED_DRAWS",
@@ -64,9 +64,6 @@ SAMPLERS: tuple[type[SamplerKind], ...] = (
 
 #: The samplers whose batches have a fixed number of draws.
 FIXED_DRAWS = tuple(sampler for sampler in SAMPLERS if sampler.fixed_draws)
-
-#: Kinds that people ask for and that have no bound to offer, each with the reason and what is near it.
-REFUSED = {SHUFFLE: NOT_AMPLIFIED}
 
 #: A sampler, in a document about a training run.
 AnySampler = Annotated[SamplerKind, Kinds("sampler", SAMPLERS, refused=REFUSED)]

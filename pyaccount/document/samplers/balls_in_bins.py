@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class BallsInBins(Truncatable):
     """Balls in bins: every record is put in one of T bins at random, once; round i uses bin i mod T."""
 
-    aliases = "bnb ballsinbins balls-and-bins"
+    aliases = "bnb ballsinbins balls-bins balls-and-bins"
     spacing = "bins"
     spaced = True
 

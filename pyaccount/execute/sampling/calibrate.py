@@ -13,7 +13,7 @@ from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import ROOT, GridSearch, fixed_sequence_test, grids, root
 from pyaccount.execute.sampling.session import FINENESS
-from pyaccount.execute.solve import unreachable
+from pyaccount.execute.solve import rest_alone, unreachable
 from pyaccount.plan.compiling import compile_document
 
 if TYPE_CHECKING:
@@ -83,12 +83,16 @@ def pilot_noise(
         return session.unsampled(plan.at(sigma), epsilon=epsilon).upper
 
     low, high = _bracket(lambda sigma: gaussian(sigma) <= delta) if session.plan.mixed else NOISE_RANGE
-    reason, remedy = unreachable(document, NOISE_RANGE[1])
-    infeasible = document.problem("target-infeasible", path, f"{reason}; try {remedy}")
+
+    def infeasible() -> DocumentError:
+        rest = rest_alone(plan.at(NOISE_RANGE[1]), path, session.engine)
+        reason, remedy = unreachable(document, NOISE_RANGE[1], rest=rest)
+        return DocumentError([document.problem("target-infeasible", path, f"{reason}; try {remedy}")])
+
     covered = gaussian(high) <= delta
     # Other phases, and other releases of a batch, may need the amplification that is given up here.
     if not covered and len(document.bodies) == 1 and not document.bodies[0].noise.also:
-        raise DocumentError([infeasible])
+        raise infeasible()
     if gaussian(low) <= delta:
         message = f"the target ε = {epsilon:g} at δ = {delta:g} holds with hardly any noise (already at σ = {low:g})"
         raise DocumentError([document.problem("target-infeasible", path, f"{message}; try a smaller epsilon or delta")])
@@ -110,7 +114,7 @@ def pilot_noise(
         return root(excess, start, NOISE_RANGE[0], high, precision=precision), high
     pilot_value = root(excess, 1.0, NOISE_RANGE[0], high, precision=precision)
     if pilot_value >= high:
-        raise DocumentError([infeasible])
+        raise infeasible()
     return pilot_value, math.inf
 
 

@@ -1,0 +1,59 @@
+"""Kinds that exist in the world and not here: why nothing near them is offered, and what can be done.
+
+Data alone, for the lists of kinds. A word that is only another spelling of one of them is found by `spelling.meant_kind`.
+"""
+
+from __future__ import annotations
+
+#: The kind that does not exist; other words for it are in `spelling.VALUE_ALIASES`.
+SHUFFLE = "shuffle"
+
+NOT_AMPLIFIED = (
+    "no theorem makes batches of a shuffled data set as private as Poisson sampling, whose bounds do not hold for them; next "
+    "time draw by poisson, or by random-allocation, which is nearest: every record in a random batch of each epoch; fixed-size "
+    "draws afresh in each round"
+)
+
+#: What is true of draws with weights, of a sampler's kind or a key that asks for them.
+WEIGHTED = (
+    "no bound for draws with weights is implemented. Where every record is drawn independently of the others, with a "
+    "probability that depends on this record alone, Poisson sampling with the largest of these probabilities bounds it: write "
+    "`kind: poisson` with that as sampling_probability. A fixed number of draws with weights (as WeightedRandomSampler makes) is "
+    "not that, nor are weights by how many records a class has, which depend on the other records: weight the losses of the "
+    "records instead, before their gradients are clipped"
+)
+
+SAMPLERS = {SHUFFLE: NOT_AMPLIFIED, "weighted": WEIGHTED}
+
+_OTHER_NOISE = (
+    "is another mechanism, for which no bound is implemented: that of {near} noise does not hold for it. Draw {near} noise, or "
+    "account for this release elsewhere"
+)
+
+NOISES = {
+    "discrete-gaussian": f"discrete Gaussian noise {_OTHER_NOISE.format(near='gaussian')}",
+    "discrete-laplace": f"discrete Laplace (geometric) noise {_OTHER_NOISE.format(near='laplace')}",
+    "skellam": f"Skellam noise {_OTHER_NOISE.format(near='gaussian')}",
+    "binomial": f"binomial noise {_OTHER_NOISE.format(near='gaussian')}",
+    "staircase": f"staircase noise {_OTHER_NOISE.format(near='laplace')}",
+    "exponential": f"a selection (exponential mechanism, report noisy max) {_OTHER_NOISE.format(near='laplace')}",
+}
+
+MATRICES = {
+    "tree": "no tree of partial sums is implemented by name: write `kind: dense` with the file of its square root, or take "
+    "banded-square-root or blt, whose errors are usually smaller",
+}
+
+#: Other words for these kinds, as people and libraries spell them.
+ALIASES: dict[str, str] = {
+    alias: kind
+    for kind, aliases in {
+        "weighted": "weights weighted-random weighted-sampling weighted-random-sampler weightedrandomsampler weighted-poisson "
+        "importance importance-sampling class-balanced class-weighted balanced oversampling oversampled stratified",
+        "discrete-gaussian": "discretegaussian gaussian-discrete discrete-normal dgauss distributed-discrete-gaussian",
+        "discrete-laplace": "discretelaplace laplace-discrete geometric two-sided-geometric double-geometric",
+        "exponential": "exponential-mechanism report-noisy-max permute-and-flip gumbel",
+        "tree": "binary-tree tree-aggregation tree-restart honaker ftrl dp-ftrl",
+    }.items()
+    for alias in aliases.split()
+}
