@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 #: The budgets that are shown: an advantage, a true-positive rate at a false-positive rate, and μ.
 ADVANTAGE, RATE, AT, MU = 0.4, 0.45, 0.1, 1.0
-SIDE, LEFT, TOP, BELOW = 300, 40, 14, 34
+SIDE, LEFT, TOP, BELOW = 300, 58, 14, 48
 STYLE = """\
 text { font: 11px system-ui, sans-serif; fill: #57606a }
 path { fill: none; stroke-width: 2 } .back { fill: #f6f8fa } .guess { stroke: #8c959f; stroke-dasharray: 4 4 }
@@ -46,6 +46,20 @@ def label(rate: float, power: float, text: str) -> str:
     return f'<text x="{x}" y="{y}">{text}</text>'
 
 
+def ticks() -> list[str]:
+    """Rates beside both axes."""
+    rates = (0.0, 0.25, 0.5, 0.75, 1.0)
+    below = [
+        f'<text class="tick" x="{LEFT + SIDE * rate:.1f}" y="{TOP + SIDE + 16}" text-anchor="middle">{rate:g}</text>'
+        for rate in rates
+    ]
+    beside = [
+        f'<text class="tick" x="{LEFT - 6}" y="{TOP + SIDE * (1.0 - rate) + 4:.1f}" text-anchor="end">{rate:g}</text>'
+        for rate in rates
+    ]
+    return [*below, *beside]
+
+
 def svg() -> str:
     """The square of both rates, with a line, a point and a curve that no attack may pass."""
     width, height = LEFT + SIDE + 10, TOP + SIDE + BELOW
@@ -60,16 +74,18 @@ def svg() -> str:
             f"of {RATE} at {AT}; the curve is that of N({MU:g}, 1) against N(0, 1).</desc>",
             f"<style>\n{STYLE}\n</style>",
             f'<rect class="back" x="{LEFT}" y="{TOP}" width="{SIDE}" height="{SIDE}"/>',
+            *ticks(),
             path("guess", [(0.0, 0.0), (1.0, 1.0)]),
             path("advantage", [(0.0, ADVANTAGE), (1.0 - ADVANTAGE, 1.0)]),
             path("mu", [(0.0, 0.0), *curve, (1.0, 1.0)]),
             f'<circle class="rate" cx="{x}" cy="{y}" r="4"/>',
-            label(0.33, 0.7, f"advantage {ADVANTAGE}"),
-            label(0.55, 0.87, f"gaussian_mu {MU:g}"),
-            label(AT + 0.03, RATE - 0.03, f"true_positive_rate {RATE} at {AT}"),
+            label(0.03, 0.75, f"advantage {ADVANTAGE}"),
+            label(0.47, 0.77, f"gaussian_mu {MU:g}"),
+            label(AT + 0.11, RATE + 0.08, "true_positive_rate"),
+            label(AT + 0.11, RATE + 0.035, f"{RATE} at {AT}"),
             label(0.62, 0.56, "guessing"),
             f'<text x="{LEFT}" y="{height - 12}">false-positive rate →</text>',
-            f'<text transform="translate(26 {TOP + SIDE}) rotate(-90)">true-positive rate →</text>',
+            f'<text transform="translate(16 {TOP + SIDE}) rotate(-90)">true-positive rate →</text>',
             "</svg>\n",
         ]
     )

@@ -96,7 +96,7 @@ class Comparison(Record):
         return data_frame(self.to_dict())
 
     def plot(self) -> Figure:
-        """The error against ε, with the certified σ, as a figure of matplotlib.
+        """The error against ε, with the certified σ, as a figure of matplotlib; bars of both where all have one ε.
 
         Raises `DomainError` where nothing can be drawn, `MissingExtraError`.
         """

@@ -15,13 +15,33 @@ if TYPE_CHECKING:
     from pyaccount.certificate.comparison import Comparison
 
 
+#: ε that differ by less are one target: blanks are solved to a tolerance.
+AGREEMENT = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A certificate among others at the same ε: what it is called, the certified σ, and the root mean square error."""
+
+    label: str
+    noise_multiplier: float | None
+    error: float
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A certificate: ε at most, the root mean square error, and the certified σ in words, where it has one."""
+    """A certificate: ε at most, the root mean square error, and the certified σ, where it has one."""
 
+    #: What the document calls the mechanism.
+    name: str
     epsilon: float
     error: float
-    noise: str
+    noise_multiplier: float | None
+
+    @property
+    def noise(self) -> str:
+        """The certified σ in words, rounded up."""
+        return "" if self.noise_multiplier is None else f"σ {up(self.noise_multiplier, 3)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +49,25 @@ class ErrorLines:
     """Lines of points by rising ε, by what they are called: the sampler with its matrix."""
 
     lines: Mapping[str, tuple[Point, ...]]
+    #: The points in the order of what was compared, each with what its line is called.
+    in_order: tuple[tuple[str, Point], ...]
     #: What the error is of: prefix sums, or a workload in words.
     error_of: str
     #: The δ at which ε is certified, in words.
     deltas: str
+
+    @property
+    def one_epsilon(self) -> float | None:
+        """The largest ε, where all agree to `AGREEMENT`: then there is no curve over ε to draw, and bars compare the errors."""
+        found = [point.epsilon for points in self.lines.values() for point in points]
+        return max(found) if max(found) <= (1.0 + AGREEMENT) * min(found) else None
+
+    def bars(self) -> tuple[Bar, ...]:
+        """A bar for each certificate, by its sampler with its matrix; where several have the same, also by its name."""
+        return tuple(
+            Bar(label if len(self.lines[label]) == 1 else f"{label}: {point.name}", point.noise_multiplier, point.error)
+            for label, point in self.in_order
+        )
 
     @classmethod
     def of(cls, data: Comparison) -> ErrorLines:
@@ -48,13 +83,16 @@ class ErrorLines:
         workloads = {row.workload for row in rows}
         workload = workloads.pop() if len(workloads) == 1 else None
         lines: dict[str, list[Point]] = {}
+        in_order = []
         for row in rows:
             error = row.prefix_sum_mse if workload is None else row.workload_mse
             assert error is not None
-            noise = "" if row.noise_multiplier is None else f"σ {up(row.noise_multiplier, 3)}"
-            lines.setdefault(row.series(data), []).append(Point(row.epsilon, math.sqrt(error), noise))
+            point = Point(row.name, row.epsilon, math.sqrt(error), row.noise_multiplier)
+            lines.setdefault(row.series(data), []).append(point)
+            in_order.append((row.series(data), point))
         return cls(
             {label: tuple(sorted(points, key=lambda one: (one.epsilon, one.error))) for label, points in lines.items()},
+            tuple(in_order),
             workload or "prefix sums",
             ", ".join(plain(delta) for delta in sorted({row.delta for row in rows})),
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.certificate.picture import ENDINGS, new_figure, save
+from pyaccount.certificate.picture import ENDINGS, SMALL, new_figure, read_by_ticks, save
+from pyaccount.certificate.ticks import round_ticks
 from pyaccount.errors import DomainError
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ QUANTITIES: dict[str, tuple[str, Callable[[SweptRecord], float | None]]] = {
 }
 #: Axes that go over more than this ratio have a logarithmic scale.
 _WIDE = 30.0
+#: The most places of a heat map's side that are labelled.
+MOST_PLACES = 6
 #: Lines with names; a picture with more has no legend.
 _MOST_NAMED = 12
 
@@ -107,9 +110,10 @@ def _lines(figure: Figure, sweep: Sweep, over: _Axis, across: _Axis) -> None:
     axes.set_xlabel(over.label)
     axes.set_ylabel(across.label)
     if 1 < len(lines) <= _MOST_NAMED:
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=SMALL)
     if sweep.name:
         axes.set_title(sweep.name, fontsize=10)
+    read_by_ticks(axes)
 
 
 def _heat_map(figure: Figure, rows: Sequence[SweptRecord], over: _Axis, up: _Axis, across: _Axis) -> None:
@@ -122,10 +126,13 @@ def _heat_map(figure: Figure, rows: Sequence[SweptRecord], over: _Axis, up: _Axi
         (over, places[0], (axes.set_xticks, axes.set_xlabel)),
         (up, places[1], (axes.set_yticks, axes.set_ylabel)),
     ):
-        step = max(1, math.ceil(len(ticks) / 10))
-        setter[0](range(0, len(ticks), step), [f"{tick:g}" for tick in ticks[::step]])
+        step = math.ceil(len(ticks) / MOST_PLACES)
+        setter[0](range(0, len(ticks), step), [f"{tick:g}" for tick in ticks[::step]], fontsize=SMALL)
         setter[1](axis.label)
-    figure.colorbar(image, label=across.label)
+    scale = figure.colorbar(image, label=across.label).ax
+    if scale.get_ylim()[0] < scale.get_ylim()[1]:
+        marks = round_ticks(*scale.get_ylim())
+        scale.set_yticks([value for value, _ in marks], [label for _, label in marks], fontsize=SMALL)
 
 
 def _full(rows: Sequence[SweptRecord], names: Sequence[str]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.compared import WORDS
 from pyaccount.certificate.comparison import alike, protects, remarks
 from pyaccount.certificate.error_lines import ErrorLines
+from pyaccount.certificate.report.bars import Bars, BarGroup
 from pyaccount.certificate.report.page import (
     Block,
     Content,
@@ -46,7 +47,7 @@ def comparison_page(data: Comparison) -> Page:
     if rows and alike(data):
         statement += f" All are about {protects(rows[0])}."
     opening = (*(Paragraph((remark,)) for remark in remarks(data)), _picture(data))
-    sections = [PageSection("errors", "Error against ε", opening)]
+    sections = [PageSection("errors", "Noise and error", opening)]
     if rows:
         sections.append(PageSection("certificates", "The certificates", tuple(_tables(data))))
     if data.failures:
@@ -66,11 +67,13 @@ def comparison_page(data: Comparison) -> Page:
 
 
 def _picture(data: Comparison) -> Block:
-    """The error against ε at most, a line for each sampler with its matrix, σ beside the points."""
+    """The error against ε at most, a line for each sampler with its matrix, σ beside the points; bars where all have one ε."""
     try:
         drawn = ErrorLines.of(data)
     except DomainError as error:
         return Paragraph((f"{error}.".capitalize(),))
+    if drawn.one_epsilon is not None:
+        return _bars(drawn, drawn.one_epsilon)
     points = [point for line in drawn.lines.values() for point in line]
     plot = Plot(
         title="Root mean square error over ε, both logarithmic",
@@ -92,6 +95,29 @@ def _picture(data: Comparison) -> Block:
     caption = (
         f"The error of {drawn.error_of}, certified at δ = {drawn.deltas}; beside the points the certified σ, where it has room. "
         "What does not hold, or has no one error, is left out."
+    )
+    return Figure("errors-picture", plot, (caption,), "compared")
+
+
+def _bars(drawn: ErrorLines, epsilon: float) -> Figure:
+    """σ and the error of each certificate, where all have one ε."""
+    bars = drawn.bars()
+    noises = tuple(
+        (bar.label, bar.noise_multiplier, up(bar.noise_multiplier, 3))
+        for bar in bars
+        if bar.noise_multiplier is not None
+    )
+    errors = tuple((bar.label, bar.error, f"{bar.error:.4g}") for bar in bars)
+    quantities = [BarGroup("σ (noise multiplier)", noises)] if noises else []
+    quantities.append(BarGroup("root mean square error (clip norms)", errors))
+    plot = Bars(
+        title="Noise multiplier and root mean square error of each certificate",
+        description="The shorter the bar of the error, the better. The tables of the certificates have the values.",
+        quantities=tuple(quantities),
+    )
+    caption = (
+        f"The certified σ, and the error of {drawn.error_of}, at ε = {up(epsilon)} at most and δ = {drawn.deltas}. What does not "
+        "hold, or has no one error, is left out."
     )
     return Figure("errors-picture", plot, (caption,), "compared")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from pyaccount.certificate.report.bars import Bars, bars_svg
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.certificate.report.page import SENSES, origins_of
 from pyaccount.certificate.report.plot import svg
@@ -65,4 +66,5 @@ def _kind(part: Block | Inline) -> str:
 
 
 def _picture(figure: Figure) -> Markup:
-    return Markup(svg(figure.plot, figure.name))
+    plot = figure.plot
+    return Markup(bars_svg(plot, figure.name) if isinstance(plot, Bars) else svg(plot, figure.name))

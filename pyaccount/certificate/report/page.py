@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pyaccount.certificate.report.bars import Bars
 from pyaccount.certificate.report.plot import Plot
 from pyaccount.rounding import down, nearest, plain, up
 
@@ -104,7 +105,7 @@ class Figure:
     """A picture, with words for those who do not see it. `origin` says where its numbers come from."""
 
     name: str
-    plot: Plot
+    plot: Plot | Bars
     caption: Content
     origin: str
 

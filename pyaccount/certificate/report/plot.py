@@ -13,23 +13,20 @@ from typing import Literal
 
 from markupsafe import escape
 
+from pyaccount.certificate.ticks import round_ticks
+
 #: The size of a picture in its own units, and the room around its axes.
 WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 72, 18, 16, 62
+LEFT, RIGHT, TOP, BOTTOM = 96, 18, 16, 62
 #: The height of a line of the legend, and the most letters that have room in it.
 LINE, LETTERS = 20, 46
 #: The room that words beside a point take.
-LABEL_WIDTH, LABEL_HEIGHT = 46.0, 13.0
+LABEL_WIDTH, LABEL_HEIGHT = 62.0, 17.0
 
 #: How a line looks: the first and second direction, something to compare with, lower bounds; and one of many lines.
 Style = Literal["first", "second", "reference", "lower", "third", "fourth", "fifth", "sixth"]
 #: The looks of many lines, which differ in colour and dashes.
 MANY: tuple[Style, ...] = ("first", "second", "third", "fourth", "fifth", "sixth")
-
-#: Between fewer whole decades than this, an axis has more ticks than those.
-FEW_DECADES = 2
-
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +48,8 @@ class Axis:
         return min(1.0, max(0.0, place))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Round values with their labels: about six."""
-        if self.log:
-            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
-            stride = max(1, math.ceil((last - first) / 6))
-            # From the top, which is where a probability ends.
-            if last - first < FEW_DECADES:
-                values = [digit * 10.0**k for k in range(last, first - 2, -1) for digit in (5.0, 2.0, 1.0)]
-                return [(value, f"{value:g}") for value in values if self.low <= value <= self.high]
-            return [(10.0**k, _power(k)) for k in range(last, first - 1, -stride)]
-        width = self.high - self.low
-        rough = width / 6.0
-        size = 10.0 ** math.floor(math.log10(rough))
-        step = next(size * factor for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if size * factor >= rough)
-        count = math.floor(width / step + 1e-9)
-        return [(self.low + k * step, f"{self.low + k * step:.6g}") for k in range(count + 1)]
+        """Round values with their labels."""
+        return round_ticks(self.low, self.high, log=self.log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +202,3 @@ def log_axis(label: str, values: Sequence[float], *, high: float = 1.0) -> Axis:
 def around(label: str, values: Sequence[float], *, room: float = 1.25) -> Axis:
     """A logarithmic axis on which positive values stand, with room at both ends."""
     return Axis(label, min(values) / room, max(values) * room, log=True)
-
-
-def _power(exponent: int) -> str:
-    return {0: "1", -1: "0.1", 1: "10"}.get(exponent, f"10{str(exponent).translate(_SUPERSCRIPTS)}")
