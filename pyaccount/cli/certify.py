@@ -311,8 +311,8 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
     "--plot",
     metavar="FILE",
     type=FileName(),
-    help="Draw the error against ε with the certified σ (svg, png, pdf): a line for each sampler and matrix, or where all have one "
-    "ε bars of σ and the error.",
+    help="Draw the error against ε with the certified σ (svg, png, pdf): a line for each sampler and matrix, or where all have "
+    "one ε bars of σ and the error.",
 )
 @click.option("--quiet", is_flag=True, help="No progress; print the comparison only if --format is given.")
 def compare(

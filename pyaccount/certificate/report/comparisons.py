@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.compared import WORDS
 from pyaccount.certificate.comparison import alike, protects, remarks
 from pyaccount.certificate.error_lines import ErrorLines
-from pyaccount.certificate.report.bars import Bars, BarGroup
+from pyaccount.certificate.report.bars import BarGroup, Bars
 from pyaccount.certificate.report.page import (
     Block,
     Content,
