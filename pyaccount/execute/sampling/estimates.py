@@ -14,10 +14,10 @@ proposals miss shows in the standard error rather than in nothing, down to the �
 
 Far below that a mixture may miss much of what counts, and its samples are then few and heavy beyond bounds at the edge of what it
 covers: their mean is low, and so is its standard error. It shows in the largest of them. Where one sample has more than
-`USUAL_PEAK` of the second moment, an estimate that is told is drawn from what a second scouting finds, with laws whose means are
-scaled further. There is no estimate where one sample then has more than `MOST_PEAK`, or where fewer than `ENOUGH_EFFECTIVE`
-samples' worth was seen. No samples tell of a region that none of them is near to; that standard errors are true as far down as
-1e-18 is tested.
+`MOST_PEAK` of the second moment (of tilts alone, which cover one line, `LINE_PEAK`), or `MOST_SHARE` of the mean, an estimate
+that is told is drawn from what a second scouting finds, with laws whose means are scaled further. There is no estimate where one
+sample then still has more than `MOST_PEAK` of the second moment, or where fewer than `ENOUGH_EFFECTIVE` samples' worth was seen.
+No samples tell of a region that none of them is near to; that standard errors are true as far down as 1e-18 is tested.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ PLAIN_UNITS = _core.SHARD_UNITS // 8
 LEAST_SHARE, MOST_SCALED, MOST_FAR = 0.01, 2, 6
 #: Effective samples below which there is no estimate, and which are wanted of one that is told.
 ENOUGH_EFFECTIVE, WANTED_EFFECTIVE = 30.0, 400.0
-#: The most of Σ V² that is one sample's without a second look, and the most that may be. Where V has no second moment the
-#: largest of any number of samples has a share that does not vanish; where it has one, the share goes to 0.
-USUAL_PEAK, MOST_PEAK = 0.05, 0.2
-#: As many samples like the largest as an estimate that is told may lack.
+#: The most of Σ V² that may be one sample's, and of Σ V without a second look. Where V has no second moment the largest of any
+#: number of samples has a share of Σ V² that does not vanish; where it has one, the share goes to 0.
+MOST_PEAK, LINE_PEAK, MOST_SHARE = 0.2, 0.05, 1.0 / 60.0
+#: As many samples like the largest as an estimate after a second look may lack.
 UNSEEN = 3.0
 #: A mixture serves a similar mechanism at a similar ε: values of ε and ‖m̄‖² that are so near, relatively, and samples
 #: that are worth so much each and no less than half of what they were. What a mixture misses does not show in its own samples.
@@ -91,6 +91,12 @@ class Estimate:
         return self.value - self.added
 
     @property
+    def even(self) -> bool:
+        """Whether no single sample counts for much: with (Σ V)² = effective·Σ V², the largest V is √(peak/effective)·Σ V."""
+        most = MOST_PEAK if any(one.parameters for one in self.components) else LINE_PEAK
+        return self.peak <= min(most, MOST_SHARE**2 * self.effective)
+
+    @property
     def known(self) -> bool:
         """Whether enough was seen to call it an estimate, and no few samples decide it."""
         return self.effective >= ENOUGH_EFFECTIVE and self.peak <= MOST_PEAK
@@ -107,6 +113,8 @@ class Mixture:
     square: float
     #: Effective samples for each one drawn, at the ε where they are fewest, as first seen.
     efficiency: float = 0.0
+    #: Whether it was found by a second look.
+    far: bool = False
 
     def serves(self, epsilons: Sequence[float], square: float) -> bool:
         """Whether it may serve another mechanism at these values of ε."""
@@ -167,7 +175,7 @@ class Estimator:
             if self._negligible(glance, negligible):
                 return glance
         found = self._draw(mechanism, direction, epsilons, mixture, shards, purpose, stream)
-        if purpose == "estimate" and not mechanism.enclosed and any(one.peak > USUAL_PEAK for one in found):
+        if purpose == "estimate" and not mechanism.enclosed and not all(one.even for one in found):
             mixture = self._scout(mechanism, direction, epsilons, far=True)
             found = self._draw(mechanism, direction, epsilons, mixture, shards, purpose, stream)
         self._found[key] = replace(mixture, efficiency=self._efficiency(found))
@@ -215,6 +223,14 @@ class Estimator:
         )
         added = [self.sampler.added(mechanism, direction, epsilon) for epsilon in epsilons]
         found = [_estimate(sums, k, single, added[k]) for k, single in enumerate(mixture.singles)]
+        if mixture.far:
+            # Few samples have much of the second moment: the mean's own standard error is too small, since larger ones were
+            # not drawn. What the largest adds to the mean is the root of its share times the standard error, or a little more.
+            lacking = [math.sqrt(1.0 + UNSEEN**2 * one.peak) for one in found]
+            found = [
+                replace(one, standard_error=one.standard_error * factor)
+                for one, factor in zip(found, lacking, strict=True)
+            ]
         return [replace(one, components=mixture.components) for one in found]
 
     def _scout(
@@ -236,12 +252,13 @@ class Estimator:
             weights = _weights(sums)
             if not any(weights):
                 # Nothing was seen: all are as good as any.
-                return Mixture(tuple(shared), singles, tuple(epsilons), _square(mechanism))
+                return Mixture(tuple(shared), singles, tuple(epsilons), _square(mechanism), far=far)
             if not repeated:
                 singles = tuple(_single(sums, k, shared, usual) for k in range(len(epsilons)))
             kept = _kept(shared, weights, MOST_FAR if far else MOST_SCALED)
             components, weights = [shared[k] for k in kept], [weights[k] for k in kept]
-        return Mixture(tuple(_shared(components, weights)), singles, tuple(epsilons), _square(mechanism))
+        mixed = tuple(_shared(components, weights))
+        return Mixture(mixed, singles, tuple(epsilons), _square(mechanism), far=far)
 
     def _tilts(self, mechanism: SampledMechanism, direction: Direction, epsilons: Sequence[float]) -> list[float]:
         """θ around whose mean losses the values of ε lie; none where nothing can be tilted."""
@@ -299,15 +316,12 @@ def told(  # noqa: PLR0913 - what is estimated, and how well
 
     Where a loss is enclosed the estimate lies in the middle of what the two enclosing losses give, and half of their
     distance counts as standard error: the truth is between them. So does what the composed profile may be above theirs, and
-    what rare truncation may add. Where few samples have much of the second moment the mean's own standard error is too small,
-    since larger ones were not drawn: `UNSEEN` more like the largest count as standard error too.
+    what rare truncation may add.
     """
     above = estimator.curve(mechanism, direction, epsilons, shards=shards, most=most, purpose="estimate")
     if mechanism.enclosed and mechanism.lower is not None:
         below = estimator.curve(mechanism.lower, direction, epsilons, shards=shards, most=most, purpose="estimate")
         above = [_middle(high, low) for high, low in zip(above, below, strict=True)]
-    # The largest V over their number is the root of its share of Σ V² times the standard error, or a little more than that.
-    above = [replace(one, standard_error=one.standard_error * math.sqrt(1.0 + UNSEEN**2 * one.peak)) for one in above]
     curve = mechanism.curve(direction)
     if curve is None and mechanism.rare_truncation is None:
         return above

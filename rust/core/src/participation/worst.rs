@@ -91,16 +91,16 @@ impl<'a> Rows<'a> {
             .map(|i| {
                 run.check()?;
                 // Those nearer than b are no part of any set with i: they are worth nothing.
-                let others: Vec<f64> = self
+                let shareable: Vec<f64> = self
                     .row(i)
                     .iter()
                     .enumerate()
                     .map(|(j, g)| if i.abs_diff(j) < self.b { 0.0 } else { *g })
                     .collect();
                 if counted {
-                    return Ok(limited(&others, self.b, k - 1));
+                    return Ok(limited(&shareable, self.b, k - 1));
                 }
-                let most = super::separated::best_sum(&others, self.b).last().copied().unwrap_or(0.0);
+                let most = super::separated::best_sum(&shareable, self.b).last().copied().unwrap_or(0.0);
                 Ok(vec![0.0, most])
             })
             .collect()
@@ -269,8 +269,8 @@ impl Search<'_> {
         }
         self.work -= cost;
         let left = left.min((n - first).div_ceil(b));
-        for j in first..n {
-            let alone = value + 2.0 * cross[j] + self.rows.at(j, j);
+        for (j, shared) in cross.iter().enumerate().skip(first) {
+            let alone = value + 2.0 * shared + self.rows.at(j, j);
             if alone > self.best.0 {
                 let mut set = self.chosen.clone();
                 set.push(j);
