@@ -10,7 +10,8 @@ import pytest
 from scipy.optimize import linprog  # type: ignore[import-untyped]
 
 from pyaccount.risk.implied import implied
-from pyaccount.risk.tradeoff import Bound
+from pyaccount.risk.rate import with_more_points
+from pyaccount.risk.tradeoff import Bound, TradeOff
 
 
 def gaussian(mu: float, epsilon: float) -> float:
@@ -77,3 +78,20 @@ def test_nothing_sharper_follows() -> None:
             found = implied(remove, add, epsilon)
             assert -best.fun <= found * (1.0 + 1e-7) + 1e-9
             assert found <= -best.fun * 1.02 + 1e-6
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1e-3, 1e-5])
+def test_more_points_lower_a_rate_no_further_than_is_said(alpha: float) -> None:
+    """Of N(1.5, 1) against N(0, 1): two points leave a rate that is far too high, and say so; with many it is near the truth."""
+    mu = 1.5
+    with mp.workdps(30):
+        truth = float(mp.ncdf(mu + mp.sqrt(2) * mp.erfinv(2 * mp.mpf(alpha) - 1)))
+    for places in ((1.0, 8.0), (0.0, 1.0, 4.0), tuple(0.25 * k for k in range(41))):
+        points = tuple(Bound(place, gaussian(mu, place)) for place in places)
+        curve = TradeOff(points, points)
+        most, least = curve.true_positive_rate(alpha), with_more_points(curve, alpha)
+        assert least <= truth * (1.0 + 1e-9)
+        assert truth <= most * (1.0 + 1e-9)
+    # The last ones leave little to be gained.
+    assert most <= 1.05 * least
+    assert with_more_points(TradeOff((Bound(0.0, 1.0),), (Bound(0.0, 1.0),)), alpha) <= 1.0
