@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyaccount.errors import DomainError, printable
 
-_OTHERS, _GROUP, _WRITE_OTHERS = 0o007, 0o070, 0o002
+_ALL, _GROUP, _WRITE_BY_ALL = 0o007, 0o070, 0o002
 
 
 def check_private(path: Path) -> None:
@@ -21,7 +21,7 @@ def check_private(path: Path) -> None:
         return
     mode = stat.S_IMODE(status.st_mode)
     own = status.st_uid == os.geteuid()
-    if mode & (_OTHERS | (_GROUP if own else 0)):
+    if mode & (_ALL | (_GROUP if own else 0)):
         raise DomainError(
             f"key {printable(str(path))}: others may use this key (its permissions are {mode:04o}) and sign in its holder's "
             "name: chmod 600, and if anybody may have read it, make a new one"
@@ -31,7 +31,7 @@ def check_private(path: Path) -> None:
 def check_trusted(path: Path) -> None:
     """Refuse a folder or a file of trusted keys that everybody may write: anybody could add a key. Raises `DomainError`."""
     status = _status(path)
-    if status is not None and status.st_mode & _WRITE_OTHERS:
+    if status is not None and status.st_mode & _WRITE_BY_ALL:
         mode, what = stat.S_IMODE(status.st_mode), "folder" if stat.S_ISDIR(status.st_mode) else "file"
         raise DomainError(
             f"trusted_keys: everybody may write to the {what} {printable(str(path))} (its permissions are {mode:04o}), and so "
