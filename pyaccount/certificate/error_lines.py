@@ -76,20 +76,24 @@ class ErrorLines:
         What does not hold, has no finite ε or no one error is left out. Raises `DomainError` where nothing is left.
         """
         rows = [
-            row for row in data.rows if row.prefix_sum_mse is not None and row.holds and 0.0 < row.epsilon < math.inf
+            row
+            for row in data.rows
+            # Neither an ε nor an error of 0 has a place on a logarithmic axis.
+            if (row.prefix_sum_mse or 0.0) > 0.0 and row.holds and 0.0 < row.epsilon < math.inf
         ]
-        if not rows:
-            raise DomainError("nothing to draw: no certificate that holds has a finite ε and one error")
         workloads = {row.workload for row in rows}
         workload = workloads.pop() if len(workloads) == 1 else None
         lines: dict[str, list[Point]] = {}
         in_order = []
         for row in rows:
             error = row.prefix_sum_mse if workload is None else row.workload_mse
-            assert error is not None
+            if not error:
+                continue
             point = Point(row.name, row.epsilon, math.sqrt(error), row.noise_multiplier)
             lines.setdefault(row.series(data), []).append(point)
             in_order.append((row.series(data), point))
+        if not lines:
+            raise DomainError("nothing to draw: no certificate that holds has a finite ε and one error")
         return cls(
             {label: tuple(sorted(points, key=lambda one: (one.epsilon, one.error))) for label, points in lines.items()},
             tuple(in_order),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_tools import ALL, changed, golden, rehashed, save
+from gate_tools import ALL, changed, everywhere, golden, rehashed, save
 from mutations import text_of
 from schema_mutations import Varied
 
@@ -237,6 +237,17 @@ def test_numbers_at_which_arithmetic_goes_wrong(name: str, changes: dict[str, An
     """Each was a bug, or beside one: nothing but a verdict or an error."""
     codes = exit_codes(tmp_path, rehashed(changed(json.loads(fresh(name).to_json()), **changes)))
     assert set(codes) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("error", [0.0, 5e-324, 1e-300, 1e300, 1.7976931348623157e308])
+@pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1.0, 1.7976931348623157e308])
+def test_pictures_of_numbers_at_the_ends_of_the_doubles(epsilon: float, error: float) -> None:
+    certificate = changed(golden("deterministic"), guarantee__epsilon=epsilon, utility__prefix_sum_mse=error)
+    row = row_of(pyaccount.Certificate.from_json(json.dumps(certificate)).data, 0.0, finished=True)
+    page = compared(Comparison(pyaccount=1, kind="comparison", rows=[row]), "html")
+    assert ("<svg" in page) == (epsilon > 0.0 and error > 0.0)
+    for delta in (5e-324, 1.0):
+        printed(text_of(everywhere(certificate, lambda point, delta=delta: point.update(epsilon=epsilon, delta=delta))))
 
 
 def test_integers_that_are_no_doubles_are_no_numbers(tmp_path: Path) -> None:

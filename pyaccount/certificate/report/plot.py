@@ -7,6 +7,7 @@ their dashes too, for those who see no colours.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -48,7 +49,10 @@ class Axis:
         return min(1.0, max(0.0, place))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Round values with their labels."""
+        """Round values with their labels; none where nothing between the ends can be told apart, or no double is as long."""
+        width = self.high - self.low
+        if not self.log and not sys.float_info.min < width / 60.0 < sys.float_info.max / 60.0:
+            return []
         return round_ticks(self.low, self.high, log=self.log)
 
 
@@ -195,10 +199,12 @@ def _short(label: str) -> str:
 def log_axis(label: str, values: Sequence[float], *, high: float = 1.0) -> Axis:
     """A logarithmic axis up to `high` that shows all positive values: whole decades, one at least."""
     least = min((value for value in values if value > 0.0), default=high / 10.0)
-    decade = math.floor(math.log10(least) + 1e-9)
+    # A power of ten below these is no double.
+    decade = max(-307, math.floor(math.log10(least) + 1e-9))
     return Axis(label, 10.0 ** min(decade, math.floor(math.log10(high)) - 1), high, log=True)
 
 
 def around(label: str, values: Sequence[float], *, room: float = 1.25) -> Axis:
     """A logarithmic axis on which positive values stand, with room at both ends."""
-    return Axis(label, min(values) / room, max(values) * room, log=True)
+    low, high = max(min(values) / room, sys.float_info.min), min(max(values) * room, sys.float_info.max)
+    return Axis(label, low, high, log=True)
