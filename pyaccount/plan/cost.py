@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import participation_rate
+from pyaccount.document import participation_rate, truncation
 from pyaccount.plan.profile import PROFILE_SHARES
 from pyaccount.risk.budgets import budget_of
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: How many compositions solving a blank takes, typically: a bracket, a few secant steps, the two ends.
 SEARCH_STEPS = 16
+#: How much longer transforms are where batches are truncated.
+REACH = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,14 @@ class Cost:
 def composing_cost(plan: CompiledDocument) -> Cost:
     """Evaluations scale with tolerance^(−1/2), transforms with √(rounds/tolerance).
 
-    A record that is seldom drawn loses about its rate in most rounds, and the lattice must resolve that.
+    A record that is seldom drawn loses about its rate in most rounds, and the lattice must resolve that; with truncated batches
+    it loses far more in a few, and the same lattice must reach so far. Lower ends of other rounds are composed by themselves.
     """
     document = plan.document
     profile = document.accounting.profile
     questions = 2 + 2 * (len(PROFILE_SHARES if profile is None else profile)) + (2 * SEARCH_STEPS if plan.blank else 0)
+    if any(reduction.lower_end is not None for reduction in plan.reductions):
+        questions *= 2
     if plan.closed_form:
         return Cost(questions, questions, 0, 1e-3)
     tolerance = plan.tolerance
@@ -46,6 +51,8 @@ def composing_cost(plan: CompiledDocument) -> Cost:
         for body in document.bodies
     )
     points = max(15 * math.sqrt(iterations / tolerance), *(50 / _rate(body) for body in document.bodies))
+    if any(truncation(body) is not None for body in document.bodies):
+        points *= REACH
     length = 2 ** min(22, max(6, round(math.log2(points))))
     seconds = questions * (evaluations * (components + 2) * 0.5e-6 + length * 0.1e-6)
     return Cost(questions, round(evaluations), length, seconds)

@@ -122,6 +122,18 @@ def test_curves_of_many_rounds_are_those_of_single_questions() -> None:
             engine.curves([(rounds, wrong)], 1e-3, 1e-300)
 
 
+def test_a_curve_that_stays_wide_is_not_composed_for_each_of_its_points() -> None:
+    # A large model's batches, cut now and then: no lattice holds what most rounds lose, and what a record loses in a cut one.
+    records, limit, sigma, rounds = 9_090_909_091, 520_000, 0.614, 100_000
+    rate = 517_989 / records
+    part = _core.RoundProfile.truncated_poisson(records, limit, rate, sigma, reverse=True)
+    epsilons = [0.5 + 0.05 * k for k in range(10)]
+    (points, compositions), *_ = _core.curve_all([([(part, rounds)], epsilons, 1e-2, 1e-15)])
+    assert compositions <= 4
+    for (lower, upper), after in zip(points, [*points[1:], (0.0, 0.0)], strict=True):
+        assert after[0] <= lower < upper <= 1.1 * lower
+
+
 def test_reversals_are_the_other_direction() -> None:
     for part in (
         Part("poisson", (2, 0.1, 1.0), (("two_sided", False), ("reverse", False))),

@@ -21,12 +21,22 @@ pub struct DeltaCurve {
 const MOST_COMPOSITIONS: usize = 64;
 /// Each composition is asked to be narrower than the curve by this, so that it serves neighbours too.
 const SHARPER: f64 = 0.25;
+/// Curves of this tolerance or a larger one are for pictures, in which δ spans many orders of magnitude. Rounds are doubled for them
+/// only where transforms leave more than the second width.
+const PICTURE: f64 = 0.01;
+const PICTURED: f64 = 0.06;
+/// Where a composition stays wider than was asked for, it serves neighbours too at which it is no wider than this times its own
+/// place: compositions for these would hardly be narrower.
+const ATTAINED: f64 = 1.5;
+/// Where a composition is wider than this its neighbours are always asked for.
+const NARROW: f64 = 0.1;
 
 /// δ(ε) of the composition of `rounds` in one direction at each of `epsilons`, ascending and at least 0.
 ///
 /// * Guarantee: lower ≤ exact ≤ upper at each ε, and both ends decrease with ε.
 /// * Precision: width at most `tolerance` times the upper end, but where that is at most `ignored`, or after
-///   [`MOST_COMPOSITIONS`].
+///   [`MOST_COMPOSITIONS`]. Where transforms do not attain it: up to [`PICTURED`] from a tolerance of [`PICTURE`] on, and
+///   [`ATTAINED`] times what the composition for an ε further left attained there.
 ///
 /// # Errors
 /// As [`super::answer`]; [`Error::Domain`] also for ε that do not ascend.
@@ -48,12 +58,13 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
         }
     }
     found.points = vec![(0.0, total_variation(rounds)); epsilons.len()];
-    let served = |(lower, upper): (f64, f64)| upper - lower <= tolerance * upper || upper <= ignored;
+    let width = |(lower, upper): (f64, f64)| (upper - lower) / upper.max(f64::MIN_POSITIVE);
+    let enough = if tolerance >= PICTURE { tolerance.max(PICTURED) } else { tolerance };
     let mut next = 0;
     while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
         run.check()?;
         let points = &mut found.points;
-        let answer = observed(rounds, epsilons[next], SHARPER * tolerance, run, &mut |bounds| {
+        let answer = observed(rounds, epsilons[next], SHARPER * tolerance, enough, run, &mut |bounds| {
             for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
                 let (lower, upper) = bounds(epsilon);
                 *point = (point.0.max(lower), point.1.min(upper));
@@ -63,8 +74,10 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
         let point = &mut found.points[next];
         *point = (point.0.max(answer.lower), point.1.min(answer.upper));
         // Whatever its width, this ε is done: asking again would give the same.
+        let attained = width(*point);
+        let served = if attained <= NARROW { tolerance.max(ATTAINED * attained) } else { tolerance };
         next += 1;
-        while next < epsilons.len() && served(found.points[next]) {
+        while next < epsilons.len() && (width(found.points[next]) <= served || found.points[next].1 <= ignored) {
             next += 1;
         }
     }

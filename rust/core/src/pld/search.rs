@@ -60,23 +60,25 @@ pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Resu
     let distance = total_variation(rounds);
     match query {
         Query::Epsilon(delta) if distance <= delta => Ok(Answer { within_tolerance: true, ..Answer::default() }),
-        Query::Epsilon(_) => Search::new(rounds, query, tolerance, run)?.solve(&mut |_| {}),
+        Query::Epsilon(_) => Search::new(rounds, query, tolerance, run)?.solve(tolerance, &mut |_| {}),
         Query::Delta(_) => {
-            let answer = Search::new(rounds, query, tolerance, run)?.solve(&mut |_| {})?;
+            let answer = Search::new(rounds, query, tolerance, run)?.solve(tolerance, &mut |_| {})?;
             Ok(Answer { upper: answer.upper.min(distance), ..answer })
         }
     }
 }
 
-/// [`answer`] for δ at one ε of several rounds, handing every pair of composed laws to `seen` on the way.
+/// [`answer`] for δ at one ε of several rounds, handing every pair of composed laws to `seen` on the way. An interval of the relative
+/// width `enough` that transforms found is not narrowed without them.
 pub(super) fn observed(
     rounds: &[Round],
     epsilon: f64,
     tolerance: f64,
+    enough: f64,
     run: &Run,
     seen: &mut Seen<'_>,
 ) -> Result<Answer> {
-    Search::new(rounds, Query::Delta(epsilon), tolerance, run)?.solve(seen)
+    Search::new(rounds, Query::Delta(epsilon), tolerance, run)?.solve(enough, seen)
 }
 
 /// A question about rounds, and what is known of these before they are composed.
@@ -173,9 +175,10 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn solve(self, seen: &mut Seen<'_>) -> Result<Answer> {
+    fn solve(self, enough: f64, seen: &mut Seen<'_>) -> Result<Answer> {
         let answer = self.by_transform(seen)?;
-        if answer.within_tolerance || !self.worth_doubling(&answer) {
+        let narrow = answer.upper - answer.lower <= enough * answer.upper;
+        if answer.within_tolerance || narrow || !self.worth_doubling(&answer) {
             return Ok(answer);
         }
         self.by_doubling(answer, seen)
@@ -278,9 +281,11 @@ impl<'a> Search<'a> {
             }
             idle = if costly && width > 0.7 * previous { idle + 1 } else { 0 };
             previous = width;
+            // Where there is another way, it is taken earlier.
+            let patience = if costly && self.worth_doubling(&answer) { 1 } else { 2 };
             // On the finest lattice there is, another attempt helps only where this one looked in the wrong place.
             let spent = grid.limited && (attempt > 0 || matches!(self.query, Query::Delta(_)));
-            if answer.within_tolerance || below || idle == 2 || spent {
+            if answer.within_tolerance || below || idle >= patience || spent {
                 break;
             }
             match self.query {
