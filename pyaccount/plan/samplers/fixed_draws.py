@@ -49,8 +49,6 @@ class FixedDrawsPlan(SamplerPlan):
     symbols: ClassVar[str]
     #: How batches are drawn, as an assumption.
     drawn: ClassVar[str]
-    #: Whether what else is drawn does not depend on how often the group is, given that number.
-    exchangeable: ClassVar[bool] = True
     #: Whether a record is drawn once at most.
     once: ClassVar[bool] = False
     #: Where the pair for records that are added is attained, and who proved it.
@@ -74,6 +72,14 @@ class FixedDrawsPlan(SamplerPlan):
         dataset = body.training.dataset_size
         assert dataset is not None  # the document's rules require it for these samplers
         return self.core, dataset, batch_size(body), self.subset(body)
+
+    def exchangeable(self, body: Body) -> bool:
+        """Whether what else is drawn does not depend on how often the group is, given that number."""
+        return True
+
+    def same_as(self, body: Body) -> str | None:
+        """Why these batches are draws with replacement, in a sentence; None where they are not, or are called so."""
+        return None
 
     def distinct_drawn(self, body: Body) -> tuple[int, Path]:
         """How many distinct records a round must draw, and which field of the document says so."""
@@ -99,13 +105,13 @@ class FixedDrawsPlan(SamplerPlan):
         """Round by round, for the document's adjacency."""
         return Analysis(self.words, self.bounds, refusals=self.refusals)
 
-    def exact(self, document: Document) -> bool:
+    def exact(self, document: Document, body: Body) -> bool:
         """Whether the pair is attained: for records that are added, where what else is drawn does not depend on them."""
-        return document.privacy.adjacency == "add-remove" and self.exchangeable
+        return document.privacy.adjacency == "add-remove" and self.exchangeable(body)
 
     def words(self, document: Document, body: Body) -> Reduction:
         """The theorem for records that are added, or that are changed."""
-        if self.exact(document):
+        if self.exact(document, body):
             return self._tight(document, body)
         return (
             self._added(document, body) if document.privacy.adjacency == "add-remove" else self._changed(document, body)
@@ -122,7 +128,7 @@ class FixedDrawsPlan(SamplerPlan):
             Part("copies", (sampler, group, dataset, batch, subset, below, noise), options)
             for options in (FORWARD, REVERSED)
         )
-        if self.exact(document):
+        if self.exact(document, body):
             return tight(remove, add, rounds(body))
         change = "zeroed" if privacy.adjacency == "zero-out" else "replaced"
         above = tuple(
@@ -139,7 +145,7 @@ class FixedDrawsPlan(SamplerPlan):
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """What has no bound."""
-        if self.exchangeable or document.privacy.group_size == 1:
+        if self.exchangeable(body) or document.privacy.group_size == 1:
             return []
         message = (
             f"{body.sampler.kind} is analysed for single records: how often several of them are drawn from one subset is not "
@@ -165,7 +171,7 @@ class FixedDrawsPlan(SamplerPlan):
     def _reduction(  # noqa: PLR0913, PLR0917 - what differs between the theorems
         self, document: Document, body: Body, theorem: str, source: str, pair: str, size: str
     ) -> Reduction:
-        exact = self.exact(document)
+        exact = self.exact(document, body)
         drawn = self._text(document, body, self.drawn)
         return Reduction(
             path=body.path,
@@ -175,7 +181,7 @@ class FixedDrawsPlan(SamplerPlan):
             pair=pair,
             rounds=rounds_text(body),
             tight=exact,
-            remark=DISPLACEMENT if exact else f"{DISPLACEMENT} {CONCRETE}",
+            remark=" ".join(filter(None, (DISPLACEMENT, None if exact else CONCRETE, self.same_as(body)))),
             assumptions=(*basic_assumptions(document.privacy), drawn, size, SECRET),
             components=self.components(document),
             lower_end=None if exact else self._lower_end(document, body),
@@ -215,7 +221,7 @@ class FixedDrawsPlan(SamplerPlan):
         privacy = document.privacy
         sigma, p = shown(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
         zeroed = privacy.adjacency == "zero-out"
-        several = self.exchangeable and (not self.once or privacy.group_size != 1)
+        several = self.exchangeable(body) and (not self.once or privacy.group_size != 1)
         joint = (
             "remove: Σ_{j≥1} (p_j/η)·H((1−η)N(0)+ηN(2j) ‖ (1−η)N(0)+ηN(j)); add: Σ_{j≥1} p_j·G_j(1 + (α′−1)/η)"
             if zeroed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.document import MustOW, MustWO, MustWW
+from pyaccount.document import MustOW, MustWO, MustWW, batch_size
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 if TYPE_CHECKING:
@@ -16,12 +16,27 @@ class TwoStagesPlan(FixedDrawsPlan):
     """A fresh subset for each round."""
 
     states_probability: ClassVar[bool] = False
-    #: Of records that are drawn from one subset.
-    exchangeable: ClassVar[bool] = False
 
     def subset(self, body: Body) -> int:
         """b."""
         return _sampler(body).subset_size
+
+    def same_as(self, body: Body) -> str | None:
+        """One draw from a subset is one from the data set: no record comes first in either stage."""
+        if body.training.expected_batch_size != "solve" and batch_size(body) == 1:
+            return "One draw from a uniformly random subset is one uniform draw from the data set: sampling with replacement."
+        return None
+
+    def exchangeable(self, body: Body) -> bool:
+        """Records that are drawn from one subset depend on one another, unless the draws are those with replacement."""
+        return self.same_as(body) is not None
+
+    def draws(self, body: Body) -> tuple[str, int, int, int]:
+        """Draws with replacement where they are the same: the bounds are those of the same rounds, then."""
+        name, dataset, batch, subset = super().draws(body)
+        return (
+            (name, dataset, batch, subset) if self.same_as(body) is None else (FixedDrawsPlan.core, dataset, batch, 0)
+        )
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """A subset for several rounds, too."""
@@ -41,13 +56,16 @@ class TwoStagesPlan(FixedDrawsPlan):
 class MustWOPlan(TwoStagesPlan):
     """The same as sampling with replacement, whatever the subset's size."""
 
-    exchangeable: ClassVar[bool] = True
     called: ClassVar[str] = "two-stage batches, with and then without replacement: the same as with replacement"
     symbols: ClassVar[str] = "Bin(j; {m}, {k}/{n})"
     drawn: ClassVar[str] = (
         "For each iteration a fresh subset of {b} independent uniform draws is made, and {m} of these {b} draws, without "
         "replacement, are the batch; a record drawn j times counts j times."
     )
+
+    def exchangeable(self, body: Body) -> bool:
+        """The slots are independent draws, whichever of them are kept."""
+        return True
 
     def largest_batch(self, document: Document, body: Body) -> int:
         """All draws of the subset."""
@@ -64,6 +82,14 @@ class MustOWPlan(TwoStagesPlan):
         "For each iteration a fresh, uniformly random subset of {b} distinct records is drawn, and the batch is {m} independent "
         "uniform draws from it; a record drawn j times counts j times."
     )
+
+    def same_as(self, body: Body) -> str | None:
+        """Or all of the data set is the subset."""
+        if self.subset(body) == body.training.dataset_size:
+            return (
+                "The subset is the data set, so that its draws are independent and uniform: sampling with replacement."
+            )
+        return super().same_as(body)
 
     def distinct_drawn(self, body: Body) -> tuple[int, Path]:
         """All of the subset."""
