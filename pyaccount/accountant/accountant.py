@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -12,7 +13,7 @@ from pyaccount.accountant import resuming
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.arguments import arguments_of, count_of, inside
 from pyaccount.accountant.horizon import Horizon, Horizons
-from pyaccount.accountant.ledger import Ledger, head_of
+from pyaccount.accountant.ledger import MANY, MOST, Ledger, head_of
 from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned, seeded
 from pyaccount.arguments import threads_of
 from pyaccount.document import Document, load
@@ -121,12 +122,22 @@ class Accountant:
         `sampling_probability` or `expected_batch_size` and `dataset_size`, `sampler` (a kind or a mapping; Poisson sampling if
         a rate is given, else `none`), `noise` (a kind) and `also` (what else is released of each batch) as in a document.
 
+        Any number of different rounds is counted. Far below the number that is certified one by one, a warning says what happens
+        beyond it.
+
         Raises `PlanExceededError` beyond the planned length, `DocumentError` for rounds that have no bound, `DomainError` for a
         count below 1; then nothing is counted. A budget that is exceeded does not stop counting: ask `would_exceed` before.
         """
         number = count_of(count)
         if self._ledger is not None:
-            self._ledger = self._ledger.plus(number, arguments_of(round))
+            before, self._ledger = self._ledger, self._ledger.plus(number, arguments_of(round))
+            if len(before.phases) < MANY <= len(self._ledger.phases):
+                warnings.warn(
+                    f"The ledger has {MANY} kinds of rounds one after the other. Beyond {MOST}, rounds that are "
+                    "nearly alike are certified together, by the least noise and the largest rate among them: ε is slightly "
+                    "larger then, and the certificate's sentence says so. Noise that changes less often avoids this.",
+                    stacklevel=2,
+                )
         elif round:
             raise TypeError(f"the rounds of a planned run are described in its document, not by {', '.join(round)}")
         elif self._steps + number > self._planned.length:

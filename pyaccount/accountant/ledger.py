@@ -12,19 +12,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyaccount.accountant.alike import fewer
 from pyaccount.document import SOLVE, VERSION, Document, load
 from pyaccount.document.foreign import plain_value
 from pyaccount.document.phases import append, lasting, without_length
-from pyaccount.document.ranges import ITERATIONS, NAME_LENGTH, PHASES
+from pyaccount.document.ranges import ITERATIONS, NAME_LENGTH
 from pyaccount.errors import DocumentError, Problem, StateError
 from pyaccount.plan import compile_document
 from pyaccount.plan.compiling import round_by_round
+from pyaccount.rounding import up
 
 #: Says in the certificate's sentence what an open ledger cannot know: that nobody chose parameters by looking at outputs.
 PREMISE = ", rounds fixed beforehand"
 
+#: The most phases that are certified one by one: a document may have more, unless each says a lot, but not many more.
+MOST = 4000
+#: From so many on a step warns of what happens beyond these.
+MANY = MOST // 2
+
 #: What stands where a body is needed to read the rest of a document.
 _ANY_BODY = {"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"multiplier": 1}}
+
+
+def _named(name: str, change: float) -> str:
+    """The name of a document whose rounds bound others, which its certificate's sentence has."""
+    if not change:
+        return name
+    suffix = f", rounds alike counted with up to {up(100.0 * change, 2)} % less noise and larger rates"
+    return name.removesuffix(PREMISE)[: int(NAME_LENGTH.maximum) - len(suffix) - len(PREMISE)] + suffix + PREMISE
 
 
 def head_of(name: str, privacy: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,14 +96,19 @@ class Ledger:
         _within(
             phases[-1]["training"]["iterations"], ITERATIONS, ("training", "iterations"), "rounds of one kind in a row"
         )
-        _within(len(phases), PHASES, ("phases",), "kinds of rounds one after the other")
         return Ledger(self.head, tuple(phases), last)
 
     def mapping(self, **privacy: float | str) -> dict[str, Any]:
-        """The document of what was released: phases, with these values under `privacy`."""
+        """The document of what was released: phases, with these values under `privacy`.
+
+        Where there are more phases than `MOST`, fewer ones that are no more private; the name says so.
+        """
         mapping = copy.deepcopy(self.head)
         mapping["privacy"] |= privacy
         phases = copy.deepcopy(list(self.phases))
+        if len(phases) > MOST:
+            phases, change = fewer(self.phases)
+            mapping["name"] = _named(mapping["name"], change)
         return mapping | (phases[0] if len(phases) == 1 else {"phases": phases})
 
     def record(self) -> dict[str, Any]:
