@@ -126,7 +126,8 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
                     bound=bound,  # type: ignore[arg-type]
                     question=question,
                     lower=account.lower,
-                    upper=account.upper,
+                    # What lies below the mechanism is at most what bounds the mechanism, where its own composition says nothing.
+                    upper=account.upper if math.isfinite(account.upper) else answer.upper,
                     spacing=account.spacing,
                     profile_evaluations=account.nodes,
                     transform_length=account.transform_length,

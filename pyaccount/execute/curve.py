@@ -1,8 +1,8 @@
 """More points of a composed profile: so many, and placed so, that nobody sees the chords between them in a picture.
 
 What holds between two points of a profile is their chord, since δ is convex in x = e^ε. Where δ falls like x^{−s} a chord over a
-distance h in ε lies above it by up to s(s + 1)h²/8, relatively; the distance is chosen for that. Where the points lie is nothing
-but a choice: each is a bound by itself.
+distance h in ε lies above it by up to s(s + 1)h²/8, relatively, and in ln δ by no more than it falls, sh; the distance is chosen
+for the smaller. Where the points lie is nothing but a choice: each is a bound by itself.
 """
 
 from __future__ import annotations
@@ -76,11 +76,14 @@ def _places(points: Sequence[CurvePoint], floor: float, wider: float) -> Iterato
         place = left.epsilon
         while True:
             seen = left.delta * math.exp(-fall * (place - left.epsilon)) >= SEEN
-            step = wider * math.sqrt(8.0 * (NEAR if seen else coarse) / (steep * (steep + 1.0)))
+            above = NEAR if seen else coarse
+            step = wider * max(math.sqrt(8.0 * above / (steep * (steep + 1.0))), above / steep)
             step = min(step, TURN) if seen and place < SLOPES else step
-            place += step
-            if place > right.epsilon - 0.5 * step:
+            # Beside a part that falls much faster no more points than all may be; and no double lies between neighbours.
+            step = max(step, (right.epsilon - left.epsilon) / MOST)
+            if place + step == place or place + step > right.epsilon - 0.5 * step:
                 break
+            place += step
             yield place
 
 

@@ -163,4 +163,18 @@ def toeplitz_strategy(coefficients: tuple[float, ...], iterations: int, *, norma
         coefficients = tuple(float(c) for c in normalized(coefficients))
     norm = math.sqrt(math.fsum(c * c for c in coefficients))
     error = toeplitz_error(coefficients, iterations)
-    return Strategy(iterations, coefficients, None, error, norm, normalization=coefficients[0] / first)
+    return Strategy(iterations, coefficients, None, error, norm, normalization=scaled_by(coefficients[0], first))
+
+
+def scaled_by(entry: float, before: float) -> float:
+    """What a matrix was multiplied by, from its first entry and what that was before.
+
+    Raises `ValueError` where the factor exceeds the largest double, and so cannot be stated: for norms below 5.6e-309.
+    """
+    factor = entry / before
+    if math.isinf(factor):
+        raise ValueError(
+            "the largest column norm of this matrix is so small that no double holds the factor that makes it 1: multiply all "
+            "entries by the same number"
+        )
+    return factor

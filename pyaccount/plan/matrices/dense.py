@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyaccount.document import Dense
 from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
-from pyaccount.plan.matrices.built import Strategy
+from pyaccount.plan.matrices.built import Strategy, scaled_by
 from pyaccount.plan.matrices.modes import disjoint
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _dense(path: Path, iterations: int, normalize: bool, stamp: tuple[int, ...] 
     first = float(matrix[0, 0])
     if normalize:
         matrix = normalized_columns_max(matrix)
-    norm, factor = float(column_norms(matrix).max()), float(matrix[0, 0]) / first
+    norm, factor = float(column_norms(matrix).max()), scaled_by(float(matrix[0, 0]), first)
     return Strategy(iterations, None, matrix, dense_error(matrix), norm, fingerprint, normalization=factor)
 
 

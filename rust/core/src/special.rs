@@ -67,14 +67,19 @@ pub fn scaled_upper_tail(epsilon: f64, x: f64, x_error: f64) -> Approximation {
         let half = (0.5 * epsilon).exp();
         half * tail * half
     } else {
-        let square = x * x;
-        let r = 1.0 / square;
-        let series = 1.0
-            - r * (1.0
-                - 3.0 * r * (1.0 - 5.0 * r * (1.0 - 7.0 * r * (1.0 - 9.0 * r * (1.0 - 11.0 * r * (1.0 - 13.0 * r))))));
-        (epsilon - 0.5 * square).exp() * series / (x * (2.0 * std::f64::consts::PI).sqrt())
+        (epsilon - 0.5 * x * x).exp() * mills_series(x)
     };
     Approximation { value, error: value * relative.exp_m1() + UNDERFLOW }
+}
+
+/// `e^{x²/2} Pr[Z > x]` for a standard normal Z and x ≥ 30: the series of [`scaled_upper_tail`].
+#[must_use]
+pub fn mills_series(x: f64) -> f64 {
+    let r = 1.0 / (x * x);
+    let series = 1.0
+        - r * (1.0
+            - 3.0 * r * (1.0 - 5.0 * r * (1.0 - 7.0 * r * (1.0 - 9.0 * r * (1.0 - 11.0 * r * (1.0 - 13.0 * r))))));
+    series / (x * (2.0 * std::f64::consts::PI).sqrt())
 }
 
 /// `Pr[Z > x]` for a standard normal Z: [`scaled_upper_tail`] at ε = 0.

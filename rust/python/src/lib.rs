@@ -11,6 +11,7 @@ use pyaccount_core::laws::exact::upper_tail;
 use pyaccount_core::pair::allocation::{Terms, MOST_PARTICIPATIONS};
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
+use pyaccount_core::pair::gaussian::GaussianPair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
 use pyaccount_core::pair::opposed::Opposed;
@@ -72,7 +73,7 @@ fn sampler_of(name: &str, subset: u32) -> PyResult<Sampler> {
 impl RoundProfile {
     #[staticmethod]
     fn gaussian(sensitivity: f64, noise_multiplier: f64) -> PyResult<Self> {
-        Self::directed(MixturePair::gaussian(sensitivity, noise_multiplier), false)
+        GaussianPair::new(sensitivity, noise_multiplier).map(Self::of).map_err(raise)
     }
 
     #[staticmethod]

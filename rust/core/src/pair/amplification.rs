@@ -7,8 +7,8 @@
 
 use crate::error::{Error, Result};
 use crate::laws::Weights;
+use crate::pair::gaussian::GaussianPair;
 use crate::pair::laplace::Laplace;
-use crate::pair::mixture::MixturePair;
 use crate::pair::Profile;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -41,7 +41,7 @@ impl Base {
     fn delta(&self, group: u32, epsilon: f64) -> Result<f64> {
         let point = match self {
             Self::Laplace(scale) => Laplace::new(f64::from(group), *scale)?.at(epsilon),
-            Self::Gaussian(sigma) => MixturePair::gaussian(f64::from(group), *sigma)?.at(epsilon),
+            Self::Gaussian(sigma) => GaussianPair::new(f64::from(group), *sigma)?.at(epsilon),
             Self::Stated(deltas) => return Ok(deltas.get(group as usize - 1).copied().unwrap_or(1.0)),
         };
         let point = point.or_trivial(epsilon);

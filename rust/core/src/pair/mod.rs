@@ -4,7 +4,8 @@
 //! dominating pair, or any convex bound on it. This room takes the parameters of a round and gives its two profiles
 //! (remove and add). It must not know about composition, targets or documents.
 //!
-//! One file each: [`mixture`] (pairs of Gaussian mixtures, whose components are in `components`), [`rare`] (one record that
+//! One file each: [`gaussian`] (the Gaussian mechanism), [`mixture`] (pairs of Gaussian mixtures, whose components are in
+//! `components`), [`rare`] (one record that
 //! hardly ever takes part), [`substitution`] (batches of
 //! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`public`]
 //! (participation that the attacker knows), [`summed`] (what sums of rounds tell of secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw
@@ -15,6 +16,7 @@ pub mod amplification;
 pub mod batch;
 mod components;
 pub mod discrete;
+pub mod gaussian;
 pub mod hull;
 pub mod laplace;
 pub mod mixture;

@@ -67,11 +67,24 @@ impl RarePair {
         Some((log, UNIT_ROUNDOFF * (6.0 + 4.0 * cancelled + 4.0 * log.abs() + 2.0 * x.abs())))
     }
 
+    /// At least pzΦ(τ), from x, where z is below [`CORNER`]; 0 where z is certainly not positive.
+    ///
+    /// zΦ(τ) increases with z. What was rounded are e^x − 1, a quotient of a size near 1, and a sum.
+    fn at_most_in_corner(&self, x: f64) -> f64 {
+        let z = 1.0 + x.exp_m1() / self.probability + 8.0 * UNIT_ROUNDOFF;
+        if z <= 0.0 {
+            return 0.0;
+        }
+        let (center, c) = (z.ln() / self.shift, self.shift);
+        let tail = upper_tail(-center - 0.5 * c, UNIT_ROUNDOFF * (4.0 * center.abs() + 4.0 * c));
+        self.probability * z * (tail.value + tail.error) * (1.0 + 8.0 * UNIT_ROUNDOFF)
+    }
+
     fn remove(&self, epsilon: f64) -> ProfilePoint {
         let Some((log, log_error)) = self.ratio(epsilon) else {
             let (delta, slope) = (-epsilon.exp_m1(), epsilon.exp());
-            // δ = p(1 − Φ(τ − c) − z + zΦ(τ)) lies above 1 − α = p(1 − z) by at most pz.
-            let edge = (CORNER + 16.0 * UNIT_ROUNDOFF) * self.probability;
+            // δ = p(1 − Φ(τ − c) − z + zΦ(τ)) lies above 1 − α = p(1 − z) by at most pzΦ(τ).
+            let edge = self.at_most_in_corner(epsilon);
             return ProfilePoint {
                 delta,
                 delta_error: edge + 4.0 * UNIT_ROUNDOFF * delta.abs(),
@@ -103,9 +116,9 @@ impl RarePair {
     fn add(&self, epsilon: f64) -> ProfilePoint {
         let (p, c) = (self.probability, self.shift);
         let Some((log, log_error)) = self.ratio(-epsilon) else {
-            // δ is at most αpz.
-            let edge = (CORNER + 16.0 * UNIT_ROUNDOFF) * p * epsilon.exp();
-            return ProfilePoint { delta: 0.0, delta_error: edge, slope: 0.0, slope_error: edge, threshold: f64::NAN };
+            // δ is at most αpzΦ(τ), and 0 is a supporting line.
+            let delta_error = self.at_most_in_corner(-epsilon) * epsilon.exp() * (1.0 + 8.0 * UNIT_ROUNDOFF);
+            return ProfilePoint { delta: 0.0, delta_error, slope: 0.0, slope_error: 0.0, threshold: f64::NAN };
         };
         let center = log / c;
         let x_error = UNIT_ROUNDOFF * (3.0 * center.abs() + 4.0 * c);

@@ -125,13 +125,13 @@ fn cell(share: f64, points: usize) -> usize {
 impl Profile for SummedOutputs {
     fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
         let everywhere = (f64::NEG_INFINITY, f64::INFINITY);
-        // Without any sum: nothing is an outcome that tells, or everything is.
-        let all = -epsilon.exp_m1();
+        // Without any sum: nothing is an outcome that tells, which is exactly 0, or everything is.
+        let all = (-epsilon.exp_m1()).max(0.0);
         let nothing = ProfilePoint {
-            delta: all.max(0.0),
-            delta_error: 4.0 * UNIT_ROUNDOFF * all.abs(),
+            delta: all,
+            delta_error: 4.0 * UNIT_ROUNDOFF * all,
             slope: if all > 0.0 { epsilon.exp() } else { 0.0 },
-            slope_error: 4.0 * UNIT_ROUNDOFF,
+            slope_error: if all > 0.0 { 4.0 * UNIT_ROUNDOFF } else { 0.0 },
             threshold: f64::NAN,
         };
         let points = self.sums.iter().map(|sum| sum.at_within(epsilon, everywhere).or_trivial(epsilon));

@@ -39,7 +39,7 @@ pub struct Masses {
     pub spacing: f64,
     /// Lattice positions, increasing.
     pub index: Vec<i64>,
-    /// The losses `index · spacing`.
+    /// The losses `index · spacing`, without the lattice's offset.
     pub epsilon: Vec<f64>,
     /// Positive masses.
     pub mass: Vec<f64>,
@@ -99,7 +99,7 @@ fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
     let mut values = Vec::with_capacity(nodes.len());
     // Left of the first node the supporting line 1 − α holds; it is followed up to the node.
     let first = floor(&nodes[0]);
-    let line = -nodes[0].epsilon.exp_m1() * (1.0 - 4.0 * UNIT_ROUNDOFF) - at_infinity;
+    let line = -(mesh.offset + nodes[0].epsilon).exp_m1() * (1.0 - 4.0 * UNIT_ROUNDOFF) - at_infinity;
     values.push(first.min(line).max(0.0));
     let mut lowered = first - values[0];
     for (i, cell) in nodes.windows(2).enumerate() {

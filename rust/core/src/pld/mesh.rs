@@ -14,7 +14,7 @@ use crate::special::UNIT_ROUNDOFF;
 pub struct Node {
     /// The position on the lattice.
     pub index: i64,
-    /// The loss, `index · spacing`, exactly.
+    /// Its place, `index · spacing`, exactly: the loss without the lattice's offset.
     pub epsilon: f64,
     /// The profile at that loss.
     pub point: ProfilePoint,
@@ -25,6 +25,8 @@ pub struct Node {
 pub struct Mesh {
     /// The lattice spacing, in nats.
     pub spacing: f64,
+    /// The loss at place 0. It has an exact sum with every place.
+    pub offset: f64,
     /// At least two nodes.
     pub nodes: Vec<Node>,
 }
@@ -150,13 +152,14 @@ fn outermost(sign: f64, reached: impl Fn(f64) -> bool) -> f64 {
 }
 
 impl Mesh {
-    /// The two lattice points around `low` and `high`.
+    /// The two lattice points around the losses `low` and `high`, on a lattice with this offset.
     #[must_use]
-    pub fn around(profile: &dyn Profile, spacing: f64, (low, high): (f64, f64)) -> Self {
+    pub fn around(profile: &dyn Profile, spacing: f64, offset: f64, (low, high): (f64, f64)) -> Self {
         #[allow(clippy::cast_possible_truncation)] // the caller's spacing is at least 2^-40 of the extent
-        let (first, last) = ((low / spacing).floor() as i64, (high / spacing).ceil() as i64);
-        let nodes = [first, last.max(first + 1)].map(|index| node(profile, spacing, index, OPEN));
-        Self { spacing, nodes: nodes.to_vec() }
+        let place = |loss: f64, round: fn(f64) -> f64| round((loss - offset) / spacing) as i64;
+        let (first, last) = (place(low, f64::floor), place(high, f64::ceil));
+        let nodes = [first, last.max(first + 1)].map(|index| node(profile, spacing, offset, index, OPEN));
+        Self { spacing, offset, nodes: nodes.to_vec() }
     }
 
     /// The same mesh with cells halved until `accept(left, right, gap)` holds or a cell has the width of the lattice, or
@@ -165,14 +168,14 @@ impl Mesh {
     /// # Errors
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
     pub fn refined(
-        self,
+        mut self,
         profile: &dyn Profile,
         limit: usize,
         run: &Run,
         accept: impl Fn(&Node, &Node, f64) -> bool,
     ) -> Result<Self> {
         let floor = profile.delta_at_infinity();
-        let mut pending = self.nodes;
+        let mut pending = std::mem::take(&mut self.nodes);
         pending.reverse();
         let mut nodes: Vec<Node> = pending.pop().into_iter().collect();
         while let (Some(right), Some(&left)) = (pending.last().copied(), nodes.last()) {
@@ -183,7 +186,7 @@ impl Mesh {
             {
                 let bracket = (left.point.threshold, right.point.threshold);
                 let bracket = if bracket.0 < bracket.1 { bracket } else { OPEN };
-                pending.push(node(profile, self.spacing, left.index + width / 2, bracket));
+                pending.push(node(profile, self.spacing, self.offset, left.index + width / 2, bracket));
             } else {
                 nodes.push(right);
                 pending.pop();
@@ -192,16 +195,17 @@ impl Mesh {
                 }
             }
         }
-        Ok(Self { spacing: self.spacing, nodes })
+        Ok(Self { nodes, ..self })
     }
 }
 
 const OPEN: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
 #[allow(clippy::cast_precision_loss)] // indices stay below 2^41: the product is exact
-fn node(profile: &dyn Profile, spacing: f64, index: i64, bracket: (f64, f64)) -> Node {
+fn node(profile: &dyn Profile, spacing: f64, offset: f64, index: i64, bracket: (f64, f64)) -> Node {
     let epsilon = index as f64 * spacing;
-    Node { index, epsilon, point: profile.at_within(epsilon, bracket).or_trivial(epsilon) }
+    let loss = offset + epsilon;
+    Node { index, epsilon, point: profile.at_within(loss, bracket).or_trivial(loss) }
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub mod curve;
 pub mod doubling;
 pub mod masses;
 pub mod mesh;
+pub mod offset;
 pub mod readoff;
 mod search;
 pub mod tangents;

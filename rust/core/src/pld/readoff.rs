@@ -4,10 +4,14 @@
 //! lattice point, the finite part of δ and its slope in units of `e^{K − λc}`: `T_s = e^{−h}(T_{s+1} + m_{s+1})`, `D_s =
 //! D_{s+1} + T_s(e^h − 1)`. Both add non-negative terms only, so their relative error is at most a few u for each step. Inside a
 //! cell the profile is `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without cancellation.
+//!
+//! Where the rounds' lattices have offsets, the composed one has their sum, the [`Origin`]: δ at ε is δ of the places at ε minus
+//! the origin. A bound from above is read at the least that this may be, one from below at the most.
 
 use crate::pld::answer::Budget;
 use crate::pld::compose::Composed;
 use crate::pld::masses::Side;
+use crate::pld::offset::Origin;
 use crate::special::UNIT_ROUNDOFF;
 
 /// A composed profile near its tilt's mean, as a bound from one side.
@@ -37,6 +41,7 @@ pub struct Readoff {
     above: f64,
     read_from: f64,
     at_infinity: f64,
+    origin: Origin,
 }
 
 /// Neighbouring weights are multiplied up this often before one is computed afresh, where they differ little.
@@ -47,7 +52,7 @@ const LITTLE: f64 = 0.01;
 const LARGEST_EXPONENT: f64 = 600.0;
 
 impl Readoff {
-    /// Prepare `composed` for questions around `center`.
+    /// Prepare `composed`, whose place 0 is the loss `origin`, for questions around the ε `center`.
     #[must_use]
     #[allow(
         clippy::cast_precision_loss,
@@ -55,12 +60,14 @@ impl Readoff {
         clippy::cast_sign_loss,
         clippy::cast_possible_wrap
     )] // lattice positions below 2^50
-    pub fn new(composed: &Composed, center: f64) -> Self {
+    pub fn new(composed: &Composed, origin: Origin, center: f64) -> Self {
+        let center = center - origin.loss;
         let (h, tilt) = (composed.spacing, composed.tilt);
         let length = composed.tilted.len();
         // Start where weights are representable; what lies further left is not asked for with this tilt.
         let lowest = if tilt > 0.0 { center - LARGEST_EXPONENT / tilt } else { f64::NEG_INFINITY };
-        let skip = ((lowest.max(0.0) / h).floor() as i64 - composed.first - 1).clamp(0, length as i64 - 1) as usize;
+        let skip =
+            ((lowest.max(-origin.loss) / h).floor() as i64 - composed.first - 1).clamp(0, length as i64 - 1) as usize;
         let first = composed.first + skip as i64;
         let n = length - skip;
         let (mut delta, mut slope) = (vec![0.0; n], vec![0.0; n]);
@@ -113,6 +120,7 @@ impl Readoff {
             above: composed.mass_above,
             read_from: composed.read_from,
             at_infinity: composed.at_infinity,
+            origin,
         }
     }
 
@@ -122,13 +130,19 @@ impl Readoff {
         self.length
     }
 
+    /// The place on the composed lattice of a loss, off to this law's safe side.
+    fn place(&self, epsilon: f64) -> f64 {
+        let error = self.origin.error(epsilon);
+        epsilon - self.origin.loss + if self.side == Side::Upper { -error } else { error }
+    }
+
     fn loss(&self, s: usize) -> f64 {
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // lattice positions below 2^50
         let index = (self.first + s as i64) as f64;
         index * self.spacing
     }
 
-    /// `e^{K − λε}`.
+    /// `e^{K − λε}`, ε a place, as below.
     fn unit(&self, epsilon: f64) -> f64 {
         (self.log_unit - self.tilt * (epsilon - self.center)).exp()
     }
@@ -157,6 +171,7 @@ impl Readoff {
     /// A bound on the composed δ at ε, from this law's side, in [0, 1].
     #[must_use]
     pub fn delta(&self, epsilon: f64) -> f64 {
+        let epsilon = self.place(epsilon);
         let start = self.read_from.max(self.loss(0));
         match self.side {
             // δ left of where the law may be read is at most 1, and at least its value further right.
@@ -182,13 +197,13 @@ impl Readoff {
         if self.side == Side::Lower && self.at_infinity > delta {
             return f64::INFINITY;
         }
-        let start = self.loss(0).max(self.read_from).max(0.0);
-        let end = self.loss(self.delta.len() - 1).max(start);
+        let start = (self.loss(0).max(self.read_from) + self.origin.loss).max(0.0);
+        let end = (self.loss(self.delta.len() - 1) + self.origin.loss).max(start);
         let holds = |epsilon: f64| self.delta(epsilon) <= delta;
         // The allowances grow to the left of the centre like e^{−λε}, so the lower bound is monotone only near it: bracket the
         // crossing from the centre outwards.
-        let step = 0.25 / (self.tilt + 1.0);
-        let (mut low, mut high) = (self.center.clamp(start, end), self.center.clamp(start, end));
+        let (center, step) = (self.center + self.origin.loss, 0.25 / (self.tilt + 1.0));
+        let (mut low, mut high) = (center.clamp(start, end), center.clamp(start, end));
         let mut stride = step;
         while !holds(high) {
             if high >= end {
@@ -233,7 +248,7 @@ impl Readoff {
     /// What each error source contributes at ε, in units of δ.
     #[must_use]
     pub fn budget(&self, epsilon: f64) -> Budget {
-        let epsilon = epsilon.max(self.read_from).max(self.loss(0));
+        let epsilon = self.place(epsilon).max(self.read_from).max(self.loss(0));
         let unit = self.unit(epsilon);
         let finite = self.finite(epsilon);
         Budget {

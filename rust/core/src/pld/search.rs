@@ -10,6 +10,7 @@ use crate::pld::compose::{compose, Transforms};
 use crate::pld::cumulant::Groups;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
+use crate::pld::offset::{Concentration, Origin};
 use crate::pld::readoff::Readoff;
 use crate::pld::window::{choose, Goal, Grid};
 use crate::run::Run;
@@ -91,6 +92,8 @@ pub(super) struct Search<'a> {
     pub(super) extents: Vec<(f64, f64)>,
     /// Upper masses on a coarse mesh: good to a few per mille, for estimates.
     pub(super) sketch: Vec<Masses>,
+    /// Where each round loses nearly the same most often.
+    concentrations: Vec<Option<Concentration>>,
     pub(super) total: f64,
 }
 
@@ -98,7 +101,16 @@ impl<'a> Search<'a> {
     fn new(rounds: &'a [Round], query: Query, tolerance: f64, run: &'a Run) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // an estimate
         let total: f64 = rounds.iter().map(|r| r.count as f64).sum();
-        let mut search = Self { rounds, query, tolerance, run, extents: Vec::new(), sketch: Vec::new(), total };
+        let mut search = Self {
+            rounds,
+            query,
+            tolerance,
+            run,
+            extents: Vec::new(),
+            sketch: Vec::new(),
+            concentrations: Vec::new(),
+            total,
+        };
         match query {
             Query::Epsilon(delta) => search.look(delta)?,
             Query::Delta(epsilon) => {
@@ -121,6 +133,11 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        search.concentrations = rounds
+            .iter()
+            .zip(&search.sketch)
+            .map(|(round, sketch)| Concentration::of(round.profile.as_ref(), sketch))
+            .collect();
         Ok(search)
     }
 
@@ -133,7 +150,7 @@ impl<'a> Search<'a> {
             let profile = round.profile.as_ref();
             let range = extent(profile, 1e-15, ignored);
             let spacing = exact_spacing((range.1 - range.0) * 2.0_f64.powi(-36));
-            let ends = Mesh::around(profile, spacing, range);
+            let ends = Mesh::around(profile, spacing, 0.0, range);
             let mesh = ends.refined(profile, 4096, self.run, |left, right, gap| {
                 let small = right.point.delta.min(1.0 - left.point.delta).max(1e-14 * left.point.delta);
                 gap <= 5e-2 * small + 1e-299
@@ -361,17 +378,19 @@ impl<'a> Search<'a> {
                 .map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh))
                 .collect();
             let at = self.groups(&masses).at(saddle);
-            if saddle * saddle * at.variance > 1.0 {
-                at.value / saddle
-            } else {
-                at.mean
-            }
+            let place = if saddle * saddle * at.variance > 1.0 { at.value / saddle } else { at.mean };
+            place + self.origin(&meshes).loss
         }))
     }
 
     fn meshes(&self, grid: &Grid, saddle: f64, budget: f64) -> Result<Vec<Mesh>> {
         let steepest = grid.theta[0].max(grid.tilt + grid.theta[1]);
         (0..self.rounds.len()).map(|group| self.mesh(group, grid.spacing, saddle, steepest, budget)).collect()
+    }
+
+    /// Where the composed lattice begins.
+    fn origin(&self, meshes: &[Mesh]) -> Origin {
+        Origin::new(meshes.iter().zip(self.rounds).map(|(mesh, round)| (mesh.offset, round.count)))
     }
 
     /// One composition of both sides. `budget` is the error that the meshes may add to ln δ; `saddle` weighs it.
@@ -382,6 +401,8 @@ impl<'a> Search<'a> {
             profile_error = profile_error.max(node.point.delta_error / node.point.delta);
         }
         let transforms = Transforms::new(grid.length);
+        let origin = self.origin(&meshes);
+        let placed = grid.without(origin.loss);
         let side = |side: Side| {
             let masses: Vec<Masses> = meshes
                 .iter()
@@ -389,7 +410,8 @@ impl<'a> Search<'a> {
                 .map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh))
                 .collect();
             let groups: Vec<(&Masses, u64)> = masses.iter().zip(self.rounds.iter().map(|r| r.count)).collect();
-            compose(side, &groups, grid, &transforms, self.run).map(|composed| Readoff::new(&composed, center))
+            compose(side, &groups, &placed, &transforms, self.run)
+                .map(|composed| Readoff::new(&composed, origin, center))
         };
         let (upper, lower) = rayon::join(|| side(Side::Upper), || side(Side::Lower));
         let (upper, lower) = (upper?, lower?);
@@ -428,6 +450,7 @@ impl<'a> Search<'a> {
     fn mesh(&self, group: usize, spacing: f64, saddle: f64, steepest: f64, budget: f64) -> Result<Mesh> {
         let profile = self.rounds[group].profile.as_ref();
         let range = self.extents[group];
+        let offset = self.concentrations[group].map_or(0.0, |at| at.offset(spacing, range.1.max(-range.0)));
         let sketch = Groups::new(std::iter::once((&self.sketch[group], 1)));
         let (log_moment, log_steepest) = (sketch.at(saddle).value, sketch.at(steepest).value);
         #[allow(clippy::cast_precision_loss)] // an estimate
@@ -439,13 +462,13 @@ impl<'a> Search<'a> {
             }
             let lambda = tilt.max(1.0);
             let size = lambda * (lambda + 1.0) * rounds * (right.epsilon - left.epsilon);
-            gap * size * (tilt * right.epsilon - log_moment).exp()
+            gap * size * (tilt * (right.epsilon + offset) - log_moment).exp()
         };
         let cost = |left: &Node, right: &Node, gap: f64| weighed(saddle, log_moment, left, right, gap);
         let markov = |left: &Node, right: &Node, gap: f64| weighed(steepest, log_steepest, left, right, gap) <= 0.01;
         #[allow(clippy::cast_precision_loss)] // a count of groups
         let share = budget / self.rounds.len() as f64;
-        self.graded(Mesh::around(profile, spacing, range), profile, share, MOST_NODES, cost, markov)
+        self.graded(Mesh::around(profile, spacing, offset, range), profile, share, MOST_NODES, cost, markov)
     }
 
     /// A mesh whose cells all cost about the same, and `share` together.

@@ -159,7 +159,7 @@ mod tests {
             [false, true].map(|reverse| Box::new(RarePair::new(1e-9, 0.3, reverse).unwrap()) as Box<dyn Profile>);
         for (pair, (low, high)) in often.iter().chain(&rare).zip([(-0.2, 3.0), (-3.0, 0.2), (-1e-6, 8.0), (-8.0, 1e-6)])
         {
-            let ends = Mesh::around(pair.as_ref(), exact_spacing(1e-11), (low, high));
+            let ends = Mesh::around(pair.as_ref(), exact_spacing(1e-11), 0.0, (low, high));
             // Cells as wide as what is left of the profile allows.
             let fine = |left: &Node, right: &Node, gap: f64| {
                 gap <= 1e-3 * right.point.delta && right.epsilon - left.epsilon < 0.5
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn most_of_a_law_is_certain_where_its_first_value_is_not_resolved() {
         let pair = MixturePair::poisson(1, 1e-5, 0.125, false).unwrap();
-        let ends = Mesh::around(&pair, exact_spacing(1e-9), (-1.0016e-5, 90.0));
+        let ends = Mesh::around(&pair, exact_spacing(1e-9), 0.0, (-1.0016e-5, 90.0));
         let fine = |left: &Node, right: &Node, gap: f64| {
             gap <= 1e-2 * right.point.delta || right.epsilon < 0.01 + left.epsilon
         };

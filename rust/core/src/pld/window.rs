@@ -57,6 +57,19 @@ pub struct Grid {
     pub limited: bool,
 }
 
+impl Grid {
+    /// The same part of a lattice whose place 0 is this loss.
+    #[must_use]
+    pub fn without(&self, origin: f64) -> Self {
+        #[allow(clippy::cast_precision_loss)] // positions below 2^41
+        let first = (self.first as f64 - origin / self.spacing).floor();
+        // A bound from above is read a rounding error below the ε asked for.
+        let room = if origin.abs() > 0.0 { self.spacing } else { 0.0 };
+        #[allow(clippy::cast_possible_truncation)] // as above
+        Self { first: first as i64, read_from: self.read_from - origin - room, ..*self }
+    }
+}
+
 /// Relative errors in δ that are allowed one after the other while no transform is long enough.
 const COARSE_SLACKS: [f64; 3] = [1e-5, 1e-4, 1e-3];
 

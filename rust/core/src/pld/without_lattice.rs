@@ -122,7 +122,7 @@ impl Search<'_> {
         let mut ones = Vec::with_capacity(self.rounds.len());
         for (round, &extent) in self.rounds.iter().zip(&self.extents) {
             let profile = round.profile.as_ref();
-            let ends = Mesh::around(profile, exact_spacing(finest), extent);
+            let ends = Mesh::around(profile, exact_spacing(finest), 0.0, extent);
             #[allow(clippy::cast_precision_loss)] // estimates
             let (count, share) = (round.count as f64, 0.2 * budget / self.rounds.len() as f64);
             ones.push(self.graded(ends, profile, share, MOST_BASE_NODES, place.cost(count), |_, _, _| true)?);

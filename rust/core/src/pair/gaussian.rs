@@ -1,0 +1,105 @@
+//! The Gaussian mechanism, at any size.
+//!
+//! `N(c, 1)` against `N(0, 1)`, c the sensitivity over the noise, has for t = ε/c − c/2 and x = ε/c + c/2 the profile
+//! `δ(ε) = Φ(−t) − e^ε Φ(−x)`, in both directions. Since x² − t² = 2ε the second term is `e^{−t²/2}·M(x)/√(2π)`, M the Mills
+//! ratio: ε itself is in no exponent, so ε may be as large as a double. There t is known to a few u of c, and where that matters both
+//! tails are taken at the ends of what t may be: they fall with t.
+
+use crate::error::{Error, Result};
+use crate::pair::{Profile, ProfilePoint};
+use crate::special::{mills_series, scaled_upper_tail, upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
+
+/// The profile `H_{e^ε}(N(sensitivity, σ²)‖N(0, σ²))`, which is that of both directions.
+///
+/// * Units: ε in nats.
+/// * Guarantee: [`Profile::at_within`] returns values within their stated errors.
+/// * Precision: that of the normal tail at a point known to about 3c·10⁻¹⁶.
+/// * Source: Balle & Wang 2018, Theorem 8, for the profile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GaussianPair {
+    /// c = sensitivity/σ.
+    shift: f64,
+}
+
+/// x from which the asymptotic series of the Mills ratio is exact to u.
+const SERIES: f64 = 30.0;
+/// A relative error of a tail beyond which it is taken at both ends of its argument.
+const COARSE: f64 = 1e-6;
+
+impl GaussianPair {
+    /// For this sensitivity and noise.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] unless both are positive and finite, and so is their quotient.
+    pub fn new(sensitivity: f64, noise_multiplier: f64) -> Result<Self> {
+        let shift = sensitivity / noise_multiplier;
+        for (name, value) in [
+            ("sensitivity", sensitivity),
+            ("noise_multiplier", noise_multiplier),
+            ("sensitivity/noise_multiplier", shift),
+        ] {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(Error::Domain { name, value, allowed: "a positive finite number" });
+            }
+        }
+        Ok(Self { shift })
+    }
+}
+
+/// Φ(−t) for a t that is known to `error`.
+fn tail(t: f64, error: f64) -> Approximation {
+    if (t.abs() + 1.0) * error < COARSE {
+        return upper_tail(t, error);
+    }
+    between(upper_tail(t + error, 0.0), upper_tail(t - error, 0.0))
+}
+
+/// What lies between these.
+fn between(low: Approximation, high: Approximation) -> Approximation {
+    let (least, most) = ((low.value - low.error).max(0.0), high.value + high.error);
+    Approximation { value: 0.5 * (least + most), error: 0.5 * (most - least) + 2.0 * UNIT_ROUNDOFF * most }
+}
+
+/// `e^{−t²/2} M(x)/√(2π)` for t and x ≥ [`SERIES`] that are each known to `error`.
+fn scaled_density(t: f64, x: f64, error: f64) -> Approximation {
+    let at = |t: f64| {
+        if t.abs() > 39.0 {
+            // Below 10⁻³³⁰.
+            return Approximation { value: 0.0, error: UNDERFLOW };
+        }
+        let value = (-0.5 * t * t).exp() * mills_series(x);
+        Approximation { value, error: value * UNIT_ROUNDOFF * (16.0 + 2.0 * t * t) + UNDERFLOW }
+    };
+    if x <= 2.0 * error {
+        // Nothing is known of x; it is a probability.
+        return Approximation { value: 0.5, error: 0.5 };
+    }
+    // M(x) changes by less than 1/x of itself for each unit of x.
+    let moved = 2.0 * error / x;
+    if (t.abs() + 1.0) * error < COARSE {
+        let exact = at(t);
+        return Approximation { error: exact.error + exact.value * (2.0 * (t.abs() + error) * error + moved), ..exact };
+    }
+    // It falls with the distance from 0.
+    let (least, most) = ((t.abs() - error).max(0.0), t.abs() + error);
+    between(at(most).scaled(1.0, moved), at(least).scaled(1.0, moved))
+}
+
+impl Profile for GaussianPair {
+    fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
+        let c = self.shift;
+        let center = epsilon / c;
+        let (t, x) = (center - 0.5 * c, center + 0.5 * c);
+        let error = UNIT_ROUNDOFF * (3.0 * center.abs() + 2.0 * c);
+        let above = tail(t, error);
+        let below = if x < SERIES { scaled_upper_tail(epsilon, x, error) } else { scaled_density(t, x, error) };
+        let delta = above.value - below.value;
+        ProfilePoint {
+            delta: delta.max(0.0),
+            delta_error: above.error + below.error + UNIT_ROUNDOFF * delta.abs(),
+            slope: below.value,
+            slope_error: below.error,
+            threshold: f64::NAN,
+        }
+    }
+}
