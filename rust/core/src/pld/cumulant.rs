@@ -17,6 +17,8 @@ pub struct Cumulant {
 #[derive(Debug)]
 pub struct Groups<'a> {
     members: Vec<(&'a Masses, f64, Vec<f64>)>,
+    /// The most that all rounds may lose, in nats; 1 where it is more.
+    span: f64,
 }
 
 impl<'a> Groups<'a> {
@@ -24,10 +26,18 @@ impl<'a> Groups<'a> {
     #[must_use]
     pub fn new(groups: impl Iterator<Item = (&'a Masses, u64)>) -> Self {
         #[allow(clippy::cast_precision_loss)] // counts are at most 1e18 and enter estimates and bounds with slack
-        let members = groups
+        let members: Vec<(&Masses, f64, Vec<f64>)> = groups
             .map(|(masses, count)| (masses, count as f64, masses.mass.iter().map(|m| m.ln()).collect()))
             .collect();
-        Self { members }
+        let furthest = |masses: &Masses| masses.epsilon.iter().fold(0.0_f64, |a, e| a.max(*e));
+        let span: f64 = members.iter().map(|(masses, count, _)| count * furthest(masses)).sum();
+        Self { members, span: span.clamp(f64::MIN_POSITIVE, 1.0) }
+    }
+
+    /// Tilts beyond this are not useful: δ falls below 1e-300 within a nat, or within a small share of what all rounds may lose.
+    #[must_use]
+    pub fn steepest(&self) -> f64 {
+        LARGEST_TILT / self.span
     }
 
     /// K, K′, K″ at λ.
@@ -49,10 +59,10 @@ impl<'a> Groups<'a> {
         self.members.iter().map(|(masses, _, logs)| single(lambda, &masses.epsilon, logs).value).collect()
     }
 
-    /// The λ ≥ 0 with K′(λ) = ε, or the nearest end of `[0, limit]`.
+    /// The λ ≥ 0 with K′(λ) = ε, or the nearest end of `[0, steepest]`.
     #[must_use]
-    pub fn tilt_for_epsilon(&self, epsilon: f64, limit: f64) -> f64 {
-        root(limit, 1.0, 1e-3, |lambda| {
+    pub fn tilt_for_epsilon(&self, epsilon: f64) -> f64 {
+        root(self.steepest(), 1.0, 1e-3, |lambda| {
             let at = self.at(lambda);
             (at.mean - epsilon, at.variance)
         })
@@ -62,9 +72,9 @@ impl<'a> Groups<'a> {
     ///
     /// An estimate: it places the tilt, and no guarantee depends on it.
     #[must_use]
-    pub fn tilt_for_delta(&self, delta: f64, limit: f64) -> f64 {
+    pub fn tilt_for_delta(&self, delta: f64) -> f64 {
         let start = (-2.0 * delta.ln() / self.at(0.0).variance).sqrt();
-        root(limit, start, 1e-3, |lambda| {
+        root(self.steepest(), start, 1e-3, |lambda| {
             let at = self.at(lambda);
             // The slope of the exponent; that of the logarithmic term is small beside it.
             (delta.ln() - saddle_point(lambda, &at), lambda * at.variance)
@@ -86,7 +96,7 @@ impl<'a> Groups<'a> {
     pub fn reach(&self, lambda: f64, at: &Cumulant, sign: f64, log_mass: f64) -> (f64, f64) {
         let needed = |shifted: &Cumulant| shifted.value - at.value - log_mass;
         let start = (-2.0 * log_mass / at.variance).sqrt();
-        let theta = root(LARGEST_THETA, start, 0.03, |theta| {
+        let theta = root(10.0 * self.steepest(), start, 0.03, |theta| {
             let shifted = self.at(lambda + sign * theta);
             (sign * theta * shifted.mean - needed(&shifted), theta * shifted.variance)
         });
@@ -124,8 +134,8 @@ fn single(lambda: f64, epsilon: &[f64], logs: &[f64]) -> Cumulant {
     Cumulant { value: largest + sum.ln(), mean, variance: (second / sum - mean * mean).max(0.0) }
 }
 
-/// Markov parameters beyond this are not looked for.
-const LARGEST_THETA: f64 = 1e6;
+/// See [`Groups::steepest`]. Markov parameters are looked for up to ten times that.
+const LARGEST_TILT: f64 = 1e5;
 
 /// The root of an increasing function on `[0, limit]`, to the relative precision given, or the end it lies beyond.
 ///

@@ -159,8 +159,10 @@ pub struct Care<'a> {
     pub budget: f64,
     /// Mass of a round's losses that may be counted as infinite, or left out.
     pub ignored: f64,
-    /// Cells of a product, at least.
+    /// Cells of a product, at least and at most.
     pub least: u32,
+    /// See `least`.
+    pub most: u32,
     /// Larger losses may be counted as infinite, or as this one.
     pub highest: f64,
 }
@@ -354,9 +356,16 @@ struct Sums {
 
 impl Sums {
     fn take(&mut self, mass: f64, x: f64) {
-        // The remainder of the series is below x⁴/120 of its value.
-        let fall =
-            if x < 1e-4 { x * (1.0 - 0.5 * x * (1.0 - x * (1.0 / 3.0) * (1.0 - 0.25 * x))) } else { -(-x).exp_m1() };
+        let fall = if x < 1e-4 {
+            // The remainder of the series is below x⁴/120 of its value.
+            x * (1.0 - 0.5 * x * (1.0 - x * (1.0 / 3.0) * (1.0 - 0.25 * x)))
+        } else if x < 0.03 {
+            // It is below x⁹/10!: less than 10⁻²⁰.
+            let rest = 1.0 - x * (1.0 / 6.0) * (1.0 - x * (1.0 / 7.0) * (1.0 - 0.125 * x * (1.0 - x * (1.0 / 9.0))));
+            x * (1.0 - 0.5 * x * (1.0 - x * (1.0 / 3.0) * (1.0 - 0.25 * x * (1.0 - 0.2 * x * rest))))
+        } else {
+            -(-x).exp_m1()
+        };
         self.mass += mass;
         self.part += mass * fall;
         self.depth += 1;
@@ -442,8 +451,6 @@ fn lower(sums: &[Sums], edges: &[f64]) -> Law {
 const SKETCHED: usize = 160;
 /// Groups of pairs of these that each have cells of one width.
 const GROUPS: usize = 400;
-/// Cells of a block, about.
-const MOST_CELLS: f64 = 8192.0;
 /// This share of them is spread evenly.
 const EVERYWHERE: f64 = 0.05;
 /// The widths of cells are found so often, each time with weights for those of the time before.
@@ -484,9 +491,10 @@ fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
         for (from, to, spent) in &mut groups {
             *spent += rest * (*to - *from);
         }
-        let count = (blocks / (12.0 * care.budget) * total.powi(3)).sqrt().max(f64::from(care.least)).min(MOST_CELLS);
+        let count =
+            (blocks / (12.0 * care.budget) * total.powi(3)).sqrt().max(f64::from(care.least)).min(f64::from(care.most));
         each = groups.iter().map(|group| group.2).sum::<f64>() / count;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most MOST_CELLS
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most `most`
         {
             parts = count.ceil() as u32;
         }
@@ -636,7 +644,7 @@ mod tests {
     const PLACE: Place = Place { epsilon: 1.0, reach: 0.1, hazard: 1.5, log_delta: -3.0, losses: None };
 
     fn care(place: &Place, budget: f64) -> Care<'_> {
-        Care { place, budget, ignored: 0.0, least: 64, highest: 30.0 }
+        Care { place, budget, ignored: 0.0, least: 64, most: 8192, highest: 30.0 }
     }
 
     #[test]

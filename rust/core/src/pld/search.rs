@@ -12,7 +12,7 @@ use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
 use crate::pld::offset::{Concentration, Origin};
 use crate::pld::readoff::Readoff;
-use crate::pld::window::{choose, Goal, Grid};
+use crate::pld::window::{choose, Goal, Grid, COSTLY};
 use crate::run::Run;
 
 /// Takes proven (lower, upper) bounds on δ at any ε ≥ 0, as often as rounds were composed.
@@ -22,14 +22,10 @@ pub(super) type Seen<'a> = dyn FnMut(&dyn Fn(f64) -> (f64, f64)) + 'a;
 const LONGEST: usize = 1 << 22;
 /// Profiles are evaluated at most this often for one mesh.
 const MOST_NODES: usize = 1 << 18;
-/// Tilts beyond this are not useful: δ falls below 1e-300 within a nat.
-pub(super) const LARGEST_TILT: f64 = 1e5;
 /// Below this an ε is as good as zero: no interval is asked to be narrower than the tolerance times this.
 pub(super) const SMALLEST_EPSILON: f64 = 1e-6;
 /// Rounds are followed as far as matters for this δ first.
 const ORDINARY_DELTA: f64 = 1e-20;
-/// Longer transforms cost enough to look for a shorter one.
-const COSTLY: usize = 1 << 18;
 /// How much further a lower side may fall that is out of tolerance anyway, in units of what it misses.
 const FORGONE: f64 = 4.0;
 /// How much coarser than what the longest transform holds a lattice may be.
@@ -55,7 +51,7 @@ pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Resu
     check_arguments(rounds, query, tolerance)?;
     if let [only] = rounds {
         if only.count == 1 {
-            return single(only.profile.as_ref(), query);
+            return Ok(judged(single(only.profile.as_ref(), query)?, query, tolerance));
         }
     }
     let distance = total_variation(rounds);
@@ -67,6 +63,27 @@ pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Resu
             Ok(Answer { upper: answer.upper.min(distance), ..answer })
         }
     }
+}
+
+/// An answer, and whether it is as narrow as was asked for.
+fn judged(answer: Answer, query: Query, tolerance: f64) -> Answer {
+    let width = answer.upper - answer.lower;
+    let within = width <= wanted(&answer, query, tolerance) && answer.upper.is_finite();
+    Answer { within_tolerance: within || unresolved(&answer, query), ..answer }
+}
+
+/// How wide an answer may be.
+fn wanted(answer: &Answer, query: Query, tolerance: f64) -> f64 {
+    tolerance
+        * match query {
+            Query::Delta(_) => answer.upper,
+            Query::Epsilon(_) => answer.upper.max(SMALLEST_EPSILON),
+        }
+}
+
+/// Whether this is a δ below all that is resolved.
+fn unresolved(answer: &Answer, query: Query) -> bool {
+    matches!(query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA
 }
 
 /// [`answer`] for δ at one ε of several rounds, handing every pair of composed laws to `seen` on the way. An interval of the relative
@@ -120,9 +137,9 @@ impl<'a> Search<'a> {
                 loop {
                     search.look(near)?;
                     let groups = search.groups(&search.sketch);
-                    let tilt = groups.tilt_for_epsilon(epsilon, LARGEST_TILT);
+                    let tilt = groups.tilt_for_epsilon(epsilon);
                     let log_delta =
-                        if tilt >= LARGEST_TILT { f64::NEG_INFINITY } else { groups.saddle_point_log_delta(tilt) };
+                        if tilt >= groups.steepest() { f64::NEG_INFINITY } else { groups.saddle_point_log_delta(tilt) };
                     // An estimate that is no number says nothing: then what was looked at serves.
                     if near <= SMALLEST_DELTA || log_delta.is_nan() || log_delta > near.ln() + 5.0 {
                         break;
@@ -203,17 +220,11 @@ impl<'a> Search<'a> {
 
     /// An answer, and whether it is as narrow as was asked for.
     pub(super) fn judged(&self, answer: Answer) -> Answer {
-        let wanted = self.wanted(&answer);
-        let width = answer.upper - answer.lower;
-        Answer { within_tolerance: width <= wanted && answer.upper.is_finite(), ..answer }
+        judged(answer, self.query, self.tolerance)
     }
 
     pub(super) fn wanted(&self, answer: &Answer) -> f64 {
-        self.tolerance
-            * match self.query {
-                Query::Delta(_) => answer.upper,
-                Query::Epsilon(_) => answer.upper.max(SMALLEST_EPSILON),
-            }
+        wanted(answer, self.query, self.tolerance)
     }
 
     /// The finest lattice spacing on which losses have exact positions: these stay below 2⁴¹.
@@ -229,11 +240,11 @@ impl<'a> Search<'a> {
         let groups = self.groups(&self.sketch);
         let (mut saddle, mut center, mut log_delta) = match self.query {
             Query::Delta(epsilon) => {
-                let saddle = groups.tilt_for_epsilon(epsilon, LARGEST_TILT);
+                let saddle = groups.tilt_for_epsilon(epsilon);
                 (saddle, epsilon, groups.saddle_point_log_delta(saddle).max(SMALLEST_DELTA.ln()))
             }
             Query::Epsilon(delta) => {
-                let saddle = groups.tilt_for_delta(delta, LARGEST_TILT);
+                let saddle = groups.tilt_for_delta(delta);
                 (saddle, groups.at(saddle).mean.max(0.0), delta.ln())
             }
         };
@@ -245,6 +256,7 @@ impl<'a> Search<'a> {
         };
         let mut effort = 1.0;
         let mut best: Option<Answer> = None;
+        let mut tried: Option<Grid> = None;
         let (mut previous, mut idle, mut spread) = (f64::INFINITY, 0, false);
         for attempt in 0..ATTEMPTS {
             // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
@@ -271,6 +283,11 @@ impl<'a> Search<'a> {
             } else {
                 (grid, width)
             };
+            if tried.is_some_and(|earlier| grid.repeats(&earlier)) {
+                // The longest transform again, in the same place.
+                break;
+            }
+            tried = Some(grid);
             // The mesh may add as much again, spread evenly over its cells.
             let found = self.attempt(&grid, saddle, center, 0.25 * width * saddle.max(1.0), seen)?;
             let answer = self.judged(match best {
@@ -309,13 +326,13 @@ impl<'a> Search<'a> {
                 Query::Epsilon(_) if !found.upper.is_finite() => {
                     // The window ended before δ was reached.
                     margin = 2.0 * margin + 0.5 * center;
-                    center = 1.5 * center + 1.0;
-                    saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
+                    center = 2.0 * center + 2.0 / (saddle + 1.0);
+                    saddle = groups.tilt_for_epsilon(center);
                     continue;
                 }
                 Query::Epsilon(_) => {
                     center = found.upper;
-                    saddle = groups.tilt_for_epsilon(center, LARGEST_TILT);
+                    saddle = groups.tilt_for_epsilon(center);
                     if found.upper <= grid.read_from {
                         // δ holds at the point of reading already: the answer lies further left.
                         margin = center.min(4.0 * margin);

@@ -57,7 +57,23 @@ pub struct Grid {
     pub limited: bool,
 }
 
+/// Longer transforms cost enough to look for a shorter one.
+pub const COSTLY: usize = 1 << 18;
+/// Tilts, spacings and points of reading that differ by less than this share are the same.
+const SAME: f64 = 0.01;
+
 impl Grid {
+    /// Whether a costly grid is as good as the same as an earlier one.
+    #[must_use]
+    pub fn repeats(&self, earlier: &Self) -> bool {
+        let same = |a: f64, b: f64| (a - b).abs() <= SAME * b.abs();
+        self.length == earlier.length
+            && self.length >= COSTLY
+            && same(self.spacing, earlier.spacing)
+            && same(self.tilt, earlier.tilt)
+            && same(self.read_from, earlier.read_from)
+    }
+
     /// The same part of a lattice whose place 0 is this loss.
     #[must_use]
     pub fn without(&self, origin: f64) -> Self {

@@ -7,21 +7,25 @@ use crate::pld::answer::{at_least, at_most, single, Answer, Budget, Query, SMALL
 use crate::pld::doubling::{Care, Law, Place};
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, Mesh};
-use crate::pld::search::{Search, Seen, LARGEST_TILT, SMALLEST_EPSILON};
+use crate::pld::search::{Search, Seen, SMALLEST_EPSILON};
 use crate::pld::tangents::tangents;
 
 /// Intervals of this relative width are as narrow as doubling makes them.
 const NARROW: f64 = 2e-5;
-/// Fewer rounds are not doubled.
-const MANY: f64 = 1024.0;
 /// Relative width of the first answer, which shows where to look more closely.
 const ROUGH: f64 = 0.03;
 /// How much narrower the next is to be, and how many there are.
 const STEP: f64 = 0.1;
-const PASSES: usize = 6;
+const PASSES: usize = 8;
+/// An interval that is this much wider than its cells are for shows that they were chosen for the wrong place.
+const MISSED: f64 = 8.0;
 /// The first pass has at least so many cells for a product, each later one twice as many as the one before: what they cost is
 /// estimated, and where it is more than that, more cells are the remedy.
 const LEAST_CELLS: u32 = 256;
+/// And at most so many, each later one twice as many, up to a limit: a product takes half the square of their number, and what the
+/// first passes show is where the later ones are to be fine.
+const FIRST_CELLS: u32 = 1024;
+const MOST_CELLS: u32 = 8192;
 /// Passes go on while the width falls at least to this share of what it was.
 const WORTHWHILE: f64 = 0.9;
 /// A δ below this is left as wide as transforms have it: pictures of a profile ask for many, and nobody for these from below.
@@ -38,9 +42,10 @@ impl Search<'_> {
     pub(super) fn worth_doubling(&self, answer: &Answer) -> bool {
         let resolved = match self.query {
             Query::Delta(_) => answer.upper > DOUBLED_DELTA,
-            Query::Epsilon(_) => answer.upper.is_finite(),
+            Query::Epsilon(_) => true,
         };
-        resolved && answer.upper - answer.lower > NARROW * answer.upper && self.total >= MANY
+        let narrow = answer.upper.is_finite() && answer.upper - answer.lower <= NARROW * answer.upper;
+        resolved && !narrow
     }
 
     /// The answer where no lattice is fine enough for what most rounds lose: rounds doubled to all of them, without one.
@@ -49,19 +54,21 @@ impl Search<'_> {
     pub(super) fn by_doubling(&self, mut best: Answer, seen: &mut Seen<'_>) -> Result<Answer> {
         let groups = self.groups(&self.sketch);
         let (epsilon, delta) = match self.query {
-            Query::Epsilon(delta) => (best.upper, delta),
+            Query::Epsilon(delta) if best.upper.is_finite() => (best.upper, delta),
+            Query::Epsilon(delta) => (groups.at(groups.tilt_for_delta(delta)).mean.max(best.lower), delta),
             Query::Delta(epsilon) => (epsilon, best.upper),
         };
-        let hazard = groups.tilt_for_epsilon(epsilon, LARGEST_TILT).max(SMALLEST_HAZARD);
+        let hazard = groups.tilt_for_epsilon(epsilon).max(SMALLEST_HAZARD);
         let mut place = Place { epsilon, reach: 0.0, hazard, log_delta: delta.ln(), losses: None };
         let finest = self.tolerance.max(NARROW);
-        let (mut tolerance, mut previous) = (ROUGH.max(finest), f64::INFINITY);
+        let (mut tolerance, mut previous, mut highest) = (ROUGH.max(finest), f64::INFINITY, f64::INFINITY);
         for pass in 0..PASSES {
             let width = match self.query {
                 Query::Epsilon(_) => tolerance * place.epsilon.max(SMALLEST_EPSILON),
                 Query::Delta(_) => tolerance / place.hazard,
             };
-            let laws = self.laws(&place, 0.3 * width * place.hazard, LEAST_CELLS << pass)?;
+            let cells = (LEAST_CELLS << pass, (FIRST_CELLS << pass).min(MOST_CELLS));
+            let laws = self.laws(&place, 0.3 * width * place.hazard, cells)?;
             let Some((upper, lower)) = laws else { break };
             let (above, below) = (upper.profile(), lower.profile());
             let (high, low) = (single(above.as_ref(), self.query)?.upper, single(below.as_ref(), self.query)?.lower);
@@ -86,17 +93,23 @@ impl Search<'_> {
             };
             best = self.judged(best.and(found)?);
             let width = (high - low) / self.wanted(&best);
-            if best.within_tolerance || !best.upper.is_finite() {
+            let narrow = best.upper - best.lower <= NARROW * best.upper;
+            if best.within_tolerance || narrow || !best.upper.is_finite() {
                 break;
             }
-            let next = if tolerance > finest {
+            let next = if width * finest > MISSED * tolerance {
+                // Cells were chosen for another place: there is a better one now.
+                tolerance
+            } else if tolerance > finest {
                 finest.max(STEP * tolerance.min(width * finest))
             } else {
                 tolerance * (0.7 / width).max(0.25)
             };
             tolerance = next.max(0.01 * finest);
-            let point = above.at(best.upper.min(high));
-            place.hazard = (point.slope / point.delta.max(SMALLEST_DELTA)).max(SMALLEST_HAZARD);
+            let point = above.at(if let Query::Epsilon(_) = self.query { best.upper } else { place.epsilon });
+            // What may have become infinite for the cells of this pass does not fall.
+            let finite = (point.delta - upper.at_infinity()).max(SMALLEST_DELTA);
+            place.hazard = (point.slope / finite).max(hazard);
             match self.query {
                 Query::Epsilon(_) => {
                     place.epsilon = 0.5 * (best.upper + best.lower);
@@ -105,19 +118,21 @@ impl Search<'_> {
                 Query::Delta(_) => place.log_delta = best.upper.max(SMALLEST_DELTA).ln(),
             }
             // More of the same is of no use where it has not been.
-            if pass > 1 && width > WORTHWHILE * previous {
+            if pass > 2 && width > WORTHWHILE * previous && high > WORTHWHILE * highest {
                 break;
             }
-            if width < previous {
-                (previous, place.losses) = (width, Some(upper.spread()));
+            // A law that is mostly what may have become infinite shows nothing of where losses are.
+            if (width < previous || high < highest) && finite > upper.at_infinity() {
+                (previous, place.losses) = (width.min(previous), Some(upper.spread()));
             }
+            highest = high;
         }
         Ok(best)
     }
 
-    /// The laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`, on at least so
-    /// many cells; `None` where errors leave nothing.
-    fn laws(&self, place: &Place, budget: f64, least: u32) -> Result<Option<(Law, Law)>> {
+    /// The laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`, on at least and at
+    /// most so many cells; `None` where errors leave nothing.
+    fn laws(&self, place: &Place, budget: f64, (least, most): (u32, u32)) -> Result<Option<(Law, Law)>> {
         let finest = self.finest();
         let mut ones = Vec::with_capacity(self.rounds.len());
         for (round, &extent) in self.rounds.iter().zip(&self.extents) {
@@ -147,6 +162,7 @@ impl Search<'_> {
                     budget: 0.8 * budget / self.rounds.len() as f64,
                     ignored: self.ignored(place.log_delta.exp()),
                     least,
+                    most,
                     highest: place.epsilon + place.reach + BEYOND - common,
                 };
                 let power = one.power(round.count, &care, self.run)?;
