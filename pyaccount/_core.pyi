@@ -128,6 +128,13 @@ class ProvenInterval:
     tilt: float
     budget: dict[str, float]
 
+    @staticmethod
+    def proven(lower: float, upper: float) -> ProvenInterval:
+        """An interval that was proven without composing anything: no source of error is in it."""
+
+    def at_most(self, upper: float) -> ProvenInterval:
+        """The same interval, whose upper end is proven to be at most `upper` in another way."""
+
 def copies(
     sampler: str, group_size: int, dataset_size: int, batch_size: int, subset_size: int
 ) -> tuple[list[int], list[float], float]:

@@ -17,7 +17,7 @@ from pyaccount.accountant.ledger import MANY, MOST, Ledger, head_of
 from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned, seeded
 from pyaccount.arguments import threads_of
 from pyaccount.document import Document, load
-from pyaccount.document.ranges import DELTA, EPSILON
+from pyaccount.document.ranges import DELTA_OR_ZERO, EPSILON
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ class Accountant:
             target = "solve" if epsilon is None else epsilon
             stated = {"adjacency": adjacency, "epsilon": target, "delta": delta}
             self._ledger = Ledger(head_of(name, stated if group_size == 1 else {**stated, "group_size": group_size}))
-            privacy = load(self._ledger.plus(1, {"sampler": "none", "noise_multiplier": 1.0}).mapping()).privacy
+            # A round that every δ allows.
+            some = {"sampler": "none", "noise": "laplace", "noise_multiplier": 1.0}
+            privacy = load(self._ledger.plus(1, some).mapping()).privacy
         assert privacy.delta != "solve"
         self._delta: float = privacy.delta
         self._epsilon: float | None = None if privacy.epsilon == "solve" else privacy.epsilon
@@ -174,7 +176,7 @@ class Accountant:
         minutes, and what is told holds with the probability that its certificate states, `would_exceed` being the cheaper
         question. Raises as `pyaccount.certify`, and `DomainError`.
         """
-        at = self._delta if delta is None else inside("delta", delta, DELTA)
+        at = self._delta if delta is None else inside("delta", delta, DELTA_OR_ZERO)
         if self._steps == 0:
             return 0.0
         if at == self._delta and (self._made() or (self._plan is not None and self._plan.sampled)):
@@ -201,7 +203,7 @@ class Accountant:
         Raises `DomainError` without a budget; otherwise as `certify`.
         """
         number = count_of(steps)
-        target = (self._target(epsilon), self._delta if delta is None else inside("delta", delta, DELTA))
+        target = (self._target(epsilon), self._delta if delta is None else inside("delta", delta, DELTA_OR_ZERO))
         horizon, length = self._ask(number, target, round)
         return horizon.within < length
 
@@ -211,7 +213,7 @@ class Accountant:
         An open ledger without a bound on the length is searched up to 10⁹ rounds. Takes a certificate for each doubling
         of the answer and each halving after. Raises as `would_exceed`.
         """
-        target = (self._target(epsilon), self._delta if delta is None else inside("delta", delta, DELTA))
+        target = (self._target(epsilon), self._delta if delta is None else inside("delta", delta, DELTA_OR_ZERO))
         horizon, length = self._ask(1, target, round, find=True)
         return max(0, horizon.within - (length - 1))
 

@@ -31,7 +31,12 @@ MOST = 4000
 MANY = MOST // 2
 
 #: What stands where a body is needed to read the rest of a document.
-_ANY_BODY = {"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"multiplier": 1}}
+#: A round that every budget allows: δ = 0 does with Laplace noise alone.
+_ANY_BODY = {
+    "training": {"iterations": 1},
+    "sampler": {"kind": "none"},
+    "noise": {"kind": "laplace", "multiplier": 1},
+}
 
 
 def _named(name: str, change: float) -> str:

@@ -109,9 +109,13 @@ class Profile:
         return Interval(answer.lower, min(1.0, answer.upper))
 
     def epsilon(self, delta: float, *, tolerance: float = 1e-4) -> Interval:
-        """ε at `delta` (in `ranges.DELTA`), to a relative width of `tolerance`: the larger of both directions."""
+        """ε at `delta`, to a relative width of `tolerance`: the larger of both directions.
+
+        `delta` is in `ranges.DELTA`, or 0 where all noise is Laplace noise. Raises `DomainError` otherwise.
+        """
+        pure = delta == 0 and all(phase.noise == "laplace" for phase in self._data.phases)
         allowed = f"at least {spelled(SMALLEST_DELTA)} and less than 1"
-        delta = number_of("delta", delta, allowed, SMALLEST_DELTA, 1.0)
+        delta = 0.0 if pure else number_of("delta", delta, allowed, SMALLEST_DELTA, 1.0)
         tolerance = _tolerance_of(tolerance)
         if self._data.evidence.sampling is not None:
             return Interval(*self._curve.epsilons(delta))

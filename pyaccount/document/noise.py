@@ -26,6 +26,9 @@ class Release(Section):
 class Gaussian(Section):
     """Gaussian noise on the sum of the clipped contributions of a round."""
 
+    #: Whether the privacy loss is bounded, whatever is released: then some ε holds at δ = 0.
+    bounded_loss: ClassVar[bool] = False
+
     kind: Literal["gaussian"] = Field(default="gaussian", description="Gaussian noise; the default.")
     multiplier: Annotated[float | Solve, Number(NOISE_MULTIPLIER, blank=True)] = Field(
         description="The noise multiplier σ: the noise's standard deviation relative to the clip norm and, "
@@ -41,6 +44,7 @@ class Gaussian(Section):
 class Laplace(Section):
     """Laplace noise on a number: the sum of contributions that are clipped to [−1, 1] in units of the clip norm."""
 
+    bounded_loss: ClassVar[bool] = True
     #: A round releases one number.
     also: ClassVar[tuple[Release, ...]] = ()
 

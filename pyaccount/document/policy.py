@@ -91,7 +91,9 @@ class Limits(Section):
         description="ε at most. Together with max_delta: at a δ within that limit, at the guarantee or at a point of the "
         "profile. Alone: of the guarantee, at whatever δ it has.",
     )
-    max_delta: Annotated[float | None, Number(ranges.DELTA)] = Field(default=None, description="δ at most.")
+    max_delta: Annotated[float | None, Number(ranges.DELTA_OR_ZERO)] = Field(
+        default=None, description="δ at most; 0 asks for pure differential privacy."
+    )
     max_advantage: Annotated[float | None, Number(ranges.ADVANTAGE)] = Field(
         default=None,
         description="The membership advantage of any attack at most: true- minus false-positive rate. Of every certificate, by "

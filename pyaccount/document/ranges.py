@@ -6,7 +6,8 @@ The validator, its messages and the JSON Schema are all derived from these objec
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class Range:
     maximum: float
     above: bool = False
     below: bool = False
+    #: Whether 0 is part of it too, below the minimum.
+    zero: bool = False
     unit: str = ""
     words: str | None = None
     #: What the number counts, or is measured in, where messages need not say so.
@@ -26,6 +29,8 @@ class Range:
         """Whether the number lies in the range; NaN and infinities lie in none."""
         if isinstance(number, float) and not math.isfinite(number):
             return False
+        if self.zero and number == 0:
+            return True
         from_below = number > self.minimum if self.above else number >= self.minimum
         from_above = number < self.maximum if self.below else number <= self.maximum
         return from_below and from_above
@@ -38,12 +43,13 @@ class Range:
         high = f"{'less than' if self.below else 'at most'} {spelled(self.maximum)}"
         return f"{low} and {high}{' ' if self.unit else ''}{self.unit}"
 
-    def json_schema(self) -> dict[str, float]:
+    def json_schema(self) -> dict[str, Any]:
         """The range as keywords of JSON Schema."""
-        return {
+        interval = {
             "exclusiveMinimum" if self.above else "minimum": self.minimum,
             "exclusiveMaximum" if self.below else "maximum": self.maximum,
         }
+        return {"anyOf": [{"const": 0}, interval]} if self.zero else interval
 
 
 def spelled(number: float) -> str:
@@ -57,7 +63,7 @@ def spelled(number: float) -> str:
 
 
 EPSILON = Range(0, 1e6, measure="nats")
-#: The core resolves no δ below this.
+#: The core resolves no δ below this, but for 0 where losses are bounded.
 SMALLEST_DELTA = 1e-280
 DELTA = Range(
     SMALLEST_DELTA,
@@ -65,6 +71,10 @@ DELTA = Range(
     below=True,
     words=f"greater than 0 and less than 1 (and not below {spelled(SMALLEST_DELTA)})",
     measure="probability",
+)
+#: Where 0 may be said too: of pure differential privacy.
+DELTA_OR_ZERO = replace(
+    DELTA, zero=True, words=f"at least 0 and less than 1 (0, or not below {spelled(SMALLEST_DELTA)})"
 )
 #: Budgets of risk. Rates below the least are beyond what doubles tell of the slopes of a trade-off curve.
 ADVANTAGE = Range(0, 1, above=True, below=True, measure="difference of rates")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.blanks import choices_compare_noise, one_blank, searches_have_a_target
 from pyaccount.document.epoch_rules import epochs_say_iterations, length_is_given
+from pyaccount.document.pure import losses_are_bounded
 from pyaccount.document.risk import one_budget, one_target
 from pyaccount.document.workload import workload_problems
 from pyaccount.errors import Problem
@@ -24,6 +25,7 @@ def broken_rules(document: Document) -> Iterator[Problem]:
     """Every problem of the document's fields taken together."""
     yield from one_target(document)
     yield from one_budget(document)
+    yield from losses_are_bounded(document)
     yield from one_blank(document)
     yield from choices_compare_noise(document)
     yield from searches_have_a_target(document)

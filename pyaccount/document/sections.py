@@ -79,9 +79,10 @@ class Privacy(Section):
         default=None,  # type: ignore[arg-type]
         description="ε of (ε, δ) differential privacy. Required unless risk is given.",
     )
-    delta: Annotated[float | Solve, Number(ranges.DELTA, blank=True)] = Field(
+    delta: Annotated[float | Solve, Number(ranges.DELTA_OR_ZERO, blank=True)] = Field(
         default=None,  # type: ignore[arg-type]
-        description="δ of (ε, δ) differential privacy. Required unless risk is given.",
+        description="δ of (ε, δ) differential privacy; 0 for pure differential privacy, which needs Laplace noise in every "
+        "phase. Required unless risk is given.",
     )
     # None where ε and δ are given.
     risk: Risk = Field(  # type: ignore[assignment]

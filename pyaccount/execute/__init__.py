@@ -15,7 +15,7 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
-from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, finite
+from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, asked_at, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
@@ -42,6 +42,7 @@ __all__ = [
     "Evidence",
     "Question",
     "Report",
+    "asked_at",
     "execute",
     "run",
 ]
@@ -350,6 +351,5 @@ def _claim(
         return PinnedClaim("delta", at_delta, at_epsilon)
     assert privacy.epsilon != "solve"
     at_epsilon = known or engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
-    least, largest = RESOLVED
-    delta = min(max(at_epsilon.upper, least), largest)
+    delta = asked_at(bounds, at_epsilon.upper)
     return PinnedClaim("epsilon", engine.ask(bounds, Question(None, delta, tolerance)), at_epsilon)

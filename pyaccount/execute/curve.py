@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SHARE, NEAR, SEEN = 5e-4, 0.02, 1e-7
 #: Up to this ε the slopes e^ε of the trade-off curve's lines are seen by themselves, and differ by this factor at most.
 SLOPES, TURN = 3.0, 0.1
+#: How much further down a picture goes where a profile ends: from a largest loss on δ is 0.
+BELOW = 1e-3
 #: The most points of one direction, and their digits.
 MOST, EPSILON_DIGITS, DELTA_DIGITS = 300, 4, 6
 
@@ -41,8 +43,7 @@ def curves(
     engine: Engine, bounds: DirectedBounds, known: Mapping[Direction, Sequence[CurvePoint]], tolerance: float
 ) -> dict[Direction, tuple[CurvePoint, ...]]:
     """For each direction the points between the `known` ones of its profile: proven, rounded up, falling."""
-    # The picture goes as far down as the larger direction's last point: what lies below is not seen.
-    floor = max(1e-300, max((min(point.delta for point in points) for points in known.values() if points), default=1.0))
+    floor = max((lowest(points) for points in known.values() if points), default=1.0)
     places = {side: between(known.get(side, ()), floor) for side in DIRECTIONS}
     asked = list(dict.fromkeys((bounds[side].upper, places[side]) for side in DIRECTIONS if places[side]))
     found = dict(zip(asked, engine.curves(asked, tolerance, floor), strict=True)) if asked else {}
@@ -52,6 +53,12 @@ def curves(
         points = [CurvePoint(place, upper) for place, (_, upper) in zip(places[side], answers, strict=True)]
         drawn[side] = tuple(_falling(points, known.get(side, ())))
     return drawn
+
+
+def lowest(points: Sequence[CurvePoint]) -> float:
+    """How far down a picture of these points goes: to the least δ that is not 0, and further where the last one is 0."""
+    positive = [point.delta for point in points if point.delta > 0.0]
+    return max(1e-300, min(positive, default=1.0) * (1.0 if len(positive) == len(points) else BELOW))
 
 
 def between(points: Sequence[CurvePoint], floor: float) -> tuple[float, ...]:
@@ -73,14 +80,15 @@ def _places(points: Sequence[CurvePoint], floor: float, wider: float) -> Iterato
         steep = max(fall, 0.5 * (fall + following))
         if left.delta <= floor or steep <= 0.0:
             continue
+        # A profile that ends at a largest loss falls there as fast as one likes: no part has more points than there may be.
+        least = (right.epsilon - left.epsilon) / MOST
         place = left.epsilon
         while True:
             seen = left.delta * math.exp(-fall * (place - left.epsilon)) >= SEEN
             above = NEAR if seen else coarse
             step = wider * max(math.sqrt(8.0 * above / (steep * (steep + 1.0))), above / steep)
-            step = min(step, TURN) if seen and place < SLOPES else step
-            # Beside a part that falls much faster no more points than all may be; and no double lies between neighbours.
-            step = max(step, (right.epsilon - left.epsilon) / MOST)
+            step = max(wider * least, min(step, TURN) if seen and place < SLOPES else step)
+            # No double lies between neighbours.
             if place + step == place or place + step > right.epsilon - 0.5 * step:
                 break
             place += step

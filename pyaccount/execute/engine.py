@@ -13,12 +13,13 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import TIME_IS_UP, LimitError, NumericsError
+from pyaccount.plan.largest_loss import bounded, largest_loss
 from pyaccount.plan.reduction import DirectedBounds
 
 if TYPE_CHECKING:
     from pyaccount.plan.reduction import Part, Rounds
 
-#: The δ at which ε is asked: nothing below is resolved, and close to 1 there is nothing to resolve.
+#: The δ at which ε is asked: nothing below is resolved but 0, and close to 1 there is nothing to resolve.
 RESOLVED = (SMALLEST_DELTA, 1.0 - 1e-9)
 
 #: Noise multipliers outside this range are not searched.
@@ -27,7 +28,10 @@ NOISE_RANGE = (1e-2, 1e6)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """ε at this δ, or δ at this ε: exactly one is given. `tolerance` is the relative width asked for."""
+    """ε at this δ, or δ at this ε: exactly one is given. `tolerance` is the relative width asked for.
+
+    ε is asked at δ = 0 where losses are bounded: see `asked_at`.
+    """
 
     epsilon: float | None
     delta: float | None
@@ -91,16 +95,7 @@ class Engine:
             for direction in DIRECTIONS:
                 for rounds in (bounds[direction].upper, bounds[direction].lower):
                     wanted.setdefault((rounds, question), len(wanted))
-        with self._counting():
-            intervals = _core.answer_all(
-                [
-                    ([(self._profile(r.part), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
-                    for rounds, q in wanted
-                ],
-                threads=self._threads,
-                time_limit=self._remaining(),
-            )
-        self.compositions += len(wanted)
+        intervals = self._intervals(list(wanted))
         answers = []
         for bounds, question in items:
             directions: dict[Direction, DirectedAnswer] = {}
@@ -114,6 +109,25 @@ class Engine:
                 directions[direction] = DirectedAnswer(below.lower, above.upper, above, below)
             answers.append(Answer(question, directions))
         return answers
+
+    def _intervals(self, wanted: Sequence[tuple[tuple[Rounds, ...], Question]]) -> list[_core.ProvenInterval]:
+        """The answers of single compositions: those beyond the largest loss at once, the others by the core."""
+        settled = {index: found for index, one in enumerate(wanted) if (found := _beyond(*one)) is not None}
+        open_ = [index for index in range(len(wanted)) if index not in settled]
+        with self._counting():
+            found = _core.answer_all(
+                [
+                    ([(self._profile(r.part), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
+                    for rounds, q in (wanted[index] for index in open_)
+                ],
+                threads=self._threads,
+                time_limit=self._remaining(),
+            )
+        self.compositions += len(wanted)
+        intervals = settled | {
+            index: _capped(interval, *wanted[index]) for index, interval in zip(open_, found, strict=True)
+        }
+        return [intervals[index] for index in range(len(wanted))]
 
     def curves(
         self, items: Sequence[tuple[tuple[Rounds, ...], Sequence[float]]], tolerance: float, ignored: float
@@ -160,6 +174,34 @@ class Engine:
         if remaining <= 0.0:
             raise LimitError(TIME_IS_UP)
         return remaining
+
+
+def asked_at(bounds: DirectedBounds, delta: float) -> float:
+    """The δ nearest to this one at which ε is asked: 0 is one of them where losses are bounded."""
+    if delta == 0.0 and bounded(bounds):
+        return 0.0
+    least, largest = RESOLVED
+    return min(max(delta, least), largest)
+
+
+def _beyond(rounds: tuple[Rounds, ...], question: Question) -> _core.ProvenInterval | None:
+    """What the largest loss answers by itself: ε at δ = 0, and δ = 0 from that ε on; None elsewhere."""
+    largest = largest_loss(rounds)
+    if question.delta == 0.0:
+        if largest is None:
+            raise NumericsError("no ε holds at δ = 0: the privacy loss has no bound")
+        return _core.ProvenInterval.proven(*largest)
+    if largest is not None and question.epsilon is not None and question.epsilon >= largest.at_most:
+        return _core.ProvenInterval.proven(0.0, 0.0)
+    return None
+
+
+def _capped(
+    interval: _core.ProvenInterval, rounds: tuple[Rounds, ...], question: Question
+) -> _core.ProvenInterval:
+    """An interval for ε, which is at most the largest loss at every δ: here without the core's rounding of that."""
+    largest = None if question.delta is None else largest_loss(rounds)
+    return interval if largest is None else interval.at_most(largest.at_most)
 
 
 def finite(answer: Answer) -> Answer:

@@ -12,6 +12,7 @@ from pyaccount.document.rates import RATE_FIELDS
 from pyaccount.execute.engine import RESOLVED, Engine, Question
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.largest_loss import bounded
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
@@ -41,8 +42,14 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
     """
     group, least = whole(document.privacy.group_size), RESOLVED[0]
     bounds = compile_document(_single(document, group)).at().bounds()
+    # Where losses are bounded δ₁ is 0 from the largest one on, and so is δ.
+    pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if bounded(bounds) else math.inf
+    if delta == 0.0:
+        return GroupLemma(delta, math.nextafter(group * pure, math.inf), pure)
 
     def excess(epsilon: float) -> float:
+        if epsilon >= pure:
+            return -math.inf
         found = engine.ask(bounds, Question(epsilon, None, TOLERANCE)).upper
         terms = (math.log(max(found, least)), _log_factor(epsilon, group), -math.log(delta))
         # Each term is off by a few units in the last place of what it is made of, and ε by one more where kε is rounded up.
@@ -56,7 +63,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
         return GroupLemma(delta, 0.0, 0.0)
     low, high = 0.0, max(1e-3, engine.ask(bounds, Question(None, delta, TOLERANCE)).upper)
     while (value := excess(high)) > 0.0:
-        low, high = high, 1.3 * high
+        low, high = high, min(1.3 * high, pure)
     if math.isnan(value):
         return GroupLemma(delta, None, None)
     while high - low > NEAR * high and high > SMALLEST:

@@ -60,7 +60,8 @@ def judge(instance: Instance, engine: Engine, tolerance: float) -> CandidateVerd
     target = target_of(instance.document)
     found = target.find(engine, instance.bounds(), tolerance)
     limit, middle = target.limit, 0.5 * (found.lower + found.upper)
-    excess = math.log(middle / limit) if 0.0 < middle < math.inf else math.copysign(math.inf, middle - limit)
+    comparable = 0.0 < middle < math.inf and limit > 0.0
+    excess = math.log(middle / limit) if comparable else math.copysign(math.inf, middle - limit)
     return CandidateVerdict(found.upper <= limit, found.lower > limit, excess, found)
 
 

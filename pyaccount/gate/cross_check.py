@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.execute import RESOLVED, Answer, Engine, Question
+from pyaccount.execute import RESOLVED, Answer, Engine, Question, asked_at
 from pyaccount.execute.measure import risk_attained, risk_of_bound
 from pyaccount.execute.solve import CandidateVerdict, decide
 from pyaccount.execute.target import ClaimTarget, RiskTarget
@@ -108,7 +108,7 @@ class ComposedCrossCheck:
         delta, told = self.stated["guarantee"]["delta"], "nothing better is known at this δ"
         if "profile" in path or not str(path[-1]).startswith("epsilon"):
             return None
-        if path[-1] == "epsilon" and delta < RESOLVED[0]:
+        if path[-1] == "epsilon" and delta < RESOLVED[0] and asked_at(self.bounds, delta) != delta:
             return stated >= self.stated["guarantee"]["epsilon"], told
         if path[-1] == "epsilon_lower" and delta > RESOLVED[1]:
             return stated == 0.0, told
@@ -127,7 +127,7 @@ class ComposedCrossCheck:
         elif str(path[-1]).startswith("delta"):
             epsilon = guarantee["epsilon"]
         else:
-            delta = min(max(guarantee["delta"], RESOLVED[0]), RESOLVED[1])
+            delta = asked_at(self.bounds, guarantee["delta"])
         question = Question(epsilon, delta, tolerance)
         if question not in self._known:
             self._known[question] = self.engine.ask(self.bounds, question)

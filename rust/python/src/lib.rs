@@ -227,7 +227,7 @@ impl RoundProfile {
 
 /// A proven interval with its error budget.
 #[pyclass(frozen, get_all, module = "pyaccount._core")]
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ProvenInterval {
     lower: f64,
     upper: f64,
@@ -237,6 +237,20 @@ struct ProvenInterval {
     transform_length: usize,
     tilt: f64,
     budget: std::collections::BTreeMap<&'static str, f64>,
+}
+
+#[pymethods]
+impl ProvenInterval {
+    /// An interval that was proven without composing anything: no source of error is in it.
+    #[staticmethod]
+    fn proven(lower: f64, upper: f64) -> Self {
+        Self::from(Answer { lower, upper, within_tolerance: true, ..Answer::default() })
+    }
+
+    /// The same interval, whose upper end is proven to be at most `upper` in another way.
+    fn at_most(&self, upper: f64) -> Self {
+        Self { upper: self.upper.min(upper), ..self.clone() }
+    }
 }
 
 impl From<Answer> for ProvenInterval {

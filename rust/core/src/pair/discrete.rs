@@ -1,7 +1,7 @@
 //! Finite pairs, such as randomised response.
 
 use crate::error::{Error, Result};
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::{LargestLoss, Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
 /// Two laws on the same finite set: δ(ε) = Σ_i (p_i − e^ε q_i)_+.
@@ -76,5 +76,24 @@ impl Profile for DiscretePair {
         #[allow(clippy::cast_precision_loss)] // a count of outcomes
         let rounding = 1.0 - UNIT_ROUNDOFF * (2.0 + self.outcomes.len() as f64);
         rounding * self.outcomes.iter().filter(|o| o.1 == 0.0).map(|o| o.0).sum::<f64>()
+    }
+
+    fn largest_loss(&self) -> LargestLoss {
+        let mut largest = LargestLoss { at_least: f64::NEG_INFINITY, at_most: f64::NEG_INFINITY, mass: 0.0 };
+        for &(p, q) in self.outcomes.iter().filter(|o| o.0 > 0.0) {
+            if q == 0.0 {
+                return LargestLoss::UNBOUNDED;
+            }
+            // Each probability is off by as many units of rounding as there are outcomes: it was divided by their sum.
+            #[allow(clippy::cast_precision_loss)] // a count of outcomes
+            let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64);
+            let loss = (p / q).ln();
+            let rounding = 2.0 * relative + 4.0 * UNIT_ROUNDOFF * loss.abs();
+            largest.at_most = largest.at_most.max(loss + rounding);
+            if loss - rounding > largest.at_least {
+                (largest.at_least, largest.mass) = (loss - rounding, p * (1.0 - relative));
+            }
+        }
+        largest
     }
 }

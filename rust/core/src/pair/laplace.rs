@@ -1,7 +1,7 @@
 //! The Laplace mechanism: a number released with Laplace noise.
 
 use crate::error::{Error, Result};
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::{LargestLoss, Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
 /// `Lap(0, b)` against `Lap(Δ, b)`, θ = Δ/b: `δ(ε) = 1 − e^{(ε−θ)/2}` for |ε| ≤ θ, `1 − e^ε` below and 0 above.
@@ -63,6 +63,12 @@ impl Profile for Laplace {
             threshold: f64::NAN,
         }
     }
+
+    /// θ, which everything on the near side of both means loses: half of the outcomes.
+    fn largest_loss(&self) -> LargestLoss {
+        let rounding = 2.0 * UNIT_ROUNDOFF;
+        LargestLoss { at_least: self.theta * (1.0 - rounding), at_most: self.theta * (1.0 + rounding), mass: 0.5 }
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +88,18 @@ mod tests {
                 .sum();
             let point = profile.at(epsilon);
             assert!((point.delta - sum).abs() < 1e-7 + point.delta_error, "{epsilon} {} {sum}", point.delta);
+        }
+    }
+
+    #[test]
+    fn the_largest_loss_is_where_the_profile_ends() {
+        for scale in [0.3, 1.0, 7.0, 1e6] {
+            let profile = Laplace::new(1.0, scale).unwrap();
+            let largest = profile.largest_loss();
+            assert!(largest.at_least < 1.0 / scale && 1.0 / scale < largest.at_most);
+            assert!(profile.at(largest.at_most * (1.0 + 1e-12)).delta.abs() < 1e-300);
+            // P(y ≤ 0) for Lap(0, b).
+            assert!((largest.mass - 0.5).abs() < 1e-300);
         }
     }
 

@@ -10,7 +10,7 @@
 use crate::error::{Error, Result};
 use crate::laws::{binomial, Weights};
 use crate::pair::components::{NormalComponent, NormalMixture};
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::{LargestLoss, Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
 /// The profile H_{e^ε}(P‖Q) of a pair of Gaussian mixtures with increasing likelihood ratio.
@@ -281,5 +281,15 @@ impl Profile for MixturePair {
             slope_error: below.error,
             threshold: tau,
         }
+    }
+
+    /// The end of the loss range, where both mixtures' last components share their shift. No outcome attains it.
+    fn largest_loss(&self) -> LargestLoss {
+        let end = self.range.1;
+        if !end.is_finite() {
+            return LargestLoss::UNBOUNDED;
+        }
+        let rounding = 4.0 * self.weight_error + UNIT_ROUNDOFF * (8.0 + 4.0 * end.abs());
+        LargestLoss { at_least: end - rounding, at_most: end + rounding, mass: 0.0 }
     }
 }

@@ -79,6 +79,22 @@ fn larger(one: ProfilePoint, other: ProfilePoint) -> ProfilePoint {
     ProfilePoint { delta_error: most.delta_error.max(least.delta_error), threshold: f64::NAN, ..most }
 }
 
+/// The largest loss of a round, sup {ε : δ(ε) > 0}: above it δ(ε) is exactly 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LargestLoss {
+    /// It is at least this.
+    pub at_least: f64,
+    /// It is at most this, +∞ where losses have no bound: P(L > `at_most`) = 0.
+    pub at_most: f64,
+    /// P(L ≥ `at_least`) is at least this; 0 where nothing is known of it.
+    pub mass: f64,
+}
+
+impl LargestLoss {
+    /// Losses that have no bound, or none that is known.
+    pub const UNBOUNDED: Self = Self { at_least: f64::NEG_INFINITY, at_most: f64::INFINITY, mass: 0.0 };
+}
+
 /// A privacy profile: convex and decreasing in α = e^ε, with δ(α → 0) = 1.
 pub trait Profile: Send + Sync + std::fmt::Debug {
     /// Evaluate at ε (any finite value). `bracket` holds the thresholds of evaluations at a smaller and a larger ε, or
@@ -93,5 +109,10 @@ pub trait Profile: Send + Sync + std::fmt::Debug {
     /// A lower bound on lim δ(ε) for ε → ∞: the mass that P puts where Q has none.
     fn delta_at_infinity(&self) -> f64 {
         0.0
+    }
+
+    /// The largest loss, where it is known to be bounded.
+    fn largest_loss(&self) -> LargestLoss {
+        LargestLoss::UNBOUNDED
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::pair::mixture::MixturePair;
-use crate::pair::{Profile, ProfilePoint};
+use crate::pair::{LargestLoss, Profile, ProfilePoint};
 use crate::special::{scaled_upper_tail, upper_tail, UNIT_ROUNDOFF};
 
 /// `(1−p)N(0, σ²) + pN(1, σ²)` against `N(0, σ²)`, or the other direction of the same pair.
@@ -157,6 +157,15 @@ impl Profile for RarePair {
         } else {
             self.remove(epsilon)
         }
+    }
+
+    /// −ln(1 − p) in the add direction: no outcome is more than 1/(1 − p) times as probable without the record.
+    fn largest_loss(&self) -> LargestLoss {
+        if !self.reverse {
+            return LargestLoss::UNBOUNDED;
+        }
+        let (end, rounding) = (-(-self.probability).ln_1p(), 4.0 * UNIT_ROUNDOFF);
+        LargestLoss { at_least: end * (1.0 - rounding), at_most: end * (1.0 + rounding), mass: 0.0 }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::pld::answer::{check_arguments, single, total_variation, Query, Round};
+use crate::pld::largest::Largest;
 use crate::pld::search::observed;
 use crate::run::Run;
 
@@ -57,10 +58,16 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
             return ordered(found);
         }
     }
-    found.points = vec![(0.0, total_variation(rounds)); epsilons.len()];
+    let (distance, largest) = (total_variation(rounds), Largest::of(rounds));
+    let known = |&epsilon: &f64| {
+        let (lower, upper) = largest.map_or((0.0, 1.0), |largest| largest.delta(epsilon));
+        (lower, upper.min(distance))
+    };
+    found.points = epsilons.iter().map(known).collect();
     let width = |(lower, upper): (f64, f64)| (upper - lower) / upper.max(f64::MIN_POSITIVE);
     let enough = if tolerance >= PICTURE { tolerance.max(PICTURED) } else { tolerance };
-    let mut next = 0;
+    let served = |point: (f64, f64)| width(point) <= tolerance || point.1 <= ignored;
+    let mut next = found.points.iter().position(|point| !served(*point)).unwrap_or(epsilons.len());
     while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
         run.check()?;
         let points = &mut found.points;

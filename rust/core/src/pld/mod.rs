@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Where no lattice is fine enough for what most rounds lose, the rounds are composed without one ([`doubling`]), from the hull above
-//! and from [`tangents`] below.
+//! and from [`tangents`] below. Where losses are bounded, the largest ones bound every answer from both sides (`largest`).
 //!
 //! # Why the result is an interval
 //!
@@ -26,6 +26,7 @@ pub mod compose;
 pub mod cumulant;
 pub mod curve;
 pub mod doubling;
+mod largest;
 pub mod masses;
 pub mod mesh;
 pub mod offset;

@@ -8,6 +8,7 @@ use crate::pair::Profile;
 use crate::pld::answer::{check_arguments, single, total_variation, Answer, Budget, Query, Round, SMALLEST_DELTA};
 use crate::pld::compose::{compose, Transforms};
 use crate::pld::cumulant::Groups;
+use crate::pld::largest::Largest;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
 use crate::pld::offset::{Concentration, Origin};
@@ -42,18 +43,27 @@ const ATTEMPTS: usize = 5;
 ///   is a lower bound for theirs).
 /// * Precision: width at most `tolerance` times the upper end when `within_tolerance`.
 /// * Source: the proofs are in the documentation of [`crate::pld`], [`super::masses`] and [`super::compose`]; without a lattice in
-///   that of [`super::doubling`] and [`super::tangents`].
+///   that of [`super::doubling`] and [`super::tangents`]; where losses are bounded, in that of [`super::largest`] too.
 ///
 /// # Errors
 /// [`Error::Domain`] for a query outside its domain or a count of zero; [`Error::Cancelled`]; [`Error::TimeLimit`];
 /// [`Error::Numerics`].
 pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result<Answer> {
     check_arguments(rounds, query, tolerance)?;
-    if let [only] = rounds {
-        if only.count == 1 {
-            return Ok(judged(single(only.profile.as_ref(), query)?, query, tolerance));
-        }
-    }
+    let ends = Largest::of(rounds).map(|largest| largest.answer(query));
+    let known = ends.map(|ends| judged(ends, query, tolerance));
+    let found = match (rounds, known) {
+        ([only], _) if only.count == 1 => judged(single(only.profile.as_ref(), query)?, query, tolerance),
+        (_, Some(known)) if known.within_tolerance => return Ok(known),
+        _ => composed(rounds, query, tolerance, run)?,
+    };
+    let Some(known) = known else { return Ok(found) };
+    let both = judged(known.and(found)?, query, tolerance);
+    Ok(Answer { within_tolerance: both.within_tolerance || found.within_tolerance, ..both })
+}
+
+/// [`answer`] for several rounds, by composing them.
+fn composed(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result<Answer> {
     let distance = total_variation(rounds);
     match query {
         Query::Epsilon(delta) if distance <= delta => Ok(Answer { within_tolerance: true, ..Answer::default() }),

@@ -1,0 +1,188 @@
+//! What the largest losses of the rounds say of the composition, without composing anything.
+//!
+//! Let the loss of round i be at most M_i, S = Σ n_i M_i, and let each loss be M_i with probability at least a_i, A = Π a_i^{n_i}. With
+//! x = S − ε ≥ 0, for every ε
+//!
+//! * δ(ε) = E[(1 − e^{ε − Σ L})_+] = 0 where x = 0, since no sum of losses exceeds S: so ε(δ) ≤ S at every δ, 0 included;
+//! * δ(ε) ≥ A(1 − e^{−x}), the part of that mean where every loss is the largest: so ε(δ) ≥ S + ln(1 − δ/A) for δ < A;
+//! * δ(ε) ≤ (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}: where the losses' sum is above S − x, each of them is above M_i − x. With any
+//!   supporting line of the round's profile at M_i − x, Pr[L_i > M_i − x] is at most its value plus its slope.
+//!
+//! With M_i known between two bounds, S and x are taken from the upper ones, and from the lower ones where δ is bounded from below; a_i
+//! is the probability of a loss of at least the lower one. Where δ is far below A these ends are far narrower than a lattice's: that
+//! moves the atom at S, which nearly all of such a δ is.
+
+use crate::pld::answer::{Answer, Query, Round};
+use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
+
+/// Halvings of the range in which ε lies.
+const HALVINGS: usize = 64;
+
+/// The sum of all rounds' largest losses.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Largest<'a> {
+    rounds: &'a [Round],
+    at_least: f64,
+    at_most: f64,
+    /// A lower bound on ln A; −∞ where nothing is known of A.
+    log_mass: f64,
+    /// More than the relative rounding of a sum over all rounds.
+    relative: f64,
+}
+
+impl<'a> Largest<'a> {
+    /// Of these rounds; `None` where a loss has no bound, or no sum of losses is above 0.
+    pub(super) fn of(rounds: &'a [Round]) -> Option<Self> {
+        // Each term goes through a conversion, a product and as many additions as there are groups.
+        #[allow(clippy::cast_precision_loss)] // a count of groups
+        let relative = UNIT_ROUNDOFF * (8.0 + 2.0 * rounds.len() as f64);
+        let (mut at_least, mut at_most, mut log_mass, mut size) = (0.0, 0.0, 0.0, 0.0);
+        for round in rounds {
+            let (n, largest) = (count(round), round.profile.largest_loss());
+            at_least += n * largest.at_least;
+            at_most += n * largest.at_most;
+            log_mass += n * largest.mass.ln();
+            size += n * largest.at_least.abs().max(largest.at_most.abs());
+        }
+        at_most += relative * size;
+        let sum = Self {
+            rounds,
+            at_least: at_least - relative * size,
+            at_most,
+            // A logarithm is off by a unit in its last place.
+            log_mass: log_mass * (1.0 + 4.0 * relative),
+            relative,
+        };
+        (at_most.is_finite() && at_most > 0.0).then_some(sum)
+    }
+
+    /// A proven interval for the answer, however wide.
+    pub(super) fn answer(&self, query: Query) -> Answer {
+        let (lower, upper) = match query {
+            Query::Delta(epsilon) => self.delta(epsilon),
+            Query::Epsilon(delta) => self.epsilon(delta),
+        };
+        Answer { lower, upper, ..Answer::default() }
+    }
+
+    /// (lower, upper) bounds on δ at ε ≥ 0.
+    pub(super) fn delta(&self, epsilon: f64) -> (f64, f64) {
+        if epsilon >= self.at_most {
+            return (0.0, 0.0);
+        }
+        let share = -(epsilon - self.at_least).min(0.0).exp_m1();
+        let lower = self.log_mass.exp() * share * (1.0 - 1e-12);
+        // Below that a product of two exponentials may have lost more to underflow than the factor takes off.
+        (if lower > UNDERFLOW { lower } else { 0.0 }, self.delta_at_most(epsilon))
+    }
+
+    /// (lower, upper) bounds on ε ≥ 0 at δ.
+    fn epsilon(&self, delta: f64) -> (f64, f64) {
+        // δ/A, rounded up: both logarithms are below 1000 where it is not above 1 for certain.
+        let share = (delta.ln() - self.log_mass).exp() * (1.0 + 1e-12);
+        if share.is_nan() || share >= 1.0 {
+            return (0.0, self.at_most);
+        }
+        let below = (-share).ln_1p();
+        let rounding = 4.0 * UNIT_ROUNDOFF * (self.at_least.abs() + below.abs());
+        let lower = (self.at_least + below - rounding).max(0.0);
+        // Whichever ε is tried, one where δ is at most that is an upper end.
+        let (mut low, mut high) = (lower, self.at_most);
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (low + high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            if self.delta_at_most(middle) <= delta {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        (lower, high)
+    }
+
+    /// (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}, rounded up; 1 where the largest losses are no atoms.
+    fn delta_at_most(&self, epsilon: f64) -> f64 {
+        if self.log_mass == f64::NEG_INFINITY {
+            return 1.0;
+        }
+        let x = (self.at_most - epsilon) * (1.0 + 4.0 * UNIT_ROUNDOFF);
+        let mut log_mass = 0.0;
+        for round in self.rounds {
+            let largest = round.profile.largest_loss().at_least;
+            let place = largest - x - 4.0 * UNIT_ROUNDOFF * (largest.abs() + x);
+            let point = round.profile.at(place).or_trivial(place);
+            let above = point.delta + point.delta_error + point.slope + point.slope_error;
+            log_mass += count(round) * (above * (1.0 + 8.0 * UNIT_ROUNDOFF)).min(1.0).ln();
+        }
+        // The logarithms are not positive.
+        let mass = (log_mass * (1.0 - 4.0 * self.relative)).exp() * (1.0 + 1e-12);
+        (mass * -(-x).exp_m1() * (1.0 + 1e-12) + UNDERFLOW).min(1.0)
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts are at most 1e18; relative error 2^-53, covered by `relative`
+fn count(round: &Round) -> f64 {
+    round.count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::pair::discrete::DiscretePair;
+    use crate::pair::laplace::Laplace;
+    use crate::pair::mixture::MixturePair;
+
+    /// δ(ε) of n rounds of randomised response that tells the truth with probability p: a sum over binomial coefficients.
+    fn randomised_response(p: f64, n: i32, epsilon: f64) -> f64 {
+        let mut choose = 1.0;
+        let mut sum = 0.0;
+        for lies in 0..=n {
+            let (above, below) = (p.powi(n - lies) * (1.0 - p).powi(lies), (1.0 - p).powi(n - lies) * p.powi(lies));
+            sum += choose * (above - epsilon.exp() * below).max(0.0);
+            choose *= f64::from(n - lies) / f64::from(lies + 1);
+        }
+        sum
+    }
+
+    #[test]
+    fn randomised_response_lies_between_the_ends() {
+        let (p, n) = (0.75, 12);
+        let pair = DiscretePair::new(vec![(p, 1.0 - p), (1.0 - p, p)]).unwrap();
+        let rounds = [Round { profile: Arc::new(pair), count: n }];
+        let largest = Largest::of(&rounds).unwrap();
+        #[allow(clippy::cast_possible_truncation)] // 12
+        let exact = |epsilon: f64| randomised_response(p, n as i32, epsilon);
+        let end = 12.0 * 3.0_f64.ln();
+        assert!(largest.at_least < end && end < largest.at_most);
+        for x in [1e-9, 1e-4, 0.1, 1.0, 2.0, 3.0, 12.0] {
+            let (lower, upper) = largest.delta(end - x);
+            let truth = exact(end - x);
+            assert!(lower <= truth * (1.0 + 1e-9) && truth <= upper * (1.0 + 1e-9), "{x}: {lower} {truth} {upper}");
+            let (below, above) = largest.epsilon(truth);
+            assert!(below <= end - x + 1e-9 && end - x - 1e-9 <= above, "{x}: {below} {above}");
+        }
+        // Up to the second largest sum, ln 9 below, both ends are the value itself.
+        let (lower, upper) = largest.delta(end - 1.0);
+        assert!((upper - lower) / upper < 1e-10);
+    }
+
+    #[test]
+    fn beyond_all_losses_nothing_is_left() {
+        let laplace = Round { profile: Arc::new(Laplace::new(1.0, 10.0).unwrap()), count: 20 };
+        let gaussian = Round { profile: Arc::new(MixturePair::gaussian(1.0, 1.0).unwrap()), count: 1 };
+        assert!(Largest::of(&[laplace.clone(), gaussian]).is_none());
+        let rounds = [laplace];
+        let largest = Largest::of(&rounds).unwrap();
+        let delta = |epsilon| largest.delta(epsilon).1;
+        assert!(delta(2.0 + 1e-14) < 1e-300 && delta(2.0 - 1e-14) > 0.0);
+        for delta in [1e-280, 1e-100, 1e-12, 1e-8, 9e-7] {
+            let (lower, upper) = largest.epsilon(delta);
+            assert!(2.0 + (-delta * 2.0_f64.powi(20)).ln_1p() - lower < 1e-12, "{delta} {lower}");
+            assert!(lower <= upper && upper <= 2.0 + 1e-14, "{delta} {upper}");
+        }
+    }
+}
