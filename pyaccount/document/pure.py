@@ -1,7 +1,7 @@
 """The rule about δ = 0, pure differential privacy: an ε holds there only where the privacy loss is bounded.
 
-No ε holds at δ = 0 for Gaussian noise, with sampling or without: the outcomes with a loss above it are rare, and there are some for
-every ε. A failure probability, as samples leave one, is part of δ as well; sampled mechanisms have Gaussian noise.
+No ε holds at δ = 0 for Gaussian noise, with sampling or without: for every ε there are outcomes with a larger loss, if rare ones.
+A failure probability, as samples leave one, is part of δ as well; sampled mechanisms have Gaussian noise.
 """
 
 from __future__ import annotations

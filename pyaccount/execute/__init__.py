@@ -21,7 +21,7 @@ from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
 from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import Found, said
-from pyaccount.execute.unamplified import unamplified_bounds
+from pyaccount.execute.unamplified import contrast
 from pyaccount.plan.profile import default_profile
 from pyaccount.plan.reduction import Bounds
 
@@ -49,7 +49,7 @@ __all__ = [
 
 #: The relative width of the δ intervals of a profile.
 PROFILE_TOLERANCE = 1e-2
-#: The unamplified contrast is one Gaussian mechanism: this costs nothing.
+#: The unamplified contrast is one Gaussian mechanism, most often: this costs nothing.
 CONTRAST_TOLERANCE = 1e-6
 
 
@@ -268,9 +268,8 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
     if points is None:
         points = default_profile(claim.epsilon)
     delta = given(claim.at_delta.question.delta)
-    # One Gaussian mechanism: no limit is so short that this matters.
     with _core.Deadline(None):
-        contrast = Engine().ask(unamplified_bounds(document), Question(None, delta, CONTRAST_TOLERANCE))
+        unamplified = contrast(document, engine, Question(None, delta, CONTRAST_TOLERANCE))
     profile: tuple[Answer, ...] = ()
     lemma: GroupLemma | None = None
     more: dict[Direction, tuple[CurvePoint, ...]] = dict.fromkeys(DIRECTIONS, ())
@@ -297,7 +296,9 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
     inner = _inner(engine, bounds, claim)
     report("done", 3, 3)
     certified = None if risk is None else CertifiedRisk(risk, min(attained, risk.upper))
-    return Evidence(instance, holds, claim, solution, profile, contrast, lemma, more, tuple(missing), certified, inner)
+    return Evidence(
+        instance, holds, claim, solution, profile, unamplified, lemma, more, tuple(missing), certified, inner
+    )
 
 
 def _inner(engine: Engine, bounds: DirectedBounds, claim: PinnedClaim) -> dict[Direction, float]:

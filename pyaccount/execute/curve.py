@@ -80,15 +80,14 @@ def _places(points: Sequence[CurvePoint], floor: float, wider: float) -> Iterato
         steep = max(fall, 0.5 * (fall + following))
         if left.delta <= floor or steep <= 0.0:
             continue
-        # A profile that ends at a largest loss falls there as fast as one likes: no part has more points than there may be.
-        least = (right.epsilon - left.epsilon) / MOST
         place = left.epsilon
         while True:
             seen = left.delta * math.exp(-fall * (place - left.epsilon)) >= SEEN
             above = NEAR if seen else coarse
             step = wider * max(math.sqrt(8.0 * above / (steep * (steep + 1.0))), above / steep)
-            step = max(wider * least, min(step, TURN) if seen and place < SLOPES else step)
-            # No double lies between neighbours.
+            step = min(step, TURN) if seen and place < SLOPES else step
+            # Beside a part that falls much faster no more points than all may be; and no double lies between neighbours.
+            step = max(step, (right.epsilon - left.epsilon) / MOST)
             if place + step == place or place + step > right.epsilon - 0.5 * step:
                 break
             place += step

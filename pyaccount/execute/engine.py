@@ -112,22 +112,22 @@ class Engine:
 
     def _intervals(self, wanted: Sequence[tuple[tuple[Rounds, ...], Question]]) -> list[_core.ProvenInterval]:
         """The answers of single compositions: those beyond the largest loss at once, the others by the core."""
-        settled = {index: found for index, one in enumerate(wanted) if (found := _beyond(*one)) is not None}
-        open_ = [index for index in range(len(wanted)) if index not in settled]
+        settled = [_beyond(*one) for one in wanted]
         with self._counting():
-            found = _core.answer_all(
+            asked = _core.answer_all(
                 [
                     ([(self._profile(r.part), r.count) for r in rounds], q.epsilon, q.delta, q.tolerance)
-                    for rounds, q in (wanted[index] for index in open_)
+                    for (rounds, q), known in zip(wanted, settled, strict=True)
+                    if known is None
                 ],
                 threads=self._threads,
                 time_limit=self._remaining(),
             )
         self.compositions += len(wanted)
-        intervals = settled | {
-            index: _capped(interval, *wanted[index]) for index, interval in zip(open_, found, strict=True)
-        }
-        return [intervals[index] for index in range(len(wanted))]
+        rest = iter(asked)
+        return [
+            _capped(next(rest), *one) if known is None else known for one, known in zip(wanted, settled, strict=True)
+        ]
 
     def curves(
         self, items: Sequence[tuple[tuple[Rounds, ...], Sequence[float]]], tolerance: float, ignored: float
@@ -196,9 +196,7 @@ def _beyond(rounds: tuple[Rounds, ...], question: Question) -> _core.ProvenInter
     return None
 
 
-def _capped(
-    interval: _core.ProvenInterval, rounds: tuple[Rounds, ...], question: Question
-) -> _core.ProvenInterval:
+def _capped(interval: _core.ProvenInterval, rounds: tuple[Rounds, ...], question: Question) -> _core.ProvenInterval:
     """An interval for ε, which is at most the largest loss at every δ: here without the core's rounding of that."""
     largest = None if question.delta is None else largest_loss(rounds)
     return interval if largest is None else interval.at_most(largest.at_most)

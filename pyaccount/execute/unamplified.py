@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from pyaccount import _core
+from pyaccount.directions import DIRECTIONS
+from pyaccount.errors import LimitError
+from pyaccount.execute.engine import Answer, DirectedAnswer, Engine
+from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.noises import noise_plan
-from pyaccount.plan.reduction import DirectedBounds, combine
+from pyaccount.plan.reduction import Bounds, DirectedBounds, combine
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
+    from pyaccount.execute.engine import Question
     from pyaccount.plan.compiled import Instance
+    from pyaccount.plan.reduction import Rounds
 
 
 def unamplified_bounds(document: Document) -> DirectedBounds:
@@ -21,6 +29,33 @@ def unamplified_bounds(document: Document) -> DirectedBounds:
     or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
     """
     return combine([noise_plan(body).public(document, body) for body in document.bodies], merge_gaussians=True)
+
+
+def contrast(document: Document, engine: Engine, question: Question) -> Answer:
+    """The answer for `unamplified_bounds`, at a δ; a wider one where the engine's time is up before it is known.
+
+    One Gaussian mechanism has a closed form, and no limit is so short that this matters. Laplace releases are composed, with it
+    or by themselves. Without that there is the sum of their largest losses: where L₂ is at most S, (1 − e^{ε + S − L₁ − L₂})_+
+    is at most (1 − e^{ε − L₁})_+, so that what holds for the Gaussian mechanism at ε holds for all of them at ε + S.
+    """
+    bounds = unamplified_bounds(document)
+    laplace = {side: tuple(one for one in bounds[side].upper if one.part.constructor == "laplace") for side in bounds}
+    try:
+        return (engine if any(laplace.values()) else Engine()).ask(bounds, question)
+    except LimitError:
+        return Answer(question, {side: _summed(bounds[side], laplace[side], question) for side in bounds})
+
+
+def _summed(bounds: Bounds, laplace: tuple[Rounds, ...], question: Question) -> DirectedAnswer:
+    """ε of the Gaussian mechanism and the largest losses of the rest."""
+    largest = largest_loss(laplace)
+    assert largest is not None
+    upper = largest.at_most
+    if rest := tuple(one for one in bounds.upper if one not in laplace):
+        found = Engine().ask(dict.fromkeys(DIRECTIONS, Bounds(rest, rest)), question).upper
+        upper = math.nextafter(upper + found, math.inf)
+    account = _core.ProvenInterval.proven(0.0, upper)
+    return DirectedAnswer(0.0, upper, account, account)
 
 
 def unsampled_bounds(instance: Instance) -> DirectedBounds:

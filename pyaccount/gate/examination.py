@@ -138,6 +138,10 @@ def _as_far(fresh: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
     cut["directions"] = {side: {**numbers, **left} for side, numbers in fresh["directions"].items()}
     if "profile" in missing:
         cut["profile"] = []
+    wider, found = stated["unamplified"]["epsilon"], fresh["unamplified"]["epsilon"]
+    if wider is not None and found is not None and wider > found:
+        # Nor is the contrast composed without the time for it: what stands there then holds, and says less.
+        cut["unamplified"] = {**fresh["unamplified"], "epsilon": wider}
     if "group lemma" in missing:
         cut["group_lemma"] = None
     return cut

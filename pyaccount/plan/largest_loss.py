@@ -1,13 +1,13 @@
 """The largest privacy loss of rounds, exactly: what ε is at δ = 0.
 
-Lap(0, b) against Lap(s, b) has the losses (|y − s| − |y|)/b. They are at most s/b, with equality for every y ≤ 0, which is half of
-the outcomes. So n_i independent rounds of each kind lose at most S = Σ n_i s_i/b_i together, and exactly S with a positive
-probability: δ(ε) = E[(1 − e^{ε − ΣL})_+] is 0 for ε ≥ S and positive below, and the smallest ε at δ = 0 is S (this is the
-composition of pure differential privacy, Dwork, McSherry, Nissim & Smith 2006, and its bound is attained).
+Lap(0, b) against Lap(s, b) has the losses (|y − s| − |y|)/b. They are at most s/b, with equality for every y ≤ 0: half of the
+outcomes. So n_i independent rounds of each kind lose at most S = Σ n_i s_i/b_i together, and exactly S with a positive
+probability: δ(ε) = E[(1 − e^{ε − ΣL})_+] is 0 for ε ≥ S and positive below, and the smallest ε at δ = 0 is S. This is the
+composition of pure differential privacy (Dwork, McSherry, Nissim & Smith 2006), and its bound is attained.
 
-S is added up in fractions, without rounding. Here a number is the decimal that it is written as, in documents and certificates: 0.3 is
-3/10, not the double next to it. So three releases of scale 10 are (0.3, 0)-differentially private, and not a little less. That decimal
-is within half a unit in the last place of the double.
+S is added up in fractions, without rounding. Here a number is the decimal that it is written as, in documents and
+certificates: 0.3 is 3/10, not the double next to it. So three releases of scale 10 are (0.3, 0)-differentially private, and
+not a little less. That decimal is within half a unit in the last place of the double.
 """
 
 from __future__ import annotations

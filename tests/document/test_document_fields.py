@@ -193,7 +193,7 @@ def test_rendering(tmp_path: Path) -> None:
     first, second, third = (problem.render() for problem in problems_of(path))
     assert first == (
         f"{path}:6:10: privacy.delta = 1.5 [out-of-range]\n"
-        "    must be greater than 0 and less than 1 (and not below 1e-280)"
+        "    must be at least 0 and less than 1 (0, or not below 1e-280)"
     )
     assert second == (
         f"{path}:12:9: sampler.kind = 'poison' [unknown-kind]\n"

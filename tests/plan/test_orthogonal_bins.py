@@ -118,6 +118,18 @@ def test_samples_stay_where_nothing_else_is_proven(changes: dict[str, Any]) -> N
     assert sampled(document(whole, **{section: values for section, values in changes.items() if section != "matrix"}))
 
 
+def test_no_batch_is_solved_for() -> None:
+    """How many bins there are follows from the batch then."""
+    raw = document(privacy={"epsilon": 2.0, "delta": 1e-5})
+    raw["training"] = {"dataset_size": 1200, "expected_batch_size": "solve", "iterations": 24}
+    raw["sampler"] = {"kind": "balls-in-bins"}
+    with pytest.raises(DocumentError) as caught:
+        compile_document(load(raw))
+    assert [(one.slug, one.path_text) for one in caught.value.problems] == [
+        ("no-valid-bound", "training.expected_batch_size")
+    ]
+
+
 def test_a_matrix_that_cannot_be_built_is_refused_at_its_place(tmp_path: Path) -> None:
     for matrix, path in (
         ({"kind": "dense", "file": str(tmp_path / "none.npy")}, "matrix.file"),

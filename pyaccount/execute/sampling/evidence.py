@@ -19,7 +19,7 @@ from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.proven import Proven, proven
 from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test, Wealth, lower_bets
-from pyaccount.execute.unamplified import unamplified_bounds, unsampled_bounds
+from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.profile import default_profile
 
@@ -187,10 +187,9 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     pairs = zip(directions["remove"].profile, directions["add"].profile, strict=True)
     profile = tuple(larger(pair) for pair in pairs)
     contrast_delta = min(max(delta, RESOLVED[0]), RESOLVED[1])
-    # One Gaussian mechanism: no limit is so short that this matters.
     with _core.Deadline(None):
-        contrast = Engine().ask(unamplified_bounds(document), Question(None, contrast_delta, FINENESS))
-        fallback = contrast
+        unamplified = contrast(document, session.engine, Question(None, contrast_delta, FINENESS))
+        fallback = unamplified
         if session.plan.mixed and kind == "deterministic":
             # What certifies was composed before any limit fell; asking once more for its budget must not lose it.
             bounds = unsampled_bounds(instance)
@@ -215,7 +214,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         seed=sampler.seed,
         samples=sampler.samples,
         within_tolerance=result.within,
-        unamplified=contrast,
+        unamplified=unamplified,
         fallback=fallback,
         composed_profile=session.composed_profile(instance),
         proof=result.proof,

@@ -63,7 +63,7 @@ class BallsInBinsPlan(WholeRun):
             document.accounting.method != "monte-carlo"
             and document.privacy.adjacency != "replace-one"
             and truncation(body) is None
-            and body.training.iterations != "solve"
+            and "solve" not in (body.training.iterations, body.training.expected_batch_size)
             and self.orthogonal(document, body)
         ):
             return Analysis(self.allocated_words, self.allocated, refusals=self.allocated_refusals)

@@ -25,6 +25,7 @@ use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::participation::worst::worst_rounds as core_worst_rounds;
 use pyaccount_core::pld::answer::Budget;
 use pyaccount_core::pld::{answer, curve, Answer, DeltaCurve, Query, Round};
+use pyaccount_core::run::Run;
 use pyaccount_core::series::quotient;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
@@ -93,6 +94,7 @@ impl RoundProfile {
     #[pyo3(signature = (sampler, group_size, dataset_size, batch_size, subset_size, shift, noise_multiplier, *, reverse))]
     #[allow(clippy::too_many_arguments)] // a sampler's parameters
     fn copies(
+        py: Python<'_>,
         sampler: &str,
         group_size: u32,
         dataset_size: u64,
@@ -102,7 +104,9 @@ impl RoundProfile {
         noise_multiplier: f64,
         reverse: bool,
     ) -> PyResult<Self> {
-        let weights = sampler_of(sampler, subset_size)?.copies(group_size, dataset_size, batch_size).map_err(raise)?;
+        let sampler = sampler_of(sampler, subset_size)?;
+        let weights =
+            interruptible::call(py, 0, None, move |run| sampler.copies(group_size, dataset_size, batch_size, run))?;
         Self::directed(MixturePair::counted(&weights, shift, None, noise_multiplier), reverse)
     }
 
@@ -110,6 +114,7 @@ impl RoundProfile {
     #[pyo3(signature = (change, sampler, group_size, dataset_size, batch_size, subset_size, noise_multiplier, *, reverse))]
     #[allow(clippy::too_many_arguments)] // a sampler's parameters
     fn displaced(
+        py: Python<'_>,
         change: &str,
         sampler: &str,
         group_size: u32,
@@ -125,15 +130,16 @@ impl RoundProfile {
             _ => return Err(errors::DomainError::new_err("change: replaced or zeroed")),
         };
         let sampler = sampler_of(sampler, subset_size)?;
-        let (remove, add) =
-            displaced(change, sampler, group_size, dataset_size, batch_size, noise_multiplier).map_err(raise)?;
+        let (remove, add) = interruptible::call(py, 0, None, move |run| {
+            displaced(change, sampler, group_size, dataset_size, batch_size, noise_multiplier, run)
+        })?;
         Ok(Self(if reverse { add } else { remove }))
     }
 
     /// (1−q)N(0, σ²) + qN(2, σ²) against (1−q)N(0, σ²) + qN(1, σ²): two concrete data sets, from below.
     #[staticmethod]
     fn opposed(dataset_size: u64, batch_size: u64, noise_multiplier: f64) -> PyResult<Self> {
-        let weights = Sampler::FixedSize.copies(1, dataset_size, batch_size).map_err(raise)?;
+        let weights = Sampler::FixedSize.copies(1, dataset_size, batch_size, &Run::default()).map_err(raise)?;
         Opposed::new(&weights, noise_multiplier).map(Self::of).map_err(raise)
     }
 
@@ -306,7 +312,8 @@ fn copies(
     batch_size: u64,
     subset_size: u32,
 ) -> PyResult<(Vec<u32>, Vec<f64>, f64)> {
-    let weights = sampler_of(sampler, subset_size)?.copies(group_size, dataset_size, batch_size).map_err(raise)?;
+    let sampler = sampler_of(sampler, subset_size)?;
+    let weights = sampler.copies(group_size, dataset_size, batch_size, &Run::default()).map_err(raise)?;
     Ok((weights.count, weights.log_probability, weights.relative_error))
 }
 
@@ -333,7 +340,7 @@ fn amplify(
     let weights = match (probability, draw) {
         (Some(p), None) => binomial(1, p).map_err(raise)?,
         (None, Some((sampler, dataset, batch, subset))) => {
-            sampler_of(&sampler, subset)?.copies(1, dataset, batch).map_err(raise)?
+            sampler_of(&sampler, subset)?.copies(1, dataset, batch, &Run::default()).map_err(raise)?
         }
         _ => return Err(errors::DomainError::new_err("exactly one of probability and draw is given")),
     };

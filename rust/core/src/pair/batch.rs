@@ -8,6 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::laws::{binomial, hypergeometric, Weights};
+use crate::run::Run;
 use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 
 /// Probabilities that sum to no more than this are moved to the largest number of draws: no δ that is resolved is near it.
@@ -41,8 +42,8 @@ impl Sampler {
     ///
     /// # Errors
     /// [`Error::Domain`] for sizes of zero, batches or subsets of more records than there are without replacement, more than
-    /// 10⁶ draws with replacement, and groups of several records with two-stage sampling.
-    pub fn copies(self, group: u32, dataset: u64, batch: u64) -> Result<Weights> {
+    /// 10⁶ draws with replacement, and groups of several records with two-stage sampling; those of [`Run::check`].
+    pub fn copies(self, group: u32, dataset: u64, batch: u64, run: &Run) -> Result<Weights> {
         let domain = |name, value: f64, allowed| Err(Error::Domain { name, value, allowed });
         let other_records = dataset.checked_sub(u64::from(group)).ok_or(Error::Domain {
             name: "group_size",
@@ -75,7 +76,7 @@ impl Sampler {
         let law = if matches!(self, Self::MustOw { .. }) {
             once_in_a_subset(f64::from(subset) / size, draws, subset)?
         } else {
-            twice_with_replacement(&folded(&binomial(subset, 1.0 / size)?), draws, subset)?
+            twice_with_replacement(&folded(&binomial(subset, 1.0 / size)?), draws, subset, run)?
         };
         Ok(folded(&law))
     }
@@ -104,10 +105,11 @@ fn once_in_a_subset(inside: f64, draws: u32, subset: u32) -> Result<Weights> {
 }
 
 /// A record is i of the b slots with the first law's probability, and then drawn Binomial(m, i/b) times.
-fn twice_with_replacement(first: &Weights, draws: u32, subset: u32) -> Result<Weights> {
+fn twice_with_replacement(first: &Weights, draws: u32, subset: u32, run: &Run) -> Result<Weights> {
     let mut terms: Vec<Vec<f64>> = vec![Vec::new(); draws as usize + 1];
     let mut relative_error = first.relative_error;
     for (&slots, &log_slots) in first.count.iter().zip(&first.log_probability) {
+        run.check()?;
         if slots == 0 {
             terms[0].push(log_slots);
             continue;

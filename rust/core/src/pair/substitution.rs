@@ -49,6 +49,7 @@ use crate::pair::batch::Sampler;
 use crate::pair::hull::Hull;
 use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
+use crate::run::Run;
 use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
 
 /// What happens to the sensitive records between neighbouring data sets.
@@ -273,7 +274,7 @@ impl Profile for Reflected {
 ///   minimum of several is made convex by [`Hull`].
 ///
 /// # Errors
-/// [`Error::Domain`].
+/// [`Error::Domain`], and those of [`Run::check`].
 pub fn displaced(
     change: Change,
     sampler: Sampler,
@@ -281,12 +282,13 @@ pub fn displaced(
     dataset: u64,
     batch: u64,
     noise_multiplier: f64,
+    run: &Run,
 ) -> Result<(Arc<dyn Profile>, Arc<dyn Profile>)> {
     if !(noise_multiplier > 0.0 && noise_multiplier.is_finite()) {
         let allowed = "a positive finite number";
         return Err(Error::Domain { name: "noise_multiplier", value: noise_multiplier, allowed });
     }
-    let weights = sampler.copies(group, dataset, batch)?;
+    let weights = sampler.copies(group, dataset, batch, run)?;
     let joint = |unit| Joint::new(&weights, unit, noise_multiplier);
     let pair = |unit, other| MixturePair::counted(&weights, unit, other, noise_multiplier);
     let (remove, add) = match change {

@@ -8,15 +8,39 @@
 //! * δ(ε) ≤ (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}: where the losses' sum is above S − x, each of them is above M_i − x. With any
 //!   supporting line of the round's profile at M_i − x, Pr[L_i > M_i − x] is at most its value plus its slope.
 //!
+//! Where one more round has other losses, with the profile δ₁, the others' sum is at most S, and is S with probability A at least:
+//!
+//! * A·δ₁(ε − S) ≤ δ(ε) ≤ δ₁(ε − S), so S + ε₁(δ/A) ≤ ε(δ) ≤ S + ε₁(δ), the first where ε₁(δ/A) > 0.
+//!
 //! With M_i known between two bounds, S and x are taken from the upper ones, and from the lower ones where δ is bounded from below; a_i
 //! is the probability of a loss of at least the lower one. Where δ is far below A these ends are far narrower than a lattice's: that
 //! moves the atom at S, which nearly all of such a δ is.
 
-use crate::pld::answer::{Answer, Query, Round};
+use crate::error::Result;
+use crate::pld::answer::{at_least, at_most, single, Answer, Query, Round};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 /// Halvings of the range in which ε lies.
 const HALVINGS: usize = 64;
+
+/// A proven interval for the answer, however wide, from the largest losses of the rounds; `None` where they say nothing.
+///
+/// # Errors
+/// Those of [`single`].
+pub(super) fn ends(rounds: &[Round], query: Query) -> Result<Option<Answer>> {
+    if let Some(largest) = Largest::of(rounds) {
+        return Ok(Some(largest.answer(query)));
+    }
+    let other = |round: &Round| round.profile.largest_loss().mass <= 0.0;
+    let Some(place) = rounds.iter().position(other) else { return Ok(None) };
+    let rest: Vec<Round> = rounds[..place].iter().chain(&rounds[place + 1..]).cloned().collect();
+    match Largest::of(&rest) {
+        Some(largest) if rounds[place].count == 1 && largest.log_mass.is_finite() => {
+            largest.beside(&rounds[place], query).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
 
 /// The sum of all rounds' largest losses.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +126,29 @@ impl<'a> Largest<'a> {
         (lower, high)
     }
 
+    /// A proven interval for the answer to one more round with these.
+    fn beside(&self, round: &Round, query: Query) -> Result<Answer> {
+        let profile = round.profile.as_ref();
+        let mass = self.log_mass.exp() * (1.0 - 1e-12);
+        let (lower, upper) = match query {
+            Query::Delta(epsilon) => {
+                // Differences, rounded to smaller ones where δ₁ is bounded from above.
+                let rounding = 4.0 * UNIT_ROUNDOFF * (epsilon + self.at_most);
+                let above = at_most(profile, epsilon - self.at_most - rounding);
+                let below = mass * at_least(profile, epsilon - self.at_least + rounding) * (1.0 - 1e-12);
+                (if below > UNDERFLOW { below } else { 0.0 }, above)
+            }
+            Query::Epsilon(delta) => {
+                let above = single(profile, query)?.upper + self.at_most;
+                let share = (delta.ln() - self.log_mass).exp() * (1.0 + 1e-12);
+                let below = if share < 1.0 { single(profile, Query::Epsilon(share))?.lower } else { 0.0 };
+                let below = if below > 0.0 { below + self.at_least } else { 0.0 };
+                (below.max(0.0) * (1.0 - 4.0 * UNIT_ROUNDOFF), above * (1.0 + 4.0 * UNIT_ROUNDOFF))
+            }
+        };
+        Ok(Answer { lower, upper, ..Answer::default() })
+    }
+
     /// (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}, rounded up; 1 where the largest losses are no atoms.
     fn delta_at_most(&self, epsilon: f64) -> f64 {
         if self.log_mass == f64::NEG_INFINITY {
@@ -168,6 +215,23 @@ mod tests {
         // Up to the second largest sum, ln 9 below, both ends are the value itself.
         let (lower, upper) = largest.delta(end - 1.0);
         assert!((upper - lower) / upper < 1e-10);
+    }
+
+    #[test]
+    fn beside_one_round_the_others_move_its_answer() {
+        // N(2, 1) against N(0, 1) and four Laplace releases of scale 10: at ε = 10, δ₁(9.6) = Φ(−3.8) − e^{9.6}Φ(−5.8).
+        let tail = |x: f64| 0.5 * libm::erfc(x / 2.0_f64.sqrt());
+        let laplace = Round { profile: Arc::new(Laplace::new(1.0, 10.0).unwrap()), count: 4 };
+        let gaussian = Round { profile: Arc::new(MixturePair::gaussian(2.0, 1.0).unwrap()), count: 1 };
+        let rounds = [laplace.clone(), gaussian.clone()];
+        let one = tail(3.8) - 9.6_f64.exp() * tail(5.8);
+        let found = ends(&rounds, Query::Delta(10.0)).unwrap().unwrap();
+        assert!((found.upper / one - 1.0).abs() < 1e-9 && (found.lower / one * 16.0 - 1.0).abs() < 1e-9);
+        let from = ends(&rounds, Query::Epsilon(one)).unwrap().unwrap();
+        assert!((from.upper - 10.0).abs() < 1e-9 && from.lower > 0.4 && from.lower < 10.0);
+        let to = ends(&rounds, Query::Epsilon(one / 16.0)).unwrap().unwrap();
+        assert!((to.lower - 10.0).abs() < 1e-9);
+        assert!(ends(&[laplace, Round { count: 2, ..gaussian }], Query::Delta(1.0)).unwrap().is_none());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::pair::Profile;
 use crate::pld::answer::{check_arguments, single, total_variation, Answer, Budget, Query, Round, SMALLEST_DELTA};
 use crate::pld::compose::{compose, Transforms};
 use crate::pld::cumulant::Groups;
-use crate::pld::largest::Largest;
+use crate::pld::largest::ends;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
 use crate::pld::offset::{Concentration, Origin};
@@ -50,8 +50,7 @@ const ATTEMPTS: usize = 5;
 /// [`Error::Numerics`].
 pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result<Answer> {
     check_arguments(rounds, query, tolerance)?;
-    let ends = Largest::of(rounds).map(|largest| largest.answer(query));
-    let known = ends.map(|ends| judged(ends, query, tolerance));
+    let known = ends(rounds, query)?.map(|ends| judged(ends, query, tolerance));
     let found = match (rounds, known) {
         ([only], _) if only.count == 1 => judged(single(only.profile.as_ref(), query)?, query, tolerance),
         (_, Some(known)) if known.within_tolerance => return Ok(known),

@@ -112,7 +112,7 @@ proptest! {
         let records = 50 + u64::from(group);
         for sampler in [Sampler::FixedSize, Sampler::WithReplacement] {
             for change in [Change::Replaced, Change::Zeroed] {
-                let (remove, add) = displaced(change, sampler, group, records, 7, sigma).expect("valid");
+                let (remove, add) = displaced(change, sampler, group, records, 7, sigma, &Run::default()).expect("valid");
                 // The ends of the chords of a hull are sampled.
                 check_profile(remove.as_ref(), 1e-8)?;
                 check_profile(add.as_ref(), 1e-8)?;
