@@ -17,7 +17,7 @@ from pyaccount.accountant.ledger import MANY, MOST, Ledger, head_of
 from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned, seeded
 from pyaccount.arguments import threads_of
 from pyaccount.document import Document, load
-from pyaccount.document.ranges import DELTA_OR_ZERO, EPSILON
+from pyaccount.document.ranges import DELTA, DELTA_OR_ZERO, EPSILON
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Accountant:
         minutes, and what is told holds with the probability that its certificate states, `would_exceed` being the cheaper
         question. Raises as `pyaccount.certify`, and `DomainError`.
         """
-        at = self._delta if delta is None else inside("delta", delta, DELTA_OR_ZERO)
+        at = self._at(delta)
         if self._steps == 0:
             return 0.0
         if at == self._delta and (self._made() or (self._plan is not None and self._plan.sampled)):
@@ -203,7 +203,7 @@ class Accountant:
         Raises `DomainError` without a budget; otherwise as `certify`.
         """
         number = count_of(steps)
-        target = (self._target(epsilon), self._delta if delta is None else inside("delta", delta, DELTA_OR_ZERO))
+        target = (self._target(epsilon), self._at(delta))
         horizon, length = self._ask(number, target, round)
         return horizon.within < length
 
@@ -213,7 +213,7 @@ class Accountant:
         An open ledger without a bound on the length is searched up to 10⁹ rounds. Takes a certificate for each doubling
         of the answer and each halving after. Raises as `would_exceed`.
         """
-        target = (self._target(epsilon), self._delta if delta is None else inside("delta", delta, DELTA_OR_ZERO))
+        target = (self._target(epsilon), self._at(delta))
         horizon, length = self._ask(1, target, round, find=True)
         return max(0, horizon.within - (length - 1))
 
@@ -312,6 +312,13 @@ class Accountant:
             # The samples that found an ε are no test of it, and the document's seed may have found this one.
             claim = seeded(claim)
         return self._certify(claim).holds
+
+    def _at(self, delta: float | None) -> float:
+        """The δ of a question: that of the budget, or another one, 0 where what was released has a bounded loss."""
+        if delta is None:
+            return self._delta
+        pure = delta == 0 and (self._steps == 0 or all(body.noise.bounded_loss for body in self._now().bodies))
+        return inside("delta", delta, DELTA_OR_ZERO if pure else DELTA)
 
     def _now(self) -> Document:
         """The document of what was released."""

@@ -337,7 +337,7 @@ def test_words_that_are_no_arguments(ledger: Accountant) -> None:
     ("arguments", "path"),
     [
         ({"adjacency": "add-remov", "delta": 1e-5}, "privacy.adjacency"),
-        ({"adjacency": "add-remove", "delta": 0}, "privacy.delta"),
+        ({"adjacency": "add-remove", "delta": 1}, "privacy.delta"),
         ({"adjacency": "add-remove", "delta": "solve"}, "privacy.delta"),
         ({"adjacency": "add-remove", "delta": 1e-5, "epsilon": -1}, "privacy.epsilon"),
         ({"adjacency": "add-remove", "delta": 1e-5, "group_size": 0}, "privacy.group_size"),

@@ -36,7 +36,7 @@ FIELDS = [
     (5, "  epsilon:", "wrong-type", "privacy.epsilon", 11),
     (5, "  epsilon: {at: 3}", "wrong-type", "privacy.epsilon", 12),
     (5, "  epsilon: [3]", "wrong-type", "privacy.epsilon", 12),
-    (6, "  delta: 0", "out-of-range", "privacy.delta", 10),
+    (6, "  delta: 1e-300", "out-of-range", "privacy.delta", 10),
     (6, "  delta: 1", "out-of-range", "privacy.delta", 10),
     (6, "  delta: 1.5", "out-of-range", "privacy.delta", 10),
     (6, "  delta: -1e-5", "out-of-range", "privacy.delta", 10),

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_one_round_the_others_move_its_answer() {
+    fn one_more_round_is_moved_by_the_rest() {
         // N(2, 1) against N(0, 1) and four Laplace releases of scale 10: at ε = 10, δ₁(9.6) = Φ(−3.8) − e^{9.6}Φ(−5.8).
         let tail = |x: f64| 0.5 * libm::erfc(x / 2.0_f64.sqrt());
         let laplace = Round { profile: Arc::new(Laplace::new(1.0, 10.0).unwrap()), count: 4 };
