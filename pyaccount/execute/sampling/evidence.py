@@ -186,14 +186,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     }
     pairs = zip(directions["remove"].profile, directions["add"].profile, strict=True)
     profile = tuple(larger(pair) for pair in pairs)
-    contrast_delta = min(max(delta, RESOLVED[0]), RESOLVED[1])
-    with _core.Deadline(None):
-        unamplified = contrast(document, session.engine, Question(None, contrast_delta, FINENESS))
-        fallback = unamplified
-        if session.plan.mixed and kind == "deterministic":
-            # What certifies was composed before any limit fell; asking once more for its budget must not lose it.
-            bounds = unsampled_bounds(instance)
-            fallback = Engine().ask(bounds, Question(None, contrast_delta, session.fineness))
+    unamplified, fallback = _without_samples(session, result)
     return SampledEvidence(
         instance=instance,
         holds=result.holds,
@@ -223,6 +216,18 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         told=told_at,
         proven=beside,
     )
+
+
+def _without_samples(session: Session, result: Result) -> tuple[Answer, Answer]:
+    """The contrast, and what certifies where no test does: the same, or for mixed documents what was composed."""
+    at = min(max(result.delta, RESOLVED[0]), RESOLVED[1])
+    with _core.Deadline(None):
+        unamplified = contrast(result.instance.document, session.engine, Question(None, at, FINENESS))
+        if not session.plan.mixed or result.kind != "deterministic":
+            return unamplified, unamplified
+        # What certifies was composed before any limit fell; asking once more for its budget must not lose it.
+        bounds = unsampled_bounds(result.instance)
+        return unamplified, Engine().ask(bounds, Question(None, at, session.fineness))
 
 
 def _told(session: Session, instance: Instance, found: Curve, delta: float) -> tuple[float, float, float]:

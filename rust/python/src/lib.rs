@@ -105,8 +105,9 @@ impl RoundProfile {
         reverse: bool,
     ) -> PyResult<Self> {
         let sampler = sampler_of(sampler, subset_size)?;
-        let weights =
-            interruptible::call(py, 0, None, move |run| sampler.copies(group_size, dataset_size, batch_size, run))?;
+        let weights = interruptible::call(py, 0, interruptible::remaining(), move |run| {
+            sampler.copies(group_size, dataset_size, batch_size, run)
+        })?;
         Self::directed(MixturePair::counted(&weights, shift, None, noise_multiplier), reverse)
     }
 
@@ -130,7 +131,7 @@ impl RoundProfile {
             _ => return Err(errors::DomainError::new_err("change: replaced or zeroed")),
         };
         let sampler = sampler_of(sampler, subset_size)?;
-        let (remove, add) = interruptible::call(py, 0, None, move |run| {
+        let (remove, add) = interruptible::call(py, 0, interruptible::remaining(), move |run| {
             displaced(change, sampler, group_size, dataset_size, batch_size, noise_multiplier, run)
         })?;
         Ok(Self(if reverse { add } else { remove }))
@@ -431,7 +432,7 @@ fn worst_rounds(
     if rounds == 0 || gram.len() != rounds * rounds || min_separation == 0 || participations == 0 {
         return Err(PyValueError::new_err("a square matrix, and rounds to take part in"));
     }
-    let found = interruptible::call(py, 0, None, move |run| {
+    let found = interruptible::call(py, 0, interruptible::remaining(), move |run| {
         core_worst_rounds(&gram, rounds, min_separation, participations, work, run)
     })?;
     Ok((found.upper, found.lower, found.rounds))
