@@ -122,7 +122,7 @@ class Rounds:
 
     def tilt(self, epsilon: float) -> float:
         """Where the integrand is least on the real line."""
-        a = np.geomspace(0.1, 1e7, 400)
+        a = np.geomspace(1e-3, 1e9, 600)
         with np.errstate(over="ignore", invalid="ignore"):
             moments = self.log_moments(-a if self.reverse else a + 1.0)
             values = np.nan_to_num(self.exponents(moments, epsilon, a), nan=np.inf, posinf=np.inf)
@@ -209,3 +209,67 @@ def test_the_oracle_depends_neither_on_its_tilt_nor_on_its_threshold(rounds: Rou
     (further,) = exact_profile(replace(rounds, threshold=rounds.threshold + 0.2), (epsilon,))
     assert nearer == pytest.approx(usual, rel=1e-7)
     assert further == pytest.approx(nearer, rel=1e-7, abs=rounds.missing())
+
+
+#: Few rounds, small tails, large losses: what one lattice for all losses does not hold.
+ENDS = {
+    "many, added": (Rounds(10**6, 1e-9, 0.5, True, 14.0), 1e-16),
+    "ten of much noise": (Rounds(10, 9e-6, 10.0, False, 14.0), 1e-20),
+}
+
+
+@pytest.mark.parametrize(("rounds", "delta"), ENDS.values(), ids=ENDS)
+def test_ends_are_as_narrow_as_asked_for_and_hold_the_truth(rounds: Rounds, delta: float) -> None:
+    found = epsilon_of(rounds, delta, 1e-3)
+    assert found.within_tolerance
+    assert (1.0 - 1e-3) * found.upper <= found.lower <= found.upper
+    at_lower, at_upper = exact_profile(rounds, (found.lower, found.upper))
+    assert at_upper <= delta * (1.0 + 1e-6)
+    assert at_lower + rounds.missing() >= delta * (1.0 - 1e-6)
+
+
+def test_rounds_that_lose_a_lot_or_nearly_nothing_compose() -> None:
+    # Twenty rounds or so lose 45 nats each, the others −0.01; losses beyond the threshold have a probability of 1e-44.
+    rounds, delta = Rounds(2000, 0.01, 0.1, False, 24.0), 1e-5
+    found = epsilon_of(rounds, delta, 1e-3)
+    assert found.within_tolerance
+    assert (1.0 - 1e-3) * found.upper <= found.lower <= found.upper
+    at_lower, at_upper = rounds.none_beyond((found.lower, found.upper), 1.0)
+    assert at_upper <= delta * (1.0 + 1e-6)
+    assert at_lower >= delta * (1.0 - 1e-6)
+    # A lattice for these losses is a short one.
+    assert 0 < found.transform_length <= 2**17
+
+
+def of_two_rounds(epsilon: float, probability: float, noise_multiplier: float, *, reverse: bool) -> mpmath.mpf:
+    """δ of two rounds: that of the second at what the first leaves of ε, by quadrature over the first one's outcome."""
+    with mpmath.workdps(40):
+        p, c = mpmath.mpf(probability), 1 / mpmath.mpf(noise_multiplier)
+        total = mpmath.mpf(0)
+        # Where the first outcome alone loses ε the second's δ turns, within a loss of about p.
+        turn = float((mpmath.log((mpmath.exp(epsilon) / (1 - p) - 1 + p) / p) + c * c / 2) / c) if not reverse else 0.0
+        edges = sorted(
+            {*np.arange(-14.0, 15.5, 0.5), *(turn + s * 2.0**-k for s in (-1, 1) for k in range(1, 19)), turn}
+        )
+        panels = [quadrature(low, high, high - low, 10) for low, high in itertools.pairwise(edges)]
+        nodes, weights = (np.concatenate(one) for one in zip(*panels, strict=True))
+        for y, weight in zip(nodes, weights, strict=True):
+            ratio = 1 - p + p * mpmath.exp(c * y - c * c / 2)
+            loss = -mpmath.log(ratio) if reverse else mpmath.log(ratio)
+            drawn = mpmath.npdf(y) * (1 if reverse else ratio)
+            total += weight * drawn * exact_delta(epsilon - loss, p, c, reverse=reverse)
+        return total
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("noise_multiplier", [1.0, 10.0])
+def test_two_rounds_are_resolved_where_their_losses_are(noise_multiplier: float, reverse: bool) -> None:
+    rounds, delta = Rounds(2, 9e-6, noise_multiplier, reverse, math.inf), 1e-20
+    found = epsilon_of(rounds, delta, 1e-3)
+    assert found.within_tolerance
+    assert (1.0 - 1e-3) * found.upper <= found.lower <= found.upper
+    at_lower, at_upper = (
+        of_two_rounds(end, rounds.probability, noise_multiplier, reverse=reverse) for end in (found.lower, found.upper)
+    )
+    assert at_upper <= delta * (1.0 + 1e-4)
+    assert at_lower >= delta * (1.0 - 1e-4)
