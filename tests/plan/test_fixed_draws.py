@@ -46,12 +46,17 @@ def test_two_stages_with_and_then_without_replacement_is_with_replacement() -> N
 
 
 def test_a_subset_of_everything_is_sampling_with_replacement() -> None:
-    """MUST.OW with b = N has the law of sampling with replacement, and one of its three bounds."""
-    (_, hull), (_, joint) = (
-        interval(document(sampler))
-        for sampler in ({"kind": "with-replacement"}, {"kind": "must-ow", "subset_size": 1000})
-    )
-    assert hull < joint
+    """MUST.OW with b = N has the law of sampling with replacement, and its three bounds; with b = N − 1 it has one of them."""
+    for adjacency in ("zero-out", "replace-one"):
+        hull, whole, but_one = (
+            interval(document(sampler, adjacency))[1]
+            for sampler in (
+                {"kind": "with-replacement"},
+                {"kind": "must-ow", "subset_size": 1000},
+                {"kind": "must-ow", "subset_size": 999},
+            )
+        )
+        assert hull == whole < but_one
 
 
 @pytest.mark.parametrize("kind", ["with-replacement", "must-ow", "must-ww"])
