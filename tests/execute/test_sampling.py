@@ -310,7 +310,7 @@ def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
     }
     exact_profile = pyaccount.certify(document(**common, sampler={"kind": "poisson"})).profile
     loaded = pyaccount.load(document(**common, sampler={"kind": "poisson"}, accounting=MONTE_CARLO))
-    curve = curve_of(loaded, 2.0, 5, 1e-6)
+    curve = curve_of(loaded, (2.0, 1.0), 5, 1e-6)
     epsilons = (0.0, 0.5, 1.0, 2.0, 3.0)
     session = open_session(pyaccount.compile(loaded), threads=0, time_limit=None, report=silent, seed=5)
     mechanism = session.mechanism(session.plan.at())

@@ -75,8 +75,6 @@ class Estimate:
     standard_error: float
     #: The number of equally weighted samples that would be as good.
     effective: float
-    #: The share of Σ V² that is of the largest sample alone.
-    peak: float
     samples: int
     #: Where samples of a single proposal would vary least, of those that were looked at.
     proposal: Proposal
@@ -84,6 +82,8 @@ class Estimate:
     added: float = 0.0
     #: The mixture that its samples came from.
     components: tuple[Component, ...] = ()
+    #: The share of Σ V² that is of the largest sample alone.
+    peak: float = 0.0
 
     @property
     def sampled(self) -> float:
@@ -402,4 +402,4 @@ def _estimate(sums: Balanced, place: int, single: Proposal, added: float) -> Est
             variance += max(second - first * first / drawn, 0.0) * drawn / (drawn - 1)
     effective = 0.0 if square <= 0.0 else total * total / square
     peak = 0.0 if square <= 0.0 else sums.largest[place] ** 2 / square
-    return Estimate(total / count + added, math.sqrt(variance) / count, effective, peak, count, single, added)
+    return Estimate(total / count + added, math.sqrt(variance) / count, effective, count, single, added, peak=peak)
