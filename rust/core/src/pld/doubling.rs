@@ -160,9 +160,7 @@ pub struct Care<'a> {
     /// Mass of a round's losses that may be counted as infinite, or left out.
     pub ignored: f64,
     /// Cells of a product, at least and at most.
-    pub least: u32,
-    /// See `least`.
-    pub most: u32,
+    pub cells: (u32, u32),
     /// Larger losses may be counted as infinite, or as this one.
     pub highest: f64,
 }
@@ -356,11 +354,8 @@ struct Sums {
 
 impl Sums {
     fn take(&mut self, mass: f64, x: f64) {
-        let fall = if x < 1e-4 {
-            // The remainder of the series is below x⁴/120 of its value.
-            x * (1.0 - 0.5 * x * (1.0 - x * (1.0 / 3.0) * (1.0 - 0.25 * x)))
-        } else if x < 0.03 {
-            // It is below x⁹/10!: less than 10⁻²⁰.
+        // The remainder of the series is below x⁹/10! of its value: less than 10⁻²⁰.
+        let fall = if x < 0.03 {
             let rest = 1.0 - x * (1.0 / 6.0) * (1.0 - x * (1.0 / 7.0) * (1.0 - 0.125 * x * (1.0 - x * (1.0 / 9.0))));
             x * (1.0 - 0.5 * x * (1.0 - x * (1.0 / 3.0) * (1.0 - 0.25 * x * (1.0 - 0.2 * x * rest))))
         } else {
@@ -491,10 +486,12 @@ fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
         for (from, to, spent) in &mut groups {
             *spent += rest * (*to - *from);
         }
-        let count =
-            (blocks / (12.0 * care.budget) * total.powi(3)).sqrt().max(f64::from(care.least)).min(f64::from(care.most));
+        let count = (blocks / (12.0 * care.budget) * total.powi(3))
+            .sqrt()
+            .max(f64::from(care.cells.0))
+            .min(f64::from(care.cells.1));
         each = groups.iter().map(|group| group.2).sum::<f64>() / count;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most `most`
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most as many as there may be
         {
             parts = count.ceil() as u32;
         }
@@ -644,7 +641,7 @@ mod tests {
     const PLACE: Place = Place { epsilon: 1.0, reach: 0.1, hazard: 1.5, log_delta: -3.0, losses: None };
 
     fn care(place: &Place, budget: f64) -> Care<'_> {
-        Care { place, budget, ignored: 0.0, least: 64, most: 8192, highest: 30.0 }
+        Care { place, budget, ignored: 0.0, cells: (64, 8192), highest: 30.0 }
     }
 
     #[test]

@@ -123,10 +123,10 @@ mod tests {
                 let (place, sum): (f64, f64) = (index * spacing, offset + index * spacing);
                 // The remainder of a rounded sum (Knuth).
                 let back = sum - place;
-                assert_eq!((offset - back) + (place - (sum - back)), 0.0);
+                assert!(((offset - back) + (place - (sum - back))).abs() < f64::MIN_POSITIVE);
             }
         }
-        assert_eq!(at.offset(exact_spacing(1e-9), 1.0), 0.0);
-        assert_eq!(at.offset(exact_spacing(1e-12), 1.0), 0.0);
+        assert!(at.offset(exact_spacing(1e-9), 1.0).abs() < f64::MIN_POSITIVE);
+        assert!(at.offset(exact_spacing(1e-12), 1.0).abs() < f64::MIN_POSITIVE);
     }
 }

@@ -265,8 +265,7 @@ impl<'a> Search<'a> {
         };
         let mut effort = 1.0;
         let mut best: Option<Answer> = None;
-        let mut tried: Option<Grid> = None;
-        let (mut previous, mut idle, mut spread) = (f64::INFINITY, 0, false);
+        let (mut previous, mut idle, mut spread, mut tried) = (f64::INFINITY, 0, false, None::<Grid>);
         for attempt in 0..ATTEMPTS {
             // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
             let width = match self.query {
@@ -292,11 +291,9 @@ impl<'a> Search<'a> {
             } else {
                 (grid, width)
             };
-            if tried.is_some_and(|earlier| grid.repeats(&earlier)) {
-                // The longest transform again, in the same place.
+            if tried.replace(grid).is_some_and(|earlier| grid.repeats(&earlier)) {
                 break;
             }
-            tried = Some(grid);
             // The mesh may add as much again, spread evenly over its cells.
             let found = self.attempt(&grid, saddle, center, 0.25 * width * saddle.max(1.0), seen)?;
             let answer = self.judged(match best {

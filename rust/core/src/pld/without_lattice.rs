@@ -132,7 +132,7 @@ impl Search<'_> {
 
     /// The laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`, on at least and at
     /// most so many cells; `None` where errors leave nothing.
-    fn laws(&self, place: &Place, budget: f64, (least, most): (u32, u32)) -> Result<Option<(Law, Law)>> {
+    fn laws(&self, place: &Place, budget: f64, cells: (u32, u32)) -> Result<Option<(Law, Law)>> {
         let finest = self.finest();
         let mut ones = Vec::with_capacity(self.rounds.len());
         for (round, &extent) in self.rounds.iter().zip(&self.extents) {
@@ -161,8 +161,7 @@ impl Search<'_> {
                     #[allow(clippy::cast_precision_loss)] // a count of groups
                     budget: 0.8 * budget / self.rounds.len() as f64,
                     ignored: self.ignored(place.log_delta.exp()),
-                    least,
-                    most,
+                    cells,
                     highest: place.epsilon + place.reach + BEYOND - common,
                 };
                 let power = one.power(round.count, &care, self.run)?;
