@@ -20,7 +20,7 @@ pub struct Concentration {
 /// Two neighbouring atoms of a sketch with less mass than this say nothing.
 const MUCH: f64 = 0.1;
 /// Losses as close together as this share of the spacing are one loss to the lattice.
-const CLOSE: f64 = 0.125;
+const CLOSE: f64 = 0.01;
 /// Bits of a position on a lattice, and of the fractions of its spacing that an offset may be: twelve more are the spacing's.
 const BITS: i32 = 40;
 
