@@ -74,14 +74,14 @@ fn quantile(profile: &dyn Profile, (mut low, mut high): (f64, f64), mass: f64) -
 
 /// The loss at place 0 of a composed lattice: the sum of the rounds' offsets, each times its count.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Origin {
+pub struct LatticeOrigin {
     /// About that sum.
     pub loss: f64,
     /// The sum of the terms' sizes, times the relative error of each and of the sums of them.
     rounding: f64,
 }
 
-impl Origin {
+impl LatticeOrigin {
     /// For offsets and counts.
     #[must_use]
     pub fn new(terms: impl Iterator<Item = (f64, u64)>) -> Self {

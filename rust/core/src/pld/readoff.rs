@@ -5,13 +5,13 @@
 //! D_{s+1} + T_s(e^h − 1)`. Both add non-negative terms only, so their relative error is at most a few u for each step. Inside a
 //! cell the profile is `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without cancellation.
 //!
-//! Where the rounds' lattices have offsets, the composed one has their sum, the [`Origin`]: δ at ε is δ of the places at ε minus
+//! Where the rounds' lattices have offsets, the composed one has their sum, the [`LatticeOrigin`]: δ at ε is δ of the places at ε minus
 //! the origin. A bound from above is read at the least that this may be, one from below at the most.
 
 use crate::pld::answer::Budget;
 use crate::pld::compose::Composed;
 use crate::pld::masses::Side;
-use crate::pld::offset::Origin;
+use crate::pld::offset::LatticeOrigin;
 use crate::special::UNIT_ROUNDOFF;
 
 /// A composed profile near its tilt's mean, as a bound from one side.
@@ -41,7 +41,7 @@ pub struct Readoff {
     above: f64,
     read_from: f64,
     at_infinity: f64,
-    origin: Origin,
+    origin: LatticeOrigin,
 }
 
 /// Neighbouring weights are multiplied up this often before one is computed afresh, where they differ little.
@@ -60,7 +60,7 @@ impl Readoff {
         clippy::cast_sign_loss,
         clippy::cast_possible_wrap
     )] // lattice positions below 2^50
-    pub fn new(composed: &Composed, origin: Origin, center: f64) -> Self {
+    pub fn new(composed: &Composed, origin: LatticeOrigin, center: f64) -> Self {
         let center = center - origin.loss;
         let (h, tilt) = (composed.spacing, composed.tilt);
         let length = composed.tilted.len();

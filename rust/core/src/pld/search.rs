@@ -11,7 +11,7 @@ use crate::pld::cumulant::Groups;
 use crate::pld::largest::ends;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
-use crate::pld::offset::{Concentration, Origin};
+use crate::pld::offset::{Concentration, LatticeOrigin};
 use crate::pld::readoff::Readoff;
 use crate::pld::window::{choose, Goal, Grid, COSTLY};
 use crate::run::Run;
@@ -412,8 +412,8 @@ impl<'a> Search<'a> {
     }
 
     /// Where the composed lattice begins.
-    fn origin(&self, meshes: &[Mesh]) -> Origin {
-        Origin::new(meshes.iter().zip(self.rounds).map(|(mesh, round)| (mesh.offset, round.count)))
+    fn origin(&self, meshes: &[Mesh]) -> LatticeOrigin {
+        LatticeOrigin::new(meshes.iter().zip(self.rounds).map(|(mesh, round)| (mesh.offset, round.count)))
     }
 
     /// One composition of both sides. `budget` is the error that the meshes may add to ln δ; `saddle` weighs it.
