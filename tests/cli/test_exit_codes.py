@@ -40,7 +40,7 @@ def bash(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]
         (f"certify {EXAMPLE}", HOLDS),
         (f"certify {EXAMPLE} --set privacy.epsilon=2", FAILS),
         (f"certify {EXAMPLE} --set noise.multiplier=σ", WRONG),
-        (f"check {CERTIFICATE} --max-epsilon 8", HOLDS),
+        (f"check {CERTIFICATE} --max-epsilon 8 --max-delta 1e-5", HOLDS),
         (f"report {CERTIFICATE} --format text", HOLDS),
         ("certify --help", HOLDS),
     ],
@@ -62,9 +62,9 @@ def test_a_name_that_is_no_text_is_spelled_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (f"check {CERTIFICATE} --max-epsilon 8", HOLDS),
-        (f"check {CERTIFICATE} --max-epsilon 1e-3", FAILS),
-        (f"check {CERTIFICATE} --max-epsilon 1e-3 --format json", FAILS),
+        (f"check {CERTIFICATE} --max-epsilon 8 --max-delta 1e-5", HOLDS),
+        (f"check {CERTIFICATE} --max-epsilon 1e-3 --max-delta 1e-5", FAILS),
+        (f"check {CERTIFICATE} --max-epsilon 1e-3 --max-delta 1e-5 --format json", FAILS),
         (f"certify {EXAMPLE}", HOLDS),
         (f"certify {EXAMPLE} --set privacy.epsilon=2", FAILS),
         (f"certify {EXAMPLE} --set privacy.epsilon=2 --format json", FAILS),
@@ -82,10 +82,10 @@ def test_a_reader_that_has_gone_changes_no_exit_code(arguments: str, code: int) 
 
 
 COMMANDS = [
-    (f"check {CERTIFICATE} --max-epsilon 8", HOLDS),
-    (f"check {CERTIFICATE} --max-epsilon 1e-3", FAILS),
-    (f"check {CERTIFICATE} --max-epsilon 1e-3 --quiet", FAILS),
-    ("check nowhere.json", WRONG),
+    (f"check {CERTIFICATE} --max-epsilon 8 --max-delta 1e-5", HOLDS),
+    (f"check {CERTIFICATE} --max-epsilon 1e-3 --max-delta 1e-5", FAILS),
+    (f"check {CERTIFICATE} --max-epsilon 1e-3 --max-delta 1e-5 --quiet", FAILS),
+    ("check nowhere.json --no-limits", WRONG),
     (f"certify {EXAMPLE}", HOLDS),
     (f"certify {EXAMPLE} --set privacy.epsilon=2 --format json", FAILS),
     (f"certify {EXAMPLE} --set accounting.time_limit=1e-3", STOPPED),
@@ -129,9 +129,9 @@ def test_what_cannot_be_told_changes_no_exit_code(streams: str) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no device that is always full")
     for arguments, code in (
-        (f"check {CERTIFICATE} nowhere.json", WRONG),
+        (f"check {CERTIFICATE} nowhere.json --no-limits", WRONG),
         (f"validate {EXAMPLE} nowhere.yaml", WRONG),
-        (f"check {CERTIFICATE} --max-epsilon 1e-3", FAILS),
+        (f"check {CERTIFICATE} --max-epsilon 1e-3 --max-delta 1e-5", FAILS),
         ("certify", WRONG),
     ):
         assert bash(f"sleep 0.1; {ME} {arguments} {streams}").returncode == code, arguments
@@ -149,7 +149,7 @@ def test_python_without_streams() -> None:
         "import os, sys\n"
         "from pyaccount import cli\n"
         "sys.stdin = sys.stdout = sys.stderr = None\n"
-        f"os._exit(cli.run(['check', {CERTIFICATE!r}, '--max-epsilon', '8']))\n"
+        f"os._exit(cli.run(['check', {CERTIFICATE!r}, '--max-epsilon', '8', '--max-delta', '1e-5']))\n"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == HOLDS
 
@@ -182,7 +182,7 @@ def test_a_stream_that_does_not_block_gets_everything() -> None:
 def test_a_full_disk_is_told_once() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no device that is always full")
-    done = bash(f"{ME} check {CERTIFICATE} --max-epsilon 8 > /dev/full")
+    done = bash(f"{ME} check {CERTIFICATE} --max-epsilon 8 --max-delta 1e-5 > /dev/full")
     assert (done.returncode, done.stderr) == (STOPPED, b"input or output: No space left on device\n")
 
 
