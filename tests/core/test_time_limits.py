@@ -47,7 +47,7 @@ def test_a_call_that_waits_for_its_turn_ends_at_its_time_limit() -> None:
 
 
 def test_a_deadline_ends_what_has_no_time_limit_of_its_own() -> None:
-    profile = ([1.0] * 3, [1] * 3, 0.1, 1e-6)
+    profile = ([1.0] * 3, [1] * 3, 2.0**-4, 1e-6)
     with _core.Deadline(0.0):
         with pytest.raises(LimitError, match=TIME_IS_UP):
             _core.RoundProfile.allocation(*profile, reverse=False, below=False)
