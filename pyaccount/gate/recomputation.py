@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import chosen, found
+from pyaccount.certificate.history import is_older
 from pyaccount.certificate.issue import issue, matrix_record
 from pyaccount.execute import Engine
 from pyaccount.execute.progress import left
@@ -61,6 +62,8 @@ class Recomputation:
         retested = other or not self.examination.same_version
         # A run that was cut short ends elsewhere than one that is not: what it states is tested instead.
         retested = retested or bool(self.data.not_computed)
+        # A claim that was tested may follow from a moment now: what was tested is tested once more.
+        retested = retested or self._before_moments()
         # The samples are of a matrix: a search for it ends in other last digits on another processor.
         if plan.sampled and not retested and self._other_last_digits(plan.tolerance):
             self.examination.notes.append(LAST_DIGITS)
@@ -82,6 +85,12 @@ class Recomputation:
             return self._sampled(terms, deadline)
         first = self._run(plan, deadline)
         return self.examination.verdict(first, terms, _seed(self.examination.read.raw, first))
+
+    def _before_moments(self) -> bool:
+        """Whether the certificate is of a claim that was tested, from before moments were looked at."""
+        if self.document.blank is not None or self.data.guarantee.kind != "verified":
+            return False
+        return is_older("evidence.sampling.moment", self.data.versions, self.data.created)
 
     def _planned(self) -> Plan:
         """The document's plan; where its matrix was searched for, that with the coefficients that the certificate states.

@@ -13,8 +13,10 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 from exact_mixtures import Array, Mixture, hockey_stick, judged_stick, nothing
+from oracle import gaussian_delta
 from sampled_tools import (
     Law,
     bin_law,
@@ -59,6 +61,18 @@ class Truth:
             chance * hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon)
             for chance, p, q in _cases(json.dumps(self.document), self.folder, sigma, zeros=True)
         )
+
+    def public(self, epsilon: float, sigma: float | None = None) -> float:
+        """δ(ε) of one Gaussian mechanism that bounds the run, batches truncated or not: all that is drawn is known, as bad as it may
+        be, and the record and another one may both move the sums, by as much as the longest Cx.
+        """
+        square = 0.0
+        for body in self.bodies:
+            stated = body["noise"]["multiplier"]
+            noise = sigma if stated == "solve" else stated
+            matrix = self._matrix(body)
+            square += max(float(np.sum((matrix @ np.array(x)) ** 2)) for x in law_of(body)) / noise**2
+        return float(gaussian_delta(mp.mpf(2.0) * mp.sqrt(square), mp.mpf(epsilon)))
 
     def largest(self, epsilon: float, sigma: float | None = None, agreement: float = 1e-5) -> float:
         """δ(ε) of the worse direction."""

@@ -39,6 +39,10 @@ LEAST_CENTRE = 0.1
 BIN_WIDTH = 1.0 / 32.0
 
 
+#: An estimate that lies above a proven bound by so many standard errors is one of something else.
+BEYOND = 4.0
+
+
 @dataclass(frozen=True, slots=True)
 class SampledPoint:
     """δ at one ε: bounds that hold with probability at least 1 − q each, and an estimate where enough was seen for one."""
@@ -50,8 +54,12 @@ class SampledPoint:
     standard_error: float | None = None
 
     def estimated(self, found: Estimate) -> SampledPoint:
-        """The same with an estimate, inside of the bounds; none if too little was seen."""
-        if not found.known:
+        """The same with an estimate, inside of the bounds; none if too little was seen.
+
+        Samples are of a pair that need not be attained. If what is proven in another way lies well below their estimate, they say
+        nothing of the run itself, and there is no estimate either.
+        """
+        if not found.known or found.value - self.upper > BEYOND * found.standard_error:
             return self
         return replace(
             self, estimate=min(max(found.value, self.lower), self.upper), standard_error=found.standard_error

@@ -6,6 +6,7 @@
 //! tails are taken at the ends of what t may be: they fall with t.
 
 use crate::error::{Error, Result};
+use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::{mills_series, scaled_upper_tail, upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -15,11 +16,16 @@ use crate::special::{mills_series, scaled_upper_tail, upper_tail, Approximation,
 /// * Guarantee: [`Profile::at_within`] returns values within their stated errors.
 /// * Precision: that of the normal tail at a point known to about 3c·10⁻¹⁶.
 /// * Source: Balle & Wang 2018, Theorem 8, for the profile.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct GaussianPair {
     /// c = sensitivity/σ.
     shift: f64,
+    /// The same as a mixture of one component, where c is at most [`ORDINARY`].
+    ordinary: Option<MixturePair>,
 }
+
+/// Up to this c the mixture's evaluation is as exact, and certificates have stated its last digits.
+const ORDINARY: f64 = 1e5;
 
 /// x from which the asymptotic series of the Mills ratio is exact to u.
 const SERIES: f64 = 30.0;
@@ -42,7 +48,9 @@ impl GaussianPair {
                 return Err(Error::Domain { name, value, allowed: "a positive finite number" });
             }
         }
-        Ok(Self { shift })
+        let ordinary =
+            if shift <= ORDINARY { Some(MixturePair::gaussian(sensitivity, noise_multiplier)?) } else { None };
+        Ok(Self { shift, ordinary })
     }
 }
 
@@ -86,7 +94,10 @@ fn scaled_density(t: f64, x: f64, error: f64) -> Approximation {
 }
 
 impl Profile for GaussianPair {
-    fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
+    fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
+        if let Some(mixture) = &self.ordinary {
+            return mixture.at_within(epsilon, bracket);
+        }
         let c = self.shift;
         let center = epsilon / c;
         let (t, x) = (center - 0.5 * c, center + 0.5 * c);
