@@ -267,7 +267,6 @@ def verify(
     3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
     """
     from pyaccount.arguments import seconds_of  # noqa: PLC0415
-    from pyaccount.gate.demands import as_option  # noqa: PLC0415
     from pyaccount.gate.verify import How, verify_attestation  # noqa: PLC0415
     from pyaccount.gate.verify import verify as recompute  # noqa: PLC0415
 
@@ -291,7 +290,6 @@ def verify(
                 trusted_keys=trusted_keys,
                 subjects=subjects,
                 any_subject=any_subject,
-                spelled=as_option,
             )
     verdict = None if record is None or certificate is None else _recorded(record, certificate)
     agrees = verification.agrees and (verdict is None or verdict.agrees)

@@ -14,7 +14,7 @@ from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError, DomainError
-from pyaccount.gate.demands import as_keyword, as_option, too_easy, without_limit
+from pyaccount.gate.demands import too_easy, without_limit
 from pyaccount.gate.rules import About, judge
 from pyaccount.gate.seal import Seal, seal_of
 from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadable, Verdict
@@ -72,16 +72,15 @@ def check(  # noqa: PLR0913 - what is judged, and by what
     caller = "command line" if places is not None else "caller"
     if limits:
         asked.append((caller, _given(limits, places or {}).limits))
-    spelled = as_keyword if places is None else as_option
     unlimited = without_limit([one for _, one in asked])
     if unlimited and not no_limits:
-        raise DomainError(too_easy(unlimited, spelled))
+        raise DomainError(too_easy(unlimited))
     about = None if documents is None else _about(documents, caller)
     seal = seal_of(loaded, trusted_keys, subjects, caller)
     if attestations:
-        seal.check_subjects(spelled, any_subject=any_subject)
+        seal.check_subjects(any_subject=any_subject)
     elif any_subject:
-        raise DomainError(f"{spelled('any_subject')} is for an attestation: a certificate by itself is about no file")
+        raise DomainError("`any_subject` is for an attestation: a certificate by itself is about no file")
     shown_only = [(caller, name) for name in unlimited]
     judged = []
     for source in sources:

@@ -10,7 +10,7 @@ from pyaccount.attestation.keys import TrustedKeys, trusted_keys
 from pyaccount.attestation.opening import Envelope
 from pyaccount.attestation.subjects import Subject, subjects_of
 from pyaccount.errors import DomainError, printable
-from pyaccount.gate.demands import Spelled, as_option, no_subject
+from pyaccount.gate.demands import NO_SUBJECT
 from pyaccount.gate.rules import ALWAYS
 from pyaccount.gate.verdict import Rule, SignedBy
 
@@ -35,16 +35,17 @@ class Seal(NamedTuple):
         """Whether anything is asked that a certificate by itself cannot keep."""
         return bool(self.keys or self.files or self.required_by)
 
-    def check_subjects(self, spelled: Spelled, *, any_subject: bool) -> None:
+    def check_subjects(self, *, any_subject: bool) -> None:
         """Refuse to judge attestations without the files that they must be about, unless any will do.
 
         A policy that requires files says so in its verdict. Raises `DomainError`.
         """
         if self.files and any_subject:
-            given = "--subject and --any-subject" if spelled is as_option else "subjects and any_subject"
-            raise DomainError(f"{given} contradict each other: give the files, or say that any will do")
+            raise DomainError(
+                "`subjects` and `any_subject` contradict each other: give the files, or say that any will do"
+            )
         if not (self.files or any_subject or self.required_by):
-            raise DomainError(no_subject(spelled))
+            raise DomainError(NO_SUBJECT)
 
     def signatures(self, envelope: Envelope) -> tuple[list[Rule], list[SignedBy]]:
         """A rule for each set of keys, and who signed."""

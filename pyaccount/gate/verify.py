@@ -20,7 +20,6 @@ from pyaccount.document import Amplification, Document
 from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
 from pyaccount.execute.progress import Stage, limit_of, limited
 from pyaccount.gate.agreement import Difference, Terms
-from pyaccount.gate.demands import Spelled, as_keyword
 from pyaccount.gate.examination import Examination
 from pyaccount.gate.recomputation import Recomputation
 from pyaccount.gate.seal import seal_of
@@ -67,25 +66,24 @@ def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertifica
     return _recompute(found, how)
 
 
-def verify_attestation(  # noqa: PLR0913 - what is verified, and by what
+def verify_attestation(
     source: str | os.PathLike[str] | Attestation,
     how: How,
     *,
     trusted_keys: str | os.PathLike[str] | None,
     subjects: Sequence[str | os.PathLike[str]] = (),
     any_subject: bool = False,
-    spelled: Spelled = as_keyword,
 ) -> Verification:
     """Look who signed an attestation, and about which files; then recompute the certificate in it, as `verify` does.
 
-    Without `subjects` it must be said that it may be about `any_subject`. `spelled` says what messages call these arguments.
+    Without `subjects` it must be said that it may be about `any_subject`.
 
     Raises `AttestationError`, before anything is recomputed, if no key in the folder `trusted_keys` signed it, or if it is not
     about each of the files `subjects`; `CertificateError` for what is no attestation; `DomainError` if there are no keys, or no
     subjects.
     """
     seal, envelope = seal_of(None, trusted_keys, subjects, "caller"), envelope_of(source)
-    seal.check_subjects(spelled, any_subject=any_subject)
+    seal.check_subjects(any_subject=any_subject)
     rules, signers = seal.signatures(envelope)
     statement = envelope.statement() if all(rule.passes for rule in rules) else None
     if statement is not None:

@@ -160,8 +160,6 @@ OF_THE_COMMAND = ("cli/", "draft/", "reference.py", "messages.py")
 OPTIONS_THEMSELVES = {
     "document/overrides.py": "--set ",
     "document/shuffling.py": "--sampler none --max-participations",
-    # A gate without limits.
-    "gate/verdict.py": "No limit was given",
 }
 
 

@@ -131,7 +131,7 @@ def test_whole_numbers_that_were_solved_for_keep_their_digits() -> None:
 def test_the_short_form_of_a_certificate_rounds_up() -> None:
     for kind in ("composed", "refuted", "confidence", "phases"):
         guarantee = certificate(kind).data.guarantee
-        match = re.search(r"ε ≤ (\S+) at δ = (\S+)>", repr(certificate(kind)))
+        match = re.search(r"ε ≤ (\S+) at δ = (\S+); ", repr(certificate(kind)))
         assert match is not None
         assert float(match[1]) >= guarantee.epsilon
         assert float(match[2]) >= guarantee.delta

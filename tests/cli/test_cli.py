@@ -95,7 +95,7 @@ def test_schema_prints_the_committed_schema(capsys: pytest.CaptureFixture[str], 
     ("arguments", "words"),
     [
         (["certify"], "Missing argument"),
-        (["certfy", "x"], "No such command"),
+        (["certfy", "x"], "did you mean certify?"),
         (["certify", EXAMPLE, "--threads", "-1"], "Invalid value"),
         (["certify", "nowhere.yaml"], "nowhere.yaml"),
         (["certify", "."], "."),

@@ -93,7 +93,7 @@ def test_without_limits_the_verdict_shows_what_it_passes(tmp_path: Path, capsys:
 def test_limits_of_a_policy_count(limits: dict[str, Any], given: dict[str, Any], passes: bool | None) -> None:
     policy = {**HEAD, "limits": limits}
     if passes is None:
-        with pytest.raises(pyaccount.DomainError, match=r"max_delta.* or policy with .*; no_limits=True passes"):
+        with pytest.raises(pyaccount.DomainError, match=r"max_delta.* or a `policy` with .*; `no_limits` passes"):
             pyaccount.check(GOOD, policy=policy, **given)
         passes = True
         given = {**given, "no_limits": True}

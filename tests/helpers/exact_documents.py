@@ -63,8 +63,9 @@ class Truth:
         )
 
     def public(self, epsilon: float, sigma: float | None = None) -> float:
-        """δ(ε) of one Gaussian mechanism that bounds the run, batches truncated or not: all that is drawn is known, as bad as it may
-        be, and the record and another one may both move the sums, by as much as the longest Cx.
+        """δ(ε) of one Gaussian mechanism that bounds the run, batches truncated or not.
+
+        All that is drawn is known, as bad as it may be, and the record and another one may both move the sums, by the longest Cx.
         """
         square = 0.0
         for body in self.bodies:

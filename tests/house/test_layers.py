@@ -52,6 +52,7 @@ CORE = (
     "series",
     "laws",
     "participation",
+    "replicas",
     "pair",
     "pld",
     "vector",
