@@ -105,7 +105,7 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
         if anchor.question.delta is not None
         else f"δ at ε = {plain(anchor.question.epsilon or 0.0)}"
     )
-    bounds, attained = instance.bounds(), all(reduction.tight for reduction in instance.reductions)
+    bounds, attained = evidence.bounds, all(reduction.tight for reduction in instance.reductions)
     compositions: list[Composition] = []
     budget: list[BudgetLine] = []
     # Directions that are one and the same composition are listed once.

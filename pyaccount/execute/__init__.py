@@ -17,6 +17,7 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, asked_at, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
+from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, asked_profile, composable, profile_tolerance
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
 from pyaccount.execute.solve import Solution, bracket, decide, solve
@@ -47,8 +48,6 @@ __all__ = [
     "run",
 ]
 
-#: The relative width of the δ intervals of a profile.
-PROFILE_TOLERANCE = 1e-2
 #: The unamplified contrast is one Gaussian mechanism, most often: this costs nothing.
 CONTRAST_TOLERANCE = 1e-6
 
@@ -114,6 +113,8 @@ class Evidence:
     """Everything a certificate states, as computed. `instance` is the plan that was run, at the value of its blank."""
 
     instance: Instance
+    #: The rounds that were composed for it.
+    bounds: DirectedBounds
     holds: bool
     claim: PinnedClaim
     solution: Solution | None
@@ -229,10 +230,10 @@ def execute(
         with knowing(lambda: _said(seen[-1] if seen else None)):
             verdict = decide(instance, engine, plan.tolerance, seen)
         holds, known = verdict.holds, verdict.found
-    bounds = instance.bounds()
     report("composing", 0, 3)
     with knowing(lambda: [*_said(known), *_filled(solution)]):
         answered = None if known is None else known.answer
+        bounds, answered = composable(instance, engine, plan.tolerance, answered)
         claim = _claim(instance.document, engine, bounds, answered, plan.tolerance)
         risk = None if known is None else known.risk
     with knowing(lambda: [said(claim.at_delta), *_filled(solution)]):
@@ -282,9 +283,10 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
         except LimitError:
             missing.append("lower ends")
     try:
-        profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
+        width = profile_tolerance(bounds, tolerance)
+        profile = asked_profile(engine, bounds, points, width)
         ends = {side: _known(claim, profile, side) for side in DIRECTIONS if profile}
-        more = curves(engine, bounds, ends, PROFILE_TOLERANCE)
+        more = curves(engine, bounds, ends, width)
     except LimitError:
         missing += ["curve"] if profile else ["profile", "curve"]
     report("contrast", 2, 3)
@@ -297,7 +299,7 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
     report("done", 3, 3)
     certified = None if risk is None else CertifiedRisk(risk, min(attained, risk.upper))
     return Evidence(
-        instance, holds, claim, solution, profile, unamplified, lemma, more, tuple(missing), certified, inner
+        instance, bounds, holds, claim, solution, profile, unamplified, lemma, more, tuple(missing), certified, inner
     )
 
 
@@ -348,7 +350,7 @@ def _claim(
     privacy = document.privacy
     if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0):
         at_delta = finite(known or engine.ask(bounds, Question(None, privacy.delta, tolerance)))
-        at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, PROFILE_TOLERANCE))
+        at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, profile_tolerance(bounds, tolerance)))
         return PinnedClaim("delta", at_delta, at_epsilon)
     assert privacy.epsilon != "solve"
     at_epsilon = known or engine.ask(bounds, Question(privacy.epsilon, None, tolerance))

@@ -58,7 +58,7 @@ class Solution:
 def judge(instance: Instance, engine: Engine, tolerance: float) -> CandidateVerdict:
     """Whether the document's target is met, from an interval of relative width `tolerance`."""
     target = target_of(instance.document)
-    found = target.find(engine, instance.bounds(), tolerance)
+    found = target.find(engine, instance.bounds(target.width(tolerance)), tolerance)
     limit, middle = target.limit, 0.5 * (found.lower + found.upper)
     comparable = 0.0 < middle < math.inf and limit > 0.0
     excess = math.log(middle / limit) if comparable else math.copysign(math.inf, middle - limit)
@@ -75,7 +75,9 @@ def decide(instance: Instance, engine: Engine, tolerance: float, seen: list[Foun
         verdict = judge(instance, engine, tolerance)
         if seen is not None:
             seen.append(verdict.found)
-        if verdict.holds or verdict.fails or tolerance <= finest or not verdict.found.within_tolerance:
+        # Rounds in groups leave more to be narrowed, whatever their own compositions attained.
+        stuck = not (verdict.found.within_tolerance or verdict.found.grouped)
+        if verdict.holds or verdict.fails or tolerance <= finest or stuck:
             return verdict
         tolerance = max(finest, 0.1 * tolerance)
 

@@ -9,14 +9,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.execute.engine import Answer, Engine, Question
+from pyaccount.directions import DIRECTIONS
+from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
 from pyaccount.execute.measure import MeasuredRisk, risk_of_bound
+from pyaccount.plan.alike import composed_alike
 from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
-    from pyaccount.plan.reduction import DirectedBounds
+    from pyaccount.plan.reduction import Bounds, DirectedBounds
     from pyaccount.risk.budget import Budget
 
 
@@ -32,6 +34,8 @@ class Found:
     said: str
     answer: Answer | None = None
     risk: MeasuredRisk | None = None
+    #: Whether nearly alike rounds were bounded by others for it, so that a finer interval may need finer groups.
+    grouped: bool = False
 
 
 class Target(ABC):
@@ -56,6 +60,10 @@ class Target(ABC):
     @abstractmethod
     def exceeded(self, bound: float) -> str:
         """That the number is at least `bound`, for people."""
+
+    def width(self, tolerance: float) -> float | None:  # noqa: ARG002 - of some targets
+        """How much wider nearly alike rounds may make the interval; None where these are composed as they are."""
+        return None
 
     @abstractmethod
     def find(self, engine: Engine, bounds: DirectedBounds, tolerance: float) -> Found:
@@ -87,12 +95,18 @@ class ClaimTarget(Target):
         """A lower end of ε, or of δ."""
         return f"ε ≥ {down(bound)} at δ = {self.delta:g}" if self.epsilon > 0.0 else f"δ ≥ {down(bound)} at ε = 0"
 
+    def width(self, tolerance: float) -> float | None:
+        """Half of the tolerance; the finest interval is that of the rounds themselves."""
+        return None if tolerance <= self.finest else 0.5 * tolerance
+
     def find(self, engine: Engine, bounds: DirectedBounds, tolerance: float) -> Found:
         """One question."""
         question = Question(None, self.delta, tolerance) if self.epsilon > 0.0 else Question(0.0, None, tolerance)
         answer = engine.ask(bounds, question)
-        bound = max(direction.upper_account.lower for direction in answer.directions.values())
-        return Found(bound, answer.upper, answer.within_tolerance, said(answer), answer=answer)
+        # No bound by the theorem's rounds is below this.
+        bound = max(bound_at_least(bounds[side], answer.directions[side]) for side in DIRECTIONS)
+        within, alike = answer.within_tolerance, composed_alike(bounds)
+        return Found(bound, answer.upper, within, said(answer), answer=answer, grouped=alike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +139,11 @@ class RiskTarget(Target):
         risk = risk_of_bound(engine, bounds, self.budget, tolerance)
         told = f"{self.budget.words} is at least {down(risk.lower)} and at most {up(risk.upper)} {self.budget.note}"
         return Found(risk.lower, risk.upper, risk.within_tolerance, told, risk=risk)
+
+
+def bound_at_least(bounds: Bounds, answer: DirectedAnswer) -> float:
+    """Return what the exact composition of the theorem's rounds gives at least, where these are composed as they are or grouped."""
+    return answer.upper_account.lower if bounds.kinds is None else answer.lower
 
 
 def target_of(document: Document) -> Target:

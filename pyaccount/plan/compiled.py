@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyaccount.document import sampling_probability
 from pyaccount.errors import path_text
+from pyaccount.plan.alike import MANY, grouped
 from pyaccount.plan.common import length_text
 from pyaccount.plan.reduction import DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The relative width of the answer's interval where the document does not say.
 COMPOSED_TOLERANCE, SAMPLED_TOLERANCE = 1e-4, 1e-2
+#: That of long schedules, whose nearly alike rounds are bounded by the worst of them.
+LONG_TOLERANCE = 5e-3
 
 #: Blanks that are a bound of the guarantee itself: nothing of the mechanism is open.
 BOUNDS_OF_THE_GUARANTEE = ("epsilon", "delta")
@@ -98,11 +102,16 @@ class Instance:
             for analysis, body in zip(self.analyses, self.document.bodies, strict=True)
         ]
 
-    def bounds(self) -> DirectedBounds:
-        """The rounds to compose, of a plan that is not sampled."""
+    def bounds(self, width: float | None = None) -> DirectedBounds:
+        """The rounds to compose, of a plan that is not sampled.
+
+        With a `width`, long schedules have their nearly alike rounds bounded by the worst of them, which makes ε about that
+        much wider, relatively: see `pyaccount.plan.alike`.
+        """
         parts = [part for part in self.parts() if part is not None]
         assert len(parts) == len(self.analyses), "a sampled mechanism has no rounds to compose"
-        return combine(parts, merge_gaussians=self.merges)
+        exact = combine(parts, merge_gaussians=self.merges)
+        return exact if width is None else grouped(exact, width)
 
     def composed_bounds(self) -> DirectedBounds | None:
         """The rounds of the phases that are not sampled; None if all are."""
@@ -180,7 +189,23 @@ class CompiledDocument:
     def tolerance(self) -> float:
         """The relative width of the answer's interval: the document's, or the engine's default."""
         stated = self.document.accounting.tolerance
-        return stated if stated is not None else SAMPLED_TOLERANCE if self.sampled else COMPOSED_TOLERANCE
+        if stated is not None:
+            return stated
+        return SAMPLED_TOLERANCE if self.sampled else LONG_TOLERANCE if self.long else COMPOSED_TOLERANCE
+
+    @property
+    def long(self) -> bool:
+        """Whether there are so many kinds of rounds that may be bounded by others that this is done, where a tolerance allows it."""
+        if len(self.analyses) <= MANY or self.sampled or self.closed_form or budget_of(self.document) is not None:
+            return False
+        kinds = {
+            (body.noise.multiplier, body.training.expected_batch_size, sampling_probability(body))
+            if body.training.expected_batch_size != "solve"
+            else (body.noise.multiplier, "solve", 0.0)
+            for analysis, body in zip(self.analyses, self.document.bodies, strict=True)
+            if analysis.alike
+        }
+        return len(kinds) > MANY
 
     @property
     def closed_form(self) -> bool:

@@ -52,6 +52,9 @@ class Bounds:
     lower: tuple[Rounds, ...]
     #: Where `upper` are laws above those of the theorem's rounds: laws below them. None where they are the theorem's own.
     inner: tuple[Rounds, ...] | None = None
+    #: Of how many kinds the rounds were, where those that are nearly alike are bounded by one of them (`pyaccount.plan.alike`):
+    #: then `lower` and `inner` are laws below those that `upper` are above.
+    kinds: int | None = None
 
 
 DirectedBounds = dict[Direction, Bounds]
@@ -93,6 +96,8 @@ class Analysis:
     refusals: Callable[[Document, Body], list[Problem]] | None = field(default=None, repr=False)
     #: Whether the rounds are Gaussian mechanisms, which compose to one.
     gaussian: bool = False
+    #: Whether a round is bounded by one with less noise and a larger rate: see `pyaccount.plan.alike`.
+    alike: bool = False
 
 
 def tight(remove: Part, add: Part, count: int) -> DirectedBounds:
@@ -129,7 +134,7 @@ def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
             flipped = tuple((name, not value if name == "reverse" else value) for name, value in part.options)
             part = Part(part.constructor, part.arguments, flipped)
         reversals.append(Rounds(part, item.count))
-    return _counted(reversals)
+    return counted(reversals)
 
 
 def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> DirectedBounds:
@@ -142,11 +147,11 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
     bodies = list(parts)
     combined: DirectedBounds = {}
     for direction in DIRECTIONS:
-        upper = _counted(rounds for body in bodies for rounds in body[direction].upper)
-        lower = _counted(rounds for body in bodies for rounds in body[direction].lower)
+        upper = counted(rounds for body in bodies for rounds in body[direction].upper)
+        lower = counted(rounds for body in bodies for rounds in body[direction].lower)
         inner = None
         if any(body[direction].inner is not None for body in bodies):
-            inner = _counted(rounds for body in bodies for rounds in body[direction].inner or body[direction].upper)
+            inner = counted(rounds for body in bodies for rounds in body[direction].inner or body[direction].upper)
         if merge_gaussians:
             upper, lower = _merged(upper, rounding=1.0), _merged(lower, rounding=-1.0)
             inner = None if inner is None else _merged(inner, rounding=-1.0)
@@ -154,7 +159,8 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
     return combined
 
 
-def _counted(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
+def counted(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
+    """Return the rounds with equal ones counted together, in a fixed order."""
     counts: dict[Part, int] = {}
     for item in rounds:
         counts[item.part] = counts.get(item.part, 0) + item.count

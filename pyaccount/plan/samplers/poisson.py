@@ -178,9 +178,9 @@ TAIL_ERROR, LEAST_TAIL = 2e-9, 2e-280
 #: What becomes of those that are left out of a truncated batch.
 KEPT = "Later iterations draw from all records again."
 
-ANALYSIS, TRUNCATED = Analysis(words, bounds), Analysis(truncated_words, truncated_bounds)
+ANALYSIS, TRUNCATED = Analysis(words, bounds, alike=True), Analysis(truncated_words, truncated_bounds)
 #: Of a sampler that is Poisson sampling by another name.
-ANOTHER = Analysis(another_words, bounds)
+ANOTHER = Analysis(another_words, bounds, alike=True)
 
 
 class PoissonPlan(Renewal):
