@@ -1,15 +1,8 @@
 """Rounds that are nearly alike, bounded by one of them: ledgers have no limit, and a document has only so many phases.
 
-Each step toward fewer kinds of rounds gives a mechanism that is no more private:
-
-- Equal rounds are one phase wherever they stand: what composes does not depend on the order.
-- *Less noise.* A round with the noise multiplier σ is one with σ′ < σ, to whose sum more noise was added independently
-  (post-processing): N(0, σ² − σ′²) for Gaussian noise; for Laplace noise of scale b, with scale b′ < b, nothing with the
-  probability b′²/b² and else Laplace noise of scale b: its characteristic function 1/(1 + b²t²) is 1/(1 + b′²t²) times
-  b′²/b² + (1 − b′²/b²)/(1 + b²t²).
-- *Larger rates.* Where records take part independently of one another, one that takes part with probability p′ > p and is then
-  left out with the probability 1 − p/p′ takes part with p: the number of times that a group takes part is stochastically larger
-  with p′, and its pair dominates (shifts that are larger in a coupling: Choquette-Choo et al. 2023, Lemma 4.5).
+Each step toward fewer kinds of rounds gives a mechanism that is no more private: less noise, and larger rates, as is proven at
+the head of `pyaccount.plan.alike`. There rounds are composed as others with the document as it is; here the document itself is
+made shorter, since one has only so many phases, and so numbers are rounded as a document writes them.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.certificate.model import (
+    AlikeRecord,
     BudgetLine,
     Composition,
     CurveRecord,
@@ -19,6 +20,7 @@ from pyaccount.certificate.model import (
 from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text
+from pyaccount.execute.long_schedules import narrow
 from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
@@ -29,11 +31,17 @@ if TYPE_CHECKING:
     from pyaccount.execute.curve import CurvePoint
     from pyaccount.execute.engine import Answer
     from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.plan.reduction import DirectedBounds
 
 
 #: The line of laws that are enclosed.
 ENCLOSURE = (
     "law of a likelihood ratio: δ by the law above less δ by the law below, with what the other lines say of both"
+)
+#: The line of rounds that are bounded by others.
+ALIKE = (
+    "rounds that are nearly alike, bounded by the worst of them: δ by the rounds above less δ by the rounds below, with what "
+    "the other lines say of both"
 )
 
 
@@ -138,23 +146,37 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
         if direction in evidence.inner:
             # Both compositions bound δ of the pair, so that what the law above adds is no more than the distance of their ends.
             width = min(claim.at_epsilon.directions[direction].upper, 1.0) - evidence.inner[direction]
-            budget.append(BudgetLine(source=ENCLOSURE, direction=label, contribution=max(0.0, width)))
+            source = ENCLOSURE if rounds.kinds is None else ALIKE
+            budget.append(BudgetLine(source=source, direction=label, contribution=max(0.0, width)))
     if evidence.risk is not None:
         measured = evidence.risk.measured
         # All of it together: the points' lattice, tails, transforms and rounding, and what lies between the points.
-        source = (
+        words = (
             f"width of the interval of the {measured.budget.words}, in its own unit: profile points, and between them"
         )
         width = max(0.0, measured.upper - measured.lower)
         if math.isfinite(width):
-            budget.append(BudgetLine(source=source, direction="both", contribution=width))
+            budget.append(BudgetLine(source=words, direction="both", contribution=width))
+    alike = _alike(evidence.bounds)
+    # Of groups the whole interval counts, not only what their compositions add.
+    within = anchor.within_tolerance if alike is None else narrow(anchor, plan.tolerance)
+    within = within and (evidence.risk is None or evidence.risk.measured.within_tolerance)
     return EvidenceRecord(
         engine=plan.engine,
         tolerance=plan.tolerance,
-        within_tolerance=anchor.within_tolerance and (evidence.risk is None or evidence.risk.measured.within_tolerance),
+        within_tolerance=within,
         compositions=compositions,
         sampling=None,
         considered=considered(plan),
         searched=searched(plan),
+        alike=alike,
         error_budget=budget,
     )
+
+
+def _alike(bounds: DirectedBounds) -> AlikeRecord | None:
+    """How many kinds of rounds there are and were composed, in the direction with the most; None where none was grouped."""
+    found = [
+        (bounds[side].kinds or 0, len(bounds[side].upper)) for side in DIRECTIONS if bounds[side].kinds is not None
+    ]
+    return AlikeRecord(kinds=max(found)[0], composed=max(found)[1]) if found else None

@@ -473,10 +473,17 @@ class SearchedRecord(LaterRecord):
         return self.gradient_error_estimate > 0.0
 
 
+class AlikeRecord(Record):
+    """Rounds that are nearly alike, composed as if each were the worst of its group: ends from above; from below, the best."""
+
+    kinds: int = Field(ge=1, description="How many kinds of rounds the document has, in the direction with the most.")
+    composed: int = Field(ge=1, description="How many of them were composed from above.")
+
+
 class EvidenceRecord(LaterRecord):
     """How the numbers were reached."""
 
-    later: ClassVar[tuple[str, ...]] = ("searched",)
+    later: ClassVar[tuple[str, ...]] = ("searched", "alike")
 
     engine: str = Field(description="What computed the numbers.")
     tolerance: Finite = Field(description="Relative width asked for.")
@@ -488,6 +495,11 @@ class EvidenceRecord(LaterRecord):
         default=None,
         description="How the matrix was found, whose coefficients the phase states. Absent where none was searched for under its "
         "sampler.",
+    )
+    alike: AlikeRecord | None = Field(
+        default=None,
+        description="In how many groups nearly alike rounds of a long schedule were composed. Absent where each kind of rounds "
+        "was composed by itself.",
     )
     error_budget: list[BudgetLine] = Field(description="Every source of error in the upper end, line by line.")
 

@@ -17,16 +17,19 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, asked_at, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
-from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, asked_profile, composable, profile_tolerance
+from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
 from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import Found, said
 from pyaccount.execute.unamplified import contrast
+from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.profile import default_profile
 from pyaccount.plan.reduction import Bounds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.directions import Direction
     from pyaccount.document import Document
     from pyaccount.execute.sampling import SampledEvidence
@@ -283,10 +286,12 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
         except LimitError:
             missing.append("lower ends")
     try:
-        width = profile_tolerance(bounds, tolerance)
-        profile = asked_profile(engine, bounds, points, width)
-        ends = {side: _known(claim, profile, side) for side in DIRECTIONS if profile}
-        more = curves(engine, bounds, ends, width)
+        if composed_alike(bounds) and points:
+            width = profile_tolerance(bounds, tolerance)
+            profile, more = read_profile(engine, bounds, points, lambda read: _ends(claim, read), width)
+        else:
+            profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
+            more = curves(engine, bounds, _ends(claim, profile), PROFILE_TOLERANCE)
     except LimitError:
         missing += ["curve"] if profile else ["profile", "curve"]
     report("contrast", 2, 3)
@@ -322,7 +327,12 @@ def _inner(engine: Engine, bounds: DirectedBounds, claim: PinnedClaim) -> dict[D
     return {side: answer.directions[side].lower for side in sides}
 
 
-def _known(claim: PinnedClaim, profile: tuple[Answer, ...], direction: Direction) -> list[CurvePoint]:
+def _ends(claim: PinnedClaim, profile: Sequence[Answer]) -> dict[Direction, list[CurvePoint]]:
+    """What is known of each direction's profile, where there is one."""
+    return {side: _known(claim, profile, side) for side in DIRECTIONS if profile}
+
+
+def _known(claim: PinnedClaim, profile: Sequence[Answer], direction: Direction) -> list[CurvePoint]:
     """What is known of one direction's profile: its points, and the guarantee, which holds in both."""
     points = [
         CurvePoint(given(answer.question.epsilon), min(1.0, answer.directions[direction].upper)) for answer in profile

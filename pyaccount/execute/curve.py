@@ -43,16 +43,29 @@ def curves(
     engine: Engine, bounds: DirectedBounds, known: Mapping[Direction, Sequence[CurvePoint]], tolerance: float
 ) -> dict[Direction, tuple[CurvePoint, ...]]:
     """For each direction the points between the `known` ones of its profile: proven, rounded up, falling."""
-    floor = max((lowest(points) for points in known.values() if points), default=1.0)
-    places = {side: between(known.get(side, ()), floor) for side in DIRECTIONS}
+    floor, places = placed(known)
     asked = list(dict.fromkeys((bounds[side].upper, places[side]) for side in DIRECTIONS if places[side]))
     found = dict(zip(asked, engine.curves(asked, tolerance, floor), strict=True)) if asked else {}
-    drawn: dict[Direction, tuple[CurvePoint, ...]] = {}
-    for side in DIRECTIONS:
-        answers = found[bounds[side].upper, places[side]][0] if places[side] else []
-        points = [CurvePoint(place, upper) for place, (_, upper) in zip(places[side], answers, strict=True)]
-        drawn[side] = tuple(_falling(points, known.get(side, ())))
-    return drawn
+    return {
+        side: drawn(
+            places[side], found[bounds[side].upper, places[side]][0] if places[side] else [], known.get(side, ())
+        )
+        for side in DIRECTIONS
+    }
+
+
+def placed(known: Mapping[Direction, Sequence[CurvePoint]]) -> tuple[float, dict[Direction, tuple[float, ...]]]:
+    """Return how far down the pictures go, and where to look between the known points of each direction."""
+    floor = max((lowest(points) for points in known.values() if points), default=1.0)
+    return floor, {side: between(known.get(side, ()), floor) for side in DIRECTIONS}
+
+
+def drawn(
+    places: Sequence[float], answers: Sequence[tuple[float, float]], known: Sequence[CurvePoint]
+) -> tuple[CurvePoint, ...]:
+    """Return the points at these places from (lower, upper) bounds on δ there, each at most what is known left of it."""
+    points = [CurvePoint(place, upper) for place, (_, upper) in zip(places, answers, strict=True)]
+    return tuple(_falling(points, known))
 
 
 def lowest(points: Sequence[CurvePoint]) -> float:

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.choose import Pricing, choose
 from pyaccount.execute.curve import CurvePoint, curves
-from pyaccount.execute.engine import Engine, Question
+from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.group_lemma import group_lemma
+from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
 from pyaccount.execute.progress import Stage, left, limit_of, limited
 from pyaccount.execute.solve import ROUGH, decide, solve
+from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.forecast import Forecast
     from pyaccount.plan.compiled import CompiledDocument, Instance
+    from pyaccount.plan.reduction import DirectedBounds
 
 #: Candidates that a search still tries once it knows the blank to `ROUGH`, at the tolerance asked for.
 STEPS_LEFT = 5
@@ -83,12 +87,12 @@ def _composed(plan: CompiledDocument, threads: int, time_limit: float | None, re
         stages["search"] = rough + STEPS_LEFT * (time.monotonic() - began)
     document = instance.document
     began = time.monotonic()
-    epsilon = _guarantee(instance, engine, plan.tolerance)
+    bounds, epsilon = _guarantee(instance, engine, plan.tolerance)
     stages["guarantee"] = 2.0 * (time.monotonic() - began)
     points = document.accounting.profile
     points = default_profile(epsilon) if points is None else points
     if points:
-        stages |= _profile(instance, engine, points)
+        stages |= _profile(bounds, engine, points, plan.tolerance)
     if document.privacy.group_size != 1 and document.privacy.delta != "solve":
         began = time.monotonic()
         group_lemma(document, engine, document.privacy.delta)
@@ -96,27 +100,36 @@ def _composed(plan: CompiledDocument, threads: int, time_limit: float | None, re
     return stages
 
 
-def _profile(instance: Instance, engine: Engine, points: Sequence[float]) -> dict[str, float]:
-    """Timed: some points of the profile, and one direction's curve between them."""
-    from pyaccount.execute import PROFILE_TOLERANCE  # noqa: PLC0415 - that module imports this room's
-
-    bounds = instance.bounds()
+def _profile(bounds: DirectedBounds, engine: Engine, points: Sequence[float], tolerance: float) -> dict[str, float]:
+    """Timed: some points of the profile, and one direction's curve between them; all of both where rounds are grouped."""
+    began = time.monotonic()
+    if composed_alike(bounds):
+        read_profile(engine, bounds, points, _known, profile_tolerance(bounds, tolerance))
+        return {"profile": time.monotonic() - began}
     # What a point takes differs along the profile: the last of each quarter.
     some = points[:: -max(1, len(points) // 4)]
-    began = time.monotonic()
     answers = engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in some])
     asked = time.monotonic()
-    side = DIRECTIONS[0]
-    known = [CurvePoint(at, min(1.0, one.directions[side].upper)) for at, one in zip(some, answers, strict=True)]
-    curves(engine, bounds, {side: sorted(known)}, PROFILE_TOLERANCE)
+    curves(engine, bounds, {DIRECTIONS[0]: _known(answers)[DIRECTIONS[0]]}, PROFILE_TOLERANCE)
     return {"profile": (asked - began) * len(points) / len(some), "curve": 2.0 * (time.monotonic() - asked)}
 
 
-def _guarantee(instance: Instance, engine: Engine, tolerance: float) -> float:
-    """One question of the guarantee's, and its ε."""
-    privacy, bounds = instance.document.privacy, instance.bounds()
+def _known(answers: Sequence[Answer]) -> dict[Direction, list[CurvePoint]]:
+    """The points of a profile, by direction."""
+    return {
+        side: sorted(CurvePoint(one.question.epsilon or 0.0, min(1.0, one.directions[side].upper)) for one in answers)
+        for side in DIRECTIONS
+    }
+
+
+def _guarantee(instance: Instance, engine: Engine, tolerance: float) -> tuple[DirectedBounds, float]:
+    """One question of the guarantee's: the rounds that were composed for it, and its ε."""
+    privacy = instance.document.privacy
+    bounds, answer = composable(instance, engine, tolerance, None)
     if privacy.delta != "solve":
-        return engine.ask(bounds, Question(None, privacy.delta, tolerance)).upper
+        answer = answer or engine.ask(bounds, Question(None, privacy.delta, tolerance))
+        return bounds, privacy.epsilon if privacy.epsilon == 0.0 else answer.upper
     assert privacy.epsilon != "solve"
-    engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
-    return privacy.epsilon
+    if answer is None:
+        engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
+    return bounds, privacy.epsilon

@@ -12,15 +12,23 @@ from typing import TYPE_CHECKING
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import NumericsError
+from pyaccount.execute.curve import drawn, placed
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
 from pyaccount.plan.alike import composed_alike
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from pyaccount.directions import Direction
+    from pyaccount.execute.curve import CurvePoint
     from pyaccount.plan.compiled import Instance
-    from pyaccount.plan.reduction import DirectedBounds
+    from pyaccount.plan.reduction import DirectedBounds, Rounds
+
+    #: (lower, upper) bounds on δ of laws, at each ε.
+    Curves = Mapping[tuple[Rounds, ...], Mapping[float, tuple[float, float]]]
+    #: Points that are known of each direction's curve.
+    Known = Mapping[Direction, Sequence[CurvePoint]]
 
 #: The relative width of the δ intervals of a profile.
 PROFILE_TOLERANCE = 1e-2
@@ -28,7 +36,7 @@ PROFILE_TOLERANCE = 1e-2
 SHARE, FINER = 0.7, 0.4
 #: Widths of groups that are tried before the rounds are composed as they are.
 ATTEMPTS = 3
-#: ln δ changes by so many times the relative change of ε, roughly, so that δ at an ε is not known more finely; and the most of it.
+#: δ changes relatively by so many times the relative change of ε, roughly, and a profile is no finer; at most.
 STEEPNESS, COARSEST = 20.0, 0.1
 
 
@@ -81,36 +89,63 @@ def profile_tolerance(bounds: DirectedBounds, tolerance: float) -> float:
     return max(PROFILE_TOLERANCE, min(COARSEST, STEEPNESS * tolerance))
 
 
-def asked_profile(
-    engine: Engine, bounds: DirectedBounds, points: Sequence[float], tolerance: float
-) -> tuple[Answer, ...]:
-    """Return δ at each of these ε. Of long schedules all points of one curve are read off a few compositions."""
-    questions = [Question(point, None, tolerance) for point in points]
-    if not composed_alike(bounds):
-        return tuple(engine.ask_all([(bounds, question) for question in questions]))
+def read_profile(
+    engine: Engine,
+    bounds: DirectedBounds,
+    points: Sequence[float],
+    known: Callable[[Sequence[Answer]], Known],
+    tolerance: float,
+) -> tuple[tuple[Answer, ...], dict[Direction, tuple[CurvePoint, ...]]]:
+    """Return δ at each of these ε, and the points between them, of rounds in groups: all of a law is read off few compositions.
+
+    Args:
+        engine: What is asked.
+        bounds: Rounds in groups.
+        points: Each ε of the profile.
+        known: What is known of each direction's curve, with a profile.
+        tolerance: The relative width asked for.
+    """
     places = sorted(set(points))
-    laws = list(dict.fromkeys(law for side in DIRECTIONS for law in (bounds[side].upper, bounds[side].lower)))
-    read = engine.curves([(law, places) for law in laws], tolerance, 0.0)
-    found = {law: dict(zip(places, curve, strict=True)) for law, (curve, _) in zip(laws, read, strict=True)}
-    return tuple(
-        Answer(
-            question,
-            {
-                side: _between(found[bounds[side].lower][point], found[bounds[side].upper][point])
-                for side in DIRECTIONS
-            },
-        )
-        for point, question in zip(points, questions, strict=True)
-    )
+    lower = _read(engine, {bounds[side].lower: places for side in DIRECTIONS}, tolerance)
+    # The curve goes through the same region as the one below, which shows where points are needed.
+    sketch = [_answer(bounds, point, tolerance, lower, lower) for point in points]
+    more = placed(known(sketch))[1]
+    wanted: dict[tuple[Rounds, ...], set[float]] = {}
+    for side in DIRECTIONS:
+        wanted.setdefault(bounds[side].upper, set(places)).update(more[side])
+    upper = _read(engine, {law: sorted(all_places) for law, all_places in wanted.items()}, tolerance)
+    profile = tuple(_answer(bounds, point, tolerance, lower, upper) for point in points)
+    ends = known(profile)
+    lines = {
+        side: drawn(more[side], [upper[bounds[side].upper][place] for place in more[side]], ends.get(side, ()))
+        for side in DIRECTIONS
+    }
+    return profile, lines
+
+
+def _read(engine: Engine, wanted: Mapping[tuple[Rounds, ...], Sequence[float]], tolerance: float) -> Curves:
+    """The (lower, upper) bounds on δ of some laws at some ε."""
+    found = engine.curves(list(wanted.items()), tolerance, 0.0)
+    return {
+        law: dict(zip(places, curve, strict=True))
+        for (law, places), (curve, _) in zip(wanted.items(), found, strict=True)
+    }
+
+
+def _answer(bounds: DirectedBounds, epsilon: float, tolerance: float, lower: Curves, upper: Curves) -> Answer:
+    """δ at ε, at least by the laws below and at most by those above."""
+    directions = {}
+    for side in DIRECTIONS:
+        laws = bounds[side]
+        # The laws below stand for those above while these are not read.
+        above = upper[laws.upper if laws.upper in upper else laws.lower][epsilon]
+        directions[side] = _between(lower[laws.lower][epsilon], above)
+    return Answer(Question(epsilon, None, tolerance), directions)
 
 
 def _between(below: tuple[float, float], above: tuple[float, float]) -> DirectedAnswer:
     """The lower end of what lies below, and the upper end of what lies above."""
     lower, upper = below[0], above[1]
     if lower > upper:
-        raise NumericsError(
-            f"the bounds cross ({lower!r} above {upper!r}): this is a defect, nothing is certified"
-        )
-    return DirectedAnswer(
-        lower, upper, _core.ProvenInterval.proven(*above), _core.ProvenInterval.proven(*below)
-    )
+        raise NumericsError(f"the bounds cross ({lower!r} above {upper!r}): this is a defect, nothing is certified")
+    return DirectedAnswer(lower, upper, _core.ProvenInterval.proven(*above), _core.ProvenInterval.proven(*below))

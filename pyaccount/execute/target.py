@@ -61,7 +61,7 @@ class Target(ABC):
     def exceeded(self, bound: float) -> str:
         """That the number is at least `bound`, for people."""
 
-    def width(self, tolerance: float) -> float | None:  # noqa: ARG002 - of some targets
+    def width(self, tolerance: float) -> float | None:
         """How much wider nearly alike rounds may make the interval; None where these are composed as they are."""
         return None
 
@@ -142,7 +142,7 @@ class RiskTarget(Target):
 
 
 def bound_at_least(bounds: Bounds, answer: DirectedAnswer) -> float:
-    """Return what the exact composition of the theorem's rounds gives at least, where these are composed as they are or grouped."""
+    """Return what the theorem's own rounds compose to at least, whether these were composed or groups of them."""
     return answer.upper_account.lower if bounds.kinds is None else answer.lower
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyaccount.errors import Path, path_text
-from pyaccount.execute import PROFILE_TOLERANCE
+from pyaccount.execute.long_schedules import PROFILE_TOLERANCE
 
 Mode = Literal["digits", "bits", "bounds"]
 End = Literal["upper", "lower"]

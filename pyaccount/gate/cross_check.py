@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.execute import RESOLVED, Answer, Engine, Question, asked_at
 from pyaccount.execute.measure import risk_attained, risk_of_bound
 from pyaccount.execute.solve import CandidateVerdict, decide
-from pyaccount.execute.target import ClaimTarget, RiskTarget
+from pyaccount.execute.target import ClaimTarget, RiskTarget, bound_at_least
+from pyaccount.plan.alike import composed_alike
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import Path
     from pyaccount.execute.sampling.retest import Retest
     from pyaccount.plan import CompiledDocument, DirectedBounds
+    from pyaccount.plan.compiled import Instance
 
 #: Intervals are not narrowed below this.
 FINEST = ClaimTarget.finest
@@ -41,14 +43,20 @@ def _direction(path: Path) -> Direction | None:
 
 @dataclass(slots=True)
 class ComposedCrossCheck:
-    """Judges composed ends. `bounds` are of the plan with the blank filled as the certificate says."""
+    """Judges composed ends. `instance` is the plan with the blank filled as the certificate says."""
 
     stated: dict[str, Any]
     plan: CompiledDocument
-    bounds: DirectedBounds
+    instance: Instance
     engine: Engine
     tolerance: float
     _known: dict[Question, Answer] = field(default_factory=dict)
+    #: The rounds themselves, in no groups.
+    bounds: DirectedBounds = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the rounds."""
+        self.bounds = self.instance.bounds()
 
     def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
         """Whether the end of an interval holds."""
@@ -61,8 +69,10 @@ class ComposedCrossCheck:
         if path[0] == "solved" and self.plan.document.blank is not None:
             return self.claim(stated).fails, "cross-checked: whether the claim fails with it"
         while True:
-            answer = self._ask(path, tolerance)
-            held, bound = self._ends(answer, path)
+            # Nearly alike rounds of a long schedule are told apart once the interval has to be so narrow.
+            bounds = self.instance.bounds(None if tolerance <= FINEST else 0.5 * tolerance)
+            answer = self._ask(path, bounds, tolerance)
+            held, bound = self._ends(answer, bounds, path)
             if leaf.endswith("_lower"):
                 if held >= stated:
                     return True, f"cross-checked: at least {held!r}"
@@ -73,7 +83,7 @@ class ComposedCrossCheck:
                     return True, f"cross-checked: at most {held!r}"
                 if bound > stated:
                     return False, f"refuted: the bound is at least {bound!r}"
-            if tolerance <= FINEST or not answer.within_tolerance:
+            if tolerance <= FINEST or not (answer.within_tolerance or composed_alike(bounds)):
                 return False, f"could not be confirmed: recomputed {held!r}, and no finer"
             tolerance = max(FINEST, 0.1 * tolerance)
 
@@ -114,7 +124,7 @@ class ComposedCrossCheck:
             return stated == 0.0, told
         return None
 
-    def _ask(self, path: Path, tolerance: float) -> Answer:
+    def _ask(self, path: Path, bounds: DirectedBounds, tolerance: float) -> Answer:
         guarantee = self.stated["guarantee"]
         epsilon, delta = None, None
         if "curve" in path:
@@ -130,18 +140,24 @@ class ComposedCrossCheck:
             delta = asked_at(self.bounds, guarantee["delta"])
         question = Question(epsilon, delta, tolerance)
         if question not in self._known:
-            self._known[question] = self.engine.ask(self.bounds, question)
+            self._known[question] = self.engine.ask(bounds, question)
         return self._known[question]
 
     @staticmethod
-    def _ends(answer: Answer, path: Path) -> tuple[float, float]:
+    def _ends(answer: Answer, bounds: DirectedBounds, path: Path) -> tuple[float, float]:
         """What holds at least (or at most), and beyond what nothing is shown by this bound however finely it is computed."""
         direction = _direction(path)
-        directions = [answer.directions[name] for name in answer.directions if direction in (None, name)]
+        sides = [side for side in answer.directions if direction in (None, side)]
+        directions = [answer.directions[side] for side in sides]
         if str(path[-1]).endswith("_lower"):
-            return max(one.lower for one in directions), max(one.lower_account.upper for one in directions)
+            found = [
+                one.lower_account.upper if bounds[side].kinds is None else one.upper
+                for side, one in zip(sides, directions, strict=True)
+            ]
+            return max(one.lower for one in directions), max(found)
         most = 1.0 if "delta" in path else math.inf
-        return min(most, max(one.upper for one in directions)), max(one.upper_account.lower for one in directions)
+        least = max(bound_at_least(bounds[side], answer.directions[side]) for side in sides)
+        return min(most, max(one.upper for one in directions)), least
 
     def claim(self, value: float) -> CandidateVerdict:
         """What is known of the document's claim with a value in its blank. Raises `DocumentError` for what is none."""

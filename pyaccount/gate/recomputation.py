@@ -14,6 +14,7 @@ from pyaccount.execute import Engine
 from pyaccount.execute.progress import left
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
+from pyaccount.plan.compiled import COMPOSED_TOLERANCE
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.profile import default_profile
 from pyaccount.running import compile_document
@@ -98,7 +99,10 @@ class Recomputation:
         A search only proposes: what a certificate guarantees is of the matrix that it states, and that is recomputed.
         """
         if not self.document.searched:
-            return compile_document(self.document)
+            plan = compile_document(self.document)
+            # A long schedule may have been certified to the tolerance of other documents: that is finer, and loosens nothing.
+            finer = self.data.evidence.tolerance == COMPOSED_TOLERANCE
+            return replace(plan, long_tolerance=COMPOSED_TOLERANCE) if finer and plan.long else plan
         self.examination.notes.append(STATED_MATRIX)
         return replace(compile_document(self._chosen()), asked=self.document)
 
@@ -245,7 +249,7 @@ class Recomputation:
         plan = compile_document(self._chosen())
         # A document that could be filled has a value, unless nothing of its mechanism is blank.
         value = None if plan.blank is None or self.data.solved is None else self.data.solved.value
-        return ComposedCrossCheck(self.examination.read.raw, plan, plan.at(value).bounds(), engine, tolerance)
+        return ComposedCrossCheck(self.examination.read.raw, plan, plan.at(value), engine, tolerance)
 
     def _chosen(self) -> Document:
         """The document with the certificate's choices made; with the first ones if there is no such candidate."""

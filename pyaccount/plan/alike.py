@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.reduction import DirectedBounds
 
 #: Up to so many kinds of rounds are composed as they are.
-MANY = 256
+MANY = 768
 #: Upper and lower bounds are composed separately, so that groups save work only if they are this many times fewer.
 FEWER = 3
 #: How often the size of the groups is halved in the search for the coarsest ones, in logarithms.
@@ -48,7 +48,7 @@ class _Kind(NamedTuple):
 
     rate: float
     noise: float
-    count: int
+    rounds: int
 
 
 #: A constructor, its argument that is no number of a kind (sensitivity, or size of the group of records), its options.
@@ -118,13 +118,13 @@ def _part(family: _Family, rate: float, noise: float) -> Part:
 def _worst(family: _Family, group: Sequence[_Kind]) -> Rounds:
     """The rounds of a group, each with the largest rate and the least noise."""
     part = _part(family, max(kind.rate for kind in group), min(kind.noise for kind in group))
-    return Rounds(part, sum(kind.count for kind in group))
+    return Rounds(part, sum(kind.rounds for kind in group))
 
 
 def _best(family: _Family, group: Sequence[_Kind]) -> Rounds:
     """The rounds of a group, each with the smallest rate and the most noise."""
     part = _part(family, min(kind.rate for kind in group), max(kind.noise for kind in group))
-    return Rounds(part, sum(kind.count for kind in group))
+    return Rounds(part, sum(kind.rounds for kind in group))
 
 
 def _square(family: _Family, rate: float, noise: float) -> float:
@@ -146,7 +146,7 @@ def _coarsest(families: dict[_Family, list[_Kind]], width: float) -> list[tuple[
     share = 2.0 * width
     groups: list[tuple[_Family, list[_Kind]]] = []
     for family, kinds in families.items():
-        allowed = share * math.fsum(_square(family, kind.rate, kind.noise) * kind.count for kind in kinds)
+        allowed = share * math.fsum(_square(family, kind.rate, kind.noise) * kind.rounds for kind in kinds)
         # Neighbours by rate, or by noise: where both change, either may keep what is alike together.
         orders = sorted(kinds), sorted(kinds, key=lambda kind: (kind.noise, kind.rate))
         fewest = min((_within(family, order, allowed) for order in orders), key=len)
@@ -176,11 +176,11 @@ def _split(family: _Family, ordered: Sequence[_Kind], most: float) -> Iterator[l
     for kind in ordered:
         wider = (min(rates[0], kind.rate), max(rates[1], kind.rate))
         noisier = (min(noises[0], kind.noise), max(noises[1], kind.noise))
-        count += kind.count
+        count += kind.rounds
         spread = count * (_square(family, wider[1], noisier[0]) - _square(family, wider[0], noisier[1]))
         if group and spread > most:
             yield group
-            group, count = [], kind.count
+            group, count = [], kind.rounds
             wider, noisier = (kind.rate, kind.rate), (kind.noise, kind.noise)
         group.append(kind)
         rates, noises = wider, noisier
@@ -191,4 +191,4 @@ def _split(family: _Family, ordered: Sequence[_Kind], most: float) -> Iterator[l
 def _spread(family: _Family, group: Sequence[_Kind]) -> float:
     rates, noises = [kind.rate for kind in group], [kind.noise for kind in group]
     most, least = _square(family, max(rates), min(noises)), _square(family, min(rates), max(noises))
-    return sum(kind.count for kind in group) * (most - least)
+    return sum(kind.rounds for kind in group) * (most - least)

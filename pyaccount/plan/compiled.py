@@ -157,6 +157,8 @@ class CompiledDocument:
     considered: tuple[Considered, ...] = ()
     #: How its matrix was found, where that was left to a search.
     searched: Searched | None = None
+    #: The tolerance of a long schedule whose document states none.
+    long_tolerance: float = LONG_TOLERANCE
 
     def at(self, value: float | None = None) -> Instance:
         """The plan at a value of its blank, which is in the blank's range.
@@ -191,11 +193,11 @@ class CompiledDocument:
         stated = self.document.accounting.tolerance
         if stated is not None:
             return stated
-        return SAMPLED_TOLERANCE if self.sampled else LONG_TOLERANCE if self.long else COMPOSED_TOLERANCE
+        return SAMPLED_TOLERANCE if self.sampled else self.long_tolerance if self.long else COMPOSED_TOLERANCE
 
     @property
     def long(self) -> bool:
-        """Whether there are so many kinds of rounds that may be bounded by others that this is done, where a tolerance allows it."""
+        """Whether there are many kinds of rounds, and those that are nearly alike may be bounded by the worst of them."""
         if len(self.analyses) <= MANY or self.sampled or self.closed_form or budget_of(self.document) is not None:
             return False
         kinds = {
