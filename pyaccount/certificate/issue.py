@@ -162,12 +162,10 @@ def _claim(document: Document) -> tuple[float, float] | None:
 def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[str]:
     """One list for the whole run, each assumption once; what not all phases assume begins with the names of those that do."""
     names = {body.path: body.name or path_text(body.path) for body in document.bodies}
-    holders: dict[str, list[str]] = {}
+    holders: dict[str, dict[str, None]] = {}
     for reduction in reductions:
         for text in reduction.assumptions:
-            named = holders.setdefault(text, [])
-            if names[reduction.path] not in named:
-                named.append(names[reduction.path])
+            holders.setdefault(text, {})[names[reduction.path]] = None
     every = len(set(names.values()))
     return [text if len(named) == every else f"{', '.join(named)}: {text}" for text, named in holders.items()]
 

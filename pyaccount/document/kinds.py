@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -66,7 +67,7 @@ class Kinds:
     #: Kinds that exist in the world but not here, each with the reason.
     refused: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def by_kind(self) -> dict[str, type[Section]]:
         """The members by the word their `kind` is."""
         return {word_of(member): member for member in self.members}

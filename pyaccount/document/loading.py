@@ -45,6 +45,9 @@ def load(
     that a document from elsewhere names are looked for in `folder`, and none is read outside of it. Raises `DocumentError` with
     every problem of the document, and `TypeError` if the source is none of these.
     """
+    if isinstance(source, Document) and not overrides and folder is None:
+        # It was read and validated before, and nothing of it changes.
+        return source
     document = load_any(source, overrides=overrides)
     if isinstance(document, Document):
         return document if folder is None else placed(document, folder)

@@ -53,6 +53,8 @@ class _Kind(NamedTuple):
 
 #: A constructor, its argument that is no number of a kind (sensitivity, or size of the group of records), its options.
 _Family = tuple[str, float, tuple[tuple[str, bool], ...]]
+#: Groups of kinds of rounds, by these kinds and what their family has but for its options.
+_Known = dict[tuple[str, float, tuple[_Kind, ...]], list[list[_Kind]]]
 
 
 def grouped(bounds: DirectedBounds, width: float) -> DirectedBounds:
@@ -66,7 +68,8 @@ def grouped(bounds: DirectedBounds, width: float) -> DirectedBounds:
         width: By how much ε of the upper rounds may lie above that of the lower ones, relatively. It is met to first order only:
             whoever must keep to it looks at the answer.
     """
-    return {side: _grouped(bounds[side], width) for side in DIRECTIONS}
+    known: _Known = {}
+    return {side: _grouped(bounds[side], width, known) for side in DIRECTIONS}
 
 
 def composed_alike(bounds: DirectedBounds) -> bool:
@@ -74,7 +77,8 @@ def composed_alike(bounds: DirectedBounds) -> bool:
     return any(bounds[side].kinds is not None for side in DIRECTIONS)
 
 
-def _grouped(bounds: Bounds, width: float) -> Bounds:
+def _grouped(bounds: Bounds, width: float, known: _Known) -> Bounds:
+    """`grouped` in one direction; `known` are the groups of the other one, whose rounds may have the same numbers."""
     kinds = len(bounds.upper)
     if kinds <= MANY or bounds.upper != bounds.lower or bounds.inner is not None:
         return bounds
@@ -86,7 +90,7 @@ def _grouped(bounds: Bounds, width: float) -> Bounds:
             rest.append(item)
         else:
             families.setdefault(found[0], []).append(found[1])
-    groups = _coarsest(families, width)
+    groups = _coarsest(families, width, known)
     if FEWER * (len(groups) + len(rest)) > kinds:
         return bounds
     upper = counted([*rest, *(_worst(family, group) for family, group in groups)])
@@ -137,7 +141,7 @@ def _square(family: _Family, rate: float, noise: float) -> float:
     return square if constructor == "gaussian" else rate**2 * math.expm1(square)
 
 
-def _coarsest(families: dict[_Family, list[_Kind]], width: float) -> list[tuple[_Family, list[_Kind]]]:
+def _coarsest(families: dict[_Family, list[_Kind]], width: float, known: _Known) -> list[tuple[_Family, list[_Kind]]]:
     """Return few groups that keep to the width.
 
     Each spreads the sum of squares by up to the same amount: groups of rounds that count much are narrow.
@@ -146,11 +150,13 @@ def _coarsest(families: dict[_Family, list[_Kind]], width: float) -> list[tuple[
     share = 2.0 * width
     groups: list[tuple[_Family, list[_Kind]]] = []
     for family, kinds in families.items():
-        allowed = share * math.fsum(_square(family, kind.rate, kind.noise) * kind.rounds for kind in kinds)
-        # Neighbours by rate, or by noise: where both change, either may keep what is alike together.
-        orders = sorted(kinds), sorted(kinds, key=lambda kind: (kind.noise, kind.rate))
-        fewest = min((_within(family, order, allowed) for order in orders), key=len)
-        groups += [(family, group) for group in fewest]
+        key = (*family[:2], tuple(kinds))
+        if key not in known:
+            allowed = share * math.fsum(_square(family, kind.rate, kind.noise) * kind.rounds for kind in kinds)
+            # Neighbours by rate, or by noise: where both change, either may keep what is alike together.
+            orders = sorted(kinds), sorted(kinds, key=lambda kind: (kind.noise, kind.rate))
+            known[key] = min((_within(family, order, allowed) for order in orders), key=len)
+        groups += [(family, group) for group in known[key]]
     return groups
 
 

@@ -67,16 +67,18 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
     let width = |(lower, upper): (f64, f64)| (upper - lower) / upper.max(f64::MIN_POSITIVE);
     let enough = if tolerance >= PICTURE { tolerance.max(PICTURED) } else { tolerance };
     let served = |point: (f64, f64)| width(point) <= tolerance || point.1 <= ignored;
+    let mut ordinary = None;
     let mut next = found.points.iter().position(|point| !served(*point)).unwrap_or(epsilons.len());
     while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
         run.check()?;
         let points = &mut found.points;
-        let answer = observed(rounds, epsilons[next], SHARPER * tolerance, enough, run, &mut |bounds| {
-            for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
-                let (lower, upper) = bounds(epsilon);
-                *point = (point.0.max(lower), point.1.min(upper));
-            }
-        })?;
+        let answer =
+            observed(rounds, epsilons[next], SHARPER * tolerance, enough, run, &mut ordinary, &mut |bounds| {
+                for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
+                    let (lower, upper) = bounds(epsilon);
+                    *point = (point.0.max(lower), point.1.min(upper));
+                }
+            })?;
         found.compositions += 1;
         let point = &mut found.points[next];
         *point = (point.0.max(answer.lower), point.1.min(answer.upper));

@@ -66,9 +66,9 @@ fn composed(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result
     let distance = total_variation(rounds);
     match query {
         Query::Epsilon(delta) if distance <= delta => Ok(Answer { within_tolerance: true, ..Answer::default() }),
-        Query::Epsilon(_) => Search::new(rounds, query, tolerance, run)?.solve(tolerance, &mut |_| {}),
+        Query::Epsilon(_) => Search::new(rounds, query, tolerance, run, &mut None)?.solve(tolerance, &mut |_| {}),
         Query::Delta(_) => {
-            let answer = Search::new(rounds, query, tolerance, run)?.solve(tolerance, &mut |_| {})?;
+            let answer = Search::new(rounds, query, tolerance, run, &mut None)?.solve(tolerance, &mut |_| {})?;
             Ok(Answer { upper: answer.upper.min(distance), ..answer })
         }
     }
@@ -96,16 +96,25 @@ fn unresolved(answer: &Answer, query: Query) -> bool {
 }
 
 /// [`answer`] for δ at one ε of several rounds, handing every pair of composed laws to `seen` on the way. An interval of the relative
-/// width `enough` that transforms found is not narrowed without them.
+/// width `enough` that transforms found is not narrowed without them. `ordinary` is kept from one ε to the next, of the same rounds to
+/// the same tolerance.
 pub(super) fn observed(
     rounds: &[Round],
     epsilon: f64,
     tolerance: f64,
     enough: f64,
     run: &Run,
+    ordinary: &mut Option<Sketch>,
     seen: &mut Seen<'_>,
 ) -> Result<Answer> {
-    Search::new(rounds, Query::Delta(epsilon), tolerance, run)?.solve(enough, seen)
+    Search::new(rounds, Query::Delta(epsilon), tolerance, run, ordinary)?.solve(enough, seen)
+}
+
+/// What is known of rounds before they are composed, followed as far as matters for some δ.
+#[derive(Debug, Clone)]
+pub(super) struct Sketch {
+    extents: Vec<(f64, f64)>,
+    masses: Vec<Masses>,
 }
 
 /// A question about rounds, and what is known of these before they are composed.
@@ -124,7 +133,14 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(rounds: &'a [Round], query: Query, tolerance: f64, run: &'a Run) -> Result<Self> {
+    /// `ordinary` is the sketch for [`ORDINARY_DELTA`], where it is known, and becomes it where that was needed.
+    fn new(
+        rounds: &'a [Round],
+        query: Query,
+        tolerance: f64,
+        run: &'a Run,
+        ordinary: &mut Option<Sketch>,
+    ) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // an estimate
         let total: f64 = rounds.iter().map(|r| r.count as f64).sum();
         let mut search = Self {
@@ -143,8 +159,13 @@ impl<'a> Search<'a> {
                 // How far out a round must be followed depends on the δ that comes out: try an ordinary one first, then what that
                 // gives.
                 let mut near = ORDINARY_DELTA;
-                loop {
+                if let Some(known) = ordinary {
+                    (search.extents, search.sketch) = (known.extents.clone(), known.masses.clone());
+                } else {
                     search.look(near)?;
+                    *ordinary = Some(Sketch { extents: search.extents.clone(), masses: search.sketch.clone() });
+                }
+                loop {
                     let groups = search.groups(&search.sketch);
                     let tilt = groups.tilt_for_epsilon(epsilon);
                     let log_delta =
@@ -156,6 +177,7 @@ impl<'a> Search<'a> {
                     // A round followed much too far has tails that no lattice for this ε resolves.
                     let next = (log_delta - 12.0).exp();
                     near = if near < ORDINARY_DELTA { SMALLEST_DELTA } else { next.clamp(SMALLEST_DELTA, near) };
+                    search.look(near)?;
                 }
             }
         }
