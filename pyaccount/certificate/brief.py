@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _Lines = list[tuple[str, str]]
 
+#: Noise multipliers that are listed one by one.
+MOST_PHASES = 40
+
 
 def brief(data: CertificateModel) -> _Lines:
     """The lines of a certificate, each with what it is called: statement, solved, σ, ε and δ."""
@@ -69,10 +72,13 @@ def solved(data: CertificateModel) -> str:
 
 
 def noise(data: CertificateModel) -> str:
-    """The noise multipliers, rounded up: one, where all phases have the same, and otherwise each with its phase."""
+    """The noise multipliers, rounded up: one, where all phases have the same; otherwise each with its phase, or their range."""
     said = [(phase.name or f"phase {place}", _noise(phase)) for place, phase in enumerate(data.phases, start=1)]
     if len({value for _, value in said}) == 1:
         return said[0][1]
+    if len(said) > MOST_PHASES:
+        least, most = (_noise(pick(data.phases, key=lambda phase: phase.noise_multiplier)) for pick in (min, max))
+        return f"from {least} to {most}, in {len(said)} phases"
     return ", ".join(f"{value} ({name})" for name, value in said)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -33,6 +33,10 @@ from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, ProfilePoint
+Record = TypeVar("Record")
+
+#: Of the phases of a long schedule, and their reductions, so many are shown at the beginning and at the end.
+ENDS = 20
 
 
 def print_certificate(console: Console, data: CertificateModel, inconsistencies: Sequence[str] = ()) -> None:
@@ -63,11 +67,13 @@ def render(data: CertificateModel, inconsistencies: Sequence[str] = ()) -> Rende
         Text(),
         Text("Reductions: the theorems used", style="bold"),
         *items(
-            f"{r.subject} ({r.path}), {r.rounds} {'round' if r.rounds == '1' else 'rounds'}: {r.theorem}; "
+            _left_out(len(data.reductions), "reduction")
+            if r is None
+            else f"{r.subject} ({r.path}), {r.rounds} {'round' if r.rounds == '1' else 'rounds'}: {r.theorem}; "
             f"{'tight' if r.tight else 'not tight'}. {r.source}.\n{r.pair}"
             + (f"\n{r.remark}" if r.remark else "")
             + (f"\nLower end: {r.lower_end}" if r.lower_end else "")
-            for r in data.reductions
+            for r in _ends_of(data.reductions)
         ),
         Text(),
         *evidence(data),
@@ -91,8 +97,11 @@ def _numbers(data: CertificateModel) -> Facts:
     unit = data.privacy
     facts.add("protects", counted(unit.group_size, unit.unit), unit.adjacency)
     _solved(facts, data)
-    for phase in data.phases:
-        _phase(facts, phase)
+    for phase in _ends_of(data.phases):
+        if phase is None:
+            facts.add("", _left_out(len(data.phases), "phase"))
+        else:
+            _phase(facts, phase)
     if data.utility is not None:
         facts.add("prefix sums", f"noise MSE {data.utility.prefix_sum_mse:.6g}", "in units of the clip norm squared")
         if any(phase.matrix.kind != "identity" for phase in data.phases):
@@ -108,6 +117,18 @@ def _numbers(data: CertificateModel) -> Facts:
         missing = ", ".join(data.not_computed)
         facts.add("not computed", missing, "the time limit was reached after the guarantee was known")
     return facts
+
+
+def _ends_of(records: Sequence[Record]) -> list[Record | None]:
+    """The records; of a long schedule's the first and the last, and None for those between."""
+    if len(records) <= 2 * ENDS:
+        return list(records)
+    return [*records[:ENDS], None, *records[-ENDS:]]
+
+
+def _left_out(records: int, what: str) -> str:
+    """What stands for the records that are not shown."""
+    return f"… {counted(records - 2 * ENDS, f'more {what}')}, listed in the certificate's JSON …"
 
 
 def _risk(facts: Facts, data: CertificateModel) -> None:
