@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SEARCH_STEPS = 16
 #: How much longer transforms are where batches are truncated.
 REACH = 4.0
+#: How many groups nearly alike rounds are in, times the tolerance, where σ doubles along the schedule.
+GROUPS = 1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,9 @@ def composing_cost(plan: CompiledDocument) -> Cost:
     if plan.closed_form:
         return Cost(questions, questions, 0, 1e-3)
     tolerance = plan.tolerance
-    evaluations = sum(1500 * math.sqrt(1e-4 / tolerance) for _ in plan.reductions)
+    # Groups of a long schedule are composed from above and from below.
+    kinds = min(len(plan.reductions), 2.0 * GROUPS / tolerance) if plan.long else len(plan.reductions)
+    evaluations = kinds * 1500 * math.sqrt(1e-4 / tolerance)
     components = max(reduction.components for reduction in plan.reductions)
     iterations = sum(
         body.count * (1000 if body.training.iterations == "solve" else body.training.iterations)
