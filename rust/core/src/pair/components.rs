@@ -24,9 +24,8 @@ pub(super) struct NormalMixture {
 
 /// Components in a block.
 const BLOCK: usize = 32;
-/// Up to this many components all densities are summed, and up to that many all tails, where leaving some out changes the error.
+/// Up to this many components all densities and tails are summed.
 const FEW: usize = 64;
-const FEW_TAILS: usize = 512;
 /// Terms smaller than the largest by this in the logarithm are left out of a density, and of a tail.
 const FAINT: f64 = 45.0;
 const FAINT_TAIL: f64 = 60.0;
@@ -121,7 +120,7 @@ impl NormalMixture {
     /// `e^ε Pr[Y > τ]` under the mixture.
     pub(super) fn scaled_tail(&self, epsilon: f64, tau: f64, weight_error: f64) -> Approximation {
         let mut total = Approximation::default();
-        if self.components.len() <= FEW_TAILS {
+        if self.components.len() <= FEW {
             for c in &self.components {
                 total += c.scaled_tail(epsilon, tau, weight_error);
             }

@@ -152,19 +152,26 @@ impl MixturePair {
         let [first, .., last] = &self.numerator.components[..] else {
             return 0.0;
         };
-        // Exact for (1−p)N(0) + pN(c) against N(0); a starting point otherwise.
-        let odds = (epsilon.exp_m1() * (-last.log_weight).exp()).ln_1p();
-        if odds.is_finite() && self.numerator.components.len() == 2 {
-            (odds + 0.5 * last.shift * last.shift) / last.shift
-        } else {
-            0.5 * (first.shift + last.shift)
+        let middle = 0.5 * (first.shift + last.shift);
+        if self.numerator.components.len() > 2 {
+            return middle;
         }
+        // Exact for (1−p)N(0) + pN(c) against N(0), and for (1−q)N(0) + qN(2c) against (1−q)N(0) + qN(c), where the ratio is α at a
+        // root of `q·e^{−c²}u² − αqu − (α − 1)(1 − q)`, u = e^{cτ − c²/2}; a starting point otherwise.
+        let tau = match &self.denominator.components[..] {
+            [stay, drawn] if drawn.shift > 0.0 => {
+                let c = drawn.shift;
+                let rest = -(-epsilon).exp_m1() * (stay.log_weight - drawn.log_weight - epsilon - c * c).exp();
+                (epsilon + (0.5 + 0.5 * (1.0 + 4.0 * rest).sqrt()).ln()) / c + 1.5 * c
+            }
+            _ => ((epsilon.exp_m1() * (-last.log_weight).exp()).ln_1p() + 0.5 * last.shift * last.shift) / last.shift,
+        };
+        if tau.is_finite() { tau } else { middle }
     }
 
     /// A τ just below the threshold, a bound on |ε − L(τ)|, and whether τ was shown to lie below.
     fn threshold_from_below(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64, bool) {
-        let (tau, residual) = self.threshold(epsilon, bracket);
-        let (_, slope, _) = self.loss(tau);
+        let (tau, residual, slope) = self.threshold(epsilon, bracket);
         let mut step = 2.0 * residual / slope.abs() + 4.0 * UNIT_ROUNDOFF * tau.abs();
         for _ in 0..4 {
             let mut lower = (tau - step).max(self.start);
@@ -190,9 +197,9 @@ impl MixturePair {
         (tau, residual, false)
     }
 
-    /// Solve `L(τ) = ε` for ε inside the loss range by Newton steps kept inside a bracket. Returns τ and a bound on
-    /// |L(τ) − ε|.
-    fn threshold(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64) {
+    /// Solve `L(τ) = ε` for ε inside the loss range by Newton steps kept inside a bracket. Returns τ, a bound on
+    /// |L(τ) − ε|, and L'(τ).
+    fn threshold(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64, f64) {
         let mut low = bracket.0.max(self.start);
         let mut high = bracket.1;
         let mut y = match (low.is_finite(), high.is_finite()) {
@@ -200,12 +207,12 @@ impl MixturePair {
             _ => self.guess(epsilon).max(low),
         };
         let mut stride = 1.0;
-        let mut best = (y, f64::INFINITY);
+        let mut best = (y, f64::INFINITY, 0.0);
         for _ in 0..200 {
             let (value, slope, rounding) = self.loss(y);
             let residual = value - epsilon;
             if residual.abs() + rounding < best.1 {
-                best = (y, residual.abs() + rounding);
+                best = (y, residual.abs() + rounding, slope);
             }
             if residual.abs() <= 2.0 * rounding {
                 break;

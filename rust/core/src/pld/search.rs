@@ -27,6 +27,10 @@ const MOST_NODES: usize = 1 << 18;
 pub(super) const SMALLEST_EPSILON: f64 = 1e-6;
 /// Rounds are followed as far as matters for this δ first.
 const ORDINARY_DELTA: f64 = 1e-20;
+/// Rounds are followed so many nats of δ further than an estimate of it: one by a saddle point may be as far off.
+const FURTHER: f64 = 12.0;
+/// A tilted law with fewer losses beyond twice the ε than this, in all rounds, is not taken for a heavy one.
+const HEAVY: f64 = 0.01;
 /// How much further a lower side may fall that is out of tolerance anyway, in units of what it misses.
 const FORGONE: f64 = 4.0;
 /// How much coarser than what the longest transform holds a lattice may be.
@@ -155,31 +159,7 @@ impl<'a> Search<'a> {
         };
         match query {
             Query::Epsilon(delta) => search.look(delta)?,
-            Query::Delta(epsilon) => {
-                // How far out a round must be followed depends on the δ that comes out: try an ordinary one first, then what that
-                // gives.
-                let mut near = ORDINARY_DELTA;
-                if let Some(known) = ordinary {
-                    (search.extents, search.sketch) = (known.extents.clone(), known.masses.clone());
-                } else {
-                    search.look(near)?;
-                    *ordinary = Some(Sketch { extents: search.extents.clone(), masses: search.sketch.clone() });
-                }
-                loop {
-                    let groups = search.groups(&search.sketch);
-                    let tilt = groups.tilt_for_epsilon(epsilon);
-                    let log_delta =
-                        if tilt >= groups.steepest() { f64::NEG_INFINITY } else { groups.saddle_point_log_delta(tilt) };
-                    // An estimate that is no number says nothing: then what was looked at serves.
-                    if near <= SMALLEST_DELTA || log_delta.is_nan() || log_delta > near.ln() + 5.0 {
-                        break;
-                    }
-                    // A round followed much too far has tails that no lattice for this ε resolves.
-                    let next = (log_delta - 12.0).exp();
-                    near = if near < ORDINARY_DELTA { SMALLEST_DELTA } else { next.clamp(SMALLEST_DELTA, near) };
-                    search.look(near)?;
-                }
-            }
+            Query::Delta(epsilon) => search.look_around(epsilon, ordinary)?,
         }
         search.concentrations = rounds
             .iter()
@@ -187,6 +167,55 @@ impl<'a> Search<'a> {
             .map(|(round, sketch)| Concentration::of(round.profile.as_ref(), sketch))
             .collect();
         Ok(search)
+    }
+
+    /// Sketch the rounds for the δ at this ε: an ordinary one first, then what that gives.
+    ///
+    /// Followed not far enough, rounds have no losses that matter; followed much too far, they have tails that no lattice for this
+    /// ε resolves, and heavy ones take the tilted law with them.
+    fn look_around(&mut self, epsilon: f64, ordinary: &mut Option<Sketch>) -> Result<()> {
+        let (mut near, mut raised) = (ORDINARY_DELTA, false);
+        if let Some(known) = ordinary {
+            (self.extents, self.sketch) = (known.extents.clone(), known.masses.clone());
+        } else {
+            self.look(near)?;
+            *ordinary = Some(Sketch { extents: self.extents.clone(), masses: self.sketch.clone() });
+        }
+        loop {
+            let groups = self.groups(&self.sketch);
+            let tilt = groups.tilt_for_epsilon(epsilon);
+            let log_delta =
+                if tilt >= groups.steepest() { f64::NEG_INFINITY } else { groups.saddle_point_log_delta(tilt) };
+            let next = (log_delta - FURTHER).exp();
+            // An estimate that is no number says nothing: then what was looked at serves.
+            if near <= SMALLEST_DELTA || log_delta.is_nan() {
+                return Ok(());
+            }
+            near = if log_delta <= near.ln() + 5.0 {
+                if near < ORDINARY_DELTA { SMALLEST_DELTA } else { next.clamp(SMALLEST_DELTA, near) }
+            } else if !raised && next > near && self.heavy(tilt, epsilon) {
+                next
+            } else {
+                return Ok(());
+            };
+            raised = true;
+            self.look(near)?;
+        }
+    }
+
+    /// Whether the tilted law of a round has much weight far beyond ε, most of it where the sketch ends: there it belongs to no ε.
+    fn heavy(&self, tilt: f64, epsilon: f64) -> bool {
+        self.rounds.iter().zip(&self.sketch).zip(&self.extents).any(|((round, sketch), extent)| {
+            let log_moment = Groups::new(std::iter::once((sketch, 1))).at(tilt).value;
+            let beyond = |loss: f64| {
+                let masses = sketch.epsilon.iter().zip(&sketch.mass).filter(|(at, _)| **at > loss);
+                masses.map(|(at, mass)| mass * (tilt * at - log_moment).exp()).sum::<f64>()
+            };
+            #[allow(clippy::cast_precision_loss)] // an estimate
+            let count = round.count as f64;
+            let far = beyond(2.0 * epsilon);
+            count * far > HEAVY && beyond((2.0 * epsilon).max(0.75 * extent.1)) > 0.5 * far
+        })
     }
 
     /// Sketch the rounds for answers around this δ.
