@@ -7,10 +7,12 @@ import random
 from functools import partial
 
 import mpmath as mp
+import numpy as np
 import oracle
 import pytest
+from scipy.special import logsumexp, ndtr  # type: ignore[import-untyped]
 
-from pyaccount._core import Inspection, ProvenInterval, RoundProfile, answer_all
+from pyaccount._core import Inspection, ProvenInterval, RoundProfile, answer_all, copies
 
 
 def ask(
@@ -308,3 +310,40 @@ def test_bad_arguments_are_refused() -> None:
     for p, sigma in [(0.0, 1.0), (1.1, 1.0), (math.nan, 1.0), (0.5, 0.0), (0.5, math.inf)]:
         with pytest.raises(DomainError):
             poisson(p, sigma)
+
+
+def loss_tail(weights: dict[int, float], rounds: int, epsilon: float) -> tuple[float, float]:
+    """Bounds on δ(ε) of rounds of Σ w_j N(j, 1) against N(0, 1): losses rounded to a lattice, both ways, and their sums."""
+    spacing, size = 1e-3, 1 << 19
+    counts, logs = np.array(list(weights), dtype=float), np.log(list(weights.values()))
+    outcomes = np.linspace(-12.0, 40.0, 200_001)
+    losses = logsumexp(logs[:, None] + counts[:, None] * (outcomes - counts[:, None] / 2), axis=0)
+    edges = np.concatenate([[-np.inf], outcomes, [np.inf]])
+    masses = np.zeros(len(edges) - 1)
+    for weight, count in zip(weights.values(), counts, strict=True):
+        below, above = ndtr(edges - count), ndtr(count - edges)
+        masses += weight * np.where(edges[1:] < count, np.diff(below), -np.diff(above))
+    bounds = []
+    for places, fill in ((np.floor(losses / spacing), -1), (np.ceil(losses / spacing), 1)):
+        # An interval of outcomes has the losses between those of its ends; the last has no upper one, and counts in full.
+        ends = np.concatenate([[places[0]], places]) if fill < 0 else np.append(places, places[-1])
+        law = np.bincount((ends.astype(int) + 100), weights=masses, minlength=size)[:size]
+        sums = np.fft.irfft(np.fft.rfft(law) ** rounds, size)
+        at = (np.arange(size) - 100 * rounds) * spacing
+        beyond = at > epsilon
+        bounds.append(float(np.sum(sums[beyond] * -np.expm1(epsilon - at[beyond]))))
+    return bounds[0], bounds[1]
+
+
+def test_heavy_tails_take_short_transforms() -> None:
+    """A record of a two-stage batch may be drawn many times: rare losses far beyond ε decide nothing, and cost nothing."""
+    counts, logs, _ = copies("must-ww", 1, 10_000, 100, 200)
+    weights = {j: math.exp(log) for j, log in zip(counts, logs, strict=True) if j <= 25}
+    low, high = loss_tail(weights, 10, 16.87)
+    profile = RoundProfile.copies("must-ww", 1, 10_000, 100, 200, 1.0, 1.0, reverse=False)
+    found = ask((profile, 10), epsilon=16.87, tolerance=1e-2)
+    assert low <= found.upper
+    assert found.lower <= high
+    assert high - low <= 0.05 * high
+    assert found.within_tolerance
+    assert found.transform_length <= 1 << 17

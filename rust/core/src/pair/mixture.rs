@@ -166,7 +166,11 @@ impl MixturePair {
             }
             _ => ((epsilon.exp_m1() * (-last.log_weight).exp()).ln_1p() + 0.5 * last.shift * last.shift) / last.shift,
         };
-        if tau.is_finite() { tau } else { middle }
+        if tau.is_finite() {
+            tau
+        } else {
+            middle
+        }
     }
 
     /// A τ just below the threshold, a bound on |ε − L(τ)|, and whether τ was shown to lie below.

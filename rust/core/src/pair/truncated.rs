@@ -19,11 +19,13 @@ use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
-/// Below this every r is a node, and from there on they are r/32 apart.
-const SMALL: u64 = 256;
+/// Nodes are r/32 apart, and at least 1.
 const FINENESS: u64 = 32;
-/// All r on either side that have less than this probability together are taken for the least of them.
+/// The least r that have less than this probability together are taken for the least of them.
 const NEGLIGIBLE: f64 = 1e-30;
+/// The largest r that have less than this share of the probability together are taken for the least of them: no other is less
+/// likely to survive, so that δ grows by no more than this share of itself.
+const NEGLIGIBLE_SHARE: f64 = 1e-17;
 /// More than the rounding of a share between nodes: it goes to the lower one.
 const ROUNDING: f64 = 1e-12;
 /// What the probabilities leave out.
@@ -88,16 +90,17 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
         return vec![];
     }
     let weights = &law[usize::try_from(least - first).expect("inside the law")..];
-    let negligible = |weights: &mut dyn Iterator<Item = &f64>| {
+    let negligible = |weights: &mut dyn Iterator<Item = &f64>, most: f64| {
         let mut sum = 0.0;
         let within = |w: &&f64| {
             sum += **w;
-            sum < NEGLIGIBLE
+            sum < most
         };
         weights.take_while(within).count()
     };
-    let from = negligible(&mut weights.iter()).min(weights.len() - 1);
-    let to = weights.len() - negligible(&mut weights.iter().rev()).min(weights.len() - 1 - from);
+    let share = NEGLIGIBLE_SHARE * weights.iter().sum::<f64>();
+    let from = negligible(&mut weights.iter(), NEGLIGIBLE).min(weights.len() - 1);
+    let to = weights.len() - negligible(&mut weights.iter().rev(), share).min(weights.len() - 1 - from);
     let mut found = Vec::new();
     if from > 0 {
         found.push((least, weights[..from].iter().sum()));
@@ -107,7 +110,7 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
     let mut node = least + from as u64;
     found.push((node, weights[from]));
     while node < end {
-        let next = (node + if node < SMALL { 1 } else { node / FINENESS }).min(end);
+        let next = (node + (node / FINENESS).max(1)).min(end);
         let (mut lower, mut upper) = (0.0, weights[usize::try_from(next - least).expect("inside")]);
         for r in node + 1..next {
             let weight = weights[usize::try_from(r - least).expect("inside")];

@@ -192,7 +192,11 @@ impl<'a> Search<'a> {
                 return Ok(());
             }
             near = if log_delta <= near.ln() + 5.0 {
-                if near < ORDINARY_DELTA { SMALLEST_DELTA } else { next.clamp(SMALLEST_DELTA, near) }
+                if near < ORDINARY_DELTA {
+                    SMALLEST_DELTA
+                } else {
+                    next.clamp(SMALLEST_DELTA, near)
+                }
             } else if !raised && next > near && self.heavy(tilt, epsilon) {
                 next
             } else {
@@ -404,7 +408,9 @@ impl<'a> Search<'a> {
                 }
                 Query::Delta(_) => log_delta = answer.upper.max(SMALLEST_DELTA).ln(),
             }
-            effort *= (width / wanted).clamp(2.0, 100.0) * 1.3;
+            // What a transform of a power of two gave beyond what was asked for did not suffice either.
+            let given = if costly { (goal.spacing / grid.spacing).powi(2).max(1.0) } else { 1.0 };
+            effort *= given * (width / wanted).clamp(2.0, 100.0) * 1.3;
         }
         best.ok_or(Error::Numerics { reason: "no attempt at composing the rounds was made" })
     }
