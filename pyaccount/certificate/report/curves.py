@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: The smallest false-positive rate of the picture of attacks.
 LEAST_RATE = 1e-6
 #: Steps along ε between two points, besides those down δ; fewer where the bend of a step is such a share of the picture's height.
-STEPS = 9
+STEPS = 10
 UNSEEN = 2e-4
 #: Halvings of the way to the right end of a chord.
 HALVES = 13
