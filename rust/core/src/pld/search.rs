@@ -296,13 +296,9 @@ impl<'a> Search<'a> {
         self.extents.iter().fold(0.0_f64, |a, e| a.max(e.1.max(-e.0))) * 2.0_f64.powi(-38)
     }
 
-    /// The answer by composing lattice measures.
-    fn by_transform(&self, seen: &mut Seen<'_>) -> Result<Answer> {
-        if let Some(answer) = self.beyond_all_losses() {
-            return Ok(answer);
-        }
-        let groups = self.groups(&self.sketch);
-        let (mut saddle, mut center, mut log_delta) = match self.query {
+    /// The tilt, ε and ln δ around which the answer is looked for first.
+    fn first_guess(&self, groups: &Groups) -> (f64, f64, f64) {
+        match self.query {
             Query::Delta(epsilon) => {
                 let saddle = groups.tilt_for_epsilon(epsilon);
                 (saddle, epsilon, groups.saddle_point_log_delta(saddle).max(SMALLEST_DELTA.ln()))
@@ -311,7 +307,16 @@ impl<'a> Search<'a> {
                 let saddle = groups.tilt_for_delta(delta);
                 (saddle, groups.at(saddle).mean.max(0.0), delta.ln())
             }
-        };
+        }
+    }
+
+    /// The answer by composing lattice measures.
+    fn by_transform(&self, seen: &mut Seen<'_>) -> Result<Answer> {
+        if let Some(answer) = self.beyond_all_losses() {
+            return Ok(answer);
+        }
+        let groups = self.groups(&self.sketch);
+        let (mut saddle, mut center, mut log_delta) = self.first_guess(&groups);
         let mut margin = match self.query {
             Query::Delta(_) => 0.0,
             // Without a tilt nothing is gained by not reading everything; δ may be so large that ε lies far below the mean.

@@ -37,10 +37,14 @@ use crate::special::UNIT_ROUNDOFF;
 const CHUNK: usize = 1 << 13;
 /// Rounds from one look at the ratios to the next.
 const LOOK: usize = 8;
-/// How much of ln Z_m may be given up for not computing every round.
+/// How much of ln Z_m may be given up for not computing every round; after [`most_rounds`] it may be more.
 pub const GAP: f64 = 1e-3;
 /// Values are kept at least so large, where the largest is between 1 and 2.
 pub const LEAST: f64 = 1e-250;
+
+/// A round may change the largest value by so many powers of two: products of what is kept and this scale are normal numbers, and what
+/// they lose to underflow is far below [`LEAST`]. Beyond, no bound is given.
+const MOST_CHANGE: i32 = 180;
 
 /// An upper bound on ln Z_m.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -176,9 +180,20 @@ impl Chain {
                 let exponent = pairs * own * (1.0 + 2.0 * UNIT_ROUNDOFF);
                 #[allow(clippy::cast_precision_loss)] // at most the order
                 let slack = 1.0 + 4.0 * (free as f64 + 2.0 * count + 6.0) * UNIT_ROUNDOFF;
-                let term = ways * powers * exponential(exponent) * slack;
+                // Partial products only fall, so that none has lost digits where the last one has not. Where it may have, the term is made
+                // of logarithms, which are off by a few u of their size.
+                let term = if powers > LEAST {
+                    ways * powers * exponential(exponent) * slack
+                } else {
+                    #[allow(clippy::cast_precision_loss)] // at most the order
+                    let absent = (free - j) as f64;
+                    let logs = [ways.ln(), count * probability.ln(), absent * (-probability).ln_1p(), exponent];
+                    let size: f64 = logs.iter().map(|log| log.abs()).sum();
+                    let sum = logs.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + size);
+                    (exponential(sum) * slack).max(f64::MIN_POSITIVE)
+                };
                 let possible = stay > 0.0 || j == free;
-                joining[free * width + j] = if possible { term.max(f64::MIN_POSITIVE) } else { 0.0 };
+                joining[free * width + j] = if possible { term } else { 0.0 };
                 #[allow(clippy::cast_precision_loss)] // at most the order
                 let following = ways * (free - j) as f64 / (count + 1.0);
                 ways = following;
@@ -276,12 +291,12 @@ impl Chain {
             let ratios = same && computed % LOOK == 0;
             let step = Step { next: &next, factors: own.as_ref().unwrap_or(&inner), scale, ratios };
             let extremes = self.step(&step, &mut values, run)?;
-            if !extremes.largest.is_finite() {
+            let power = libm::ilogb(extremes.largest);
+            if !extremes.largest.is_finite() || power.abs() > MOST_CHANGE {
                 return Ok(LogMoment { upper: f64::INFINITY, rounds: computed });
             }
             std::mem::swap(&mut values, &mut next);
             computed += 1;
-            let power = libm::ilogb(extremes.largest);
             exponent += power;
             scale = 2.0_f64.powi(-power);
             #[allow(clippy::cast_precision_loss)] // rounds
@@ -311,8 +326,6 @@ impl Chain {
         // Three roundings of the total, one of the quotient.
         let (busy, free) =
             (law.sampling_probability / total * (1.0 + 8.0 * UNIT_ROUNDOFF), 1.0 / total * (1.0 + 8.0 * UNIT_ROUNDOFF));
-        // Σ start ≤ 1, so what is lost of terms that underflow is far below the sum times u: the free state's alone is above it or
-        // LEAST is.
         let sums: Vec<f64> = values
             .par_chunks(CHUNK)
             .enumerate()
@@ -322,7 +335,7 @@ impl Chain {
                 self.multisets.write(chunk * CHUNK, &mut kinds);
                 let mut sum = 0.0;
                 for &value in values {
-                    sum += self.multinomial(&kinds, busy, free).max(f64::MIN_POSITIVE) * value;
+                    sum += self.multinomial(&kinds, busy, free) * value;
                     self.multisets.advance(&mut kinds);
                 }
                 Ok(sum)
@@ -333,14 +346,16 @@ impl Chain {
         Ok(sums.iter().sum::<f64>() * (1.0 + 4.0 * operations * UNIT_ROUNDOFF))
     }
 
-    /// The probability of a multiset of independent kinds: m!/Π(counts!)·Π probabilities, one factor after another.
+    /// The probability of a multiset of independent kinds: m!/Π(counts!)·Π probabilities, one factor after another; each partial product
+    /// that underflows is raised, so that the result is no smaller than without.
     fn multinomial(&self, kinds: &[usize], busy: f64, free: f64) -> f64 {
         let (mut weight, mut alike, mut placed) = (1.0, 0.0, 0.0);
         let mut before = None;
         for &kind in kinds {
             alike = if before == Some(kind) { alike + 1.0 } else { 1.0 };
             placed += 1.0;
-            weight *= placed / alike * if kind == self.free { free } else { busy };
+            weight =
+                f64::max(weight * (placed / alike * if kind == self.free { free } else { busy }), f64::MIN_POSITIVE);
             before = Some(kind);
         }
         weight
@@ -453,6 +468,7 @@ mod tests {
     }
 
     /// ln Z_2 by the pairs of ages as they are, none of them equal to another, over every round.
+    #[allow(clippy::many_single_char_names)] // as in the formula
     fn of_pairs(coefficients: &[f64], b: usize, p: f64, n: usize) -> f64 {
         let (mut values, mut log) = (vec![1.0; b * b], 0.0);
         for i in (1..=n).rev() {
@@ -495,6 +511,41 @@ mod tests {
             let found = log_moment(&law(b, p, false, n), &coefficients, 2, &Run::default()).expect("valid");
             assert!(found.rounds < n / 2, "{found:?}");
             close(found, of_pairs(&coefficients, b, p, n), super::GAP + 1e-9);
+        }
+    }
+
+    /// ln Z_m of a single round that everybody may join: a sum over how many do, in logarithms.
+    fn of_one_round(p: f64, square: f64, order: u32) -> f64 {
+        let mut ways = 0.0;
+        let terms: Vec<f64> = (0..=order)
+            .map(|j| {
+                let count = f64::from(j);
+                let joined = if j == 0 { 0.0 } else { count * p.ln() };
+                let term = ways + joined + f64::from(order - j) * (-p).ln_1p() + 0.5 * count * (count - 1.0) * square;
+                ways += (f64::from(order - j) / (count + 1.0)).ln();
+                term
+            })
+            .collect();
+        crate::special::log_sum_exp(terms.iter().copied())
+    }
+
+    #[test]
+    fn probabilities_below_all_doubles_are_not_lost() {
+        // p^m is below the least double, and e^{m(m−1)s/2} makes it count: s = 1/σ².
+        for (p, sigma, orders) in
+            [(1e-6, 1.39374, 2..=64), (1e-12, 0.6773, 2..=64), (1e-20, 1.0, 2..=64), (1e-3, 3.0, 2..=64)]
+        {
+            let coefficient = 1.0 / sigma;
+            for order in orders {
+                let run = Run::default();
+                let exact = of_one_round(p, coefficient * coefficient, order);
+                let found = log_moment(&law(1, p, false, 1), &[coefficient], order as usize, &run).expect("valid");
+                assert!(found.upper >= exact - 1e-9 * (1.0 + exact.abs()), "{p} {order}: {found:?} is below {exact}");
+                assert!(found.upper < exact + 1e-6 || exact > 100.0, "{p} {order}: {found:?} is far above {exact}");
+                // From a warm start of many ages too, the more so.
+                let warm = log_moment(&law(2, p, true, 1), &[coefficient], order as usize, &run).expect("valid");
+                assert!(warm.upper > -1e-9 && (warm.upper <= found.upper + 1e-9 || found.upper > 100.0), "{warm:?}");
+            }
         }
     }
 

@@ -47,8 +47,9 @@ impl Multisets {
         choose[..width].fill(1);
         for i in 1..=size {
             for n in i..width {
-                // No entry is larger than the number of multisets.
-                choose[i * width + n] = choose[(i - 1) * width + n - 1] + choose[i * width + n - 1];
+                // Entries that are used are no larger than the number of multisets, and made of such ones; others may be.
+                let (one, other): (usize, usize) = (choose[(i - 1) * width + n - 1], choose[i * width + n - 1]);
+                choose[i * width + n] = one.saturating_add(other);
             }
         }
         Ok(Self { kinds, size, choose })
