@@ -157,12 +157,12 @@ def evidence(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _profile_probability(guarantee: Guarantee, sampling: SamplingRecord) -> Iterator[Inconsistency]:
-    """A profile that a confidence guarantee bounds may be wrong where its own samples or the tests err."""
+    """A profile that a tested guarantee bounds may be wrong where its own samples or the tests err."""
     path, points = "evidence.sampling.profile_failure_probability", sampling.profile_failure_probability
     if points is None:
         return
     parts = sampling.pointwise_failure_probability + sampling.total_probability
-    if guarantee.kind != "confidence":
+    if guarantee.kind == "deterministic":
         yield Inconsistency(path, f"stated for a {guarantee.kind} guarantee")
     elif points < min(1.0, parts):
         yield Inconsistency(path, f"{points!r}, below that of a point and of the tests together")

@@ -80,7 +80,7 @@ class ProfilePoint(Record):
 
     Where the mechanism was sampled, each bound of each point holds with probability at least 1 −
     `pointwise_failure_probability` of the evidence; where this states a `profile_failure_probability`, each upper bound with
-    probability at least 1 − that. What a verified guarantee implies for other ε holds as the guarantee does.
+    probability at least 1 − that.
     """
 
     epsilon: NonNegative = Field(description="ε of the point; chosen.")
@@ -397,9 +397,9 @@ class SamplingRecord(LaterRecord):
     )
     profile_failure_probability: Probability | None = Field(
         default=None,
-        description="Where a guarantee that is a confidence statement bounds the profile too: with which the upper bound of a "
-        "point may be wrong, which is where its own samples or the tests err. Absent for other guarantees, and in certificates "
-        "whose profile was read off its own samples alone.",
+        description="Where a guarantee that was tested bounds the profile too: with which the upper bound of a point may be "
+        "wrong, which is where its own samples or the tests err. Absent for deterministic guarantees, and in certificates whose "
+        "profile was read off its own samples alone.",
     )
     tests: list[TestRecord] = Field(description="Every test that was run.")
     composed_curve: ComposedCurveRecord | None = Field(
@@ -535,7 +535,7 @@ class RiskRecord(Record):
     )
     epsilon: NonNegative | None = Field(
         description="ε at most, at delta; null where none was found. Of a sampled mechanism it, and likewise epsilon_lower, is "
-        "wrong with the evidence's pointwise_failure_probability."
+        "wrong with the evidence's profile_failure_probability, where it states one, and else its pointwise_failure_probability."
     )
     epsilon_lower: NonNegative = Field(description="No ε below this holds at delta.")
     delta: Probability = Field(description="The δ at which ε is told: the document's report_delta, or the usual one.")

@@ -154,8 +154,8 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
 
 
 def _beside_the_tests(evidence: SampledEvidence) -> float | None:
-    """With which an upper bound of the profile may be wrong, where the guarantee that bounds it may be; see `proven`."""
-    if evidence.kind != "confidence" or not evidence.profile:
+    """With which an upper bound of the profile may be wrong, where a guarantee that was tested bounds it; see `proven`."""
+    if evidence.kind == "deterministic" or not evidence.profile:
         return None
     return min(1.0, math.nextafter(evidence.pointwise_probability + evidence.total_probability, 1.0))
 

@@ -263,8 +263,8 @@ def test_nothing_in_a_certificate_becomes_markup_of_the_terminal(kind: str) -> N
     [
         ([(0.0, 0.1), (10.0, 1e-9)], 1e-9),
         ([(0.0, 0.3), (2.0, 0.2), (50.0, 1e-30)], 1e-30),
-        # From where δ is 0 on the picture ends at a thousandth of the least δ that is not.
-        ([(0.5, 0.9), (3.0, 0.0)], 9e-4),
+        # From where δ is 0 on, the picture ends far below the least δ that is not.
+        ([(0.5, 0.9), (3.0, 0.0)], 9e-6),
         ([(0.0, 0.5), (1e-4, 1e-3), (0.3, 1e-6), (400.0, 1e-200)], 1e-200),
     ],
 )

@@ -52,23 +52,21 @@ def test_the_profile_is_no_looser_than_the_guarantee(kind: str) -> None:
     assert inconsistencies(record(kind)) == []
 
 
-def test_the_guarantee_of_a_test_adds_no_probability_and_a_confidence_statement_its_own_once() -> None:
-    verified, confidence = (record(kind) for kind in ("verified", "confidence"))
-    assert verified.evidence.sampling is not None
-    assert verified.evidence.sampling.profile_failure_probability is None
-    assert "profile_failure_probability" not in certified("verified").to_dict()["evidence"]["sampling"]
-    sampling = confidence.evidence.sampling
+@pytest.mark.parametrize("kind", ["verified", "confidence"])
+def test_the_tests_behind_a_guarantee_count_in_each_point_and_once_in_all_of_them(kind: str) -> None:
+    data = record(kind)
+    sampling = data.evidence.sampling
     assert sampling is not None
     parts = sampling.pointwise_failure_probability + sampling.total_probability
     assert sampling.profile_failure_probability == pytest.approx(parts, rel=1e-12)
     # All bounds together: each point's own ends, and the tests once.
-    ends = 2 * len(confidence.profile) + 2
+    ends = 2 * len(data.profile) + 2
     together = sampling.total_probability + ends * sampling.pointwise_failure_probability
-    assert failure_probability(confidence) == pytest.approx(together, rel=1e-12)
+    assert failure_probability(data) == pytest.approx(together, rel=1e-12)
 
 
 def test_a_forged_probability_of_the_profile_is_found() -> None:
-    for kind, stated in (("verified", 1e-3), ("confidence", 1e-9)):
+    for kind, stated in (("verified", 1e-12), ("confidence", 1e-9)):
         found = [one.path for one in inconsistencies(record(kind, profile_failure_probability=stated))]
         assert found == ["evidence.sampling.profile_failure_probability"]
 

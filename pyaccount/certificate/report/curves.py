@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: The smallest false-positive rate of the picture of attacks.
 LEAST_RATE = 1e-6
 #: Steps along ε between two points, besides those down δ; fewer where the bend of a step is such a share of the picture's height.
-STEPS = 10
+STEPS = 9
 UNSEEN = 2e-4
 #: Halvings of the way to the right end of a chord.
 HALVES = 13
@@ -39,7 +39,7 @@ def profile(data: CertificateModel) -> Figure:
     least = [max(a.delta, b.delta) for a, b in zip(remove[-1:], add[-1:], strict=True)]
     # Where losses are bounded δ is 0 from some ε on, which has no place on a logarithmic axis.
     smallest = data.guarantee.delta or min((one.delta for one in (*remove, *add) if one.delta > 0.0), default=1.0)
-    floor = max([1e-300, *([delta for delta in least if delta > 0.0] or [smallest * 1e-3])]) / 10.0
+    floor = max([1e-300, *([delta for delta in least if delta > 0.0] or [smallest * 1e-5])]) / 10.0
     down = log_axis("δ (probability)", [floor * 10.0])
     # What lies below the picture is drawn at its bottom: that keeps an upper bound one, and is none for a lower bound.
     lower = tuple((epsilon, delta) for epsilon, delta in lower_points(data) if delta >= down.low)

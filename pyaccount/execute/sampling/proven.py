@@ -1,16 +1,12 @@
 """What holds of a profile beside what samples say of each point: the guarantee itself, and what is known without samples.
 
-**A verified guarantee is a plain statement of differential privacy**, about the procedure A that tests and then runs what was
-accepted. The tests do not look at the data. Let δ_σ(ε) be the profile of the run at σ, and q' ≤ q the probability that a σ is
-accepted with δ_σ(ε) > δ_0. For neighbours D, D′ and any set S of outcomes
+**The guarantee** says that δ(ε₀) ≤ δ of the run that was accepted. That is wrong only if a test erred, with the total probability
+of the tests. It implies other points of the same profile (see `risk.implied`), also together with what is known without samples,
+since all of these are about the one run. A test's error is one event for all points: each of them is wrong with this and its own
+probability together, and all of them with the sum of their own and this once.
 
-    Pr[A(D) ∈ S] − e^ε Pr[A(D′) ∈ S] ≤ Σ_σ Pr[σ is accepted] δ_σ(ε) ≤ (1 − q') δ_0 + q' ≤ δ_0 + q (1 − δ_0) = δ
-
-(where nothing is accepted nothing depends on the data). A has a profile like any other mechanism: it falls, and is convex in e^ε.
-So what (ε, δ) implies at another ε (see `risk.implied`) holds as the guarantee itself does, and no probability is added.
-
-**A confidence guarantee** is wrong with the total probability of its tests. That is one event for all points that it bounds: each
-of them is wrong with this and its own probability together, and all of them with the sum of their own and this once.
+(A verified guarantee has the tests' error folded into its δ: then it is a statement about the procedure that tests and runs what
+was accepted, and holds for certain. The profile is not about that procedure but about the run, so the probability is stated.)
 
 **Without samples** the profile of `Session.unsampled` holds for certain, and so does what moments prove (see `moments`).
 """

@@ -19,7 +19,8 @@ use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
-/// Nodes are r/32 apart, and at least 1.
+/// Below this every r is a node, and from there on they are r/32 apart.
+const SMALL: u64 = 256;
 const FINENESS: u64 = 32;
 /// The least r that have less than this probability together are taken for the least of them.
 const NEGLIGIBLE: f64 = 1e-30;
@@ -110,7 +111,7 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
     let mut node = least + from as u64;
     found.push((node, weights[from]));
     while node < end {
-        let next = (node + (node / FINENESS).max(1)).min(end);
+        let next = (node + if node < SMALL { 1 } else { node / FINENESS }).min(end);
         let (mut lower, mut upper) = (0.0, weights[usize::try_from(next - least).expect("inside")]);
         for r in node + 1..next {
             let weight = weights[usize::try_from(r - least).expect("inside")];
