@@ -155,7 +155,7 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
 
 def _beside_the_tests(evidence: SampledEvidence) -> float | None:
     """With which an upper bound of the profile may be wrong, where a guarantee that was tested bounds it; see `proven`."""
-    if evidence.kind == "deterministic" or not evidence.profile:
+    if evidence.kind == "deterministic":
         return None
     return min(1.0, math.nextafter(evidence.pointwise_probability + evidence.total_probability, 1.0))
 
