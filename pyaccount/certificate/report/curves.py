@@ -38,8 +38,9 @@ def profile(data: CertificateModel) -> Figure:
     # The larger direction fills the picture; the other one may leave it at the bottom.
     least = [max(a.delta, b.delta) for a, b in zip(remove[-1:], add[-1:], strict=True)]
     # Where losses are bounded δ is 0 from some ε on, which has no place on a logarithmic axis.
-    smallest = data.guarantee.delta or min((one.delta for one in (*remove, *add) if one.delta > 0.0), default=1.0)
-    floor = max([1e-300, *([delta for delta in least if delta > 0.0] or [smallest * 1e-5])]) / 10.0
+    positive = min((one.delta for one in (*remove, *add) if one.delta > 0.0), default=1.0)
+    lowest = data.guarantee.delta * 1e-3 or positive * 1e-6
+    floor = max([1e-300, *([delta for delta in least if delta > 0.0] or [lowest])]) / 10.0
     down = log_axis("δ (probability)", [floor * 10.0])
     # What lies below the picture is drawn at its bottom: that keeps an upper bound one, and is none for a lower bound.
     lower = tuple((epsilon, delta) for epsilon, delta in lower_points(data) if delta >= down.low)
