@@ -7,6 +7,7 @@ shows lines that were changed, lost or put elsewhere, not a whole file that some
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -190,6 +191,9 @@ class RecordWriter:
     def close(self) -> None:
         """Let others go on with the record. In a process that was forked off this lets go of its copy of the file alone."""
         if self._handle >= 0:
+            if os.getpid() == self._process:
+                # Closing alone would leave it held for as long as a process that was forked off has its copy open.
+                _let_go(self._handle)
             os.close(self._handle)
             self._handle = -1
 
@@ -212,6 +216,16 @@ def _hold(handle: int, path: Path) -> None:
         raise RunError(
             f"{path}: another process goes on with this run: two would release different sums with one noise"
         ) from error
+
+
+def _let_go(handle: int) -> None:
+    """Let other processes write, whoever else has the file open."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system
+    except ImportError:  # pragma: no cover - nothing was held
+        return
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def keep_names(folder: Path) -> None:

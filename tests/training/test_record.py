@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,20 @@ def test_a_line_that_was_not_finished_is_taken_back(tmp_path: Path) -> None:
         writer.append("release", round=2, attempt=0, standard_deviations=[1.5], sum=f"{2:032x}")
         writer.close()
         assert path.read_bytes() == b"".join(lines)
+
+
+def test_a_closed_record_is_free_while_a_forked_process_has_it_open(tmp_path: Path) -> None:
+    path = tmp_path / "record.jsonl"
+    writer = RecordWriter(path)
+    with pytest.raises(RunError, match="another process goes on"):
+        RecordWriter(path)
+    # What a process that is forked off has, until it closes it.
+    inherited = os.dup(writer._handle)
+    try:
+        writer.close()
+        RecordWriter(path).close()
+    finally:
+        os.close(inherited)
 
 
 @pytest.mark.parametrize("place", range(5))
