@@ -438,6 +438,44 @@ class Sampled:
         Takes 16 bytes for each state of a chain. Raises `NumericsError` where a mechanism has no chain.
         """
 
+    def powered_bounds(
+        self,
+        order: int,
+        epsilon: float,
+        curve: ComposedCurve | None = None,
+        *,
+        threads: int,
+        time_limit: float | None,
+    ) -> tuple[float, float, float]:
+        """As `bounds`, of `powered` samples; the chain is computed, and kept until another order is asked for.
+
+        Takes up to 24 bytes for each state and 256 MiB. Raises `NumericsError` where a mechanism has no chain or one that leaves
+        the range of numbers, `LimitError`.
+        """
+
+    def powered(
+        self,
+        order: int,
+        tables: Sequence[tuple[float, float, Sequence[tuple[float, float]]]],
+        *,
+        edges: tuple[float, float] | None,
+        key: tuple[int, int, int, int],
+        first: int,
+        count: int,
+        threads: int,
+        time_limit: float | None,
+        curve: ComposedCurve | None = None,
+    ) -> tuple[list[list[tuple[list[float], float, float]]], LossHistogram | None]:
+        """As `simulate`, for samples of the power f^order of the likelihood ratio of a removed record; see the core's
+        `montecarlo::replicated`.
+        """
+
+    def added_bounds(self, tilt: float, epsilon: float) -> tuple[float, float] | None:
+        """ln of upper bounds on E V² of samples of R tilted by `tilt` < 0 and on δ(ε), where a record is added.
+
+        They may be infinite. None where nothing is known of the mechanism; see the core's `montecarlo::linear`.
+        """
+
     def tilt(self, theta: float) -> tuple[float, float, float] | None:
         """‖m̄‖², E‖Cx‖²/2 (both in units of σ²) and ln Z(θ); None where nothing can be tilted."""
 

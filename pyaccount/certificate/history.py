@@ -35,6 +35,7 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     (re.compile(r"not_computed"), _on(22, 10, 54)),
     (re.compile(r"reductions\[\d+\]\.lower_end"), _on(23, 2, 58)),
     (re.compile(r"evidence\.sampling\.(profile_failure_probability|moment)"), _on(25, 17, 30)),
+    (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.order"), _on(25, 20, 0)),
 )
 
 

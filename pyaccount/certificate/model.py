@@ -308,13 +308,21 @@ class ComponentRecord(Record):
     stretch: Finite | None = Field(default=None, description="The mean scale κ: the factor on the means.")
 
 
-class ProposalRecord(Record):
+class ProposalRecord(LaterRecord):
     """Where samples were drawn from; see the documentation of sampling."""
+
+    later: ClassVar[tuple[str, ...]] = ("order",)
 
     parameter: Finite = Field(
         description="The probability (or the exponent of the bins' weights) that participation patterns were drawn with."
     )
-    stretch: Finite = Field(description="The mean scale κ: the factor on the means.")
+    stretch: Finite = Field(description="The mean scale κ: the factor on the means; where `order` is given that order.")
+    order: int | None = Field(
+        default=None,
+        ge=2,
+        le=64,
+        description="m where samples are of the power fᵐ of the likelihood ratio f, drawn by m replicas. Absent otherwise.",
+    )
     others: list[Finite] = Field(
         default=[], description="The parameters of further sampled phases, where several are sampled together."
     )

@@ -122,6 +122,10 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
                     evidence.composed_profile.gap
                 ),
             }
+        if test.limits.clipped > 0.0:
+            lines["clipping samples whose second moment is bounded, taken from the claim that is tested"] = (
+                test.limits.clipped
+            )
         if test.limits.beyond > 0.0:
             lines["batches that are truncated, added to δ of the run without truncation"] = test.limits.beyond
         budget += [
@@ -190,6 +194,7 @@ def _proposal(proposal: Proposal) -> ProposalRecord:
         parameter=proposal.parameter,
         stretch=proposal.mean_scale,
         others=list(proposal.further),
+        order=proposal.order or None,
         mixture=[_component(one) for one in proposal.components],
     )
 

@@ -37,7 +37,7 @@ class Distributed:
         connection = self.cluster.connection
         shared: Future | None = None
         under_way: deque[tuple[tuple[int, int], Future | None]] = deque()
-        left = pieces(count, first)
+        left = pieces(job, count, first)
 
         def send(start: int, shards: int, client: Client) -> Future:
             nonlocal shared

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyaccount.plan.added import added_bound
 from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.recipe import Recipe
 
@@ -85,13 +86,17 @@ class SampledMechanism:
         return 0.0 if rare is None else rare.below(direction, epsilon)
 
     def bounded(self, direction: Direction, epsilon: float) -> float:
-        """An upper bound on δ(ε) without samples: the least that a sample of a proposal can be bounded by."""
+        """An upper bound on δ(ε) without samples: the least that weight bounds, or `added_bound`, say."""
         curve, bounds = self.curve(direction), [1.0]
         for mean_scale in MEAN_SCALES[direction]:
             for parameters in (self.plain_parameters, self.core.balanced_parameters(mean_scale)):
                 weight_bound, _, _ = self.core.bounds(direction, parameters, mean_scale, epsilon, curve)
                 if math.isfinite(weight_bound):
                     bounds.append(weight_bound + self.tail_mass(direction))
+        if direction == "add" and not self.curves:
+            found = added_bound(self.core, epsilon, "delta")
+            if found is not None:
+                bounds.append(found[0])
         return min(bounds)
 
 

@@ -41,7 +41,7 @@ class Kept:
     def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
         """Those kept, then those run now."""
         fingerprint, done = job.fingerprint, 0
-        expected = dict(pieces(count))
+        expected = dict(pieces(job, count))
         for one in self._found(fingerprint):
             if expected.get(one.first) != one.shards:
                 break
@@ -53,7 +53,7 @@ class Kept:
         first = max(first, done)
         with closing(self._runner.waves(job, count, remaining, first)) as waves:
             try:
-                for (start, shards), wave in zip(pieces(count, first), waves, strict=True):
+                for (start, shards), wave in zip(pieces(job, count, first), waves, strict=True):
                     self._keep(KeptWave(fingerprint, start, shards, spelled(wave)))
                     yield wave
             finally:

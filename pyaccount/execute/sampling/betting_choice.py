@@ -12,11 +12,17 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
-from pyaccount.execute.sampling.proposals import between, mixed, plain, proposed, scaled
+from pyaccount import _core
+from pyaccount.errors import NumericsError
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
+from pyaccount.execute.sampling.moments import MOST_ORDER
+from pyaccount.execute.sampling.proposals import PLAIN, between, mixed, plain, powered, proposed, scaled
 from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.plan.added import added_bound
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.plan.sampled import SampledMechanism
@@ -31,6 +37,17 @@ BALANCES_ADDED = (-2.0, -1.4, -1.0, -0.6, -0.3, 0.0, 0.35)
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
 #: Proposals that are measured, of those with the least weight bounds, and shards of each.
 MEASURED, TRIAL = 6, 8
+#: Shards of samples of a power of the likelihood ratio and of clipped ones, and how much longer than plain ones these may take.
+SPECIAL_TRIAL, SLOWER = 4, 3.0
+#: The least power, and the largest chain that samples are drawn by, of 24 bytes for each state and with tables of 256 MiB.
+FIRST, MOST_SAMPLED = 2, 13_000_000
+#: Nanoseconds for a state's round of a chain; and how far below the claim the estimate is taken to be at most, relatively, since
+#: nearer claims may follow.
+CHAIN, NEAR = 5.0, 0.25
+#: Where clipped samples are clipped, as multiples of the claim; their units of plain sampling, which bounds what the generator's
+#: error may amount to; and how much of the claim that may be.
+CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0, 80.0)
+PLAIN_SHARES, MOST_GENERATOR = (1, 16), 0.01
 #: Tests that are expected to take more samples than this look for a mixture; one must take so much less, for its samples
 #: take somewhat longer. Shares of its samples, in units, that come from the proposal which bounds them.
 MIXED_FROM, MIXED_WORTH = 1e6, 0.75
@@ -65,6 +82,15 @@ class Betting:
     weight_bound: float
     fractions: tuple[float, ...]
     expected_samples: float
+    #: What is lost of their mean where samples are clipped at `weight_bound`, at most: their second moment is what is bounded.
+    clipped: float = 0.0
+    #: Whether δ is at most `weight_bound`, whatever is drawn.
+    proven: bool = False
+
+    @property
+    def expected_plain_samples(self) -> float:
+        """As many plain samples as take as long."""
+        return SLOWER * self.expected_samples if self.proposal.order else self.expected_samples
 
 
 def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
@@ -81,6 +107,10 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     if gap <= CLOSEST * threshold:
         return None
     found = [_plain_betting(claim, direction, estimate.value)]
+    for special in (_powered_betting, _clipped_betting):
+        betting = special(sampler, claim, direction, estimate)
+        if betting is not None and SLOWER * betting.expected_samples < found[0].expected_samples:
+            return betting
     options = []
     for excess in EXCESSES:
         likely = scaled(mechanism, direction, excess, 1.0)
@@ -101,10 +131,85 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
         fastest = math.log1p(gap / max(weight_bound - threshold, 1e-300))
         if fastest <= 0.0 or log_target / fastest >= min(b.expected_samples for b in found):
             break
-        found.append(_measured_betting(sampler, claim, direction, estimate, weight_bound, proposal))
+        found.append(_measured_betting(sampler, claim, direction, estimate, proposal, [(weight_bound, 0.0)]))
     single = min(found, key=lambda betting: betting.expected_samples)
     mixed = _mixed_betting(sampler, claim, direction, estimate, single)
     return single if mixed is None else mixed
+
+
+def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+    """Samples of a power of the likelihood ratio of a removed record; None where there are none, or none that could be bet on."""
+    mechanism = claim.mechanism
+    if direction != "remove" or mechanism.core.replicas(2) is None:
+        return None
+    if sampler.order is None:
+        gap = (claim.delta - estimate.value) / claim.delta
+        sampler.order = _sampled_order(sampler, claim, min(gap, NEAR))
+    proposal = powered(mechanism, sampler.order)
+    try:
+        limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
+    except NumericsError:
+        # A chain that leaves the range of numbers.
+        return None
+    if limits.weight_bound + limits.generator < claim.delta:
+        return Betting(proposal, limits.weight_bound, (), 0.0)
+    if not (limits.rounding < MOST_ROUNDING and limits.weight_bound > claim.delta):
+        return None
+    return _measured_betting(sampler, claim, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
+
+
+def _sampled_order(sampler: Sampler, claim: Claim, gap: float) -> int:
+    """The order m of the power f^m that samples are drawn from, by what the chain and the samples of each are expected to take.
+
+    ln of the weight bound is convex in m, and 0 at 1: what the next order is expected to give is found from the last ones. Chains
+    grow with m, and are computed from the smallest on while the next one pays.
+    """
+    mechanism, logs = claim.mechanism, [0.0]
+    most = claim.log_target * (1.0 / gap + 0.5 / (gap * gap))
+    for order in range(FIRST, MOST_ORDER + 1):
+        try:
+            bound = sampler.limits(mechanism, "remove", powered(mechanism, order), claim.epsilon).weight_bound
+        except NumericsError:
+            return max(order - 1, FIRST)
+        logs.append(math.log(bound) if bound > 0.0 else -math.inf)
+        bend = logs[-1] - 2.0 * logs[-2] + logs[-3] if order > FIRST else 0.0
+        further = 2.0 * logs[-1] - logs[-2] + bend
+        replicas = mechanism.core.replicas(order + 1)
+        if replicas is None or replicas[0] > MOST_SAMPLED or not math.isfinite(further) or further >= logs[-1]:
+            return order
+        now, then = (max(math.exp(log) / claim.delta, 1.0) for log in (logs[-1], further))
+        if most * (now - then) * SLOWER * mechanism.cost < replicas[1] * CHAIN:
+            return order
+    return MOST_ORDER
+
+
+def _clipped_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+    """Samples of R tilted, where a record is added, clipped: their second moment is bounded. None where that is not known.
+
+    If E V² ≤ v then E (V − c)₊ ≤ v/(4c), since V − c ≤ V²/(4c): what is tested is that the mean of min(V, c) is below the claim
+    less that. A share α of the tilt in a mixture leaves v/α. See the core's `linear`; if that bounds δ itself nothing is sampled.
+    """
+    mechanism, threshold = claim.mechanism, claim.delta
+    if direction != "add" or mechanism.curves:
+        return None
+    proven = added_bound(mechanism.core, claim.epsilon, "delta")
+    if proven is not None and proven[0] < threshold:
+        return Betting(plain(mechanism, direction), proven[0], (), 0.0, proven=True)
+    second = None if proven is None else added_bound(mechanism.core, claim.epsilon, "square")
+    if second is None:
+        return None
+    for units in PLAIN_SHARES:
+        tilted = _core.SHARD_UNITS - units
+        components = (replace(PLAIN, share=units), Component(tilted, (), -second[1]))
+        proposal = replace(plain(mechanism, direction), components=components)
+        limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
+        if limits.rounding < MOST_ROUNDING and limits.generator < MOST_GENERATOR * threshold:
+            stated = replace(claim, delta=threshold - limits.generator)
+            square = second[0] * (1.0 + 1e-12) * _core.SHARD_UNITS / tilted
+            bounds = [(factor * threshold, square / (4.0 * factor * threshold)) for factor in CLIPS]
+            bounds = [(bound, lost) for bound, lost in bounds if estimate.value < stated.delta - lost < bound]
+            return _measured_betting(sampler, stated, direction, estimate, proposal, bounds) if bounds else None
+    return None
 
 
 def _mixed_betting(
@@ -132,7 +237,7 @@ def _mixed_betting(
         if dear * claim.log_target / math.log1p(gap / room) >= most:
             # Not even samples that do not vary would do; with smaller shares of the anchor the bound is weaker still.
             break
-        betting = _measured_betting(sampler, stated, direction, estimate, limits.weight_bound, proposal)
+        betting = _measured_betting(sampler, stated, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
         if dear * betting.expected_samples < most:
             best, most = betting, dear * betting.expected_samples
     return best
@@ -140,53 +245,62 @@ def _mixed_betting(
 
 def _plain_betting(claim: Claim, direction: Direction, mean: float) -> Betting:
     """Plain samples, without looking at any."""
-    return _blind_betting(claim, plain(claim.mechanism, direction), 1.0, mean)
+    return _blind_betting(claim, plain(claim.mechanism, direction), (1.0, 0.0), mean)
 
 
-def _blind_betting(claim: Claim, proposal: Proposal, weight_bound: float, mean: float) -> Betting:
+def _blind_betting(claim: Claim, proposal: Proposal, bound: tuple[float, float], mean: float) -> Betting:
     """A bet on samples in [0, w] of which only the mean is known, as if each were 0 or the weight bound w.
 
     No law on [0, w] with this mean gives less growth: ln is concave.
     """
-    largest, share_of_bound = 1.0 / (weight_bound - claim.delta), mean / weight_bound
+    weight_bound, lost = bound
+    threshold = claim.delta - lost
+    largest, share_of_bound = 1.0 / (weight_bound - threshold), mean / weight_bound
     growth = {
-        share: (1.0 - share_of_bound) * math.log1p(share * largest * claim.delta)
-        + share_of_bound * math.log1p(share * largest * (claim.delta - weight_bound))
+        share: (1.0 - share_of_bound) * math.log1p(share * largest * threshold)
+        + share_of_bound * math.log1p(share * largest * (threshold - weight_bound))
         for share in SHARES
     }
     best = max(growth, key=lambda share: growth[share])
     expected = claim.log_target / growth[best] if growth[best] > 0.0 else math.inf
-    return Betting(proposal, weight_bound, (best * largest, 0.5 * best * largest), expected)
+    return Betting(proposal, weight_bound, (best * largest, 0.5 * best * largest), expected, clipped=lost)
 
 
 def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
-    sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, weight_bound: float, proposal: Proposal
+    sampler: Sampler,
+    claim: Claim,
+    direction: Direction,
+    estimate: Estimate,
+    proposal: Proposal,
+    bounds: Sequence[tuple[float, float]],
 ) -> Betting:
-    threshold = claim.delta
-    largest = 1.0 / (weight_bound - threshold)
-    table = BetTable(claim.epsilon, weight_bound, tuple(Bet(threshold, share * largest) for share in SHARES))
+    """The best bet on samples of a proposal with one of some weight bounds, each with what clipping them there takes."""
+    tables = []
+    for bound, lost in bounds:
+        threshold = claim.delta - lost
+        largest = 1.0 / (bound - threshold)
+        tables.append(BetTable(claim.epsilon, bound, tuple(Bet(threshold, share * largest) for share in SHARES)))
+    trial = SPECIAL_TRIAL if proposal.order or bounds[0][1] else TRIAL
     sums = sampler.run(
-        claim.mechanism, direction, proposal, [table], purpose="pilot", candidate=sampler.fresh(), count=TRIAL
+        claim.mechanism, direction, proposal, tables, purpose="pilot", candidate=sampler.fresh(), count=trial
     )
-    count = TRIAL * SHARD
+    count = trial * SHARD
     measured_mean, second = sum(s[0].value for s in sums) / count, sum(s[0].square for s in sums) / count
     effective = 0.0 if second <= 0.0 else count * measured_mean * measured_mean / second
     error = math.sqrt(max(second - measured_mean * measured_mean, 0.0) / count)
     # Where the likelihood ratio is only enclosed, bounded samples mean more than the estimate: only what is seen of them counts.
     enclosed = claim.mechanism.lower is not None
-    if enclosed and (effective < 4.0 * LEAST_EFFECTIVE or measured_mean + 4.0 * error > threshold):
-        return Betting(proposal, weight_bound, (), math.inf)
+    if enclosed and (effective < 4.0 * LEAST_EFFECTIVE or measured_mean + 4.0 * error > claim.delta):
+        return Betting(proposal, bounds[0][0], (), math.inf)
     mean = measured_mean if enclosed else estimate.value
-    blind = _blind_betting(claim, proposal, weight_bound, mean)
+    best = _blind_betting(claim, proposal, bounds[0], mean)
     if effective < LEAST_EFFECTIVE:
-        return blind
-    growth = {}
-    for k, share in enumerate(SHARES):
-        rate = sum(s[0].log_wealth[k] for s in sums) / count
-        # The mean is known better than this sample knows it.
-        growth[share] = rate + share * largest * (measured_mean - mean)
-    best = max(growth, key=lambda share: growth[share])
-    if growth[best] <= 0.0:
-        return blind
-    measured = Betting(proposal, weight_bound, (best * largest, 0.5 * best * largest), claim.log_target / growth[best])
-    return min(measured, blind, key=lambda betting: betting.expected_samples)
+        return best
+    for place, ((bound, lost), table) in enumerate(zip(bounds, tables, strict=True)):
+        for k, bet in enumerate(table.bets):
+            # The mean is known better than this sample knows it.
+            growth = sum(s[place].log_wealth[k] for s in sums) / count + bet.fraction * (measured_mean - mean)
+            if growth > 0.0 and claim.log_target / growth < best.expected_samples:
+                fractions = (bet.fraction, 0.5 * bet.fraction)
+                best = Betting(proposal, bound, fractions, claim.log_target / growth, clipped=lost)
+    return best

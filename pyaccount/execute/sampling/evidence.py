@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 PROFILE_SHARDS = (64, 512)
 #: Shards for the estimates of a profile, and the most where too little of some ε is seen.
 ESTIMATE_SHARDS = (64, 256)
+#: How many fewer are drawn from a power of the likelihood ratio.
+FEWER = 4
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 
@@ -151,7 +153,14 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         for direction in mechanism.directions:
             proposal = tested.get(direction, estimates[direction].proposal)
             lower[direction] = _lower_ends(
-                session, mechanism.lower or mechanism, direction, epsilon, delta, proposal, share, drawn
+                session,
+                mechanism.lower or mechanism,
+                direction,
+                epsilon,
+                delta,
+                proposal,
+                share,
+                _fewer(proposal, drawn),
             )
         part = "profile"
         sampler.stage("profile")
@@ -258,6 +267,11 @@ def profile_shards(accepted: int) -> int:
     return min(max(accepted // SHARD // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
 
 
+def _fewer(proposal: Proposal, shards: int) -> int:
+    """Shards of a proposal where so many are drawn of others: those of a power of the likelihood ratio vary little."""
+    return max(shards // FEWER, 1) if proposal.order else shards
+
+
 def _histograms(  # noqa: PLR0913, PLR0917 - a mechanism, and where it is drawn from
     session: Session,
     mechanism: SampledMechanism,
@@ -274,7 +288,8 @@ def _histograms(  # noqa: PLR0913, PLR0917 - a mechanism, and where it is drawn 
             proposals.add(tested[direction])
         ordered = sorted(proposals, key=lambda proposal: (proposal.mean_scale, proposal.parameter))
         found[direction] = [
-            draw(session.sampler, mechanism, direction, proposal, epsilon, shards) for proposal in ordered
+            draw(session.sampler, mechanism, direction, proposal, epsilon, _fewer(proposal, shards))
+            for proposal in ordered
         ]
     return found
 

@@ -22,7 +22,7 @@ from pyaccount.execute.sampling.error_probability import STARTS, Acceptance, of_
 from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
-from pyaccount.execute.sampling.jobs import SHARD, WAVE, BetTable
+from pyaccount.execute.sampling.jobs import SHARD, BetTable
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.profile import default_profile
@@ -152,7 +152,7 @@ class _Pace:
 
     def of(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
         """The pace of samples from a proposal; that of a mixture goes by its components."""
-        key = (direction, len(proposal.components))
+        key = (direction, -proposal.order or len(proposal.components))
         if key not in self._known:
             self._known[key] = self._taken(mechanism, direction, epsilon, proposal)
         return self._known[key]
@@ -195,7 +195,7 @@ def _planned(session: Session, instance: Instance, epsilon: float, acceptance: A
         betting = choose_betting(session.sampler, claim, direction, estimate)
         if betting is None or not math.isfinite(betting.expected_samples):
             return []
-        wave = WAVE * SHARD
+        wave = betting.proposal.wave * SHARD
         samples = float(wave * math.ceil(betting.expected_samples / wave))
         tests.append(_Planned(mechanism, direction, epsilon, betting.proposal, samples))
     return tests

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
 
 SHARD: int = _core.SHARD_SIZE
-#: Shards run between two looks at the wealth. Fixed, so that results do not depend on the machine.
-WAVE = 32
+#: Shards run between two looks at the wealth, and of samples of a power of the likelihood ratio, of which few are needed. Fixed,
+#: so that results do not depend on the machine.
+WAVE, FEW = 32, 8
 
 #: The seconds that are left, if a time limit is set. Raises `LimitError` where none are.
 Remaining = Callable[[], float | None]
@@ -44,6 +45,13 @@ class Proposal:
     further: tuple[float, ...] = ()
     #: A mixture of this law, which bounds its samples, with further ones; see the core's `defensive`. Empty without.
     components: tuple[Component, ...] = ()
+    #: m where samples are of the power f^m of the likelihood ratio of a removed record; see the core's `replicated`. 0 otherwise.
+    order: int = 0
+
+    @property
+    def wave(self) -> int:
+        """Shards run between two looks at the wealth."""
+        return FEW if self.order else WAVE
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -120,7 +128,20 @@ class Job:
         core, curve = self.recipe.core, None if self.curve is None else self.curve.core
         bets = [(t.epsilon, t.weight_bound, [(bet.threshold, bet.fraction) for bet in t.bets]) for t in self.tables]
         histogram: _core.LossHistogram | None = None
-        if self.proposal.components:
+        if self.proposal.order:
+            assert self.direction == "remove"
+            shards, histogram = core.powered(
+                self.proposal.order,
+                bets,
+                edges=self.edges,
+                key=self.key,
+                first=first,
+                count=count,
+                threads=threads,
+                time_limit=time_limit,
+                curve=curve,
+            )
+        elif self.proposal.components:
             assert self.edges is None, "a histogram has samples of one proposal"
             shards = core.defensive(
                 self.direction,
@@ -158,6 +179,8 @@ class Job:
             (t.epsilon, t.weight_bound, tuple((bet.threshold, bet.fraction) for bet in t.bets)) for t in self.tables
         )
         drawn = (self.direction, proposal.parameters, proposal.mean_scale, components, tables, self.key, self.edges)
+        if proposal.order:
+            return fingerprint("shards", self.recipe, self.curve, drawn, proposal.order)
         return fingerprint("shards", self.recipe, self.curve, drawn)
 
 
@@ -200,8 +223,8 @@ class Runner(Protocol):
     def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
         """The waves of shards `first`, …, `count` − 1 in order.
 
-        Each has `WAVE` shards but for the last, and `first` is where one begins. Whoever has seen enough closes the iterator,
-        which ends what is still under way.
+        Each has the shards of a wave of its proposal but for the last, and `first` is where one begins. Whoever has seen enough
+        closes the iterator, which ends what is still under way.
         """
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
@@ -216,7 +239,7 @@ class Local:
 
     def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
         """Run each when it is asked for."""
-        for start, some in pieces(count, first):
+        for start, some in pieces(job, count, first):
             yield job.run(start, some, self.threads, remaining())
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
@@ -224,10 +247,11 @@ class Local:
         return job.run(count, self.threads, remaining())
 
 
-def pieces(count: int, first: int = 0) -> Iterator[tuple[int, int]]:
-    """The first shard of each wave, and how many it has."""
-    for start in range(first, count, WAVE):
-        yield start, min(WAVE, count - start)
+def pieces(job: Job, count: int, first: int = 0) -> Iterator[tuple[int, int]]:
+    """The first shard of each wave of a job, and how many it has."""
+    wave = job.proposal.wave
+    for start in range(first, count, wave):
+        yield start, min(wave, count - start)
 
 
 def for_core(components: Sequence[Component]) -> list[tuple[int, tuple[float, ...], float]]:

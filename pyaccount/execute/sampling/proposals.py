@@ -43,6 +43,11 @@ def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:
     return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
 
 
+def powered(mechanism: SampledMechanism, order: int) -> Proposal:
+    """Samples of a power of the likelihood ratio of a removed record."""
+    return replace(proposed(mechanism.plain_parameters, float(order)), order=order)
+
+
 def mixed(
     mechanism: SampledMechanism,
     direction: Direction,

@@ -40,6 +40,8 @@ class SampleLimits:
     #: How much δ of a run whose batches are seldom truncated may exceed that, and how much it may fall short of it.
     beyond: float = 0.0
     below: float = 0.0
+    #: How much of the mean is lost where samples are clipped at `weight_bound`.
+    clipped: float = 0.0
 
     @property
     def added(self) -> float:
@@ -63,6 +65,8 @@ class Sampler:
         self._stage_began = self._began
         self._candidate = 0
         self._beyond: dict[tuple[object, ...], float] = {}
+        #: The power of the likelihood ratio that samples of an earlier claim were drawn from: it serves similar ones as well.
+        self.order: int | None = None
 
     def fresh(self) -> int:
         """A candidate number that no stream has used."""
@@ -88,7 +92,12 @@ class Sampler:
     ) -> SampleLimits:
         """What is proven about samples from a proposal."""
         curve = mechanism.curve(direction)
-        if proposal.components:
+        if proposal.order:
+            with self._limited():
+                found = mechanism.core.powered_bounds(
+                    proposal.order, epsilon, curve, threads=self._threads, time_limit=self._remaining()
+                )
+        elif proposal.components:
             found = mechanism.core.defensive_bounds(direction, for_core(proposal.components), epsilon, curve)
         else:
             found = mechanism.core.bounds(direction, proposal.parameters, proposal.mean_scale, epsilon, curve)

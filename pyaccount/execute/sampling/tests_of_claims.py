@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
@@ -95,7 +95,7 @@ def verify(
     bettings = {side: choose_betting(sampler, claim, side, estimates[side]) for side in order}
     if budget is not None:
         near = any(found.value > (1.0 - COMFORTABLE) * claim.delta for found in estimates.values())
-        dear = sum(0.0 if one is None else one.expected_samples for one in bettings.values()) > budget
+        dear = sum(0.0 if one is None else one.expected_plain_samples for one in bettings.values()) > budget
         if near or dear:
             return ()
     tests: list[Test] = []
@@ -143,8 +143,14 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     """Bet until the wealth reaches its target, or the patience ends."""
     candidate, proposal = sampler.fresh(), betting.proposal
     limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
+    if betting.proven:
+        limits = replace(limits, weight_bound=betting.weight_bound)
+        holds = betting.weight_bound <= claim.delta - limits.added
+        return _without_samples(claim, direction, proposal, limits, None, accepted=holds)
+    if betting.clipped > 0.0:
+        limits = replace(limits, weight_bound=betting.weight_bound, clipped=betting.clipped)
     # The claim about the generator's mean that implies the one about δ, less what is added whatever is drawn.
-    threshold = max(claim.delta - limits.generator - limits.added, 0.0)
+    threshold = max(claim.delta - limits.generator - limits.added - limits.clipped, 0.0)
     room = limits.weight_bound - threshold
     if room <= 0.0:
         # V, and so its mean, is at most the weight bound.

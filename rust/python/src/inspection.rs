@@ -65,7 +65,7 @@ impl Inspection {
         direction: &str,
         batch_sizes: Vec<Vec<u64>>,
     ) -> PyResult<Vec<(f64, f64)>> {
-        let [(mechanism, 1)] = &sampled.0[..] else {
+        let [(mechanism, 1)] = &sampled.parts[..] else {
             return Err(PyValueError::new_err("outcomes are of one run of one mechanism"));
         };
         let expected = mechanism.outcome_length();
@@ -86,7 +86,7 @@ impl Inspection {
     #[staticmethod]
     #[pyo3(signature = (sampled, *, key, shard))]
     fn batch_sizes(sampled: &Sampled, key: (u64, u32, u32, u32), shard: u64) -> PyResult<Vec<Vec<u64>>> {
-        let [(mechanism, 1)] = &sampled.0[..] else {
+        let [(mechanism, 1)] = &sampled.parts[..] else {
             return Err(PyValueError::new_err("batch sizes are of one run of one mechanism"));
         };
         Ok(mechanism.batch_sizes(stream_key(key), shard))

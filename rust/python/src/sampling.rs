@@ -1,6 +1,6 @@
 //! Bindings of the Monte Carlo room.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyaccount_core::montecarlo::balanced::{simulate_balanced, tilt_facts, BalancedJob};
 use pyaccount_core::montecarlo::betting::{BetTable, ShardSums};
@@ -10,11 +10,13 @@ use pyaccount_core::montecarlo::components::{Component, Mixture, UNITS};
 use pyaccount_core::montecarlo::defensive::{simulate_defensive, DefensiveJob};
 use pyaccount_core::montecarlo::gradient::{simulate_gradient, Estimate, GradientEstimate, GradientJob};
 use pyaccount_core::montecarlo::histogram::{Edges, Histogram, BINS};
+use pyaccount_core::montecarlo::linear::{added_bounds, AddedBounds};
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::proposal::Direction;
 use pyaccount_core::montecarlo::proposed::{generator_error_of, rounding_of, weight_bounds_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
+use pyaccount_core::montecarlo::replicated::Replicated;
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
@@ -31,7 +33,17 @@ use crate::interruptible::call;
 /// Mechanisms that can be sampled together, each with its number of runs.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
-pub struct Sampled(pub(crate) Vec<(Mechanism, u32)>);
+pub struct Sampled {
+    pub(crate) parts: Vec<(Mechanism, u32)>,
+    /// The last power of the likelihood ratio that was asked for, and the samples of each mechanism.
+    power: Mutex<Option<(usize, Vec<Part>)>>,
+}
+
+impl From<Vec<(Mechanism, u32)>> for Sampled {
+    fn from(parts: Vec<(Mechanism, u32)>) -> Self {
+        Self { parts, power: Mutex::new(None) }
+    }
+}
 
 /// The curve of what else is composed.
 #[pyclass(frozen, module = "pyaccount._core")]
@@ -156,7 +168,7 @@ impl Sampled {
         warm: bool,
     ) -> PyResult<Self> {
         RenewalKernel::new(coefficients, iterations, min_separation, sampling_probability, warm)
-            .map(|kernel| Self(vec![(kernel.into(), 1)]))
+            .map(|kernel| vec![(kernel.into(), 1)].into())
             .map_err(raise)
     }
 
@@ -170,14 +182,14 @@ impl Sampled {
         warm: bool,
     ) -> PyResult<Self> {
         RenewalKernel::of_users(coefficients, iterations, min_separation, record_probability, records, warm)
-            .map(|kernel| Self(vec![(kernel.into(), 1)]))
+            .map(|kernel| vec![(kernel.into(), 1)].into())
             .map_err(raise)
     }
 
     #[staticmethod]
     fn phases(coefficients: Vec<f64>, iterations: usize, phases: usize, sampling_probability: f64) -> PyResult<Self> {
         RenewalKernel::with_phases(coefficients, iterations, phases, sampling_probability)
-            .map(|kernel| Self(vec![(kernel.into(), 1)]))
+            .map(|kernel| vec![(kernel.into(), 1)].into())
             .map_err(raise)
     }
 
@@ -191,14 +203,14 @@ impl Sampled {
         below: bool,
     ) -> PyResult<Self> {
         OverlappingKernel::new(columns.0.clone(), noise_multiplier, record_probability, records, warm, below)
-            .map(|kernel| Self(vec![(kernel.into(), 1)]))
+            .map(|kernel| vec![(kernel.into(), 1)].into())
             .map_err(raise)
     }
 
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn bins(gram: Vec<f64>, inner: usize) -> PyResult<Self> {
-        BinsKernel::new(&gram, inner).map(|kernel| Self(vec![(kernel.into(), 1)])).map_err(raise)
+        BinsKernel::new(&gram, inner).map(|kernel| vec![(kernel.into(), 1)].into()).map_err(raise)
     }
 
     #[staticmethod]
@@ -213,16 +225,16 @@ impl Sampled {
         }
         let mut all = Vec::new();
         for (sampled, runs) in parts {
-            for (mechanism, own) in &sampled.get().0 {
+            for (mechanism, own) in &sampled.get().parts {
                 let runs = own.checked_mul(runs).ok_or_else(|| PyValueError::new_err("too many runs"))?;
                 all.push((mechanism.clone(), runs));
             }
         }
-        Ok(Self(all))
+        Ok(all.into())
     }
 
     fn truncated(&self, dataset_size: u64, limit: u64) -> PyResult<Self> {
-        let truncated = match &self.0[..] {
+        let truncated = match &self.parts[..] {
             [(Mechanism::Renewal(kernel), 1)] => {
                 TruncatedKernel::new(Arc::clone(kernel), dataset_size, limit).map(Mechanism::from)
             }
@@ -231,21 +243,21 @@ impl Sampled {
             }
             _ => return Err(PyValueError::new_err("only one run of one sampler of records has truncated batches")),
         };
-        truncated.map(|mechanism| Self(vec![(mechanism, 1)])).map_err(raise)
+        truncated.map(|mechanism| vec![(mechanism, 1)].into()).map_err(raise)
     }
 
     #[getter]
     fn plain_parameter(&self) -> f64 {
-        self.0[0].0.plain_parameter()
+        self.parts[0].0.plain_parameter()
     }
 
     #[getter]
     fn plain_parameters(&self) -> Vec<f64> {
-        self.0.iter().map(|(mechanism, _)| mechanism.plain_parameter()).collect()
+        self.parts.iter().map(|(mechanism, _)| mechanism.plain_parameter()).collect()
     }
 
     fn balanced_parameters(&self, mean_scale: f64) -> Vec<f64> {
-        self.0.iter().map(|(mechanism, _)| mechanism.balanced_parameter(mean_scale)).collect()
+        self.parts.iter().map(|(mechanism, _)| mechanism.balanced_parameter(mean_scale)).collect()
     }
 
     #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None))]
@@ -257,11 +269,7 @@ impl Sampled {
         epsilon: f64,
         curve: Option<&ComposedCurve>,
     ) -> PyResult<(f64, f64, f64)> {
-        let parts = self.parts(parameter, mean_scale)?;
-        let curve = curve.map(|curve| &*curve.0);
-        let limits = weight_bounds_of(&parts, direction_of(direction)?, epsilon, curve);
-        let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
-        Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts) + read))
+        Ok(bounds_of(&self.parts(parameter, mean_scale)?, direction_of(direction)?, epsilon, curve))
     }
 
     #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None))]
@@ -367,7 +375,7 @@ impl Sampled {
         time_limit: Option<f64>,
     ) -> PyResult<DeltaGradient> {
         let origin = origin.unwrap_or(self);
-        let ([(mechanism, 1)], [(from, 1)]) = (&self.0[..], &origin.0[..]) else {
+        let ([(mechanism, 1)], [(from, 1)]) = (&self.parts[..], &origin.parts[..]) else {
             return Err(PyValueError::new_err("gradients are of one run of one mechanism"));
         };
         let Mixture { direction, components, .. } = origin.mixture(direction, components)?;
@@ -380,8 +388,8 @@ impl Sampled {
     /// where a mechanism has no chain, or one that is too large.
     fn replicas(&self, order: usize) -> Option<(usize, f64)> {
         let mut most = (0, 0.0);
-        for (mechanism, _) in &self.0 {
-            let (law, _) = mechanism.replicated()?;
+        for (mechanism, _) in &self.parts {
+            let law = mechanism.replicated()?.law();
             let count = states(law, order)?;
             #[allow(clippy::cast_precision_loss)] // a price
             let work = count as f64 * most_rounds(law) as f64;
@@ -393,23 +401,67 @@ impl Sampled {
     /// An upper bound on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum.
     #[pyo3(signature = (order, *, threads, time_limit))]
     fn log_moment(&self, py: Python<'_>, order: usize, threads: usize, time_limit: Option<f64>) -> PyResult<f64> {
-        let all = self.0.clone();
+        let all = self.parts.clone();
         call(py, threads, time_limit, move |run| {
             let mut sum = 0.0;
             for (mechanism, runs) in &all {
-                let (law, coefficients) = mechanism
-                    .replicated()
-                    .ok_or(Error::Numerics { reason: "no chain of replicas is known for this sampler" })?;
+                let kernel = mechanism.replicated().ok_or(NO_CHAIN)?;
                 // Rounded up: a product and a sum, each by at most u of what it is.
-                let part = f64::from(*runs) * log_moment(law, coefficients, order, run)?.upper;
+                let part = f64::from(*runs) * log_moment(kernel.law(), &kernel.coefficients, order, run)?.upper;
                 sum = (sum + part.next_up()).next_up();
             }
             Ok(sum)
         })
     }
 
+    /// What is proven about samples of the power `order` of the likelihood ratio, as of `bounds`; the chain is kept for `powered`.
+    #[pyo3(signature = (order, epsilon, curve = None, *, threads, time_limit))]
+    fn powered_bounds(
+        &self,
+        py: Python<'_>,
+        order: usize,
+        epsilon: f64,
+        curve: Option<&ComposedCurve>,
+        threads: usize,
+        time_limit: Option<f64>,
+    ) -> PyResult<(f64, f64, f64)> {
+        let parts = self.replicated(py, order, threads, time_limit)?;
+        Ok(bounds_of(&parts, Direction::Remove, epsilon, curve))
+    }
+
+    /// Samples of the power `order` of the likelihood ratio, of a removed record.
+    #[pyo3(signature = (order, tables, *, edges, key, first, count, threads, time_limit, curve = None))]
+    #[allow(clippy::too_many_arguments)] // a call of the engine's
+    fn powered(
+        &self,
+        py: Python<'_>,
+        order: usize,
+        tables: Vec<Bets>,
+        edges: Option<(f64, f64)>,
+        key: (u64, u32, u32, u32),
+        first: u64,
+        count: u64,
+        threads: usize,
+        time_limit: Option<f64>,
+        curve: Option<&ComposedCurve>,
+    ) -> PyResult<(Shards, Option<LossHistogram>)> {
+        let parts = self.replicated(py, order, threads, time_limit)?;
+        let job =
+            Job { curve: curve.map(|curve| Arc::clone(&curve.0)), ..job(parts, Direction::Remove, tables, edges, key) };
+        let outcome = call(py, threads, time_limit, move |run| simulate(&job, first, count, run))?;
+        Ok((shards(outcome.shards), outcome.histogram.map(LossHistogram)))
+    }
+
+    /// ln of upper bounds on the second moment of samples of R tilted, and on δ, where a record is added; None for several mechanisms
+    /// and for those that nothing is known of.
+    fn added_bounds(&self, tilt: f64, epsilon: f64) -> Option<(f64, f64)> {
+        let [(mechanism, 1)] = &self.parts[..] else { return None };
+        let AddedBounds { log_square, log_delta } = added_bounds(mechanism.replicated()?, tilt, epsilon);
+        Some((log_square, log_delta))
+    }
+
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {
-        tilt_facts(&self.0, theta)
+        tilt_facts(&self.parts, theta)
     }
 }
 
@@ -419,13 +471,13 @@ impl Sampled {
             Parameters::One(only) => vec![only],
             Parameters::Each(all) => all,
         };
-        if parameters.len() != self.0.len() {
+        if parameters.len() != self.parts.len() {
             return Err(PyValueError::new_err("a proposal has one parameter for each mechanism"));
         }
         let part = |((mechanism, runs), parameter): (&(Mechanism, u32), f64)| {
             Ok(Part { proposed: mechanism.proposed(parameter, mean_scale).map_err(raise)?, runs: *runs })
         };
-        self.0.iter().zip(parameters).map(part).collect()
+        self.parts.iter().zip(parameters).map(part).collect()
     }
 
     fn mixture(&self, direction: &str, components: Vec<Shared>) -> PyResult<Mixture> {
@@ -435,7 +487,7 @@ impl Sampled {
             (component, share)
         };
         Ok(Mixture {
-            parts: self.0.clone(),
+            parts: self.parts.clone(),
             direction: direction_of(direction)?,
             components: components.into_iter().map(component).collect(),
         })
@@ -450,14 +502,58 @@ impl Sampled {
         edges: Option<(f64, f64)>,
         key: (u64, u32, u32, u32),
     ) -> PyResult<Job> {
-        Ok(Job {
-            parts: self.parts(parameter, mean_scale)?,
-            direction: direction_of(direction)?,
-            curve: None,
-            tables: tables.into_iter().map(table).collect(),
-            edges: edges.map(|(lowest, width)| Edges { lowest, width }),
-            key: stream_key(key),
-        })
+        Ok(job(self.parts(parameter, mean_scale)?, direction_of(direction)?, tables, edges, key))
+    }
+
+    /// The mechanisms with samples of a power of their likelihood ratios: made once for one power after another.
+    fn replicated(&self, py: Python<'_>, order: usize, threads: usize, time_limit: Option<f64>) -> PyResult<Vec<Part>> {
+        // Locked for a moment and with the interpreter's lock, so that no process is forked meanwhile.
+        let kept = || self.power.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, parts)) = &*kept() {
+            if *known == order {
+                return Ok(parts.clone());
+            }
+        }
+        // Two sets of tables would take twice the memory.
+        *kept() = None;
+        let all = self.parts.clone();
+        let parts: Vec<Part> = call(py, threads, time_limit, move |run| {
+            let part = |(mechanism, runs): &(Mechanism, u32)| {
+                let samples = Replicated::new(mechanism.replicated().ok_or(NO_CHAIN)?, order, run)?;
+                Ok(Part { proposed: Arc::new(samples).into(), runs: *runs })
+            };
+            all.iter().map(part).collect()
+        })?;
+        *kept() = Some((order, parts.clone()));
+        Ok(parts)
+    }
+}
+
+/// What a mechanism without a chain of replicas is answered.
+const NO_CHAIN: Error = Error::Numerics { reason: "no chain of replicas is known for this sampler" };
+
+/// The weight bound, the generator's error and the rounding of samples.
+fn bounds_of(parts: &[Part], direction: Direction, epsilon: f64, curve: Option<&ComposedCurve>) -> (f64, f64, f64) {
+    let curve = curve.map(|curve| &*curve.0);
+    let limits = weight_bounds_of(parts, direction, epsilon, curve);
+    let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
+    (limits.value, generator_error_of(parts, limits), rounding_of(parts) + read)
+}
+
+fn job(
+    parts: Vec<Part>,
+    direction: Direction,
+    tables: Vec<Bets>,
+    edges: Option<(f64, f64)>,
+    key: (u64, u32, u32, u32),
+) -> Job {
+    Job {
+        parts,
+        direction,
+        curve: None,
+        tables: tables.into_iter().map(table).collect(),
+        edges: edges.map(|(lowest, width)| Edges { lowest, width }),
+        key: stream_key(key),
     }
 }
 

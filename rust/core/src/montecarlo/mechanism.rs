@@ -7,6 +7,7 @@ use crate::montecarlo::kernel::Ratios;
 use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
 use crate::montecarlo::proposal::Direction;
 use crate::montecarlo::renewal::{RenewalKernel, RenewalScratch};
+use crate::montecarlo::replicated::ReplicatedScratch;
 use crate::montecarlo::source::Given;
 use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR};
 use crate::montecarlo::tilt::{TiltBase, Tilted};
@@ -62,6 +63,7 @@ pub(super) struct Buffers {
     pub overlapping: OverlappingScratch,
     pub truncated: TruncatedScratch,
     pub truncated_bins: TruncatedBinsScratch,
+    pub replicated: ReplicatedScratch,
 }
 
 /// The law that a mechanism's patterns have.
@@ -92,13 +94,11 @@ impl Mechanism {
         }
     }
 
-    /// The law and the coefficients in units of σ of what [`crate::replicas`] has a chain for; none for anything else.
+    /// The kernel of what [`crate::replicas`] has a chain for; none for anything else.
     #[must_use]
-    pub fn replicated(&self) -> Option<(&Renewal, &[f64])> {
+    pub fn replicated(&self) -> Option<&Arc<RenewalKernel>> {
         match self {
-            Self::Renewal(kernel) if kernel.law().records() == 1 && !kernel.law().phased => {
-                Some((kernel.law(), &kernel.coefficients))
-            }
+            Self::Renewal(kernel) if kernel.law().records() == 1 && !kernel.law().phased => Some(kernel),
             _ => None,
         }
     }

@@ -19,10 +19,12 @@
 //! | [`truncated`], [`truncated_bins`] | the same where batches are truncated |
 //! | [`batch_sizes`] | how many of the other records join each batch |
 //! | [`proposal`] | where samples of one proposal are drawn from, and the proof that their weights are bounded |
+//! | [`linear`] | bounds where the record is added, from how nearly ln dP/dR is linear |
 //! | [`components`], [`tilt`] | mixtures of several proposals, and what they are made of |
 //! | `posterior`, [`gradient`], `bins_gradient` | who took part, given the outcome; estimates of how δ changes with the matrix |
 //! | [`balanced`], [`defensive`] | estimates and tests from mixtures; in `defensive` the proof that their weights are bounded |
 //! | [`value`] | what a sample is worth with other mechanisms composed |
+//! | [`replicated`] | samples of a power of the likelihood ratio |
 //! | [`betting`], [`histogram`] | what is kept of the samples |
 //! | [`simulate`] | running shards in parallel |
 
@@ -41,6 +43,7 @@ pub mod defensive;
 pub mod gradient;
 pub mod histogram;
 pub mod kernel;
+pub mod linear;
 mod logarithms;
 pub mod mechanism;
 pub mod overlapping;
@@ -50,6 +53,7 @@ pub mod proposal;
 pub mod proposed;
 mod recursion;
 pub mod renewal;
+pub mod replicated;
 mod ring;
 pub mod simulate;
 pub mod source;

@@ -16,6 +16,7 @@ use crate::montecarlo::mechanism::{Buffers, Mechanism};
 use crate::montecarlo::overlapping::OverlappingKernel;
 use crate::montecarlo::proposal::{weight_bounds, Direction, HolderSums, WeightBounds};
 use crate::montecarlo::renewal::RenewalKernel;
+use crate::montecarlo::replicated::Replicated;
 use crate::montecarlo::stream::Stream;
 use crate::montecarlo::truncated::TruncatedKernel;
 use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
@@ -43,6 +44,7 @@ enum Kind {
     Overlapping(Pair<OverlappingKernel>),
     Truncated(Pair<TruncatedKernel>),
     TruncatedBins(Pair<TruncatedBinsKernel>),
+    Replicated(Arc<Replicated>),
 }
 
 /// The kernel is shared.
@@ -74,6 +76,12 @@ impl Mechanism {
     }
 }
 
+impl From<Arc<Replicated>> for Proposed {
+    fn from(samples: Arc<Replicated>) -> Self {
+        Self(Kind::Replicated(samples))
+    }
+}
+
 impl Proposed {
     /// What is sampled.
     #[must_use]
@@ -84,10 +92,11 @@ impl Proposed {
             Kind::Overlapping(pair) => Mechanism::Overlapping(Arc::clone(&pair.kernel)),
             Kind::Truncated(pair) => Mechanism::Truncated(Arc::clone(&pair.kernel)),
             Kind::TruncatedBins(pair) => Mechanism::TruncatedBins(Arc::clone(&pair.kernel)),
+            Kind::Replicated(samples) => Mechanism::Renewal(Arc::clone(samples.kernel())),
         }
     }
 
-    /// κ.
+    /// κ; of samples of a power of f that power.
     #[must_use]
     pub fn mean_scale(&self) -> f64 {
         match &self.0 {
@@ -95,6 +104,7 @@ impl Proposed {
             | Kind::Overlapping(Pair { proposal, .. })
             | Kind::Truncated(Pair { proposal, .. }) => proposal.mean_scale,
             Kind::Bins(Pair { proposal, .. }) | Kind::TruncatedBins(Pair { proposal, .. }) => proposal.mean_scale,
+            Kind::Replicated(samples) => samples.power(),
         }
     }
 
@@ -109,6 +119,7 @@ impl Proposed {
             Kind::TruncatedBins(p) => {
                 draw::<V, _>(&*p.kernel, &p.proposal, purpose, stream, &mut buffers.truncated_bins)
             }
+            Kind::Replicated(samples) => samples.draw::<V>(stream, &mut buffers.replicated),
         }
     }
 
@@ -134,6 +145,20 @@ impl Proposed {
             Kind::TruncatedBins(Pair { kernel, proposal: m }) => {
                 plain_only(&m.law == kernel.bins().law(), m.mean_scale)
             }
+            Kind::Replicated(samples) => samples.sums(direction),
+        }
+    }
+
+    /// Whether samples say something of this hockey stick: those of a power of f are of a removed record.
+    pub(super) fn serves(&self, direction: Direction) -> bool {
+        direction == Direction::Remove || !matches!(self.0, Kind::Replicated(_))
+    }
+
+    /// A bound on the error of each log density from rounding.
+    fn rounding(&self) -> f64 {
+        match &self.0 {
+            Kind::Replicated(samples) => samples.rounding(),
+            _ => self.mechanism().rounding(self.mean_scale()),
         }
     }
 
@@ -146,6 +171,7 @@ impl Proposed {
             | Kind::Overlapping(Pair { proposal, .. })
             | Kind::Truncated(Pair { proposal, .. }) => rounds_drawn(&proposal.law),
             Kind::Bins(Pair { proposal, .. }) | Kind::TruncatedBins(Pair { proposal, .. }) => bin_drawn(&proposal.law),
+            Kind::Replicated(samples) => (samples.variation(), 0.0),
         };
         let truncation = match &self.0 {
             Kind::Truncated(p) if p.kernel.batch_sizes().can_truncate() => Some(p.kernel.batch_sizes().variation()),
@@ -158,7 +184,11 @@ impl Proposed {
             None => drawn,
             Some(variation) => drawn + variation + 2.0 * decisions * f64::EPSILON,
         };
-        (mechanism.lipschitz(), mechanism.coordinate_error(mean_scale, 0.0), patterns)
+        let coordinate = match &self.0 {
+            Kind::Replicated(samples) => samples.coordinate_error(),
+            _ => mechanism.coordinate_error(mean_scale, 0.0),
+        };
+        (mechanism.lipschitz(), coordinate, patterns)
     }
 }
 
@@ -202,7 +232,7 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
     let each = |part: &Part| {
         let (mechanism, mean_scale) = (part.proposed.mechanism(), part.proposed.mean_scale());
         let sums = if runs > 1.0 { 2.0 * UNIT_ROUNDOFF * runs * mechanism.magnitude(mean_scale) } else { 0.0 };
-        f64::from(part.runs) * (mechanism.rounding(mean_scale) + sums)
+        f64::from(part.runs) * (part.proposed.rounding() + sums)
     };
     parts.iter().map(each).sum()
 }

@@ -41,7 +41,7 @@ use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 pub struct RenewalKernel {
     law: Renewal,
     /// ĉ: the coefficients in units of σ.
-    pub(super) coefficients: Vec<f64>,
+    pub coefficients: Vec<f64>,
     correlator: Correlator,
 }
 

@@ -179,6 +179,11 @@ impl Job {
             if part.proposed.mechanism().truncated() && self.direction == Direction::Replace {
                 return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
             }
+            if !part.proposed.serves(self.direction) {
+                return Err(Error::Numerics {
+                    reason: "samples of a power of the likelihood ratio are of a removed record",
+                });
+            }
         }
         for table in &self.tables {
             table.check()?;

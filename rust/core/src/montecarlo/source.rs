@@ -173,8 +173,10 @@ pub(super) fn add_participations(
 ) {
     let bands = coefficients.len();
     for (lane, pattern) in patterns.iter_mut().enumerate() {
-        // Participations in [start − bands + 1, start + rows): the last ones of those that are left.
-        while let Some(&(round, count)) = pattern.last() {
+        // Participations in [start − bands + 1, start + rows): the last ones of those that are left. Those of one record are at least
+        // `bands` apart; several records' may all reach into the earlier block too.
+        let mut left = pattern.len();
+        for (k, &(round, count)) in pattern.iter().enumerate().rev() {
             let shift = mean_scale * count;
             if round + bands <= start {
                 break;
@@ -187,12 +189,11 @@ pub(super) fn add_participations(
                 let entry = &mut row.0[lane % LANES];
                 *entry = shift.mul_add(*c, *entry);
             }
-            if round < start {
-                // It reaches into the earlier block too, and no earlier participation reaches into this one.
-                break;
+            if round >= start {
+                left = k;
             }
-            pattern.pop();
         }
+        pattern.truncate(left);
     }
 }
 

@@ -170,6 +170,31 @@ impl TiltBase {
         }
     }
 
+    /// Of the patterns of a renewal law of single records tilted by θ: the mean of Ĉx, ln Z(θ), and a bound on the error of that and on
+    /// the relative one of each pattern's weight.
+    #[must_use]
+    pub fn tilted_mean(&self, law: &Renewal, theta: f64, coefficients: &[f64]) -> (Vec<f64>, f64, f64) {
+        let found = TiltedRenewal::find(law, &self.overlap, theta);
+        let (n, b) = (law.iterations(), law.min_separation);
+        let (mut available, mut mean) = (vec![0.0; n + b + 1], vec![0.0; n]);
+        let mut below = 0.0;
+        for (round, total) in found.law.start.iter().enumerate().take(n) {
+            available[round] = total - below;
+            below = *total;
+        }
+        for i in 0..n {
+            let (here, taken) = (available[i], found.law.join[i]);
+            available[i + 1] += (1.0 - taken) * here;
+            available[i + b] += taken * here;
+            for (m, c) in mean[i..].iter_mut().zip(coefficients) {
+                *m += c * taken * here;
+            }
+        }
+        let participation = theta.abs() * (self.overlap_error + 4.0 * UNIT_ROUNDOFF * largest_of(&self.overlap));
+        let relative = found.relative + cast(law.most_participations()) * participation + found.variation;
+        (mean, found.log_sum, relative * (1.0 + 1e-6))
+    }
+
     /// P tilted, of bins.
     #[must_use]
     pub fn bins(&self, law: &Bins, theta: f64) -> Tilted {

@@ -34,9 +34,9 @@ use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
 /// States that one task of the pool computes.
-const CHUNK: usize = 1 << 13;
+pub(super) const CHUNK: usize = 1 << 13;
 /// Rounds from one look at the ratios to the next.
-const LOOK: usize = 8;
+pub(super) const LOOK: usize = 8;
 /// How much of ln Z_m may be given up for not computing every round; after [`most_rounds`] it may be more.
 pub const GAP: f64 = 1e-3;
 /// Values are kept at least so large, where the largest is between 1 and 2.
@@ -44,7 +44,7 @@ pub const LEAST: f64 = 1e-250;
 
 /// A round may change the largest value by so many powers of two: products of what is kept and this scale are normal numbers, and what
 /// they lose to underflow is far below [`LEAST`]. Beyond, no bound is given.
-const MOST_CHANGE: i32 = 180;
+pub(super) const MOST_CHANGE: i32 = 180;
 
 /// An upper bound on ln Z_m.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,38 +84,43 @@ pub fn log_moment(law: &Renewal, coefficients: &[f64], order: usize, run: &Run) 
 }
 
 /// The states, and how they follow one another.
-struct Chain {
-    multisets: Multisets,
-    overlaps: Overlaps,
+#[derive(Debug)]
+pub(super) struct Chain {
+    pub multisets: Multisets,
+    pub overlaps: Overlaps,
     /// b − 1: the kind that stands for a free replica; kind a − 1 is age a.
-    free: usize,
-    order: usize,
+    pub free: usize,
+    pub order: usize,
     /// What positions i + 1, …, m add to a state's number if they are free, for i = 0, …, m.
-    free_after: Vec<usize>,
+    pub free_after: Vec<usize>,
 }
 
 /// What a round's step multiplies by.
-struct Factors {
+#[derive(Debug)]
+pub(super) struct Factors {
     /// e^{r(a)} for kinds a − 1 = 0, …, b − 2.
-    by_kind: Vec<f64>,
+    pub by_kind: Vec<f64>,
     /// C(F, j) p^j (1−p)^{F−j} e^{j(j−1)r(0)/2} at F·(m + 1) + j.
     joining: Vec<f64>,
+    /// The largest size of the logarithms that some of these are made of: 0 where none is, infinite where a term is below all doubles
+    /// and was raised.
+    pub logarithms: f64,
 }
 
-/// What a step takes: β_{i+1}, the round's factors, what all is scaled by, and whether ratios to what was before are wanted.
-struct Step<'a> {
-    next: &'a [f64],
-    factors: &'a Factors,
-    scale: f64,
-    ratios: bool,
+/// What a step takes: β_{i+1}, the round's factors, what all is scaled by, and what ratios are wanted to, if any are.
+pub(super) struct Step<'a> {
+    pub next: &'a [f64],
+    pub factors: &'a Factors,
+    pub scale: f64,
+    pub against: Option<&'a [f64]>,
 }
 
-/// One step's result beside the values themselves: the largest of them, and the largest and smallest ratio to those before.
+/// One step's result beside the values themselves: the largest of them, and the largest and smallest ratio to those asked for.
 #[derive(Clone, Copy)]
-struct Extremes {
-    largest: f64,
-    most: f64,
-    least: f64,
+pub(super) struct Extremes {
+    pub largest: f64,
+    pub most: f64,
+    pub least: f64,
 }
 
 impl Extremes {
@@ -130,8 +135,15 @@ impl Extremes {
     }
 }
 
+impl Factors {
+    /// Those of j of so many free replicas that join, j = 0, 1, …
+    pub(super) fn joining(&self, order: usize, free: usize) -> &[f64] {
+        &self.joining[free * (order + 1)..][..=free]
+    }
+}
+
 impl Chain {
-    fn new(law: &Renewal, coefficients: &[f64], order: usize) -> Result<Self> {
+    pub(super) fn new(law: &Renewal, coefficients: &[f64], order: usize) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // reported only
         let domain = |name, value: usize, allowed| Err(Error::Domain { name, value: value as f64, allowed });
         let b = law.min_separation;
@@ -157,14 +169,14 @@ impl Chain {
     }
 
     /// The factors of a round in which a column has so many rows, and columns begin in at most `earlier` rounds before it.
-    fn factors(&self, probability: f64, rows: usize, earlier: usize) -> Factors {
+    pub(super) fn factors(&self, probability: f64, rows: usize, earlier: usize) -> Factors {
         let bands = self.overlaps.bands();
         let exponential = |x: f64| x.exp() * (1.0 + 4.0 * UNIT_ROUNDOFF);
         let by_kind = (1..=self.free)
             .map(|age| if age < bands && age <= earlier { exponential(self.overlaps.product(rows, age)) } else { 1.0 })
             .collect();
         let width = self.order + 1;
-        let mut joining = vec![0.0; width * width];
+        let (mut joining, mut logarithms) = (vec![0.0; width * width], 0.0_f64);
         // 1 − p is rounded by u of its size at most; p itself is given.
         let stay = (1.0 - probability) * (1.0 + 2.0 * UNIT_ROUNDOFF);
         let own = self.overlaps.product(rows, 0);
@@ -182,6 +194,7 @@ impl Chain {
                 let slack = 1.0 + 4.0 * (free as f64 + 2.0 * count + 6.0) * UNIT_ROUNDOFF;
                 // Partial products only fall, so that none has lost digits where the last one has not. Where it may have, the term is made
                 // of logarithms, which are off by a few u of their size.
+                let possible = stay > 0.0 || j == free;
                 let term = if powers > LEAST {
                     ways * powers * exponential(exponent) * slack
                 } else {
@@ -190,16 +203,18 @@ impl Chain {
                     let logs = [ways.ln(), count * probability.ln(), absent * (-probability).ln_1p(), exponent];
                     let size: f64 = logs.iter().map(|log| log.abs()).sum();
                     let sum = logs.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + size);
+                    if possible {
+                        logarithms = if sum < -700.0 { f64::INFINITY } else { logarithms.max(1.0 + size) };
+                    }
                     (exponential(sum) * slack).max(f64::MIN_POSITIVE)
                 };
-                let possible = stay > 0.0 || j == free;
                 joining[free * width + j] = if possible { term } else { 0.0 };
                 #[allow(clippy::cast_precision_loss)] // at most the order
                 let following = ways * (free - j) as f64 / (count + 1.0);
                 ways = following;
             }
         }
-        Factors { by_kind, joining }
+        Factors { by_kind, joining, logarithms }
     }
 
     /// β_i of one state from β_{i+1}, rounded up but for the factor of [`Self::slack`].
@@ -209,28 +224,34 @@ impl Chain {
         let free = self.order - busy;
         let busy = &kinds[..busy];
         let field: f64 = busy.iter().map(|&kind| factors.by_kind[kind]).product();
-        let joining = &factors.joining[free * (self.order + 1)..][..=free];
+        let joining = factors.joining(self.order, free);
         let (mut total, mut power) = (0.0, 1.0);
         for (j, &weight) in joining.iter().enumerate() {
             if weight > 0.0 {
-                let older: usize = busy.iter().zip(j + 1..).map(|(&kind, i)| self.multisets.term(kind + 1, i)).sum();
-                total += weight * power * next[older + self.free_after[j + busy.len()]];
+                total += weight * power * next[self.following(busy, j)];
             }
             power *= field;
         }
         total
     }
 
+    /// The number of the state that follows if j of the free replicas join and these are busy.
+    #[inline]
+    pub(super) fn following(&self, busy: &[usize], j: usize) -> usize {
+        let older: usize = busy.iter().zip(j + 1..).map(|(&kind, i)| self.multisets.term(kind + 1, i)).sum();
+        older + self.free_after[j + busy.len()]
+    }
+
     /// What a computed value is multiplied by to be no less than the exact one: the field has at most m factors, its powers as many
     /// times j, and j + 1 terms of three factors are added.
-    fn slack(&self) -> f64 {
+    pub(super) fn slack(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // small
         let order = self.order as f64;
         1.0 + 4.0 * (order * order + 4.0 * order + 8.0) * UNIT_ROUNDOFF
     }
 
     /// One step of all states, scaled by `scale`, a power of two. Ratios are looked at if they are asked for.
-    fn step(&self, step: &Step, out: &mut [f64], run: &Run) -> Result<Extremes> {
+    pub(super) fn step(&self, step: &Step, out: &mut [f64], run: &Run) -> Result<Extremes> {
         let factor = self.slack() * step.scale;
         out.par_chunks_mut(CHUNK)
             .enumerate()
@@ -263,8 +284,8 @@ impl Chain {
                 }
                 let largest = values.iter().copied().fold(0.0, f64::max);
                 let mut extremes = Extremes { largest, ..Extremes::NONE };
-                if step.ratios {
-                    for (value, before) in values.iter().zip(&step.next[first..]) {
+                if let Some(against) = step.against {
+                    for (value, before) in values.iter().zip(&against[first..]) {
                         let ratio = value / (before * step.scale);
                         extremes.most = extremes.most.max(ratio);
                         extremes.least = extremes.least.min(ratio);
@@ -289,7 +310,8 @@ impl Chain {
             let same = rows == bands && earlier + 1 >= bands;
             let own = if same { None } else { Some(self.factors(p, rows, earlier)) };
             let ratios = same && computed % LOOK == 0;
-            let step = Step { next: &next, factors: own.as_ref().unwrap_or(&inner), scale, ratios };
+            let against = ratios.then_some(&next[..]);
+            let step = Step { next: &next, factors: own.as_ref().unwrap_or(&inner), scale, against };
             let extremes = self.step(&step, &mut values, run)?;
             let power = libm::ilogb(extremes.largest);
             if !extremes.largest.is_finite() || power.abs() > MOST_CHANGE {
@@ -321,11 +343,7 @@ impl Chain {
         if !law.warm {
             return Ok(values[values.len() - 1]);
         }
-        #[allow(clippy::cast_precision_loss)] // b is below 2^53
-        let total = 1.0 + self.free as f64 * law.sampling_probability;
-        // Three roundings of the total, one of the quotient.
-        let (busy, free) =
-            (law.sampling_probability / total * (1.0 + 8.0 * UNIT_ROUNDOFF), 1.0 / total * (1.0 + 8.0 * UNIT_ROUNDOFF));
+        let (busy, free) = self.stationary(law);
         let sums: Vec<f64> = values
             .par_chunks(CHUNK)
             .enumerate()
@@ -346,9 +364,18 @@ impl Chain {
         Ok(sums.iter().sum::<f64>() * (1.0 + 4.0 * operations * UNIT_ROUNDOFF))
     }
 
+    /// The stationary probabilities of one busy age and of a free replica, rounded up.
+    pub(super) fn stationary(&self, law: &Renewal) -> (f64, f64) {
+        #[allow(clippy::cast_precision_loss)] // b is below 2^53
+        let total = 1.0 + self.free as f64 * law.sampling_probability;
+        // Three roundings of the total, one of the quotient.
+        let up = 1.0 + 8.0 * UNIT_ROUNDOFF;
+        (law.sampling_probability / total * up, 1.0 / total * up)
+    }
+
     /// The probability of a multiset of independent kinds: m!/Π(counts!)·Π probabilities, one factor after another; each partial product
     /// that underflows is raised, so that the result is no smaller than without.
-    fn multinomial(&self, kinds: &[usize], busy: f64, free: f64) -> f64 {
+    pub(super) fn multinomial(&self, kinds: &[usize], busy: f64, free: f64) -> f64 {
         let (mut weight, mut alike, mut placed) = (1.0, 0.0, 0.0);
         let mut before = None;
         for &kind in kinds {
@@ -363,7 +390,7 @@ impl Chain {
 }
 
 /// A table of zeros.
-fn table(count: usize) -> Result<Vec<f64>> {
+pub(super) fn table(count: usize) -> Result<Vec<f64>> {
     let mut table = Vec::new();
     let refused = |cause: std::collections::TryReserveError| Error::Machine {
         what: "memory for the chain's table",

@@ -1,0 +1,49 @@
+"""What is known without samples where a record is added, at the best tilt; see the core's `montecarlo::linear`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pyaccount import _core
+
+#: The first tilt that is looked at, the factor between those that bracket the best one, and how often a bracket is narrowed.
+FIRST, FACTOR, NARROWINGS = 1.0, 2.0, 5
+GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+def added_bound(core: _core.Sampled, epsilon: float, what: Literal["square", "delta"]) -> tuple[float, float] | None:
+    """Return the least upper bound on E V² or on δ(ε) that some tilt gives, and minus that tilt; None where none says anything.
+
+    Any tilt gives a valid bound, so the search need not be exact.
+    """
+    if core.added_bounds(-FIRST, epsilon) is None:
+        return None
+    place = ("square", "delta").index(what)
+
+    def log(tilt: float) -> float:
+        found = core.added_bounds(-tilt, epsilon)
+        return math.inf if found is None else found[place]
+
+    middle, value = FIRST, log(FIRST)
+    while (further := log(middle * FACTOR)) < value:
+        middle, value = middle * FACTOR, further
+    low, high = middle / FACTOR, middle * FACTOR
+    for _ in range(NARROWINGS):
+        # Golden sections on a logarithmic scale: the larger side of the middle is cut.
+        upper = high / middle > middle / low
+        end = high if upper else low
+        trial = middle * (end / middle) ** (1.0 - GOLDEN)
+        found = log(trial)
+        if found < value:
+            low, high = (middle, high) if upper else (low, middle)
+            middle, value = trial, found
+        elif upper:
+            high = trial
+        else:
+            low = trial
+    if value > 0.0:
+        return None
+    # Rounded up: the logarithm is.
+    return math.nextafter(math.exp(value) * (1.0 + 1e-15), math.inf), middle

@@ -1,0 +1,199 @@
+"""Samples of a power of the likelihood ratio, and what bounds those of an added record: against enumeration and quadrature."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from exact_mixtures import Mixture, hockey_stick, nothing
+from log_sums import logsumexp
+from made import sampled
+from sampled_tools import lower_toeplitz, renewal_law
+
+import pyaccount
+from pyaccount import _core
+from pyaccount.errors import NumericsError
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
+from pyaccount.execute.sampling.estimates import Estimator
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable
+from pyaccount.execute.sampling.proposals import powered
+from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.tests_of_claims import verify
+from pyaccount.plan.added import added_bound
+from pyaccount.plan.sampled import SampledMechanism
+
+#: Rounds, separation, probability, warm, coefficients in units of σ.
+SMALL: list[tuple[int, int, float, bool, list[float]]] = [
+    (4, 2, 0.3, True, [1.2, 0.6]),
+    (5, 3, 0.2, False, [0.9, 0.0, 0.7]),
+    (3, 1, 0.1, True, [1.5]),
+    (4, 3, 0.8, True, [0.8, 0.4]),
+]
+
+
+def sampler(seed: int = 3) -> Sampler:
+    return Sampler(seed=seed, threads=1, time_limit=None, report=silent)
+
+
+def made(n: int, b: int, p: float, warm: bool, coefficients: list[float]) -> SampledMechanism:
+    return SampledMechanism(sampled("renewal", coefficients, n, b, p, warm), ("remove", "add"), n, 100.0, p)
+
+
+def exact(n: int, b: int, p: float, warm: bool, coefficients: list[float]) -> Mixture:
+    return Mixture.of(renewal_law(n, b, p, warm=warm), lower_toeplitz(np.array(coefficients), n))
+
+
+@pytest.mark.parametrize("small", SMALL, ids=lambda small: f"n{small[0]} b{small[1]} p{small[2]}")
+@pytest.mark.parametrize("order", [2, 3, 6])
+def test_means_are_delta_and_no_sample_is_above_its_bound(
+    small: tuple[int, int, float, bool, list[float]], order: int
+) -> None:
+    mechanism, truth = made(*small), exact(*small)
+    drawing, proposal, checked = sampler(), powered(mechanism, order), 0
+    for epsilon in (0.5, 2.0, 4.0):
+        limits = drawing.limits(mechanism, "remove", proposal, epsilon)
+        sums = drawing.run(
+            mechanism, "remove", proposal, [BetTable(epsilon, math.inf)], purpose="verification", candidate=1, count=48
+        )
+        values = np.array([shard[0].value for shard in sums]) / SHARD
+        error = values.std(ddof=1) / math.sqrt(len(values))
+        right = hockey_stick(truth, nothing(small[0]), epsilon)
+        if limits.weight_bound < 30.0 * right:
+            # Where it is larger what counts is seldom seen.
+            assert abs(values.mean() - right) < 4.5 * error + limits.generator
+            checked += 1
+        # Σ V² ≤ W Σ V of samples in [0, W].
+        assert all(shard[0].square <= limits.weight_bound * shard[0].value * (1.0 + 1e-9) for shard in sums)
+        assert right <= limits.weight_bound
+        assert limits.rounding < 1e-9
+        assert limits.generator < 1e-9 * max(1.0, limits.weight_bound)
+    assert checked > 0 or order > 2
+
+
+def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
+    """Wealth against "δ(ε) ≥ δ(ε)" ever reaches 1/q in no more runs than q of them."""
+    small = SMALL[0]
+    mechanism, epsilon = made(*small), 2.0
+    truth = hockey_stick(exact(*small), nothing(small[0]), epsilon)
+    drawing, proposal = sampler(5), powered(mechanism, 2)
+    bound = drawing.limits(mechanism, "remove", proposal, epsilon).weight_bound
+    bets = tuple(Bet(truth, share / (bound - truth)) for share in (0.05, 0.2, 0.5))
+    runs, q, reached = 200, 0.1, 0
+    for candidate in range(runs):
+        sums = drawing.run(
+            mechanism,
+            "remove",
+            proposal,
+            [BetTable(epsilon, bound, bets)],
+            purpose="verification",
+            candidate=candidate + 1,
+            count=12,
+        )
+        wealth = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
+        reached += bool(wealth.max() >= 1.0 / q)
+    # 200 draws of probability 0.1: above 33 with probability 2e-3. Bets do win sometimes.
+    assert 0 < reached <= 33
+
+
+@pytest.mark.parametrize("small", SMALL[:3], ids=lambda small: f"n{small[0]} b{small[1]} p{small[2]}")
+@pytest.mark.parametrize("scale", [0.1, 0.3])
+def test_bounds_of_an_added_record_hold(small: tuple[int, int, float, bool, list[float]], scale: float) -> None:
+    """δ by quadrature, and E V² by many outcomes of R tilted."""
+    n, b, p, warm, coefficients = small
+    small = (n, b, p, warm, [scale * c for c in coefficients])
+    core, truth = made(*small).core, exact(*small)
+    law = renewal_law(n, b, p, warm=warm)
+    means = np.array(list(law), dtype=float) @ lower_toeplitz(np.array(small[4]), n).T
+    logs = np.log(np.array(list(law.values())))
+    mean = np.exp(logs) @ means
+    rng = np.random.default_rng(11)
+    for epsilon in (0.01, 0.05):
+        right = hockey_stick(nothing(n), truth, epsilon)
+        for tilt in (0.5, 5.0, 15.0, 40.0):
+            found = core.added_bounds(-tilt, epsilon)
+            assert found is not None
+            assert right <= math.exp(min(found[1], 700.0))
+        best = added_bound(core, epsilon, "square")
+        if best is None:
+            # ln f is not nearly linear.
+            assert scale > 0.1
+            continue
+        for tilt in (0.5 * best[1], best[1]):
+            y = rng.normal(size=(200_000, n)) - tilt * mean
+            log = logsumexp(logs - 0.5 * (means**2).sum(axis=1) + y @ means.T, axis=1)
+            weight = np.exp(tilt * (y @ mean) + 0.5 * tilt * tilt * mean @ mean)
+            value = weight * np.maximum(-np.expm1(epsilon + log), 0.0)
+            assert abs(value.mean() - right) < 5.0 * value.std() / math.sqrt(len(value))
+            square = value**2
+            least = square.mean() - 5.0 * square.std() / math.sqrt(len(value))
+            found = core.added_bounds(-tilt, epsilon)
+            assert found is not None
+            assert least <= math.exp(min(found[0], 700.0))
+        # Where ln f is nearly linear the bound is near.
+        assert scale > 0.1 or best[0] < 20.0 * square.mean()
+
+
+def test_what_is_known_where_a_record_is_added_is_the_least_over_tilts() -> None:
+    column = np.cumprod([1.0, *((2.0 * j - 1.0) / (2.0 * j) for j in range(1, 8))]) / 8.0
+    core = made(400, 8, 0.02, True, list(column)).core
+    for what, place in (("square", 0), ("delta", 1)):
+        found = added_bound(core, 0.5, what)  # type: ignore[arg-type]
+        assert found is not None
+        looked = [core.added_bounds(-tilt, 0.5) for tilt in np.geomspace(1.0, 200.0, 60)]
+        assert found[0] <= 1.05 * math.exp(min(one[place] for one in looked if one is not None))
+    # Too far from linear, and for what nothing is known of.
+    assert added_bound(made(4, 2, 0.3, True, [9.0, 6.0]).core, 2.0, "delta") is None
+    assert added_bound(_core.Sampled.users([0.5], 10, 2, 0.1, 2, True), 2.0, "square") is None
+
+
+def test_tests_take_few_samples_in_both_directions() -> None:
+    """The setting of many rounds with rare participations, where weight bounds of scaled laws are thousands of times δ."""
+    column = np.cumprod([1.0, *((2.0 * j - 1.0) / (2.0 * j) for j in range(1, 8))]) / 8.0
+    mechanism = made(1000, 8, 0.0107, True, list(column))
+    epsilon, one = 0.3, sampler()
+    estimates = {side: Estimator(one).at(mechanism, side, epsilon, shards=64) for side in mechanism.directions}
+    claim = Claim(mechanism, 1.0, epsilon, 1.3 * estimates["remove"].value, 18.0)
+    tests = verify(one, claim, estimates)
+    assert [test.accepted for test in tests] == [True, True]
+    remove, add = tests
+    assert remove.proposal.order > 1
+    assert remove.limits.weight_bound < 1000.0 * claim.delta
+    assert add.limits.clipped > 0.0 or add.samples == 0
+    assert remove.samples + add.samples < 200_000
+    # A claim that is too small is refused, by both sides together.
+    wrong = Claim(mechanism, 1.0, epsilon, 0.97 * estimates["remove"].value, 18.0)
+    assert not all(test.accepted for test in verify(one, wrong, estimates))
+
+
+def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
+    mechanism, one = made(*SMALL[0]), sampler()
+    estimates = {side: Estimator(one).at(mechanism, side, 3.0) for side in mechanism.directions}
+    claim = Claim(mechanism, 1.0, 3.0, 1.05 * estimates["remove"].value, 25.0)
+    found = choose_betting(one, claim, "remove", estimates["remove"])
+    assert found is not None
+    assert found.proposal.order == one.order
+    with pytest.raises(NumericsError):
+        _core.Sampled.users([0.5], 10, 2, 0.1, 2, True).powered_bounds(2, 1.0, threads=1, time_limit=None)
+    with pytest.raises(NumericsError, match="range"):
+        made(50, 2, 0.1, True, [60.0, 1.0]).core.powered_bounds(5, 1.0, threads=1, time_limit=None)
+
+
+def test_a_certificate_says_which_power_was_sampled() -> None:
+    raw: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "powered",
+        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-4},
+        "training": {"sampling_probability": 0.05, "iterations": 60},
+        "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
+        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5, 0.3]},
+        "noise": {"multiplier": "solve"},
+        "accounting": {"seed": 5, "profile": [1]},
+    }
+    certificate = pyaccount.certify(raw, threads=1)
+    tests = certificate.data.evidence.sampling.tests
+    assert all(test.proposal.order == test.proposal.stretch for test in tests if test.direction == "remove")
+    assert all("order" not in one["proposal"] for one in certificate.to_dict()["evidence"]["sampling"]["tests"][1::2])
+    assert pyaccount.verify(certificate, threads=1).agrees
