@@ -86,6 +86,9 @@ impl NormalMixture {
             let rounding = 6.0 * UNIT_ROUNDOFF * (linear.abs() + square + only.log_weight.abs());
             return (only.log_weight + linear - square, only.shift, rounding);
         }
+        if let [one, other] = &self.components[..] {
+            return Self::log_ratio_of_two(y, one, other);
+        }
         if self.components.len() <= FEW {
             return self.log_ratio_of(y, std::iter::once(&self.components[..]));
         }
@@ -94,6 +97,24 @@ impl NormalMixture {
         let (blocks, _) = self.within(FAINT, size, |low, high| size(y.clamp(low, high)));
         let blocks: Vec<&[NormalComponent]> = blocks.collect();
         self.log_ratio_of(y, blocks.into_iter())
+    }
+
+    /// [`NormalMixture::log_ratio_of`] two components, with the same bits: e^0 is 1.
+    fn log_ratio_of_two(y: f64, one: &NormalComponent, other: &NormalComponent) -> (f64, f64, f64) {
+        let exponent = |c: &NormalComponent| c.log_weight + c.shift * (y - 0.5 * c.shift);
+        let size = |c: &NormalComponent| c.log_weight.abs() + c.shift.abs() * (y.abs() + c.shift.abs());
+        let (first, second) = (exponent(one), exponent(other));
+        let (larger, largest, smaller, difference) =
+            if first >= second { (one, first, other, second - first) } else { (other, second, one, first - second) };
+        let (mut sum, mut moment, mut magnitude) = (1.0, larger.shift, size(larger));
+        if difference > -FAINT {
+            let term = difference.exp();
+            sum += term;
+            moment += term * smaller.shift;
+            magnitude = magnitude.max(size(smaller));
+        }
+        let rounding = UNIT_ROUNDOFF * (6.0 * magnitude + 8.0) + 6e-20;
+        (largest + sum.ln(), moment / sum, rounding)
     }
 
     /// [`NormalMixture::log_ratio`] from the blocks that matter.

@@ -10,6 +10,7 @@
 use crate::error::{Error, Result};
 use crate::laws::{binomial, Weights};
 use crate::pair::components::{NormalComponent, NormalMixture};
+use crate::pair::threshold::guess;
 use crate::pair::{LargestLoss, Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
@@ -147,32 +148,6 @@ impl MixturePair {
         (p - q, dp - dq, ep + eq + UNIT_ROUNDOFF * (p.abs() + q.abs()))
     }
 
-    /// A first guess of τ: the threshold of the outermost components alone.
-    fn guess(&self, epsilon: f64) -> f64 {
-        let [first, .., last] = &self.numerator.components[..] else {
-            return 0.0;
-        };
-        let middle = 0.5 * (first.shift + last.shift);
-        if self.numerator.components.len() > 2 {
-            return middle;
-        }
-        // Exact for (1−p)N(0) + pN(c) against N(0), and for (1−q)N(0) + qN(2c) against (1−q)N(0) + qN(c), where the ratio is α at a
-        // root of `q·e^{−c²}u² − αqu − (α − 1)(1 − q)`, u = e^{cτ − c²/2}; a starting point otherwise.
-        let tau = match &self.denominator.components[..] {
-            [stay, drawn] if drawn.shift > 0.0 => {
-                let c = drawn.shift;
-                let rest = -(-epsilon).exp_m1() * (stay.log_weight - drawn.log_weight - epsilon - c * c).exp();
-                (epsilon + (0.5 + 0.5 * (1.0 + 4.0 * rest).sqrt()).ln()) / c + 1.5 * c
-            }
-            _ => ((epsilon.exp_m1() * (-last.log_weight).exp()).ln_1p() + 0.5 * last.shift * last.shift) / last.shift,
-        };
-        if tau.is_finite() {
-            tau
-        } else {
-            middle
-        }
-    }
-
     /// A τ just below the threshold, a bound on |ε − L(τ)|, and whether τ was shown to lie below.
     fn threshold_from_below(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64, bool) {
         let (tau, residual, slope) = self.threshold(epsilon, bracket);
@@ -208,7 +183,7 @@ impl MixturePair {
         let mut high = bracket.1;
         let mut y = match (low.is_finite(), high.is_finite()) {
             (true, true) => 0.5 * (low + high),
-            _ => self.guess(epsilon).max(low),
+            _ => guess(&self.numerator, &self.denominator, epsilon).max(low),
         };
         let mut stride = 1.0;
         let mut best = (y, f64::INFINITY, 0.0);

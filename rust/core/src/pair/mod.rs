@@ -5,7 +5,7 @@
 //! (remove and add). It must not know about composition, targets or documents.
 //!
 //! One file each: [`gaussian`] (the Gaussian mechanism), [`mixture`] (pairs of Gaussian mixtures, whose components are in
-//! `components`), [`rare`] (one record that
+//! `components`, and their thresholds in `threshold`), [`rare`] (one record that
 //! hardly ever takes part), [`substitution`] (batches of
 //! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`public`]
 //! (participation that the attacker knows), [`summed`] (what sums of rounds tell of secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw
@@ -25,6 +25,7 @@ pub mod public;
 pub mod rare;
 pub mod substitution;
 pub mod summed;
+mod threshold;
 pub mod truncated;
 
 /// One evaluation of a profile at ε, with the error of each number.
