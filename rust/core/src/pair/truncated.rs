@@ -19,14 +19,17 @@ use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
-/// Below this every r is a node, and from there on they are r/32 apart.
+/// Below this every r is a node that counts, and from there on they are r/32 apart.
 const SMALL: u64 = 256;
 const FINENESS: u64 = 32;
+/// Below [`SMALL`] nodes may be further apart where the relative variance of s that they add is no more than this in the mean over all
+/// r ≥ B: what convexity in s gives up is about as much of δ.
+const SPREAD: f64 = 1e-10;
 /// The least r that have less than this probability together are taken for the least of them.
 const NEGLIGIBLE: f64 = 1e-30;
 /// The largest r that have less than this share of the probability together are taken for the least of them: no other is less
 /// likely to survive, so that δ grows by no more than this share of itself.
-const NEGLIGIBLE_SHARE: f64 = 1e-17;
+const NEGLIGIBLE_SHARE: f64 = 1e-12;
 /// More than the rounding of a share between nodes: it goes to the lower one.
 const ROUNDING: f64 = 1e-12;
 /// What the probabilities leave out.
@@ -99,7 +102,8 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
         };
         weights.take_while(within).count()
     };
-    let share = NEGLIGIBLE_SHARE * weights.iter().sum::<f64>();
+    let total = weights.iter().sum::<f64>();
+    let share = NEGLIGIBLE_SHARE * total;
     let from = negligible(&mut weights.iter(), NEGLIGIBLE).min(weights.len() - 1);
     let to = weights.len() - negligible(&mut weights.iter().rev(), share).min(weights.len() - 1 - from);
     let mut found = Vec::new();
@@ -110,11 +114,21 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
     let end = least + to as u64 - 1;
     let mut node = least + from as u64;
     found.push((node, weights[from]));
+    let weight_of = |r: u64| weights[usize::try_from(r - least).expect("inside")];
     while node < end {
-        let next = (node + if node < SMALL { 1 } else { node / FINENESS }).min(end);
-        let (mut lower, mut upper) = (0.0, weights[usize::try_from(next - least).expect("inside")]);
+        // (s − s₊)(s₋ − s)/s² is the variance of s between its nodes s₋ and s₊, relatively.
+        let spread = |next: u64| -> f64 {
+            let area = (node + 1) as f64 * (next + 1) as f64;
+            (node + 1..next).map(|r| weight_of(r) * (r - node) as f64 * (next - r) as f64 / area).sum()
+        };
+        let mut next = node + if node < SMALL { 1 } else { node / FINENESS };
+        while node < SMALL && next < end && spread(next + 1) <= SPREAD * total {
+            next += 1;
+        }
+        let next = next.min(end);
+        let (mut lower, mut upper) = (0.0, weight_of(next));
         for r in node + 1..next {
-            let weight = weights[usize::try_from(r - least).expect("inside")];
+            let weight = weight_of(r);
             let share = (survives(r) - survives(next)) / (survives(node) - survives(next)) + ROUNDING;
             lower += weight * share;
             upper += weight * (1.0 - share).max(0.0);
@@ -168,6 +182,24 @@ mod tests {
             let of = |pairs: &mut dyn Iterator<Item = (u64, f64)>| pairs.map(|(r, w)| w / (r + 1) as f64).sum::<f64>();
             let (kept, exact) = (of(&mut found.into_iter()), of(&mut (first..).zip(law)));
             assert!(kept >= exact * (1.0 - 1e-14) && kept <= exact * (1.0 + 1e-11));
+        }
+    }
+
+    #[test]
+    #[allow(clippy::cast_precision_loss)] // small numbers
+    fn small_counts_that_hardly_count_share_nodes() {
+        // Each r less likely than the one before by the same factor, as beyond a batch's usual size.
+        let law: Vec<f64> = (0..120).map(|k| 0.3 * 0.7_f64.powi(k)).collect();
+        let found = nodes(&law, 80, 80);
+        assert!((0..20).all(|k| found[k].0 == 80 + k as u64) && found.len() < 60, "{}", found.len());
+        let of = |pairs: &mut dyn Iterator<Item = (u64, f64)>, power: i32| {
+            pairs.map(|(r, w)| w / ((r + 1) as f64).powi(power)).sum::<f64>()
+        };
+        for (power, most) in [(0, 1e-12), (1, 1e-11), (2, 1e-8)] {
+            let kept = of(&mut found.iter().copied(), power);
+            let exact = of(&mut (80..).zip(law.iter().copied()), power);
+            // Of convex functions of s the mean is not less.
+            assert!(kept >= exact * (1.0 - 1e-14) && kept <= exact * (1.0 + most), "{power} {kept} {exact}");
         }
     }
 }
