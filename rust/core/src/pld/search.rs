@@ -325,7 +325,7 @@ impl<'a> Search<'a> {
         };
         let mut effort = 1.0;
         let mut best: Option<Answer> = None;
-        let (mut previous, mut idle, mut spread, mut tried) = (f64::INFINITY, 0, false, None::<Grid>);
+        let (mut previous, mut idle, mut spread, mut tried) = (f64::INFINITY, 0, false, None::<(Grid, f64)>);
         for attempt in 0..ATTEMPTS {
             // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
             let width = match self.query {
@@ -346,16 +346,22 @@ impl<'a> Search<'a> {
                 spread,
             };
             let grid = choose(&groups, saddle, &goal);
-            let (grid, width) = if grid.limited || grid.length > COSTLY {
-                self.coarser(&groups, grid, saddle, &goal, effort)?
-            } else {
-                (grid, width)
-            };
-            if tried.replace(grid).is_some_and(|earlier| grid.repeats(&earlier)) {
+            let repeats = |grid: &Grid| tried.is_some_and(|(earlier, place)| grid.repeats(&earlier, place));
+            if repeats(&grid) {
                 break;
             }
-            // The mesh may add as much again, spread evenly over its cells.
-            let found = self.attempt(&grid, saddle, center, 0.25 * width * saddle.max(1.0), seen)?;
+            let (grid, meshes) = if grid.limited || grid.length > COSTLY {
+                self.coarser(&groups, grid, saddle, &goal, effort)?
+            } else {
+                (grid, self.meshes(&grid, saddle, width)?)
+            };
+            if repeats(&grid) {
+                break;
+            }
+            let found = self.attempt(&grid, &meshes, center, seen)?;
+            // Where it was read, if that is inside of what could be read.
+            let place = if let Query::Epsilon(_) = self.query { found.lower } else { center };
+            tried = Some((grid, place));
             let answer = self.judged(match best {
                 Some(earlier) => earlier.and(found)?,
                 None => found,
@@ -420,11 +426,18 @@ impl<'a> Search<'a> {
         best.ok_or(Error::Numerics { reason: "no attempt at composing the rounds was made" })
     }
 
-    /// A grid for `goal` where the second-order estimate asks for a long transform, and the width in ε that it is for.
+    /// A grid for `goal` where the second-order estimate asks for a long transform, and the rounds' meshes on it.
     ///
     /// The estimate is for losses that are spread evenly over a fine lattice. Where they are not (most rounds lose nearly
     /// nothing, a few lose thousands of nats) a coarser lattice serves as well as `finest`: the coarsest that does so is taken.
-    fn coarser(&self, groups: &Groups, finest: Grid, saddle: f64, goal: &Goal, effort: f64) -> Result<(Grid, f64)> {
+    fn coarser(
+        &self,
+        groups: &Groups,
+        finest: Grid,
+        saddle: f64,
+        goal: &Goal,
+        effort: f64,
+    ) -> Result<(Grid, Vec<Mesh>)> {
         let at = groups.at(saddle);
         let deviation = at.variance.sqrt();
         // ln δ falls about as fast as that of a normal law, left of whose mean it hardly falls.
@@ -435,7 +448,8 @@ impl<'a> Search<'a> {
             Query::Delta(_) => (self.tolerance / hazard).min(0.25 * deviation),
         } / effort;
         let slack = (1e-2 * width * hazard).clamp(1e-9, 1e-3);
-        let best = self.sides(&finest, saddle, width)?;
+        let meshes = self.meshes(&finest, saddle, width)?;
+        let best = self.sides(&meshes, saddle);
         let gap = best[0] - best[1];
         let limited = finest.limited && gap > 0.5 * width;
         // Where even the finest lattice falls short from below, not all of the time is spent on that side.
@@ -443,20 +457,20 @@ impl<'a> Search<'a> {
         let mut spacing = finest.spacing * COARSEST;
         while spacing > 2.0 * finest.spacing {
             let grid = choose(groups, saddle, &Goal { slack, spacing, ..*goal });
-            let sides = self.sides(&grid, saddle, width)?;
+            let coarse = self.meshes(&grid, saddle, width)?;
+            let sides = self.sides(&coarse, saddle);
             if sides[0] - best[0] <= 0.25 * width && best[1] - sides[1] <= 0.25 * width + forgone {
-                return Ok((Grid { limited, ..grid }, width));
+                return Ok((Grid { limited, ..grid }, coarse));
             }
             spacing *= 0.25;
         }
-        Ok((Grid { limited, ..finest }, width))
+        Ok((Grid { limited, ..finest }, meshes))
     }
 
-    /// Where the upper and the lower side of the rounds lie on a grid, in nats: by their cumulants, or by their means where the
+    /// Where the upper and the lower side of the rounds lie on meshes, in nats: by their cumulants, or by their means where the
     /// tilt is small.
-    fn sides(&self, grid: &Grid, saddle: f64, width: f64) -> Result<[f64; 2]> {
-        let meshes = self.meshes(grid, saddle, 0.25 * width * saddle.max(1.0))?;
-        Ok([Side::Upper, Side::Lower].map(|side| {
+    fn sides(&self, meshes: &[Mesh], saddle: f64) -> [f64; 2] {
+        [Side::Upper, Side::Lower].map(|side| {
             let masses: Vec<Masses> = meshes
                 .iter()
                 .zip(self.rounds)
@@ -464,11 +478,13 @@ impl<'a> Search<'a> {
                 .collect();
             let at = self.groups(&masses).at(saddle);
             let place = if saddle * saddle * at.variance > 1.0 { at.value / saddle } else { at.mean };
-            place + self.origin(&meshes).loss
-        }))
+            place + self.origin(meshes).loss
+        })
     }
 
-    fn meshes(&self, grid: &Grid, saddle: f64, budget: f64) -> Result<Vec<Mesh>> {
+    /// Each round's mesh on a grid, for an answer of this width in ε: the meshes may add as much again as the lattice does.
+    fn meshes(&self, grid: &Grid, saddle: f64, width: f64) -> Result<Vec<Mesh>> {
+        let budget = 0.25 * width * saddle.max(1.0);
         let steepest = grid.theta[0].max(grid.tilt + grid.theta[1]);
         (0..self.rounds.len()).map(|group| self.mesh(group, grid.spacing, saddle, steepest, budget)).collect()
     }
@@ -478,15 +494,14 @@ impl<'a> Search<'a> {
         LatticeOrigin::new(meshes.iter().zip(self.rounds).map(|(mesh, round)| (mesh.offset, round.count)))
     }
 
-    /// One composition of both sides. `budget` is the error that the meshes may add to ln δ; `saddle` weighs it.
-    fn attempt(&self, grid: &Grid, saddle: f64, center: f64, budget: f64, seen: &mut Seen<'_>) -> Result<Answer> {
-        let meshes = self.meshes(grid, saddle, budget)?;
+    /// One composition of both sides.
+    fn attempt(&self, grid: &Grid, meshes: &[Mesh], center: f64, seen: &mut Seen<'_>) -> Result<Answer> {
         let mut profile_error = 0.0_f64;
         for node in meshes.iter().flat_map(|mesh| &mesh.nodes).filter(|n| n.point.delta > SMALLEST_DELTA) {
             profile_error = profile_error.max(node.point.delta_error / node.point.delta);
         }
         let transforms = Transforms::new(grid.length);
-        let origin = self.origin(&meshes);
+        let origin = self.origin(meshes);
         let placed = grid.without(origin.loss);
         let side = |side: Side| {
             let masses: Vec<Masses> = meshes

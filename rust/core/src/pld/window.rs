@@ -63,15 +63,16 @@ pub const COSTLY: usize = 1 << 18;
 const SAME: f64 = 0.01;
 
 impl Grid {
-    /// Whether a costly grid is as good as the same as an earlier one.
+    /// Whether a costly grid is as good as the same as an earlier one, whose answer was at least `found`: where that is where it
+    /// could be read, another point of reading is no better.
     #[must_use]
-    pub fn repeats(&self, earlier: &Self) -> bool {
+    pub fn repeats(&self, earlier: &Self, found: f64) -> bool {
         let same = |a: f64, b: f64| (a - b).abs() <= SAME * b.abs();
         self.length == earlier.length
             && self.length >= COSTLY
             && same(self.spacing, earlier.spacing)
             && same(self.tilt, earlier.tilt)
-            && same(self.read_from, earlier.read_from)
+            && (found > earlier.read_from || same(self.read_from, earlier.read_from))
     }
 
     /// The same part of a lattice whose place 0 is this loss.
