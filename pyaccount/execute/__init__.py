@@ -20,6 +20,7 @@ from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
+from pyaccount.execute.shared_points import points_of
 from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import Found, said
 from pyaccount.execute.unamplified import contrast
@@ -290,7 +291,7 @@ def _beside(  # noqa: PLR0913 - what evidence is made of
             width = profile_tolerance(bounds, tolerance)
             profile, more = read_profile(engine, bounds, points, lambda read: _ends(claim, read), width)
         else:
-            profile = tuple(engine.ask_all([(bounds, Question(point, None, PROFILE_TOLERANCE)) for point in points]))
+            profile = points_of(engine, bounds, points, PROFILE_TOLERANCE)
             more = curves(engine, bounds, _ends(claim, profile), PROFILE_TOLERANCE)
     except LimitError:
         missing += ["curve"] if profile else ["profile", "curve"]

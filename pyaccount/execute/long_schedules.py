@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
-from pyaccount.errors import NumericsError
 from pyaccount.execute.curve import drawn, placed
-from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
+from pyaccount.execute.engine import Answer, Engine, Question
+from pyaccount.execute.shared_points import answer_of, read_laws
 from pyaccount.plan.alike import composed_alike
 from pyaccount.risk.budgets import budget_of
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.reduction import DirectedBounds, Rounds
 
-    #: (lower, upper) bounds on δ of laws, at each ε.
-    Curves = Mapping[tuple[Rounds, ...], Mapping[float, tuple[float, float]]]
     #: Points that are known of each direction's curve.
     Known = Mapping[Direction, Sequence[CurvePoint]]
 
@@ -106,46 +103,18 @@ def read_profile(
         tolerance: The relative width asked for.
     """
     places = sorted(set(points))
-    lower = _read(engine, {bounds[side].lower: places for side in DIRECTIONS}, tolerance)
+    lower = read_laws(engine, {bounds[side].lower: places for side in DIRECTIONS}, tolerance)
     # The curve goes through the same region as the one below, which shows where points are needed.
-    sketch = [_answer(bounds, point, tolerance, lower, lower) for point in points]
+    sketch = [answer_of(bounds, point, tolerance, lower, lower) for point in points]
     more = placed(known(sketch))[1]
     wanted: dict[tuple[Rounds, ...], set[float]] = {}
     for side in DIRECTIONS:
         wanted.setdefault(bounds[side].upper, set(places)).update(more[side])
-    upper = _read(engine, {law: sorted(all_places) for law, all_places in wanted.items()}, tolerance)
-    profile = tuple(_answer(bounds, point, tolerance, lower, upper) for point in points)
+    upper = read_laws(engine, {law: sorted(all_places) for law, all_places in wanted.items()}, tolerance)
+    profile = tuple(answer_of(bounds, point, tolerance, lower, upper) for point in points)
     ends = known(profile)
     lines = {
         side: drawn(more[side], [upper[bounds[side].upper][place] for place in more[side]], ends.get(side, ()))
         for side in DIRECTIONS
     }
     return profile, lines
-
-
-def _read(engine: Engine, wanted: Mapping[tuple[Rounds, ...], Sequence[float]], tolerance: float) -> Curves:
-    """The (lower, upper) bounds on δ of some laws at some ε."""
-    found = engine.curves(list(wanted.items()), tolerance, 0.0)
-    return {
-        law: dict(zip(places, curve, strict=True))
-        for (law, places), (curve, _) in zip(wanted.items(), found, strict=True)
-    }
-
-
-def _answer(bounds: DirectedBounds, epsilon: float, tolerance: float, lower: Curves, upper: Curves) -> Answer:
-    """δ at ε, at least by the laws below and at most by those above."""
-    directions = {}
-    for side in DIRECTIONS:
-        laws = bounds[side]
-        # The laws below stand for those above while these are not read.
-        above = upper[laws.upper if laws.upper in upper else laws.lower][epsilon]
-        directions[side] = _between(lower[laws.lower][epsilon], above)
-    return Answer(Question(epsilon, None, tolerance), directions)
-
-
-def _between(below: tuple[float, float], above: tuple[float, float]) -> DirectedAnswer:
-    """The lower end of what lies below, and the upper end of what lies above."""
-    lower, upper = below[0], above[1]
-    if lower > upper:
-        raise NumericsError(f"the bounds cross ({lower!r} above {upper!r}): this is a defect, nothing is certified")
-    return DirectedAnswer(lower, upper, _core.ProvenInterval.proven(*above), _core.ProvenInterval.proven(*below))

@@ -36,13 +36,15 @@ def composing_cost(plan: CompiledDocument) -> Cost:
     """Evaluations scale with tolerance^(−1/2), transforms with √(rounds/tolerance).
 
     A record that is seldom drawn loses about its rate in most rounds, and the lattice must resolve that; with truncated batches
-    it loses far more in a few, and the same lattice must reach so far. Lower ends of other rounds are composed by themselves.
+    it loses far more in a few, and the same lattice must reach so far. Lower ends of other rounds are composed by themselves, and
+    then a composition serves several points of the profile.
     """
     document = plan.document
     profile = document.accounting.profile
-    questions = 2 + 2 * (len(PROFILE_SHARES if profile is None else profile)) + (2 * SEARCH_STEPS if plan.blank else 0)
-    if any(reduction.lower_end is not None for reduction in plan.reductions):
-        questions *= 2
+    beside = 2 * len(PROFILE_SHARES if profile is None else profile)
+    questions = 2 + (2 * SEARCH_STEPS if plan.blank else 0)
+    separate = any(reduction.lower_end is not None for reduction in plan.reductions)
+    questions = (2 * questions if separate else questions) + beside
     if plan.closed_form:
         return Cost(questions, questions, 0, 1e-3)
     tolerance = plan.tolerance

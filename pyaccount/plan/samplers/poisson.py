@@ -131,9 +131,8 @@ def truncated_words(document: Document, body: Body) -> Reduction:
         tight=False,
         remark=truncated.remark(body, sampling_probability),
         assumptions=truncated.assumptions(body, usual.assumptions, KEPT),
-        # Up to 256 each r of a batch that is truncated is a term of its own, from there on r/32 of them are one; each looks for
-        # a threshold of its own, which takes as long as eight terms of one mixture.
-        components=3 + 8 * (64 if limit is None else min(64, round(384.0 / math.sqrt(limit)))),
+        # Up to 256 each r of a batch that is truncated is a term of its own, from there on r/32 of them are one.
+        components=3 + (64 if limit is None else min(64, round(384.0 / math.sqrt(limit)))),
         lower_end=(
             "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, each as one of Poisson "
             "sampling with the probability to be drawn and kept."
