@@ -305,12 +305,15 @@ impl Power {
         Self { exponent, eta, faint: (NEGLIGIBLE.ln() / n).exp() * (1.0 - 1e-12), rounding: 8.0 * UNIT_ROUNDOFF * n }
     }
 
-    /// fⁿ and a bound on its error: `(|f| + η)ⁿ·nη/(|f| + η)` from f, and rounding.
+    /// fⁿ and a bound on its error: `(|f| + η)ⁿ·nη/(|f| + η)` from f, and rounding; for n = 1 that is η.
     fn of(&self, f: Complex<f64>) -> (Complex<f64>, f64) {
         let size = modulus(f) + self.eta;
         if size < self.faint {
             // Taking zero for it errs by no more than the power's bound.
             return (Complex::new(0.0, 0.0), NEGLIGIBLE);
+        }
+        if self.exponent == 1 {
+            return (f, (self.eta + size * self.rounding) * (1.0 + self.rounding));
         }
         let relative = count(self.exponent) * self.eta / size;
         let bound = real_power(size, self.exponent);
