@@ -20,7 +20,7 @@ pub struct DeltaCurve {
 
 /// Compositions before what is known so far has to do.
 const MOST_COMPOSITIONS: usize = 64;
-/// Each composition is asked to be narrower than the curve by this, so that it serves neighbours too.
+/// Each composition is asked to be narrower than the curve by this, so that it serves neighbours too; until one serves none.
 const SHARPER: f64 = 0.25;
 /// Curves of this tolerance or a larger one are for pictures, in which δ spans many orders of magnitude. Rounds are doubled for them
 /// only where transforms leave more than the second width.
@@ -67,13 +67,13 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
     let width = |(lower, upper): (f64, f64)| (upper - lower) / upper.max(f64::MIN_POSITIVE);
     let enough = if tolerance >= PICTURE { tolerance.max(PICTURED) } else { tolerance };
     let served = |point: (f64, f64)| width(point) <= tolerance || point.1 <= ignored;
-    let mut ordinary = None;
+    let (mut ordinary, mut sharper) = (None, SHARPER);
     let mut next = found.points.iter().position(|point| !served(*point)).unwrap_or(epsilons.len());
     while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
         run.check()?;
         let points = &mut found.points;
         let answer =
-            observed(rounds, epsilons[next], SHARPER * tolerance, enough, run, &mut ordinary, &mut |bounds| {
+            observed(rounds, epsilons[next], sharper * tolerance, enough, run, &mut ordinary, &mut |bounds| {
                 for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
                     let (lower, upper) = bounds(epsilon);
                     *point = (point.0.max(lower), point.1.min(upper));
@@ -85,9 +85,14 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
         // Whatever its width, this ε is done: asking again would give the same.
         let attained = width(*point);
         let served = if attained <= NARROW { tolerance.max(ATTAINED * attained) } else { tolerance };
+        let own = next;
         next += 1;
         while next < epsilons.len() && (width(found.points[next]) <= served || found.points[next].1 <= ignored) {
             next += 1;
+        }
+        if next == own + 1 {
+            // Further right δ falls faster, and neighbours are less alike still.
+            sharper = 1.0;
         }
     }
     ordered(found)
