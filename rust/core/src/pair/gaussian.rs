@@ -104,13 +104,6 @@ impl Profile for GaussianPair {
         let error = UNIT_ROUNDOFF * (3.0 * center.abs() + 2.0 * c);
         let above = tail(t, error);
         let below = if x < SERIES { scaled_upper_tail(epsilon, x, error) } else { scaled_density(t, x, error) };
-        let delta = above.value - below.value;
-        ProfilePoint {
-            delta: delta.max(0.0),
-            delta_error: above.error + below.error + UNIT_ROUNDOFF * delta.abs(),
-            slope: below.value,
-            slope_error: below.error,
-            threshold: f64::NAN,
-        }
+        ProfilePoint::of(above, below)
     }
 }

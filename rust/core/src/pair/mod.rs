@@ -28,6 +28,8 @@ pub mod summed;
 mod threshold;
 pub mod truncated;
 
+use crate::special::{Approximation, UNIT_ROUNDOFF};
+
 /// One evaluation of a profile at ε, with the error of each number.
 ///
 /// `delta` is δ(ε) = P(L > ε) − e^ε Q(L > ε), known to lie within `delta_error` of the exact value. `slope` is −dδ/dε = e^ε Q(L >
@@ -49,6 +51,18 @@ pub struct ProfilePoint {
 }
 
 impl ProfilePoint {
+    /// The point of an outcome set's two terms, `above` = P(L > ε) and `below` = e^ε·Q(L > ε).
+    fn of(above: Approximation, below: Approximation) -> Self {
+        let delta = above.value - below.value;
+        Self {
+            delta: delta.max(0.0),
+            delta_error: above.error + below.error + UNIT_ROUNDOFF * delta.abs(),
+            slope: below.value,
+            slope_error: below.error,
+            threshold: f64::NAN,
+        }
+    }
+
     /// The point itself if its numbers are finite and its errors at least zero; otherwise what is true of every profile at
     /// ε: δ between 1 − e^ε and 1, slope between 0 and e^ε and at most 1.
     ///
@@ -87,7 +101,8 @@ pub struct LargestLoss {
     pub at_least: f64,
     /// It is at most this, +∞ where losses have no bound: P(L > `at_most`) = 0.
     pub at_most: f64,
-    /// P(L ≥ `at_least`) is at least this; 0 where nothing is known of it.
+    /// P(L ≥ `at_least`) is at least this; 0 where nothing is known of it. Where it is positive, the profile's points are those of the
+    /// outcome set {L > ε} itself: P(L > ε) is at most value plus slope, each raised by its error.
     pub mass: f64,
 }
 

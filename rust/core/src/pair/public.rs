@@ -168,14 +168,7 @@ impl Profile for PublicParticipation {
                     Approximation { value: epsilon.exp(), error: UNIT_ROUNDOFF }.scaled(weight, self.relative_error);
             }
         }
-        let delta = above.value - below.value;
-        ProfilePoint {
-            delta: delta.max(0.0),
-            delta_error: above.error + below.error + UNIT_ROUNDOFF * delta.abs(),
-            slope: below.value,
-            slope_error: below.error,
-            threshold: f64::NAN,
-        }
+        ProfilePoint::of(above, below)
     }
 }
 
