@@ -6,7 +6,10 @@
 //! * δ(ε) = E[(1 − e^{ε − Σ L})_+] = 0 where x = 0, since no sum of losses exceeds S: so ε(δ) ≤ S at every δ, 0 included;
 //! * δ(ε) ≥ A(1 − e^{−x}), the part of that mean where every loss is the largest: so ε(δ) ≥ S + ln(1 − δ/A) for δ < A;
 //! * δ(ε) ≤ (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}: where the losses' sum is above S − x, each of them is above M_i − x. With any
-//!   supporting line of the round's profile at M_i − x, Pr[L_i > M_i − x] is at most its value plus its slope.
+//!   supporting line of the round's profile at M_i − x, Pr[L_i > M_i − x] is at most its value plus its slope. That line must touch
+//!   the profile, to the errors of its value and slope, as where it is that of the outcomes with L_i > M_i − x. It is so for the pairs
+//!   whose largest loss has a mass ([`LargestLoss::mass`]); a line of other outcomes, such as one from a threshold that was looked
+//!   for, may pass just below the profile and be too flat by any amount where x is small. Without a mass this bound is 1.
 //!
 //! Where one more round has other losses, with the profile δ₁, the others' sum is at most S, and is S with probability A at least:
 //!
@@ -17,6 +20,8 @@
 //! moves the atom at S, which nearly all of such a δ is.
 
 use crate::error::Result;
+#[cfg(doc)]
+use crate::pair::LargestLoss;
 use crate::pld::answer::{at_least, at_most, single, Answer, Query, Round};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -149,7 +154,8 @@ impl<'a> Largest<'a> {
         Ok(Answer { lower, upper, ..Answer::default() })
     }
 
-    /// (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}, rounded up; 1 where the largest losses are no atoms.
+    /// (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}, rounded up; 1 where some largest loss is no atom, since then nothing is known of the
+    /// supporting lines that this is computed from.
     fn delta_at_most(&self, epsilon: f64) -> f64 {
         if self.log_mass == f64::NEG_INFINITY {
             return 1.0;
@@ -182,6 +188,8 @@ mod tests {
     use crate::pair::discrete::DiscretePair;
     use crate::pair::laplace::Laplace;
     use crate::pair::mixture::MixturePair;
+    use crate::pair::rare::RarePair;
+    use crate::pair::Profile;
 
     /// δ(ε) of n rounds of randomised response that tells the truth with probability p: a sum over binomial coefficients.
     fn randomised_response(p: f64, n: i32, epsilon: f64) -> f64 {
@@ -215,6 +223,43 @@ mod tests {
         // Up to the second largest sum, ln 9 below, both ends are the value itself.
         let (lower, upper) = largest.delta(end - 1.0);
         assert!((upper - lower) / upper < 1e-10);
+    }
+
+    #[test]
+    fn lines_near_a_largest_loss_with_a_mass_bound_the_mass_above() {
+        // Pr[L > ε] of Lap(0, 1/θ) against Lap(θ, 1/θ): P(y < (θ − ε)/(2θ)) in units of the shift, ½e^{…} from the left of it.
+        let laplace = |theta: f64, epsilon: f64| 1.0 - 0.5 * (0.5 * (epsilon - theta)).exp();
+        let outcomes = vec![(0.5, 0.1), (0.3, 0.3), (0.15, 0.2), (0.05, 0.4)];
+        let discrete = DiscretePair::new(outcomes.clone()).unwrap();
+        let above = |epsilon: f64| outcomes.iter().filter(|(p, q)| p / q > epsilon.exp()).map(|o| o.0).sum::<f64>();
+        for x in [1e-300, 1e-17, 1e-16, 1e-15, 1e-13, 1e-9, 1e-3, 0.5, 1.5] {
+            for theta in [1e-6, 0.3, 2.0, 40.0] {
+                let epsilon = theta - x;
+                if -theta < epsilon && epsilon < theta {
+                    let point = Laplace::new(theta, 1.0).unwrap().at(epsilon);
+                    let most = point.delta + point.delta_error + point.slope + point.slope_error;
+                    assert!(laplace(theta, epsilon) <= most, "{theta} {x}: {point:?}");
+                }
+            }
+            let largest = discrete.largest_loss().at_least;
+            let point = discrete.at(largest - x);
+            let most = point.delta + point.delta_error + point.slope + point.slope_error;
+            assert!(above(largest - x) <= most * (1.0 + 1e-15), "{x}: {point:?}");
+        }
+    }
+
+    #[test]
+    fn a_largest_loss_without_a_mass_bounds_no_delta_below_it() {
+        let rare = Round { profile: Arc::new(RarePair::new(1e-6, 1.0, true).unwrap()), count: 3 };
+        let often = MixturePair::poisson(1, 0.3, 1.0, false).unwrap().reversed();
+        let laplace = Round { profile: Arc::new(Laplace::new(1.0, 1.0).unwrap()), count: 1 };
+        for rounds in [vec![rare.clone()], vec![Round { profile: Arc::new(often), count: 2 }], vec![laplace, rare]] {
+            let largest = Largest::of(&rounds).unwrap();
+            for share in [0.0, 0.5, 1.0 - 1e-9] {
+                assert!(largest.delta(share * largest.at_most).1 >= 1.0);
+            }
+            assert!(largest.delta(largest.at_most).1 <= 0.0);
+        }
     }
 
     #[test]
