@@ -32,6 +32,12 @@ pub enum Error {
         /// What it said.
         cause: String,
     },
+    /// Nothing is wrong with any bound, and none is known: what the rounds lose is beyond all lattices.
+    #[error("no bound could be established: {reason}")]
+    Unresolved {
+        /// What is beyond them.
+        reason: &'static str,
+    },
     /// No bound could be established although the arguments are in their domain.
     #[error("no bound could be established: {reason}")]
     Numerics {

@@ -16,6 +16,6 @@ pub fn raise(error: Error) -> PyErr {
         Error::Domain { .. } => DomainError::new_err(message),
         Error::Cancelled => PyKeyboardInterrupt::new_err(message),
         Error::TimeLimit | Error::Machine { .. } => LimitError::new_err(message),
-        Error::Numerics { .. } => NumericsError::new_err(message),
+        Error::Numerics { .. } | Error::Unresolved { .. } => NumericsError::new_err(message),
     }
 }

@@ -103,10 +103,14 @@ pub struct Composed {
     pub relative_error: f64,
 }
 
+/// For a round whose losses lie beyond the last lattice point there may be.
+pub(super) const BEYOND_LATTICES: Error =
+    Error::Unresolved { reason: "a round has no mass at a finite loss on the lattice" };
+
 /// Compose `groups` of (masses, count) on `grid`.
 ///
 /// # Errors
-/// [`Error::Cancelled`], [`Error::TimeLimit`]; [`Error::Numerics`] if a round has no mass on its lattice.
+/// [`Error::Cancelled`], [`Error::TimeLimit`]; [`Error::Unresolved`] if a round has no mass on its lattice.
 pub fn compose(
     side: Side,
     groups: &[(&Masses, u64)],
@@ -115,7 +119,7 @@ pub fn compose(
     run: &Run,
 ) -> Result<Composed> {
     if groups.iter().any(|g| g.0.mass.is_empty()) {
-        return Err(Error::Numerics { reason: "a round has no mass at a finite loss on the lattice" });
+        return Err(BEYOND_LATTICES);
     }
     let (tilt, spacing, length) = (grid.tilt, grid.spacing, transforms.length);
     let cumulants = Groups::new(groups.iter().copied());

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::pld::answer::{check_arguments, single, total_variation, Query, Round};
+use crate::pld::basic;
 use crate::pld::largest::Largest;
 use crate::pld::search::observed;
 use crate::run::Run;
@@ -72,13 +73,16 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
     while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
         run.check()?;
         let points = &mut found.points;
-        let answer =
-            observed(rounds, epsilons[next], sharper * tolerance, enough, run, &mut ordinary, &mut |bounds| {
-                for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
-                    let (lower, upper) = bounds(epsilon);
-                    *point = (point.0.max(lower), point.1.min(upper));
-                }
-            })?;
+        let answer = observed(rounds, epsilons[next], sharper * tolerance, enough, run, &mut ordinary, &mut |bounds| {
+            for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
+                let (lower, upper) = bounds(epsilon);
+                *point = (point.0.max(lower), point.1.min(upper));
+            }
+        });
+        let answer = match answer {
+            Err(Error::Unresolved { .. }) => basic::ends(rounds, Query::Delta(epsilons[next]))?,
+            answer => answer?,
+        };
         found.compositions += 1;
         let point = &mut found.points[next];
         *point = (point.0.max(answer.lower), point.1.min(answer.upper));

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Where no lattice is fine enough for what most rounds lose, the rounds are composed without one ([`doubling`]), from the hull above
-//! and from [`tangents`] below. Where losses are bounded, the largest ones bound every answer from both sides (`largest`).
+//! and from [`tangents`] below. Where losses are bounded, the largest ones bound every answer from both sides (`largest`);
+//! where losses are beyond all lattices, each round by itself does (`basic`).
 //!
 //! # Why the result is an interval
 //!
@@ -22,6 +23,7 @@
 //! approximation made on the way is added to the upper result and subtracted from the lower one.
 
 pub mod answer;
+mod basic;
 pub mod compose;
 pub mod cumulant;
 pub mod curve;

@@ -6,7 +6,8 @@
 use crate::error::{Error, Result};
 use crate::pair::Profile;
 use crate::pld::answer::{check_arguments, single, total_variation, Answer, Budget, Query, Round, SMALLEST_DELTA};
-use crate::pld::compose::{compose, Transforms};
+use crate::pld::basic;
+use crate::pld::compose::{compose, Transforms, BEYOND_LATTICES};
 use crate::pld::cumulant::Groups;
 use crate::pld::largest::ends;
 use crate::pld::masses::{Masses, Side};
@@ -47,7 +48,8 @@ const ATTEMPTS: usize = 5;
 ///   is a lower bound for theirs).
 /// * Precision: width at most `tolerance` times the upper end when `within_tolerance`.
 /// * Source: the proofs are in the documentation of [`crate::pld`], [`super::masses`] and [`super::compose`]; without a lattice in
-///   that of [`super::doubling`] and [`super::tangents`]; where losses are bounded, in that of [`super::largest`] too.
+///   that of [`super::doubling`] and [`super::tangents`]; where losses are bounded, in that of [`super::largest`] too; where they are
+///   beyond all lattices, in that of [`super::basic`].
 ///
 /// # Errors
 /// [`Error::Domain`] for a query outside its domain or a count of zero; [`Error::Cancelled`]; [`Error::TimeLimit`];
@@ -58,10 +60,12 @@ pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Resu
     let found = match (rounds, known) {
         ([only], _) if only.count == 1 => judged(single(only.profile.as_ref(), query)?, query, tolerance),
         (_, Some(known)) if known.within_tolerance => return Ok(known),
-        _ => composed(rounds, query, tolerance, run)?,
+        _ => match composed(rounds, query, tolerance, run) {
+            Err(Error::Unresolved { .. }) => basic::ends(rounds, query)?,
+            found => found?,
+        },
     };
-    let Some(known) = known else { return Ok(found) };
-    let both = judged(known.and(found)?, query, tolerance);
+    let both = judged(known.map_or(Ok(found), |known| known.and(found))?, query, tolerance);
     Ok(Answer { within_tolerance: both.within_tolerance || found.within_tolerance, ..both })
 }
 
@@ -236,7 +240,11 @@ impl<'a> Search<'a> {
                 let small = right.point.delta.min(1.0 - left.point.delta).max(1e-14 * left.point.delta);
                 gap <= 5e-2 * small + 1e-299
             })?;
-            self.sketch.push(Masses::new(Side::Upper, profile, &mesh));
+            let masses = Masses::new(Side::Upper, profile, &mesh);
+            if masses.mass.is_empty() {
+                return Err(BEYOND_LATTICES);
+            }
+            self.sketch.push(masses);
             self.extents.push(range);
             self.run.check()?;
         }
