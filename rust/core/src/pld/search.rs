@@ -558,7 +558,7 @@ impl<'a> Search<'a> {
     fn mesh(&self, group: usize, spacing: f64, saddle: f64, steepest: f64, budget: f64) -> Result<Mesh> {
         let profile = self.rounds[group].profile.as_ref();
         let range = self.extents[group];
-        let offset = self.concentrations[group].map_or(0.0, |at| at.offset(spacing, range.1.max(-range.0)));
+        let offset = self.concentrations[group].map_or(0.0, |at| at.offset(profile, spacing, range.1.max(-range.0)));
         let sketch = Groups::new(std::iter::once((&self.sketch[group], 1)));
         let (log_moment, log_steepest) = (sketch.at(saddle).value, sketch.at(steepest).value);
         #[allow(clippy::cast_precision_loss)] // an estimate
