@@ -11,6 +11,7 @@ from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, printin
 from pyaccount.cli.completion import FileName, overrides_option
 from pyaccount.cli.outputs import put_elsewhere
 from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.document import numerals
 from pyaccount.document.files import named_files
 
 if TYPE_CHECKING:
@@ -30,6 +31,22 @@ class NeighbourLimit(click.ParamType[int | Literal["rule"]]):
         return click.IntRange(1).convert(value, param, ctx)
 
 
+class Records(click.ParamType[float]):
+    """An expected number of records, spelled as in documents."""
+
+    name = "records"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; one that is written as `6.000` may be meant as six thousand, and is refused."""
+        if (text := numerals.grouped(value)) is not None:
+            self.fail(numerals.two_readings(text), param, ctx)
+        number = numerals.parse_number(value) if isinstance(value, str) else value
+        if number is None:
+            meant = numerals.meant(value)
+            self.fail(f"{value!r} is not a number" + (f"; did you mean {meant}?" if meant else ""), param, ctx)
+        return float(number)
+
+
 @click.command(short_help="Bound how many records a user has, and find the sampling probability.")
 @click.argument("table", metavar="TABLE", type=FileName())
 @click.option(
@@ -40,7 +57,7 @@ class NeighbourLimit(click.ParamType[int | Literal["rule"]]):
 @click.option("-o", "--output", metavar="FILE", type=FileName(), help="Write the document to FILE, as YAML.")
 @click.option("--records", metavar="FILE", type=FileName(), help="Write the pairs kept to FILE, as CSV.")
 @click.option(
-    "--expected-batch-size", metavar="B", type=float, help="Find the sampling probability that has this batch."
+    "--expected-batch-size", metavar="B", type=Records(), help="Find the sampling probability that has this batch."
 )
 @click.option("--sampling-probability", metavar="P", type=float, help="Tell the batch of this sampling probability.")
 @click.option(

@@ -143,12 +143,7 @@ class Number(FieldReader):
 
     def _two_readings(self, text: str) -> PydanticCustomError:
         """The error of `60.000` where things are counted: one reading is a thousand times the other."""
-        small, thousands = text.partition(".")[0], text.replace(".", "_")
-        message = (
-            f"the point may separate decimals, which is {small}, or thousands, which is {thousands}: "
-            f"write {small} or {thousands}"
-        )
-        return refuse("wrong-type", message, self.allowed, thousands)
+        return refuse("wrong-type", numerals.two_readings(text), self.allowed, text.replace(".", "_"))
 
     def _meant(self, value: object) -> str | None:
         """What a text that is no number here probably stands for."""

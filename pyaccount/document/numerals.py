@@ -77,6 +77,15 @@ def grouped(value: object) -> str | None:
     return value if isinstance(value, str) and _GROUPED.fullmatch(value) else None
 
 
+def two_readings(text: str) -> str:
+    """What is wrong with `60.000` where things are counted, for messages."""
+    small, thousands = text.partition(".")[0], text.replace(".", "_")
+    return (
+        f"the point may separate decimals, which is {small}, or thousands, which is {thousands}: "
+        f"write {small} or {thousands}"
+    )
+
+
 def parse_duration(text: str) -> float | None:
     """The seconds a text such as `10 min`, `90s` or `1 h 30 min` spells, or `None`."""
     if not _DURATION.fullmatch(text):

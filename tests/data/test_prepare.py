@@ -309,3 +309,28 @@ def test_the_kept_table_reads_as_it_was_written() -> None:
     rows = list(csv.reader(prepared.to_csv().splitlines(keepends=True)))
     assert rows == [["record", "user"], *map(list, pairs)]
     assert attribution_of(pairs).rows == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "batch", "said"),
+    [
+        ("5", 5, ""),
+        ("0.5e1", 5, ""),
+        ("0_5", 5, ""),
+        ("6.000", None, "the point may separate decimals, which is 6, or thousands, which is 6_000: write 6 or 6_000"),
+        ("6,000", None, "'6,000' is not a number; did you mean 6_000?"),
+        ("some", None, "'some' is not a number"),
+    ],
+)
+def test_a_batch_is_spelled_as_in_documents(
+    capsys: pytest.CaptureFixture[str], written: str, batch: float | None, said: str
+) -> None:
+    options = ["--records-per-user", "2", "--min-separation", "8", "--expected-batch-size", written]
+    code = cli.run(["prepare", str(AUTHORS), *options, "--format", "json"])
+    printed = capsys.readouterr()
+    assert code == (2 if batch is None else 0)
+    if batch is None:
+        assert said in " ".join(printed.err.split())
+    else:
+        expected = pyaccount.prepare(AUTHORS, records_per_user=2, min_separation=8, expected_batch_size=batch)
+        assert printed.out == expected.report.to_json()
