@@ -31,7 +31,7 @@ impl<'a> Groups<'a> {
             .collect();
         let furthest = |masses: &Masses| masses.epsilon.iter().fold(0.0_f64, |a, e| a.max(*e));
         let span: f64 = members.iter().map(|(masses, count, _)| count * furthest(masses)).sum();
-        Self { members, span: span.clamp(f64::MIN_POSITIVE, 1.0) }
+        Self { members, span: span.clamp(SMALLEST_SPAN, 1.0) }
     }
 
     /// Tilts beyond this are not useful: δ falls below 1e-300 within a nat, or within a small share of what all rounds may lose.
@@ -134,6 +134,8 @@ fn single(lambda: f64, epsilon: &[f64], logs: &[f64]) -> Cumulant {
     Cumulant { value: largest + sum.ln(), mean, variance: (second / sum - mean * mean).max(0.0) }
 }
 
+/// All rounds may lose less than this: then tilts are as if it were this, so that they are numbers.
+const SMALLEST_SPAN: f64 = 1e-290;
 /// See [`Groups::steepest`]. Markov parameters are looked for up to ten times that.
 const LARGEST_TILT: f64 = 1e5;
 

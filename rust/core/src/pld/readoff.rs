@@ -5,6 +5,10 @@
 //! D_{s+1} + T_s(e^h − 1)`. Both add non-negative terms only, so their relative error is at most a few u for each step. Inside a
 //! cell the profile is `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without cancellation.
 //!
+//! What no double holds must not become a bound from below: a weight there is at most e^600, which lowers δ, and from above it may
+//! be +∞, so that δ is at most 1. Where a cell is so wide that e^h is none, what lies in the next one is known only at its ends: at
+//! least D_{s+1} and at most D_s, with `D_s = D_{s+1} + (T_{s+1} + m_{s+1})(1 − e^{−h})`.
+//!
 //! Where the rounds' lattices have offsets, the composed one has their sum, the [`LatticeOrigin`]: δ at ε is δ of the places at ε minus
 //! the origin. A bound from above is read at the least that this may be, one from below at the most.
 
@@ -50,6 +54,8 @@ const AFRESH: usize = 32;
 const LITTLE: f64 = 0.01;
 /// Weights are kept within e^±600 of the centre.
 const LARGEST_EXPONENT: f64 = 600.0;
+/// Cells wider than this have an e^h that is too large for what it is multiplied by.
+const WIDE: f64 = 600.0;
 
 impl Readoff {
     /// Prepare `composed`, whose place 0 is the loss `origin`, for questions around the ε `center`.
@@ -82,14 +88,18 @@ impl Readoff {
             // Now include the mass at s for the points to its left.
             if (s + 1) % afresh == 0 || s + 1 == n {
                 let loss = (first + s as i64) as f64 * h;
-                weight = (-tilt * (loss - center)).exp();
+                let exponent = -tilt * (loss - center);
+                // The first of these may lie a cell left of where weights are representable.
+                let held = if composed.side == Side::Lower { exponent.min(LARGEST_EXPONENT) } else { exponent };
+                weight = held.exp();
             } else {
                 weight *= weight_step;
             }
             let mass = composed.tilted[skip + s] * weight;
-            t = decay * (t + mass);
+            let above = t + mass;
+            t = decay * above;
             slope[s] = t;
-            d += t * growth;
+            d += if h > WIDE { above * (1.0 - decay) } else { t * growth };
         }
         // slope[s] is the slope on the cell left of s; shift it to the cell right of s.
         slope.rotate_left(1);
@@ -163,6 +173,9 @@ impl Readoff {
         let mut s = (((epsilon - self.loss(0)) / self.spacing).floor() as usize).min(last - 1);
         if self.loss(s) > epsilon && s > 0 {
             s -= 1;
+        }
+        if self.spacing > WIDE {
+            return self.log_unit.exp() * self.delta[if self.side == Side::Upper { s } else { s + 1 }];
         }
         let x = (epsilon - self.loss(s)).max(0.0);
         self.log_unit.exp() * (self.delta[s + 1] + self.slope[s] * x.exp() * (self.spacing - x).max(0.0).exp_m1())
@@ -259,6 +272,69 @@ impl Readoff {
             mass_rounding: finite * self.relative,
             cells: 0.0,
             profile_relative_error: 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A law of masses, by their entries and logarithms, tilted, and no error but what comes of reading it.
+    fn law(side: Side, spacing: f64, tilt: f64, masses: &[(u32, f64)]) -> Composed {
+        let exponents: Vec<f64> = masses.iter().map(|(at, log)| log + tilt * f64::from(*at) * spacing).collect();
+        let log_scale = exponents.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut tilted = vec![0.0; 64];
+        for ((at, _), exponent) in masses.iter().zip(&exponents) {
+            tilted[*at as usize] = (exponent - log_scale).exp();
+        }
+        Composed {
+            side,
+            spacing,
+            first: 0,
+            tilt,
+            log_scale,
+            tilted,
+            entry_error: 0.0,
+            read_from: 0.0,
+            mass_above: 0.0,
+            wrapped_above: 0.0,
+            wrapped_below: 0.0,
+            wrapped_below_weighed: 0.0,
+            at_infinity: 0.0,
+            relative_error: 1e-12,
+        }
+    }
+
+    #[test]
+    fn what_no_double_holds_is_no_bound_from_below() {
+        type Case<'a> = (f64, f64, &'a [(u32, f64)]);
+        // The last has the weight e^800 at its first mass, and e^−700 is its unit.
+        let cases: [Case<'_>; 8] = [
+            (1.0, 800.0, &[(3, 0.0)]),
+            (1.0, 800.0, &[(40, 0.0)]),
+            (720.0, 1e-3, &[(3, 0.0)]),
+            (720.0, 1.0, &[(20, 0.0)]),
+            (0.02, 9e4, &[(20, 0.0)]),
+            (1e4, 0.5, &[(40, 0.0)]),
+            (1.0, 1.0, &[(3, -0.7), (20, -0.7)]),
+            (1.0, 800.0, &[(19, 0.0), (20, -700.0)]),
+        ];
+        for (spacing, tilt, masses) in cases {
+            let read = |side| Readoff::new(&law(side, spacing, tilt, masses), LatticeOrigin::default(), 20.0 * spacing);
+            let (lower, upper) = (read(Side::Lower), read(Side::Upper));
+            for place in [0.0, 1.5, 2.0, 2.5, 3.0, 10.0, 18.0, 18.5, 18.999, 19.0, 19.5, 20.0, 39.999, 40.0, 50.0] {
+                let epsilon = place * spacing;
+                let part = |(at, log): &(u32, f64)| -log.exp() * (epsilon - f64::from(*at) * spacing).min(0.0).exp_m1();
+                let exact: f64 = masses.iter().map(part).sum();
+                let (low, high) = (lower.delta(epsilon), upper.delta(epsilon));
+                assert!(low <= exact && exact <= high, "{spacing} {tilt} {masses:?} {epsilon}: {low} {exact} {high}");
+                if exact > 1e-290 && exact < 0.999 {
+                    let (low, high) = (lower.epsilon(exact), upper.epsilon(exact));
+                    let rounding = 1e-9 * (1.0 + epsilon);
+                    assert!(low <= epsilon + rounding && epsilon - rounding <= high, "{tilt} {epsilon}: {low} {high}");
+                }
+            }
         }
     }
 }
