@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.certificate import chosen, found
 from pyaccount.certificate.history import is_older
 from pyaccount.certificate.issue import issue, matrix_record
+from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
 from pyaccount.execute.progress import left
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
@@ -124,6 +125,7 @@ class Recomputation:
         return bool(found) and all(difference.agrees for difference in found)
 
     def _run(self, plan: Plan, deadline: float | None) -> dict[str, Any]:
+        """The certificate anew. Raises `LimitError` where time was up before all that this one states."""
         sampling = self.data.evidence.sampling
         certificate = plan.run(
             threads=self.threads,
@@ -131,7 +133,11 @@ class Recomputation:
             report=self.report,
             seed=None if sampling is None else sampling.seed,
         )
-        return self._told(json.loads(certificate.to_json()))
+        fresh = json.loads(certificate.to_json())
+        if not set(fresh.get("not_computed") or ()) <= set(self.data.not_computed):
+            # What is missing does not differ.
+            raise LimitError(TIME_IS_UP, stage="recomputing what stands beside the guarantee")
+        return self._told(fresh)
 
     def _told(self, fresh: dict[str, Any]) -> dict[str, Any]:
         """With what is told of a search for the matrix, which is not repeated."""

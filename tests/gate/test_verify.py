@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import math
 import operator
@@ -34,6 +35,7 @@ from jsonschema import Draft202012Validator
 import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.certificate import Certificate
+from pyaccount.errors import TIME_IS_UP
 from pyaccount.gate.agreement import Terms, differences
 
 
@@ -255,6 +257,18 @@ def test_a_matrix_file_lies_beside_the_certificate(tmp_path: Path) -> None:
     (tmp_path / "matrix.csv").unlink()
     with pytest.raises(pyaccount.DocumentError, match="no such file"):
         pyaccount.verify(target)
+
+
+def test_what_time_left_out_does_not_differ(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: object) -> None:
+        raise pyaccount.LimitError(TIME_IS_UP)
+
+    monkeypatch.setattr(importlib.import_module("pyaccount.execute"), "curves", late)
+    code, out, err = run(capsys, "verify", str(RUNS["deterministic"]), "--time-limit", "1h")
+    assert (code, out) == (3, "")
+    assert "the time limit was reached: 3600 s, set by --time-limit" in err
 
 
 def test_limits_and_time(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
