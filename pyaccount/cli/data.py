@@ -31,7 +31,7 @@ class NeighbourLimit(click.ParamType[int | Literal["rule"]]):
         return click.IntRange(1).convert(value, param, ctx)
 
 
-class Records(click.ParamType[float]):
+class RecordsInBatch(click.ParamType[float]):
     """An expected number of records, spelled as in documents."""
 
     name = "records"
@@ -57,7 +57,10 @@ class Records(click.ParamType[float]):
 @click.option("-o", "--output", metavar="FILE", type=FileName(), help="Write the document to FILE, as YAML.")
 @click.option("--records", metavar="FILE", type=FileName(), help="Write the pairs kept to FILE, as CSV.")
 @click.option(
-    "--expected-batch-size", metavar="B", type=Records(), help="Find the sampling probability that has this batch."
+    "--expected-batch-size",
+    metavar="B",
+    type=RecordsInBatch(),
+    help="Find the sampling probability that has this batch.",
 )
 @click.option("--sampling-probability", metavar="P", type=float, help="Tell the batch of this sampling probability.")
 @click.option(
