@@ -23,7 +23,7 @@ from pyaccount.certificate.words import (
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, SearchedRecord
+    from pyaccount.certificate.model import CertificateModel, ProposalRecord, SearchedRecord
 
 
 def row(table: Table, *cells: str) -> None:
@@ -51,6 +51,13 @@ def told(inconsistencies: Sequence[str]) -> list[RenderableType]:
     return [Text(CONTRADICTS, style="bold red"), *items(inconsistencies), Text()] if inconsistencies else []
 
 
+def _drawn(proposal: ProposalRecord) -> str:
+    """The mean scale and further proposals of a mixture, or the power of the likelihood ratio."""
+    if proposal.order is not None:
+        return f"power {proposal.order}"
+    return f"{proposal.stretch:.3g}{' +' + str(len(proposal.mixture) - 1) if proposal.mixture else ''}"
+
+
 def _tests(data: CertificateModel) -> list[RenderableType]:
     """The tests that were run."""
     sampling = data.evidence.sampling
@@ -69,7 +76,7 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             f"{test.log_capital:.2f}",
             f"{test.log_target:.2f}",
             up(test.cap, 3),
-            f"{test.proposal.stretch:.3g}{' +' + str(len(test.proposal.mixture) - 1) if test.proposal.mixture else ''}",
+            _drawn(test.proposal),
             "accepted" if test.accepted else "rejected",
         )
     parts: list[RenderableType] = [

@@ -94,18 +94,25 @@ class Recomputation:
             return False
         return is_older("evidence.sampling.moment", self.data.versions, self.data.created)
 
+    def _powers(self) -> bool:
+        """Whether its tests might have drawn from powers of the likelihood ratio: older ones are recomputed as they were made."""
+        sampling = self.data.evidence.sampling
+        if sampling is not None and any(test.proposal.order is not None for test in sampling.tests):
+            return True
+        return not is_older("evidence.sampling.tests[0].proposal.order", self.data.versions, self.data.created)
+
     def _planned(self) -> Plan:
         """The document's plan; where its matrix was searched for, that with the coefficients that the certificate states.
 
         A search only proposes: what a certificate guarantees is of the matrix that it states, and that is recomputed.
         """
         if not self.document.searched:
-            plan = compile_document(self.document)
+            plan = replace(compile_document(self.document), powers=self._powers())
             # A long schedule may have been certified to the tolerance of other documents: that is finer, and loosens nothing.
             finer = self.data.evidence.tolerance == COMPOSED_TOLERANCE
             return replace(plan, long_tolerance=COMPOSED_TOLERANCE) if finer and plan.long else plan
         self.examination.notes.append(STATED_MATRIX)
-        return replace(compile_document(self._chosen()), asked=self.document)
+        return replace(compile_document(self._chosen()), asked=self.document, powers=self._powers())
 
     def _other_last_digits(self, tolerance: float) -> bool:
         """Whether the document's matrices, built here, are the certificate's but for their last digits."""
@@ -183,7 +190,8 @@ class Recomputation:
             # Samples are of the claim that keeps the budget; that it does is looked at elsewhere.
             filled = filled.claiming(self.data.guarantee.epsilon, self.data.guarantee.delta)
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
-        plan, seed = compile_document(filled), recorded if self.seed is None else self.seed
+        plan = replace(compile_document(filled), powers=self._powers())
+        seed = recorded if self.seed is None else self.seed
         found = retest(plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed)
         more = []
         if not found.accepted:

@@ -159,6 +159,8 @@ class CompiledDocument:
     searched: Searched | None = None
     #: The tolerance of a long schedule whose document states none.
     long_tolerance: float = LONG_TOLERANCE
+    #: Whether tests may draw from powers of the likelihood ratio, and clip: older certificates are recomputed without.
+    powers: bool = True
 
     def at(self, value: float | None = None) -> Instance:
         """The plan at a value of its blank, which is in the blank's range.

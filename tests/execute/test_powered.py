@@ -174,7 +174,8 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
     claim = Claim(mechanism, 1.0, 3.0, 1.05 * estimates["remove"].value, 25.0)
     found = choose_betting(one, claim, "remove", estimates["remove"])
     assert found is not None
-    assert found.proposal.order == one.order
+    assert one.order is not None
+    assert found.proposal.order == one.order[0]
     with pytest.raises(NumericsError):
         _core.Sampled.users([0.5], 10, 2, 0.1, 2, True).powered_bounds(2, 1.0, threads=1, time_limit=None)
     with pytest.raises(NumericsError, match="range"):

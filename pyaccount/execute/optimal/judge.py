@@ -5,7 +5,7 @@ All are judged with the same random numbers, which are not those of the search: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.engine import NOISE_RANGE
@@ -107,7 +107,8 @@ class Judge:
     def _opened(self, columns: ColumnFamily) -> tuple[CompiledDocument, Session]:
         key = columns.start.tobytes()
         if key not in self._plans:
-            self._plans[key] = compile_document(columns.written(self.plan.document))
+            written = compile_document(columns.written(self.plan.document))
+            self._plans[key] = replace(written, powers=self.plan.powers)
         plan = self._plans[key]
         remaining = left(self.deadline)
         return plan, open_session(plan, threads=self.threads, time_limit=remaining, report=silent, seed=self.seed)

@@ -107,7 +107,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     if gap <= CLOSEST * threshold:
         return None
     found = [_plain_betting(claim, direction, estimate.value)]
-    for special in (_powered_betting, _clipped_betting):
+    for special in (_powered_betting, _clipped_betting) if sampler.powers else ():
         betting = special(sampler, claim, direction, estimate)
         if betting is not None and SLOWER * betting.expected_samples < found[0].expected_samples:
             return betting
@@ -142,10 +142,14 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     mechanism = claim.mechanism
     if direction != "remove" or mechanism.core.replicas(2) is None:
         return None
-    if sampler.order is None:
+    if sampler.order is None or mechanism.core.replicas(sampler.order[0]) != sampler.order[1]:
         gap = (claim.delta - estimate.value) / claim.delta
-        sampler.order = _sampled_order(sampler, claim, min(gap, NEAR))
-    proposal = powered(mechanism, sampler.order)
+        chosen = _sampled_order(sampler, claim, min(gap, NEAR))
+        replicas = None if chosen is None else mechanism.core.replicas(chosen)
+        if chosen is None or replicas is None:
+            return None
+        sampler.order = (chosen, replicas)
+    proposal = powered(mechanism, sampler.order[0])
     try:
         limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
     except NumericsError:
@@ -158,19 +162,24 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     return _measured_betting(sampler, claim, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
 
 
-def _sampled_order(sampler: Sampler, claim: Claim, gap: float) -> int:
+def _sampled_order(sampler: Sampler, claim: Claim, gap: float) -> int | None:
     """The order m of the power f^m that samples are drawn from, by what the chain and the samples of each are expected to take.
+
+    None where even the least is too much.
 
     ln of the weight bound is convex in m, and 0 at 1: what the next order is expected to give is found from the last ones. Chains
     grow with m, and are computed from the smallest on while the next one pays.
     """
     mechanism, logs = claim.mechanism, [0.0]
+    least = mechanism.core.replicas(FIRST)
+    if least is None or least[0] > MOST_SAMPLED:
+        return None
     most = claim.log_target * (1.0 / gap + 0.5 / (gap * gap))
     for order in range(FIRST, MOST_ORDER + 1):
         try:
             bound = sampler.limits(mechanism, "remove", powered(mechanism, order), claim.epsilon).weight_bound
         except NumericsError:
-            return max(order - 1, FIRST)
+            return order - 1 if order > FIRST else None
         logs.append(math.log(bound) if bound > 0.0 else -math.inf)
         bend = logs[-1] - 2.0 * logs[-2] + logs[-3] if order > FIRST else 0.0
         further = 2.0 * logs[-1] - logs[-2] + bend

@@ -41,7 +41,7 @@ PROFILE_SHARDS = (64, 512)
 #: Shards for the estimates of a profile, and the most where too little of some ε is seen.
 ESTIMATE_SHARDS = (64, 256)
 #: How many fewer are drawn from a power of the likelihood ratio.
-FEWER = 4
+FEWER = 2
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 

@@ -65,8 +65,11 @@ class Sampler:
         self._stage_began = self._began
         self._candidate = 0
         self._beyond: dict[tuple[object, ...], float] = {}
-        #: The power of the likelihood ratio that samples of an earlier claim were drawn from: it serves similar ones as well.
-        self.order: int | None = None
+        #: Whether tests may draw from powers of the likelihood ratio, and clip.
+        self.powers = True
+        #: The power of the likelihood ratio that samples of an earlier claim were drawn from, and its chain's price: it serves
+        #: similar claims as well.
+        self.order: tuple[int, tuple[int, float]] | None = None
 
     def fresh(self) -> int:
         """A candidate number that no stream has used."""

@@ -153,7 +153,7 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     threshold = max(claim.delta - limits.generator - limits.added - limits.clipped, 0.0)
     room = limits.weight_bound - threshold
     if room <= 0.0:
-        # V, and so its mean, is at most the weight bound.
+        # V, and so its mean, is at most the weight bound; clipped samples lose no more than was taken off.
         return _without_samples(claim, direction, proposal, limits, None, accepted=True)
     if not betting.fractions:
         # The weight bound was just below the threshold before the generator's share was taken off: there is nothing to bet with.

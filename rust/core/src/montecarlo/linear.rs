@@ -87,7 +87,7 @@ pub fn added_bounds(kernel: &RenewalKernel, tilt: f64, epsilon: f64) -> AddedBou
     let lambda = 2.0 * theta;
     let log_square = total(&[
         power(2.0 / (lambda + 2.0), 2.0),
-        power(lambda / (lambda + 2.0), lambda),
+        -lambda * (2.0 / lambda).ln_1p(),
         -lambda * epsilon,
         -distance,
         -lambda * linear.log_mean,
@@ -152,7 +152,9 @@ impl Linear {
                 let own = single.abs() * base.overlap_error
                     + 6.0 * UNIT_ROUNDOFF * largest(&exponents.iter().map(|x| x.abs()).collect::<Vec<_>>());
                 let both = rate * overlaps.product(overlaps.bands(), 0) * (4.0 * bands + 16.0) * UNIT_ROUNDOFF;
-                let rounding = 24.0 * n * UNIT_ROUNDOFF + 2.0 * most * (own + both) + 2.0 * relative;
+                #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+                let starts = if law.warm { 2.0 * (law.min_separation as f64).powi(2) } else { 0.0 };
+                let rounding = (24.0 * n + starts) * UNIT_ROUNDOFF + 2.0 * most * (own + both) + 2.0 * relative;
                 let terms = [log, -2.0 * log_sum, sign * rate * length];
                 let sizes: f64 = terms.iter().map(|term| term.abs()).sum();
                 let error = rounding + rate * length_error + 16.0 * UNIT_ROUNDOFF * (1.0 + sizes);
@@ -175,7 +177,8 @@ impl Linear {
 }
 
 /// ln Σ w_x w_x′ e^{⟨s, x + x′⟩ + κ⟨Ĉx, Ĉx′⟩} over pairs of patterns, s the exponents; by a recursion from the last round to the first over
-/// both ages, as in [`crate::replicas::chain`]. All terms are positive, and each round multiplies by at most 12 roundings.
+/// both ages, as in [`crate::replicas::chain`]. All terms are positive, and each round multiplies by at most 12 roundings; of a warm
+/// start b² terms are added. Infinite where a number is.
 fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f64) -> f64 {
     let law = kernel.law();
     let (n, b, bands, p) = (law.iterations(), law.min_separation, overlaps.bands(), law.sampling_probability);
@@ -207,11 +210,15 @@ fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f
                 if one == free && other == free {
                     sum += both * after(0, 0);
                 }
+                // Zero times infinity is no number, which `max` would pass over.
+                if !sum.is_finite() {
+                    return f64::INFINITY;
+                }
                 before[one * b + other] = sum;
                 largest = largest.max(sum);
             }
         }
-        if !(largest.is_finite() && largest > 0.0) {
+        if largest <= 0.0 {
             return f64::INFINITY;
         }
         let power = libm::ilogb(largest);
@@ -282,7 +289,7 @@ fn constants() -> &'static [[f64; 2]; 3] {
 
 #[cfg(test)]
 mod tests {
-    use super::{constants, pairs, RATES};
+    use super::{added_bounds, constants, pairs, RATES};
     use crate::montecarlo::renewal::RenewalKernel;
     use crate::replicas::overlaps::Overlaps;
 
@@ -321,6 +328,20 @@ mod tests {
             open.push((round + b, [taken, vec![round]].concat(), q * p));
         }
         found
+    }
+
+    #[test]
+    fn what_leaves_the_range_of_numbers_bounds_nothing() {
+        // e^{κ‖c‖²} is infinite, and what it multiplies is 0 or not: no mass may be lost.
+        for (coefficients, b, n, p, tilt, epsilon) in [
+            (vec![1.913_316_821_462_695_7, 7.541_635_256_629_164], 2, 2, 1.0, -0.351_901_525_219_190_9, 8.237_8),
+            (vec![6.650_171_188_751_593, 3.898_366_895_238_788_7], 4, 2, 0.5, -0.022_531_657_643_655_497, 5.0),
+            (vec![3.168_550_359_373_993, 13.826_634_798_211_147], 2, 60, 1.0, -102.4, 0.0),
+        ] {
+            let kernel = RenewalKernel::new(coefficients, n, b, p, true).expect("valid");
+            let found = added_bounds(&kernel, tilt, epsilon);
+            assert!(found.log_square > 100.0 && found.log_delta > 100.0, "{found:?}");
+        }
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub struct Tuples {
     /// ln ρ without the factor of the round between the tables, and a bound on ln ρ.
     log_weight: f64,
     log_bound: f64,
+    /// What the logarithm of ρ was rounded up by.
+    rounded: f64,
 }
 
 /// The rounds: how many, and what their steps multiply by.
@@ -203,7 +205,7 @@ impl Tuples {
     /// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
     ///
     /// # Errors
-    /// As [`super::chain::log_moment`]; [`Error::Machine`] where the tables of a short run do not fit, and [`Error::Numerics`] where a
+    /// As [`super::chain::log_moment`]; [`Error::Numerics`] where the tables of a short run do not fit, and where a
     /// chain leaves the range of numbers.
     pub fn new(law: &Renewal, coefficients: &[f64], order: usize, room: usize, run: &Run) -> Result<Self> {
         let steps = Steps::new(law, coefficients, order)?;
@@ -219,6 +221,7 @@ impl Tuples {
             start: None,
             log_weight: 0.0,
             log_bound: 0.0,
+            rounded: 0.0,
         };
         let fits = room / count;
         let between = tuples.last_rounds(&mut back, fits, most_rounds(law))?;
@@ -281,7 +284,7 @@ impl Tuples {
         let participations = m * (n / b).ceil();
         let rounds = n * (4.0 * (m * m + 8.0 * m + 20.0) + 16.0 * self.steps.logarithms());
         let joined = participations * m * largest * (8.0 * bands + 16.0);
-        UNIT_ROUNDOFF * (rounds + joined + 4.0 * blocks + 64.0) * (1.0 + 1e-6)
+        (UNIT_ROUNDOFF * (rounds + joined + 4.0 * blocks + 64.0) + 2.0 * self.rounded) * (1.0 + 1e-6)
     }
 
     /// How much the law that tuples are drawn from differs from π at most, in total variation.
@@ -444,7 +447,8 @@ impl Tuples {
         let rest = rest as f64 * self.growth.ln();
         let logs = [total.ln(), (own - f64::from(TOP)) * std::f64::consts::LN_2, rest];
         let size: f64 = logs.iter().map(|log| log.abs()).sum();
-        self.log_weight = logs.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + size);
+        self.rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + size);
+        self.log_weight = logs.iter().sum::<f64>() + self.rounded;
         self.log_bound = self.log_weight + bridge.ln() + 4.0 * UNIT_ROUNDOFF * (1.0 + size + bridge.ln().abs());
     }
 
@@ -474,7 +478,9 @@ impl Tuples {
             }
         }
         if self.ends.len() < n {
-            return Err(no_memory(format!("{n} rounds of {} states do not fit", back.next.len())));
+            return Err(Error::Numerics {
+                reason: "the tables of a short run's chain of replicas do not fit in memory",
+            });
         }
         Ok(0)
     }
