@@ -26,6 +26,30 @@ def test_sampled_certificates_agree_to_the_last_bit(processor: str, tmp_path: Pa
     assert (code, found["compared"]) == (0, "bits"), found["differences"]
 
 
+@pytest.fixture(scope="module")
+def powered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate whose test drew from a power of the likelihood ratio."""
+    document = {
+        "pyaccount": 1,
+        "name": "powered",
+        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-4},
+        "training": {"sampling_probability": 0.05, "iterations": 60},
+        "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
+        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5, 0.3]},
+        "noise": {"multiplier": "solve"},
+        "accounting": {"seed": 5, "profile": []},
+    }
+    certificate = json.loads(pyaccount.certify(document).to_json())
+    assert any(test["proposal"].get("order") for test in certificate["evidence"]["sampling"]["tests"])
+    return save(tmp_path_factory.mktemp("powered"), certificate)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_samples_of_a_power_are_the_same_to_the_last_bit(processor: str, powered: Path) -> None:
+    code, found = verified_on(processor, powered)
+    assert (code, found["compared"]) == (0, "bits"), found["differences"]
+
+
 def test_a_matrix_that_a_search_found_elsewhere_is_tested_again(tmp_path: Path) -> None:
     document = golden("verified")["document"]
     document["matrix"]["kind"], document["training"]["iterations"] = "optimal-toeplitz", 8

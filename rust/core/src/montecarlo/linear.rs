@@ -83,11 +83,11 @@ pub fn added_bounds(kernel: &RenewalKernel, tilt: f64, epsilon: f64) -> AddedBou
         terms.iter().sum::<f64>() + 32.0 * UNIT_ROUNDOFF * (1.0 + sizes)
     };
     let distance = size * size * square * (1.0 - 2.0 * squares);
-    let power = |x: f64, exponent: f64| if exponent > 0.0 { exponent * x.ln() } else { 0.0 };
+    let power = |x: f64, exponent: f64| if exponent > 0.0 { exponent * libm::log(x) } else { 0.0 };
     let lambda = 2.0 * theta;
     let log_square = total(&[
         power(2.0 / (lambda + 2.0), 2.0),
-        -lambda * (2.0 / lambda).ln_1p(),
+        -lambda * libm::log1p(2.0 / lambda),
         -lambda * epsilon,
         -distance,
         -lambda * linear.log_mean,
@@ -158,7 +158,7 @@ impl Linear {
                 let terms = [log, -2.0 * log_sum, sign * rate * length];
                 let sizes: f64 = terms.iter().map(|term| term.abs()).sum();
                 let error = rounding + rate * length_error + 16.0 * UNIT_ROUNDOFF * (1.0 + sizes);
-                mean += 0.5 * (terms.iter().sum::<f64>() + error).exp();
+                mean += 0.5 * libm::exp(terms.iter().sum::<f64>() + error);
             }
             // E cosh κR − 1, of means that are at least 1 together.
             let excess =
@@ -192,10 +192,10 @@ fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f
         let rows = bands.min(n - i + 1);
         for (age, factor) in near.iter_mut().enumerate().take(free) {
             let shared = age + 1 < bands && age + 1 < i;
-            *factor = if shared { (rate * overlaps.product(rows, age + 1)).exp() } else { 1.0 };
+            *factor = if shared { libm::exp(rate * overlaps.product(rows, age + 1)) } else { 1.0 };
         }
-        let join = p * exponents[i - 1].exp();
-        let both = join * join * (rate * overlaps.product(rows, 0)).exp();
+        let join = p * libm::exp(exponents[i - 1]);
+        let both = join * join * libm::exp(rate * overlaps.product(rows, 0));
         let mut largest = 0.0_f64;
         for one in 0..b {
             for other in 0..b {
@@ -238,7 +238,7 @@ fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f
     } else {
         values[b * b - 1]
     };
-    sum.ln() + f64::from(exponent) * std::f64::consts::LN_2
+    libm::log(sum) + f64::from(exponent) * std::f64::consts::LN_2
 }
 
 /// For each of [`RATES`] the least C known with |x|(e^{8|x|} − 1)/8 and (e^{8|x|} − 1)/64 − |x|/8 at most C(2/κ²)(cosh κx − 1) for all x.
@@ -256,7 +256,7 @@ fn constants() -> &'static [[f64; 2]; 3] {
         RATES.map(|rate| {
             // Rounding, also where the functions are differences of nearly equal numbers: series there.
             let up = 1.0 + 1e-9;
-            let first = |x: f64| 0.125 * x * (8.0 * x).exp_m1();
+            let first = |x: f64| 0.125 * x * libm::expm1(8.0 * x);
             let second = |x: f64| {
                 let y = 8.0 * x;
                 // The sum of y^k/k! from k = 2 on, by terms up to the 12th, and the rest of it by a geometric sum.
@@ -268,12 +268,12 @@ fn constants() -> &'static [[f64; 2]; 3] {
                     }
                     (sum + term) / 64.0
                 } else {
-                    (y.exp_m1() - y) / 64.0
+                    (libm::expm1(y) - y) / 64.0
                 }
             };
             // cosh κx − 1 = 2 sinh²(κx/2).
-            let below = |x: f64| 4.0 / (rate * rate) * (0.5 * rate * x).sinh().powi(2);
-            let mut found = [(8.0 * FIRST).exp(), 0.5 * (8.0 * FIRST).exp()];
+            let below = |x: f64| 4.0 / (rate * rate) * libm::sinh(0.5 * rate * x).powi(2);
+            let mut found = [libm::exp(8.0 * FIRST), 0.5 * libm::exp(8.0 * FIRST)];
             let mut x = FIRST;
             while x < LAST {
                 let next = x * FACTOR;
@@ -281,7 +281,7 @@ fn constants() -> &'static [[f64; 2]; 3] {
                 found[1] = found[1].max(second(next) / below(x));
                 x = next;
             }
-            let tail = (rate * rate) * (8.0 * x).exp() / ((rate * x).exp() - 2.0);
+            let tail = (rate * rate) * libm::exp(8.0 * x) / (libm::exp(rate * x) - 2.0);
             [found[0].max(tail * x / 8.0) * up, found[1].max(tail / 64.0) * up]
         })
     })

@@ -171,7 +171,7 @@ impl Chain {
     /// The factors of a round in which a column has so many rows, and columns begin in at most `earlier` rounds before it.
     pub(super) fn factors(&self, probability: f64, rows: usize, earlier: usize) -> Factors {
         let bands = self.overlaps.bands();
-        let exponential = |x: f64| x.exp() * (1.0 + 4.0 * UNIT_ROUNDOFF);
+        let exponential = |x: f64| libm::exp(x) * (1.0 + 4.0 * UNIT_ROUNDOFF);
         let by_kind = (1..=self.free)
             .map(|age| if age < bands && age <= earlier { exponential(self.overlaps.product(rows, age)) } else { 1.0 })
             .collect();
@@ -200,7 +200,8 @@ impl Chain {
                 } else {
                     #[allow(clippy::cast_precision_loss)] // at most the order
                     let absent = (free - j) as f64;
-                    let logs = [ways.ln(), count * probability.ln(), absent * (-probability).ln_1p(), exponent];
+                    let logs =
+                        [libm::log(ways), count * libm::log(probability), absent * libm::log1p(-probability), exponent];
                     let size: f64 = logs.iter().map(|log| log.abs()).sum();
                     let sum = logs.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + size);
                     if possible {
@@ -323,8 +324,8 @@ impl Chain {
             scale = 2.0_f64.powi(-power);
             #[allow(clippy::cast_precision_loss)] // rounds
             let left = if ratios { (i - bands) as f64 } else { 0.0 };
-            let growth = extremes.most.ln();
-            let settled = left * (growth - extremes.least.ln()) <= GAP || computed >= most_rounds(law);
+            let growth = libm::log(extremes.most);
+            let settled = left * (growth - libm::log(extremes.least)) <= GAP || computed >= most_rounds(law);
             if left > 0.0 && settled {
                 // The ratio is rounded by 2u, the logarithm and the product by as much of their size.
                 bulk = left * (growth + 4.0 * UNIT_ROUNDOFF * (1.0 + growth.abs())) * (1.0 + 4.0 * UNIT_ROUNDOFF);
@@ -333,7 +334,7 @@ impl Chain {
             i -= 1;
         }
         let total = self.start(law, &next, run)?;
-        let logs = [f64::from(exponent) * std::f64::consts::LN_2, scale.ln(), bulk, total.ln()];
+        let logs = [f64::from(exponent) * std::f64::consts::LN_2, libm::log(scale), bulk, libm::log(total)];
         let size: f64 = logs.iter().map(|x| x.abs()).sum();
         Ok(LogMoment { upper: logs.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + size), rounds: computed })
     }

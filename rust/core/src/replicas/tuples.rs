@@ -272,7 +272,7 @@ impl Tuples {
         let chain = &self.steps.chain;
         let least = self.start.as_ref().map_or(1.0, |start| start.busy.min(start.free));
         #[allow(clippy::cast_precision_loss)]
-        if (chain.order as f64) * least.ln() < -650.0 {
+        if (chain.order as f64) * libm::log(least) < -650.0 {
             return f64::INFINITY;
         }
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
@@ -329,7 +329,7 @@ impl Tuples {
                 sum += weight * power * self.value(i + 1, chain.following(busy, j));
                 power *= field;
             }
-            tuple.log_factor += (sum / before).ln();
+            tuple.log_factor += libm::log(sum / before);
             sum
         } else {
             self.growth(i) * before
@@ -444,12 +444,13 @@ impl Tuples {
         let own: f64 = self.ends.iter().chain(&self.starts).map(|table| table.growth.log2()).sum();
         let rest = self.steps.rounds - self.ends.len() - self.starts.len() - usize::from(self.bridge().is_some());
         #[allow(clippy::cast_precision_loss)] // rounds
-        let rest = rest as f64 * self.growth.ln();
-        let logs = [total.ln(), (own - f64::from(TOP)) * std::f64::consts::LN_2, rest];
+        let rest = rest as f64 * libm::log(self.growth);
+        let logs = [libm::log(total), (own - f64::from(TOP)) * std::f64::consts::LN_2, rest];
         let size: f64 = logs.iter().map(|log| log.abs()).sum();
         self.rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + size);
         self.log_weight = logs.iter().sum::<f64>() + self.rounded;
-        self.log_bound = self.log_weight + bridge.ln() + 4.0 * UNIT_ROUNDOFF * (1.0 + size + bridge.ln().abs());
+        self.log_bound =
+            self.log_weight + libm::log(bridge) + 4.0 * UNIT_ROUNDOFF * (1.0 + size + libm::log(bridge).abs());
     }
 
     /// The tables of the last rounds, until one does for all before them: the last round that it does for, or 0; `back` has v then.
@@ -463,7 +464,7 @@ impl Tuples {
             let looked = steps.same(i) && (enough || passed % LOOK == 0);
             let found = back.step(steps, i, if looked { &Against::Next } else { &Against::Nothing })?;
             #[allow(clippy::cast_precision_loss)] // rounds
-            let near = looked && (i as f64) * (found.most / found.least).ln() <= GAP;
+            let near = looked && (i as f64) * libm::log(found.most / found.least) <= GAP;
             if looked && found.most.is_finite() && (enough || near) {
                 self.growth = found.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
                 if self.ends.len() < passed {
