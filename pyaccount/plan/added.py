@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from pyaccount import _core
+from pyaccount import _core
 
 #: The first tilt that is looked at, the factor between those that bracket the best one, and how often a bracket is narrowed.
 FIRST, FACTOR, NARROWINGS = 1.0, 2.0, 5
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+#: A logarithm below that of every positive double: no larger tilt could say more.
+LEAST = -745.0
 
 
 def added_bound(core: _core.Sampled, epsilon: float, what: Literal["square", "delta"]) -> tuple[float, float] | None:
     """Return the least upper bound on E V² or on δ(ε) that some tilt gives, and minus that tilt; None where none says anything.
 
-    Any tilt gives a valid bound, so the search need not be exact.
+    Any tilt gives a valid bound, so the search need not be exact. Raises `LimitError` at the deadline that was entered.
     """
     if core.added_bounds(-FIRST, epsilon) is None:
         return None
     place = ("square", "delta").index(what)
 
     def log(tilt: float) -> float:
+        _core.Cancellation.check()
         found = core.added_bounds(-tilt, epsilon)
         return math.inf if found is None else found[place]
 
     middle, value = FIRST, log(FIRST)
-    while (further := log(middle * FACTOR)) < value:
+    while value > LEAST and (further := log(middle * FACTOR)) < value:
         middle, value = middle * FACTOR, further
     low, high = middle / FACTOR, middle * FACTOR
-    for _ in range(NARROWINGS):
+    for _ in range(NARROWINGS if value > LEAST else 0):
         # Golden sections on a logarithmic scale: the larger side of the middle is cut.
         upper = high / middle > middle / low
         end = high if upper else low

@@ -14,7 +14,7 @@ from sampled_tools import lower_toeplitz, renewal_law
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.errors import NumericsError
+from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimator
@@ -147,6 +147,17 @@ def test_what_is_known_where_a_record_is_added_is_the_least_over_tilts() -> None
     # Too far from linear, and for what nothing is known of.
     assert added_bound(made(4, 2, 0.3, True, [9.0, 6.0]).core, 2.0, "delta") is None
     assert added_bound(_core.Sampled.users([0.5], 10, 2, 0.1, 2, True), 2.0, "square") is None
+
+
+def test_a_search_for_a_tilt_ends() -> None:
+    """Where δ of an added record is 0 every larger tilt says more: the search ends where doubles do, and at a deadline."""
+    core = made(10, 2, 0.01, True, [0.1, 0.05]).core
+    found = added_bound(core, 5.0, "delta")
+    assert found is not None
+    assert found[0] < 1e-300
+    assert found[1] < 1e6
+    with _core.Deadline(0.0), pytest.raises(LimitError):
+        added_bound(core, 5.0, "delta")
 
 
 def test_tests_take_few_samples_in_both_directions() -> None:
