@@ -326,10 +326,17 @@ class Sampled:
         mean_scale: float,
         epsilon: float,
         curve: ComposedCurve | None = None,
+        *,
+        order: int | None = None,
+        threads: int = 1,
+        time_limit: float | None = None,
     ) -> tuple[float, float, float]:
         """The weight bound of V, a bound on |E V − δ| from the generator, and a bound on each log density's rounding.
 
-        With a curve, V and δ are without its tail mass.
+        With a curve, V and δ are without its tail mass. With an `order` samples are of that power of the likelihood ratio of a
+        removed record, whatever the proposal is (see the core's `montecarlo::replicated`): its chain of replicas is computed, and
+        kept until another order is asked for, in up to 24 bytes for each state and 256 MiB. Raises `NumericsError` where a
+        mechanism has no chain or one that leaves the range of numbers, `LimitError`.
         """
 
     def simulate(
@@ -346,11 +353,12 @@ class Sampled:
         threads: int,
         time_limit: float | None,
         curve: ComposedCurve | None = None,
+        order: int | None = None,
     ) -> tuple[list[list[tuple[list[float], float, float]]], LossHistogram | None]:
         """Run `count` shards from `first` with the streams of `key` = (seed, purpose, candidate, direction).
 
         A table is (ε, weight bound, [(threshold, betting fraction), …]). Returns for each shard and table (log wealths, Σ V,
-        Σ V²), and the histogram with bins (lowest edge, width) if asked for.
+        Σ V²), and the histogram with bins (lowest edge, width) if asked for. `order`: as in `bounds`.
         """
 
     def balanced(
@@ -436,38 +444,6 @@ class Sampled:
         """An upper bound on ln E f^order of all mechanisms and runs together, f = dP/dR and the mean under R; it may be infinite.
 
         Takes 16 bytes for each state of a chain. Raises `NumericsError` where a mechanism has no chain.
-        """
-
-    def powered_bounds(
-        self,
-        order: int,
-        epsilon: float,
-        curve: ComposedCurve | None = None,
-        *,
-        threads: int,
-        time_limit: float | None,
-    ) -> tuple[float, float, float]:
-        """As `bounds`, of `powered` samples; the chain is computed, and kept until another order is asked for.
-
-        Takes up to 24 bytes for each state and 256 MiB. Raises `NumericsError` where a mechanism has no chain or one that leaves
-        the range of numbers, `LimitError`.
-        """
-
-    def powered(
-        self,
-        order: int,
-        tables: Sequence[tuple[float, float, Sequence[tuple[float, float]]]],
-        *,
-        edges: tuple[float, float] | None,
-        key: tuple[int, int, int, int],
-        first: int,
-        count: int,
-        threads: int,
-        time_limit: float | None,
-        curve: ComposedCurve | None = None,
-    ) -> tuple[list[list[tuple[list[float], float, float]]], LossHistogram | None]:
-        """As `simulate`, for samples of the power f^order of the likelihood ratio of a removed record; see the core's
-        `montecarlo::replicated`.
         """
 
     def added_bounds(self, tilt: float, epsilon: float) -> tuple[float, float] | None:

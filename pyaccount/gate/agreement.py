@@ -59,6 +59,8 @@ _CHOSEN = re.compile(r"evidence\.considered.*")
 #: What follows from matrices that a search found, or from a linear system: the last digits are the machine's, and no guarantee
 #: has them.
 _MACHINE = re.compile(r"evidence\.considered\[\d+\]\.\w+_estimate|utility\.(workload\.)?\w+")
+#: Absent where a test does not draw from a power of the likelihood ratio, which depends on what its pilot expects.
+_POWER = re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.order")
 #: What differs from samples to samples and bounds nothing. That accepted tests carry the guarantee is looked at elsewhere.
 _DRAWN = re.compile(
     r"evidence\.(within_tolerance|considered.*|sampling\.(samples|tests.*))|.*profile\[\d+\]\.standard_error"
@@ -122,8 +124,7 @@ def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Dif
         moved = _in_profile(path) and stated.get("epsilon") != fresh.get("epsilon")
         for key in [*fresh, *(key for key in stated if key not in fresh)]:
             below = (*path, key)
-            if key == "order" and terms.mode == "bounds" and (key in stated) != (key in fresh):
-                # Whether a test draws from a power of the likelihood ratio is a matter of what other samples let it expect.
+            if terms.mode == "bounds" and (key in stated) != (key in fresh) and _POWER.fullmatch(path_text(below)):
                 yield Difference(path_text(below), stated.get(key), fresh.get(key), True, "from other samples")
             elif key not in stated or (stated[key] is None and fresh.get(key) is not None and terms.predates(below)):
                 # Required fields are never absent: the reader refuses such a certificate.

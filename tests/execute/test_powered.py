@@ -187,10 +187,23 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
     assert found is not None
     assert one.order is not None
     assert found.proposal.order == one.order[0]
-    with pytest.raises(NumericsError):
-        _core.Sampled.users([0.5], 10, 2, 0.1, 2, True).powered_bounds(2, 1.0, threads=1, time_limit=None)
+    # What the theorem is not about: users, random phases, bins, and batches that are truncated.
+    record = _core.Sampled.renewal([0.5, 0.2], 10, 2, 0.1, True)
+    others = (
+        _core.Sampled.users([0.5], 10, 2, 0.1, 2, True),
+        _core.Sampled.phases([0.5], 10, 2, 0.1),
+        _core.Sampled.bins([1.0, 0.2, 0.2, 1.0], 3),
+        record.truncated(100, 12),
+    )
+    for core in others:
+        with pytest.raises(NumericsError, match="no chain"):
+            core.bounds("remove", core.plain_parameter, 2.0, 1.0, order=2)
+        assert core.added_bounds(-1.0, 1.0) is None
+    # Nor does it say anything of a record that is added, or of two runs by the bounds of one.
+    assert record.bounds("add", 0.1, 2.0, 1.0, order=2)[0] == math.inf
+    assert _core.Sampled.together([(record, 2)]).added_bounds(-1.0, 1.0) is None
     with pytest.raises(NumericsError, match="range"):
-        made(50, 2, 0.1, True, [60.0, 1.0]).core.powered_bounds(5, 1.0, threads=1, time_limit=None)
+        made(50, 2, 0.1, True, [60.0, 1.0]).core.bounds("remove", 0.1, 5.0, 1.0, order=5)
 
 
 def test_a_certificate_says_which_power_was_sampled() -> None:

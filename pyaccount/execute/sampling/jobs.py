@@ -128,20 +128,7 @@ class Job:
         core, curve = self.recipe.core, None if self.curve is None else self.curve.core
         bets = [(t.epsilon, t.weight_bound, [(bet.threshold, bet.fraction) for bet in t.bets]) for t in self.tables]
         histogram: _core.LossHistogram | None = None
-        if self.proposal.order:
-            assert self.direction == "remove"
-            shards, histogram = core.powered(
-                self.proposal.order,
-                bets,
-                edges=self.edges,
-                key=self.key,
-                first=first,
-                count=count,
-                threads=threads,
-                time_limit=time_limit,
-                curve=curve,
-            )
-        elif self.proposal.components:
+        if self.proposal.components:
             assert self.edges is None, "a histogram has samples of one proposal"
             shards = core.defensive(
                 self.direction,
@@ -167,6 +154,7 @@ class Job:
                 threads=threads,
                 time_limit=time_limit,
                 curve=curve,
+                order=self.proposal.order or None,
             )
         return Wave([[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram)
 

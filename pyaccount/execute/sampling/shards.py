@@ -95,15 +95,20 @@ class Sampler:
     ) -> SampleLimits:
         """What is proven about samples from a proposal."""
         curve = mechanism.curve(direction)
-        if proposal.order:
-            with self._limited():
-                found = mechanism.core.powered_bounds(
-                    proposal.order, epsilon, curve, threads=self._threads, time_limit=self._remaining()
-                )
-        elif proposal.components:
+        if proposal.components:
             found = mechanism.core.defensive_bounds(direction, for_core(proposal.components), epsilon, curve)
         else:
-            found = mechanism.core.bounds(direction, proposal.parameters, proposal.mean_scale, epsilon, curve)
+            with self._limited():
+                found = mechanism.core.bounds(
+                    direction,
+                    proposal.parameters,
+                    proposal.mean_scale,
+                    epsilon,
+                    curve,
+                    order=proposal.order or None,
+                    threads=self._threads,
+                    time_limit=self._remaining() if proposal.order else None,
+                )
         weight_bound, generator, rounding = found
         if mechanism.overstated > 0.0:
             generator += mechanism.overstated * (math.exp(min(epsilon, 700.0)) if direction == "add" else 1.0)

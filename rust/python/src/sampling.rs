@@ -260,19 +260,33 @@ impl Sampled {
         self.parts.iter().map(|(mechanism, _)| mechanism.balanced_parameter(mean_scale)).collect()
     }
 
-    #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None))]
+    /// With an `order`, of samples of that power of the likelihood ratio of a removed record, whatever the proposal is.
+    #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None, *, order = None, threads = 1, time_limit = None))]
+    #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn bounds(
         &self,
+        py: Python<'_>,
         direction: &str,
         parameter: Parameters,
         mean_scale: f64,
         epsilon: f64,
         curve: Option<&ComposedCurve>,
+        order: Option<usize>,
+        threads: usize,
+        time_limit: Option<f64>,
     ) -> PyResult<(f64, f64, f64)> {
-        Ok(bounds_of(&self.parts(parameter, mean_scale)?, direction_of(direction)?, epsilon, curve))
+        let parts = match order {
+            None => self.parts(parameter, mean_scale)?,
+            Some(order) => self.replicated(py, order, threads, time_limit)?,
+        };
+        let curve = curve.map(|curve| &*curve.0);
+        let limits = weight_bounds_of(&parts, direction_of(direction)?, epsilon, curve);
+        let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
+        Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts) + read))
     }
 
-    #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None))]
+    /// As `bounds` with an `order`.
+    #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None, order = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn simulate(
         &self,
@@ -288,9 +302,13 @@ impl Sampled {
         threads: usize,
         time_limit: Option<f64>,
         curve: Option<&ComposedCurve>,
+        order: Option<usize>,
     ) -> PyResult<(Shards, Option<LossHistogram>)> {
-        let curve = curve.map(|curve| Arc::clone(&curve.0));
-        let job = Job { curve, ..self.job(direction, parameter, mean_scale, tables, edges, key)? };
+        let mut job = self.job(direction, parameter, mean_scale, tables, edges, key)?;
+        job.curve = curve.map(|curve| Arc::clone(&curve.0));
+        if let Some(order) = order {
+            job.parts = self.replicated(py, order, threads, time_limit)?;
+        }
         let outcome = call(py, threads, time_limit, move |run| simulate(&job, first, count, run))?;
         Ok((shards(outcome.shards), outcome.histogram.map(LossHistogram)))
     }
@@ -414,44 +432,6 @@ impl Sampled {
         })
     }
 
-    /// What is proven about samples of the power `order` of the likelihood ratio, as of `bounds`; the chain is kept for `powered`.
-    #[pyo3(signature = (order, epsilon, curve = None, *, threads, time_limit))]
-    fn powered_bounds(
-        &self,
-        py: Python<'_>,
-        order: usize,
-        epsilon: f64,
-        curve: Option<&ComposedCurve>,
-        threads: usize,
-        time_limit: Option<f64>,
-    ) -> PyResult<(f64, f64, f64)> {
-        let parts = self.replicated(py, order, threads, time_limit)?;
-        Ok(bounds_of(&parts, Direction::Remove, epsilon, curve))
-    }
-
-    /// Samples of the power `order` of the likelihood ratio, of a removed record.
-    #[pyo3(signature = (order, tables, *, edges, key, first, count, threads, time_limit, curve = None))]
-    #[allow(clippy::too_many_arguments)] // a call of the engine's
-    fn powered(
-        &self,
-        py: Python<'_>,
-        order: usize,
-        tables: Vec<Bets>,
-        edges: Option<(f64, f64)>,
-        key: (u64, u32, u32, u32),
-        first: u64,
-        count: u64,
-        threads: usize,
-        time_limit: Option<f64>,
-        curve: Option<&ComposedCurve>,
-    ) -> PyResult<(Shards, Option<LossHistogram>)> {
-        let parts = self.replicated(py, order, threads, time_limit)?;
-        let job =
-            Job { curve: curve.map(|curve| Arc::clone(&curve.0)), ..job(parts, Direction::Remove, tables, edges, key) };
-        let outcome = call(py, threads, time_limit, move |run| simulate(&job, first, count, run))?;
-        Ok((shards(outcome.shards), outcome.histogram.map(LossHistogram)))
-    }
-
     /// ln of upper bounds on the second moment of samples of R tilted, and on δ, where a record is added; None for several mechanisms
     /// and for those that nothing is known of.
     fn added_bounds(&self, tilt: f64, epsilon: f64) -> Option<(f64, f64)> {
@@ -502,7 +482,14 @@ impl Sampled {
         edges: Option<(f64, f64)>,
         key: (u64, u32, u32, u32),
     ) -> PyResult<Job> {
-        Ok(job(self.parts(parameter, mean_scale)?, direction_of(direction)?, tables, edges, key))
+        Ok(Job {
+            parts: self.parts(parameter, mean_scale)?,
+            direction: direction_of(direction)?,
+            curve: None,
+            tables: tables.into_iter().map(table).collect(),
+            edges: edges.map(|(lowest, width)| Edges { lowest, width }),
+            key: stream_key(key),
+        })
     }
 
     /// The mechanisms with samples of a power of their likelihood ratios: made once for one power after another.
@@ -531,31 +518,6 @@ impl Sampled {
 
 /// What a mechanism without a chain of replicas is answered.
 const NO_CHAIN: Error = Error::Numerics { reason: "no chain of replicas is known for this sampler" };
-
-/// The weight bound, the generator's error and the rounding of samples.
-fn bounds_of(parts: &[Part], direction: Direction, epsilon: f64, curve: Option<&ComposedCurve>) -> (f64, f64, f64) {
-    let curve = curve.map(|curve| &*curve.0);
-    let limits = weight_bounds_of(parts, direction, epsilon, curve);
-    let read = curve.map_or(0.0, |curve| curve.argument_error(epsilon));
-    (limits.value, generator_error_of(parts, limits), rounding_of(parts) + read)
-}
-
-fn job(
-    parts: Vec<Part>,
-    direction: Direction,
-    tables: Vec<Bets>,
-    edges: Option<(f64, f64)>,
-    key: (u64, u32, u32, u32),
-) -> Job {
-    Job {
-        parts,
-        direction,
-        curve: None,
-        tables: tables.into_iter().map(table).collect(),
-        edges: edges.map(|(lowest, width)| Edges { lowest, width }),
-        key: stream_key(key),
-    }
-}
 
 /// Estimates of δ and its derivatives, each with its standard error.
 #[pyclass(frozen, get_all, module = "pyaccount._core")]

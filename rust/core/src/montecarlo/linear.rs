@@ -291,6 +291,7 @@ fn constants() -> &'static [[f64; 2]; 3] {
 mod tests {
     use super::{added_bounds, constants, pairs, RATES};
     use crate::montecarlo::renewal::RenewalKernel;
+    use crate::replicas::enumeration::{mean, patterns};
     use crate::replicas::overlaps::Overlaps;
 
     #[test]
@@ -309,25 +310,6 @@ mod tests {
                 assert!(seen <= bound && bound <= 1.02 * seen, "{rate}: {seen} {bound}");
             }
         }
-    }
-
-    /// Every pattern of one record with its probability, by drawing round after round.
-    fn patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<(Vec<usize>, f64)> {
-        #[allow(clippy::cast_precision_loss)] // small
-        let total = if warm { 1.0 + (b as f64 - 1.0) * p } else { 1.0 };
-        let starts = if warm { b } else { 1 };
-        let mut open: Vec<(usize, Vec<usize>, f64)> =
-            (0..starts).map(|wait| (wait, vec![], if wait == 0 { 1.0 } else { p } / total)).collect();
-        let mut found = Vec::new();
-        while let Some((round, taken, q)) = open.pop() {
-            if round >= n {
-                found.push((taken, q));
-                continue;
-            }
-            open.push((round + 1, taken.clone(), q * (1.0 - p)));
-            open.push((round + b, [taken, vec![round]].concat(), q * p));
-        }
-        found
     }
 
     #[test]
@@ -354,11 +336,8 @@ mod tests {
                 let all: Vec<(Vec<f64>, f64)> = patterns(b, p, warm, 7)
                     .into_iter()
                     .map(|(taken, q)| {
-                        let mut mean = vec![0.0; 7];
-                        for &round in &taken {
-                            mean[round..].iter_mut().zip(&coefficients).for_each(|(row, c)| *row += c);
-                        }
-                        (mean, q * taken.iter().map(|&round| exponents[round]).sum::<f64>().exp())
+                        let weight = taken.iter().map(|&round| exponents[round]).sum::<f64>().exp();
+                        (mean(&coefficients, &taken, 7), q * weight)
                     })
                     .collect();
                 for rate in [3.0, -2.0] {

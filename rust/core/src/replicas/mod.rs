@@ -14,8 +14,11 @@
 //! by Schuchardt & Kalinin 2026 (arXiv:2601.21636). Independent mechanisms multiply their f, so their ln Z_m add up.
 
 pub mod chain;
+#[cfg(test)]
+pub(crate) mod enumeration;
 pub mod multisets;
 pub mod overlaps;
+mod tables;
 pub mod tuples;
 
 pub use chain::{log_moment, LogMoment};

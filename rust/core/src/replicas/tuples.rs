@@ -29,58 +29,26 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::participation::renewal::Renewal;
-use crate::replicas::chain::{most_rounds, table, Chain, Extremes, Factors, Step, CHUNK, LOOK, MOST_CHANGE};
+use crate::replicas::chain::Chain;
+use crate::replicas::tables::Tables;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// How much of ln sup ρ may be given up for one table in all rounds between.
-const GAP: f64 = 1e-2;
-/// The largest value of a table is between this power of two and the next one.
-const TOP: i32 = 120;
-/// The least value of a table: the least normal single-precision number.
-#[allow(clippy::cast_lossless)] // `From` is not const
-const LEAST: f64 = f32::MIN_POSITIVE as f64;
 /// States whose start is drawn by looking at each.
 const BLOCK: usize = 256;
 
 /// Tuples of m replicas of b-min-sep sampling.
 #[derive(Debug)]
 pub struct Tuples {
-    steps: Steps,
-    /// v_1, v_2, … of the first rounds; v_n, v_{n−1}, … of the last ones; v of all between, where the last of these is not it.
-    starts: Vec<Table>,
-    ends: Vec<Table>,
-    between: Option<Vec<f32>>,
-    /// λ̄ of the rounds between.
-    growth: f64,
+    tables: Tables,
     start: Option<Start>,
     /// ln ρ without the factor of the round between the tables, and a bound on ln ρ.
     log_weight: f64,
     log_bound: f64,
     /// What the logarithm of ρ was rounded up by.
     rounded: f64,
-}
-
-/// The rounds: how many, and what their steps multiply by.
-#[derive(Debug)]
-struct Steps {
-    chain: Chain,
-    rounds: usize,
-    /// Of the last rounds, from the last one back; of the first rounds of a warm start; of all others.
-    last: Vec<Factors>,
-    first: Vec<Factors>,
-    inner: Factors,
-    /// Whether columns from before the run are drawn as if they were there: then the first rounds are like all others.
-    extended: bool,
-}
-
-/// v_i, and T̃_i/v_i.
-#[derive(Debug)]
-struct Table {
-    values: Vec<f32>,
-    growth: f64,
 }
 
 /// The law of the first state: sums of start·v over blocks of states, each with all before it, and the probabilities of an age and of
@@ -101,102 +69,6 @@ pub struct Tuple {
     log_factor: f64,
 }
 
-impl Steps {
-    fn new(law: &Renewal, coefficients: &[f64], order: usize) -> Result<Self> {
-        let chain = Chain::new(law, coefficients, order)?;
-        let (n, bands, p) = (law.iterations(), chain.overlaps.bands(), law.sampling_probability);
-        let last = (1..bands.min(n + 1)).map(|rows| chain.factors(p, rows, n - rows)).collect();
-        let few = if law.warm { bands.min(n + 1) } else { 1 };
-        let first = (1..few).map(|i| chain.factors(p, bands, i - 1)).collect();
-        let inner = chain.factors(p, bands, bands);
-        Ok(Self { chain, rounds: n, last, first, inner, extended: false })
-    }
-
-    /// What round i, from 1 on, multiplies by.
-    fn factors(&self, i: usize) -> &Factors {
-        let own = self.last.get(self.rounds - i);
-        let own = own.or_else(|| if self.extended { None } else { self.first.get(i - 1) });
-        own.unwrap_or(&self.inner)
-    }
-
-    /// The largest size of a logarithm of a weight that is no double; 0 where there is none.
-    fn logarithms(&self) -> f64 {
-        self.last.iter().chain(&self.first).chain([&self.inner]).map(|own| own.logarithms).fold(0.0, f64::max)
-    }
-
-    /// Whether round i is like those before and after it, but for the first and the last ones.
-    fn same(&self, i: usize) -> bool {
-        self.rounds - i >= self.last.len() && i > self.first.len()
-    }
-}
-
-/// v_{i+1}, and how it becomes v_i.
-struct Backwards<'a> {
-    next: Vec<f64>,
-    values: Vec<f64>,
-    run: &'a Run,
-}
-
-/// What T_i v_{i+1} is compared with.
-enum Against<'a> {
-    Nothing,
-    Next,
-    Other(&'a [f64]),
-}
-
-impl Backwards<'_> {
-    /// T_i v_{i+1}, rounded up.
-    fn step(&mut self, steps: &Steps, i: usize, against: &Against) -> Result<Extremes> {
-        let against = match against {
-            Against::Nothing => None,
-            Against::Next => Some(&self.next[..]),
-            Against::Other(other) => Some(*other),
-        };
-        let step = Step { next: &self.next, factors: steps.factors(i), scale: 1.0, against };
-        steps.chain.step(&step, &mut self.values, self.run)
-    }
-
-    /// Take what [`Self::step`] found, rounded up to single precision, for v_i: T̃_i/v_i.
-    fn accept(&mut self, largest: f64) -> Result<f64> {
-        if !largest.is_finite() || (libm::ilogb(largest) - TOP).abs() > MOST_CHANGE {
-            return Err(Error::Numerics { reason: "a chain of replicas leaves the range of numbers" });
-        }
-        let power = libm::ilogb(largest) - TOP;
-        let scale = 2.0_f64.powi(-power);
-        self.values.par_chunks_mut(CHUNK).for_each(|values| {
-            for value in values {
-                *value = f64::from(upwards(*value * scale));
-            }
-        });
-        std::mem::swap(&mut self.values, &mut self.next);
-        Ok(2.0_f64.powi(power))
-    }
-
-    /// v_i, of single-precision numbers since [`Self::accept`].
-    fn kept(&self) -> Result<Vec<f32>> {
-        let mut kept = Vec::new();
-        kept.try_reserve_exact(self.next.len()).map_err(|cause| no_memory(cause.to_string()))?;
-        #[allow(clippy::cast_possible_truncation)] // nothing is lost
-        kept.extend(self.next.iter().map(|value| *value as f32));
-        Ok(kept)
-    }
-}
-
-/// The least single-precision number that is no smaller and at least [`LEAST`].
-#[allow(clippy::cast_possible_truncation)] // what it is for
-fn upwards(value: f64) -> f32 {
-    let near = value.max(LEAST) as f32;
-    if f64::from(near) < value {
-        near.next_up()
-    } else {
-        near
-    }
-}
-
-fn no_memory(cause: String) -> Error {
-    Error::Machine { what: "memory for the chain's tables", cause }
-}
-
 impl Tuples {
     /// The tuples of m = `order` replicas, with tables that have at most `room` numbers beside those that are computed with, or those of one
     /// table.
@@ -208,38 +80,21 @@ impl Tuples {
     /// As [`super::chain::log_moment`]; [`Error::Numerics`] where the tables of a short run do not fit, and where a
     /// chain leaves the range of numbers.
     pub fn new(law: &Renewal, coefficients: &[f64], order: usize, room: usize, run: &Run) -> Result<Self> {
-        let steps = Steps::new(law, coefficients, order)?;
-        let count = steps.chain.multisets.count();
-        let mut back = Backwards { next: table(count)?, values: table(count)?, run };
-        back.next.fill(2.0_f64.powi(TOP));
-        let mut tuples = Self {
-            steps,
-            starts: Vec::new(),
-            ends: Vec::new(),
-            between: None,
-            growth: 1.0,
-            start: None,
-            log_weight: 0.0,
-            log_bound: 0.0,
-            rounded: 0.0,
-        };
-        let fits = room / count;
-        let between = tuples.last_rounds(&mut back, fits, most_rounds(law))?;
-        let bridge = if tuples.bridge().is_some() { tuples.cross(&mut back)? } else { 1.0 };
-        if between > 0 {
-            let left = fits.saturating_sub(tuples.ends.len() + usize::from(tuples.between.is_some()));
-            tuples.first_rounds(&mut back, left)?;
-        }
-        let total = if law.warm {
-            let start = Start::new(&tuples.steps.chain, law, &back.next, run)?;
+        let (tables, first) = Tables::new(law, coefficients, order, room, run)?;
+        let (start, total) = if law.warm {
+            let start = Start::new(&tables.steps.chain, law, &first, run)?;
             let total = start.cumulative.last().copied().unwrap_or(0.0);
-            tuples.start = Some(start);
-            total
+            (Some(start), total)
         } else {
-            back.next[count - 1]
+            (None, first[first.len() - 1])
         };
-        tuples.weigh(total, bridge);
-        Ok(tuples)
+        // Both sums of logarithms are off by a few units of rounding of their terms.
+        let (total, factors, bridge) = (libm::log(total), tables.log_growth(), libm::log(tables.most_bridged));
+        let size = total.abs() + factors.iter().map(|log| log.abs()).sum::<f64>();
+        let rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + size);
+        let log_weight = total + factors.iter().sum::<f64>() + rounded;
+        let log_bound = log_weight + bridge + 4.0 * UNIT_ROUNDOFF * (1.0 + size + bridge.abs());
+        Ok(Self { tables, start, log_weight, log_bound, rounded })
     }
 
     /// ln ρ of a tuple is at most this.
@@ -251,13 +106,13 @@ impl Tuples {
     /// n.
     #[must_use]
     pub fn rounds(&self) -> usize {
-        self.steps.rounds
+        self.tables.steps.rounds
     }
 
     /// m.
     #[must_use]
     pub fn order(&self) -> usize {
-        self.steps.chain.order
+        self.tables.steps.chain.order
     }
 
     /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it.
@@ -269,20 +124,24 @@ impl Tuples {
     /// states has [`BLOCK`] terms and as many as there are blocks. Nothing is bounded where weights themselves are below all doubles.
     #[must_use]
     pub fn relative(&self) -> f64 {
-        let chain = &self.steps.chain;
+        let chain = &self.tables.steps.chain;
         let least = self.start.as_ref().map_or(1.0, |start| start.busy.min(start.free));
         #[allow(clippy::cast_precision_loss)]
         if (chain.order as f64) * libm::log(least) < -650.0 {
             return f64::INFINITY;
         }
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, m, bands, b) =
-            (self.steps.rounds as f64, chain.order as f64, chain.overlaps.bands() as f64, chain.free as f64 + 1.0);
+        let (n, m, bands, b) = (
+            self.tables.steps.rounds as f64,
+            chain.order as f64,
+            chain.overlaps.bands() as f64,
+            chain.free as f64 + 1.0,
+        );
         #[allow(clippy::cast_precision_loss)]
         let blocks = (BLOCK + self.start.as_ref().map_or(0, |start| start.cumulative.len())) as f64;
         let largest = chain.overlaps.product(chain.overlaps.bands(), 0);
         let participations = m * (n / b).ceil();
-        let rounds = n * (4.0 * (m * m + 8.0 * m + 20.0) + 16.0 * self.steps.logarithms());
+        let rounds = n * (4.0 * (m * m + 8.0 * m + 20.0) + 16.0 * self.tables.steps.logarithms());
         let joined = participations * m * largest * (8.0 * bands + 16.0);
         (UNIT_ROUNDOFF * (rounds + joined + 4.0 * blocks + 64.0) + 2.0 * self.rounded) * (1.0 + 1e-6)
     }
@@ -294,7 +153,7 @@ impl Tuples {
     #[must_use]
     pub fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, m) = (self.steps.rounds as f64, self.steps.chain.order as f64);
+        let (n, m) = (self.tables.steps.rounds as f64, self.tables.steps.chain.order as f64);
         #[allow(clippy::cast_precision_loss)]
         let (blocks, block) = (self.start.as_ref().map_or(0, |start| start.cumulative.len()) as f64, BLOCK as f64);
         let first = 4.0 * (blocks * (blocks + 8.0) + block * (block + 8.0));
@@ -303,42 +162,42 @@ impl Tuples {
 
     /// The first state of a tuple, from two uniform numbers in (0, 1].
     pub fn begin(&self, (block, within): (f64, f64), tuple: &mut Tuple) {
-        let chain = &self.steps.chain;
+        let chain = &self.tables.steps.chain;
         tuple.log_factor = 0.0;
         tuple.kinds.clear();
         tuple.kinds.resize(chain.order, chain.free);
         tuple.number = chain.multisets.count() - 1;
         if let Some(start) = &self.start {
-            tuple.number = start.draw(chain, (block, within), |number| self.value(1, number), &mut tuple.kinds);
+            tuple.number = start.draw(chain, (block, within), |number| self.tables.value(1, number), &mut tuple.kinds);
         }
         tuple.busy = tuple.kinds.partition_point(|&kind| kind < chain.free);
     }
 
     /// How many replicas join round i, from 1 on, by a uniform number in (0, 1]; none if the tuple is given up.
     pub fn step(&self, i: usize, uniform: f64, tuple: &mut Tuple) -> Option<usize> {
-        let chain = &self.steps.chain;
-        let factors = self.steps.factors(i);
+        let chain = &self.tables.steps.chain;
+        let factors = self.tables.steps.factors(i);
         let (busy, free) = (&tuple.kinds[..tuple.busy], chain.order - tuple.busy);
         let joining = factors.joining(chain.order, free);
         let field = || -> f64 { busy.iter().map(|&kind| factors.by_kind[kind]).product() };
-        let before = self.value(i, tuple.number);
-        let bridge = self.bridge() == Some(i);
+        let before = self.tables.value(i, tuple.number);
+        let bridge = self.tables.bridge() == Some(i);
         let total = if bridge {
             let (field, mut power, mut sum) = (field(), 1.0, 0.0);
             for (j, &weight) in joining.iter().enumerate() {
-                sum += weight * power * self.value(i + 1, chain.following(busy, j));
+                sum += weight * power * self.tables.value(i + 1, chain.following(busy, j));
                 power *= field;
             }
             tuple.log_factor += libm::log(sum / before);
             sum
         } else {
-            self.growth(i) * before
+            self.tables.growth(i) * before
         };
         let target = uniform * total;
         let (mut sum, mut power, mut field_of_one, mut chosen) = (0.0, 1.0, 1.0, None);
         for (j, &weight) in joining.iter().enumerate() {
             let number = chain.following(busy, j);
-            sum += weight * power * self.value(i + 1, number);
+            sum += weight * power * self.tables.value(i + 1, number);
             if sum >= target {
                 chosen = Some((j, number));
                 break;
@@ -350,7 +209,7 @@ impl Tuples {
             power *= field_of_one;
         }
         let (joined, number) = chosen?;
-        if self.steps.extended && joined > 0 {
+        if self.tables.steps.extended && joined > 0 {
             #[allow(clippy::cast_precision_loss)] // at most the order
             let joined = joined as f64;
             tuple.log_factor -= joined * self.missing(i, busy);
@@ -368,7 +227,7 @@ impl Tuples {
 
     /// Σ r_i(a) over the ages of replicas that would have joined before the run.
     fn missing(&self, i: usize, busy: &[usize]) -> f64 {
-        let overlaps = &self.steps.chain.overlaps;
+        let overlaps = &self.tables.steps.chain.overlaps;
         let before = busy.iter().map(|&kind| kind + 1).filter(|&age| age >= i && age < overlaps.bands());
         before.map(|age| overlaps.product(overlaps.bands(), age)).sum()
     }
@@ -377,113 +236,6 @@ impl Tuples {
     #[must_use]
     pub fn log_weight(&self, tuple: &Tuple) -> f64 {
         self.log_weight + tuple.log_factor
-    }
-
-    /// The table of v_i; none where all are alike.
-    fn table(&self, i: usize) -> Option<&[f32]> {
-        let last = || self.ends.last().map(|table| &table.values[..]);
-        match self.steps.rounds.checked_sub(i) {
-            None => None,
-            Some(back) if back < self.ends.len() => Some(&self.ends[back].values),
-            Some(_) => match self.starts.get(i - 1) {
-                Some(table) => Some(&table.values),
-                None => self.between.as_deref().or_else(last),
-            },
-        }
-    }
-
-    /// v_i of a state.
-    #[inline]
-    fn value(&self, i: usize, number: usize) -> f64 {
-        self.table(i).map_or(2.0_f64.powi(TOP), |table| f64::from(table[number]))
-    }
-
-    /// T̃_i/v_i.
-    fn growth(&self, i: usize) -> f64 {
-        let own = self.ends.get(self.steps.rounds - i).or_else(|| self.starts.get(i - 1));
-        own.map_or(self.growth, |table| table.growth)
-    }
-
-    /// The round between the tables of the last rounds and another one.
-    fn bridge(&self) -> Option<usize> {
-        self.between.as_ref().map(|_| self.steps.rounds - self.ends.len())
-    }
-
-    /// The largest (T_i v_{i+1})(s)/v(s) of the round between the tables; v is in `back`, before and after.
-    fn cross(&self, back: &mut Backwards) -> Result<f64> {
-        let i = self.steps.rounds - self.ends.len();
-        let mut after = table(back.next.len())?;
-        match self.ends.last() {
-            Some(table) => after.iter_mut().zip(&table.values).for_each(|(to, from)| *to = f64::from(*from)),
-            None => after.fill(2.0_f64.powi(TOP)),
-        }
-        let between = std::mem::replace(&mut back.next, after);
-        let found = back.step(&self.steps, i, &Against::Other(&between))?;
-        back.next = between;
-        Ok(found.most * (1.0 + 4.0 * UNIT_ROUNDOFF))
-    }
-
-    /// The tables of the first rounds of a warm start, if so many fit; v is in `back`, and v_1 after that.
-    fn first_rounds(&mut self, back: &mut Backwards, fits: usize) -> Result<()> {
-        let few = self.steps.first.len();
-        self.steps.extended = few > fits;
-        if self.steps.extended {
-            return Ok(());
-        }
-        for i in (1..=few).rev() {
-            let found = back.step(&self.steps, i, &Against::Nothing)?;
-            let growth = back.accept(found.largest)?;
-            self.starts.push(Table { values: back.kept()?, growth });
-        }
-        self.starts.reverse();
-        Ok(())
-    }
-
-    /// ln ρ from Σ start·v_1 and the largest factor of the round between the tables.
-    fn weigh(&mut self, total: f64, bridge: f64) {
-        let own: f64 = self.ends.iter().chain(&self.starts).map(|table| table.growth.log2()).sum();
-        let rest = self.steps.rounds - self.ends.len() - self.starts.len() - usize::from(self.bridge().is_some());
-        #[allow(clippy::cast_precision_loss)] // rounds
-        let rest = rest as f64 * libm::log(self.growth);
-        let logs = [libm::log(total), (own - f64::from(TOP)) * std::f64::consts::LN_2, rest];
-        let size: f64 = logs.iter().map(|log| log.abs()).sum();
-        self.rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + size);
-        self.log_weight = logs.iter().sum::<f64>() + self.rounded;
-        self.log_bound =
-            self.log_weight + libm::log(bridge) + 4.0 * UNIT_ROUNDOFF * (1.0 + size + libm::log(bridge).abs());
-    }
-
-    /// The tables of the last rounds, until one does for all before them: the last round that it does for, or 0; `back` has v then.
-    fn last_rounds(&mut self, back: &mut Backwards, fits: usize, most: usize) -> Result<usize> {
-        let (n, steps) = (self.steps.rounds, &self.steps);
-        for i in (1..=n).rev() {
-            let passed = n - i;
-            // Where not all rounds can have tables of their own there must be one for several of them.
-            let last_chance = n > fits && steps.same(i) && !steps.same(i - 1);
-            let enough = last_chance || passed >= most;
-            let looked = steps.same(i) && (enough || passed % LOOK == 0);
-            let found = back.step(steps, i, if looked { &Against::Next } else { &Against::Nothing })?;
-            #[allow(clippy::cast_precision_loss)] // rounds
-            let near = looked && (i as f64) * libm::log(found.most / found.least) <= GAP;
-            if looked && found.most.is_finite() && (enough || near) {
-                self.growth = found.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
-                if self.ends.len() < passed {
-                    self.ends.truncate(fits.saturating_sub(1));
-                    self.between = Some(back.kept()?);
-                }
-                return Ok(i);
-            }
-            let growth = back.accept(found.largest)?;
-            if self.ends.len() == passed && passed < fits {
-                self.ends.push(Table { values: back.kept()?, growth });
-            }
-        }
-        if self.ends.len() < n {
-            return Err(Error::Numerics {
-                reason: "the tables of a short run's chain of replicas do not fit in memory",
-            });
-        }
-        Ok(0)
     }
 }
 
@@ -550,6 +302,7 @@ mod tests {
     use super::{Tuple, Tuples};
     use crate::participation::renewal::Renewal;
     use crate::replicas::chain::log_moment;
+    use crate::replicas::enumeration::{mean as mean_of, patterns};
     use crate::run::Run;
 
     fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {
@@ -620,9 +373,12 @@ mod tests {
                         checked += 1;
                         // Of some 100 cases the farthest is off by some three standard errors; the moment itself may be 0.1 % too large.
                         assert!((ratio - 1.0).abs() <= 4.0 * error + 2e-3, "{b} {n} {order} {room}: {ratio} {error}");
-                        assert!(tuples.log_bound() >= exact - super::GAP, "{b} {n} {order} {room}");
+                        assert!(tuples.log_bound() >= exact - crate::replicas::tables::GAP, "{b} {n} {order} {room}");
                         if room == usize::MAX {
-                            assert!(tuples.log_bound() <= exact + 2.0 * super::GAP, "{b} {n} {order}");
+                            assert!(
+                                tuples.log_bound() <= exact + 2.0 * crate::replicas::tables::GAP,
+                                "{b} {n} {order}"
+                            );
                         }
                     }
                 }
@@ -665,33 +421,14 @@ mod tests {
 
     /// How likely so many replicas join each round, by all tuples of patterns of a warm start.
     fn enumerated(coefficients: &[f64], b: usize, p: f64, n: usize, order: usize) -> Vec<Vec<f64>> {
-        #[allow(clippy::cast_precision_loss)] // small
-        let total = 1.0 + (b as f64 - 1.0) * p;
-        let mut open: Vec<(usize, Vec<usize>, f64)> =
-            (0..b).map(|wait| (wait, vec![], if wait == 0 { 1.0 / total } else { p / total })).collect();
-        let mut patterns = Vec::new();
-        while let Some((round, taken, q)) = open.pop() {
-            if round >= n {
-                patterns.push((taken, q));
-                continue;
-            }
-            open.push((round + 1, taken.clone(), q * (1.0 - p)));
-            open.push((round + b, [taken, vec![round]].concat(), q * p));
-        }
-        let column = |taken: &[usize]| {
-            let mut sum = vec![0.0; n];
-            for &round in taken {
-                sum[round..].iter_mut().zip(coefficients).for_each(|(row, c)| *row += c);
-            }
-            sum
-        };
+        let patterns = patterns(b, p, true, n);
         let mut tuples = vec![(vec![0.0; n], vec![0_usize; n], 1.0)];
         for _ in 0..order {
             tuples = tuples
                 .iter()
                 .flat_map(|(sum, joined, weight)| {
                     patterns.iter().map(move |(taken, q)| {
-                        let own = column(taken);
+                        let own = mean_of(coefficients, taken, n);
                         let inner: f64 = sum.iter().zip(&own).map(|(x, y)| x * y).sum();
                         let mut joined = joined.clone();
                         for &round in taken {

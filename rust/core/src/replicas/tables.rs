@@ -1,0 +1,279 @@
+//! The functions v_i of the states that tuples are drawn with, and what a round's step multiplies them by at most.
+//!
+//! [`super::tuples`] has what they are for: any positive v_1, …, v_n will do, v_{n+1} = 1, and any T̃_i ≥ T_i v_{i+1}. Here v_i is a table,
+//! T_i v_{i+1} rounded up, in the last rounds, and in the first ones of a warm start if these tables fit; in all rounds between it is
+//! one table v, and T̃ = λ̄v.
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::participation::renewal::Renewal;
+use crate::replicas::chain::{most_rounds, table, Chain, Extremes, Factors, Step, CHUNK, LOOK, MOST_CHANGE};
+use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
+
+/// How much of ln sup ρ may be given up for one table in all rounds between.
+pub(super) const GAP: f64 = 1e-2;
+/// The largest value of a table is between this power of two and the next one.
+const TOP: i32 = 120;
+/// The least value of a table: the least normal single-precision number.
+#[allow(clippy::cast_lossless)] // `From` is not const
+const LEAST: f64 = f32::MIN_POSITIVE as f64;
+/// The tables of all rounds.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub steps: Steps,
+    /// v_1, v_2, … of the first rounds; v_n, v_{n−1}, … of the last ones; v of all between, where the last of these is not it.
+    starts: Vec<Table>,
+    ends: Vec<Table>,
+    between: Option<Vec<f32>>,
+    /// λ̄ of the rounds between.
+    growth: f64,
+    /// The largest (T_i v_{i+1})(s)/v(s) of the round between the tables of the last rounds and v; 1 if there is none.
+    pub most_bridged: f64,
+}
+
+/// The rounds: how many, and what their steps multiply by.
+#[derive(Debug)]
+pub(super) struct Steps {
+    pub chain: Chain,
+    pub rounds: usize,
+    /// Of the last rounds, from the last one back; of the first rounds of a warm start; of all others.
+    last: Vec<Factors>,
+    first: Vec<Factors>,
+    inner: Factors,
+    /// Whether columns from before the run are drawn as if they were there: then the first rounds are like all others.
+    pub extended: bool,
+}
+
+/// v_i, and T̃_i/v_i.
+#[derive(Debug)]
+struct Table {
+    values: Vec<f32>,
+    growth: f64,
+}
+
+impl Steps {
+    fn new(law: &Renewal, coefficients: &[f64], order: usize) -> Result<Self> {
+        let chain = Chain::new(law, coefficients, order)?;
+        let (n, bands, p) = (law.iterations(), chain.overlaps.bands(), law.sampling_probability);
+        let last = (1..bands.min(n + 1)).map(|rows| chain.factors(p, rows, n - rows)).collect();
+        let few = if law.warm { bands.min(n + 1) } else { 1 };
+        let first = (1..few).map(|i| chain.factors(p, bands, i - 1)).collect();
+        let inner = chain.factors(p, bands, bands);
+        Ok(Self { chain, rounds: n, last, first, inner, extended: false })
+    }
+
+    /// What round i, from 1 on, multiplies by.
+    pub(super) fn factors(&self, i: usize) -> &Factors {
+        let own = self.last.get(self.rounds - i);
+        let own = own.or_else(|| if self.extended { None } else { self.first.get(i - 1) });
+        own.unwrap_or(&self.inner)
+    }
+
+    /// The largest size of a logarithm of a weight that is no double; 0 where there is none.
+    pub(super) fn logarithms(&self) -> f64 {
+        self.last.iter().chain(&self.first).chain([&self.inner]).map(|own| own.logarithms).fold(0.0, f64::max)
+    }
+
+    /// Whether round i is like those before and after it, but for the first and the last ones.
+    fn same(&self, i: usize) -> bool {
+        self.rounds - i >= self.last.len() && i > self.first.len()
+    }
+}
+
+/// v_{i+1}, and how it becomes v_i.
+struct Backwards<'a> {
+    next: Vec<f64>,
+    values: Vec<f64>,
+    run: &'a Run,
+}
+
+/// What T_i v_{i+1} is compared with.
+enum Against<'a> {
+    Nothing,
+    Next,
+    Other(&'a [f64]),
+}
+
+impl Backwards<'_> {
+    /// T_i v_{i+1}, rounded up.
+    fn step(&mut self, steps: &Steps, i: usize, against: &Against) -> Result<Extremes> {
+        let against = match against {
+            Against::Nothing => None,
+            Against::Next => Some(&self.next[..]),
+            Against::Other(other) => Some(*other),
+        };
+        let step = Step { next: &self.next, factors: steps.factors(i), scale: 1.0, against };
+        steps.chain.step(&step, &mut self.values, self.run)
+    }
+
+    /// Take what [`Self::step`] found, rounded up to single precision, for v_i: T̃_i/v_i.
+    fn accept(&mut self, largest: f64) -> Result<f64> {
+        if !largest.is_finite() || (libm::ilogb(largest) - TOP).abs() > MOST_CHANGE {
+            return Err(Error::Numerics { reason: "a chain of replicas leaves the range of numbers" });
+        }
+        let power = libm::ilogb(largest) - TOP;
+        let scale = 2.0_f64.powi(-power);
+        self.values.par_chunks_mut(CHUNK).for_each(|values| {
+            for value in values {
+                *value = f64::from(upwards(*value * scale));
+            }
+        });
+        std::mem::swap(&mut self.values, &mut self.next);
+        Ok(2.0_f64.powi(power))
+    }
+
+    /// v_i, of single-precision numbers since [`Self::accept`].
+    fn kept(&self) -> Result<Vec<f32>> {
+        let mut kept = Vec::new();
+        kept.try_reserve_exact(self.next.len()).map_err(|cause| no_memory(cause.to_string()))?;
+        #[allow(clippy::cast_possible_truncation)] // nothing is lost
+        kept.extend(self.next.iter().map(|value| *value as f32));
+        Ok(kept)
+    }
+}
+
+/// The least single-precision number that is no smaller and at least [`LEAST`].
+#[allow(clippy::cast_possible_truncation)] // what it is for
+fn upwards(value: f64) -> f32 {
+    let near = value.max(LEAST) as f32;
+    if f64::from(near) < value {
+        near.next_up()
+    } else {
+        near
+    }
+}
+
+fn no_memory(cause: String) -> Error {
+    Error::Machine { what: "memory for the chain's tables", cause }
+}
+
+impl Tables {
+    /// The tables of m = `order` replicas with at most `room` numbers, and v_1; see [`super::tuples::Tuples::new`].
+    pub(super) fn new(
+        law: &Renewal,
+        coefficients: &[f64],
+        order: usize,
+        room: usize,
+        run: &Run,
+    ) -> Result<(Self, Vec<f64>)> {
+        let steps = Steps::new(law, coefficients, order)?;
+        let count = steps.chain.multisets.count();
+        let mut back = Backwards { next: table(count)?, values: table(count)?, run };
+        back.next.fill(2.0_f64.powi(TOP));
+        let (starts, ends) = (Vec::new(), Vec::new());
+        let mut tables = Self { steps, starts, ends, between: None, growth: 1.0, most_bridged: 1.0 };
+        let fits = room / count;
+        let between = tables.last_rounds(&mut back, fits, most_rounds(law))?;
+        if let Some(i) = tables.bridge() {
+            tables.most_bridged = tables.cross(&mut back, i)?;
+        }
+        if between > 0 {
+            let left = fits.saturating_sub(tables.ends.len() + usize::from(tables.between.is_some()));
+            tables.first_rounds(&mut back, left)?;
+        }
+        Ok((tables, back.next))
+    }
+
+    /// ln Π T̃_i/v_i over all rounds but the one between the tables, and what v_{n+1} stands for, as two terms.
+    pub(super) fn log_growth(&self) -> [f64; 2] {
+        let own: f64 = self.ends.iter().chain(&self.starts).map(|table| table.growth.log2()).sum();
+        let rest = self.steps.rounds - self.ends.len() - self.starts.len() - usize::from(self.bridge().is_some());
+        #[allow(clippy::cast_precision_loss)] // rounds
+        let rest = rest as f64 * libm::log(self.growth);
+        [(own - f64::from(TOP)) * std::f64::consts::LN_2, rest]
+    }
+
+    /// The table of v_i; none where all are alike.
+    fn table(&self, i: usize) -> Option<&[f32]> {
+        let last = || self.ends.last().map(|table| &table.values[..]);
+        match self.steps.rounds.checked_sub(i) {
+            None => None,
+            Some(back) if back < self.ends.len() => Some(&self.ends[back].values),
+            Some(_) => match self.starts.get(i - 1) {
+                Some(table) => Some(&table.values),
+                None => self.between.as_deref().or_else(last),
+            },
+        }
+    }
+
+    /// v_i of a state.
+    #[inline]
+    pub(super) fn value(&self, i: usize, number: usize) -> f64 {
+        self.table(i).map_or(2.0_f64.powi(TOP), |table| f64::from(table[number]))
+    }
+
+    /// T̃_i/v_i.
+    pub(super) fn growth(&self, i: usize) -> f64 {
+        let own = self.ends.get(self.steps.rounds - i).or_else(|| self.starts.get(i - 1));
+        own.map_or(self.growth, |table| table.growth)
+    }
+
+    /// The round between the tables of the last rounds and another one.
+    pub(super) fn bridge(&self) -> Option<usize> {
+        self.between.as_ref().map(|_| self.steps.rounds - self.ends.len())
+    }
+
+    /// The tables of the last rounds, until one does for all before them: the last round that it does for, or 0; `back` has v then.
+    fn last_rounds(&mut self, back: &mut Backwards, fits: usize, most: usize) -> Result<usize> {
+        let (n, steps) = (self.steps.rounds, &self.steps);
+        for i in (1..=n).rev() {
+            let passed = n - i;
+            // Where not all rounds can have tables of their own there must be one for several of them.
+            let last_chance = n > fits && steps.same(i) && !steps.same(i - 1);
+            let enough = last_chance || passed >= most;
+            let looked = steps.same(i) && (enough || passed % LOOK == 0);
+            let found = back.step(steps, i, if looked { &Against::Next } else { &Against::Nothing })?;
+            #[allow(clippy::cast_precision_loss)] // rounds
+            let near = looked && (i as f64) * libm::log(found.most / found.least) <= GAP;
+            if looked && found.most.is_finite() && (enough || near) {
+                self.growth = found.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
+                if self.ends.len() < passed {
+                    self.ends.truncate(fits.saturating_sub(1));
+                    self.between = Some(back.kept()?);
+                }
+                return Ok(i);
+            }
+            let growth = back.accept(found.largest)?;
+            if self.ends.len() == passed && passed < fits {
+                self.ends.push(Table { values: back.kept()?, growth });
+            }
+        }
+        if self.ends.len() < n {
+            return Err(Error::Numerics {
+                reason: "the tables of a short run's chain of replicas do not fit in memory",
+            });
+        }
+        Ok(0)
+    }
+
+    /// The largest (T_i v_{i+1})(s)/v(s) of the round between the tables; v is in `back`, before and after.
+    fn cross(&self, back: &mut Backwards, i: usize) -> Result<f64> {
+        let mut after = table(back.next.len())?;
+        match self.ends.last() {
+            Some(table) => after.iter_mut().zip(&table.values).for_each(|(to, from)| *to = f64::from(*from)),
+            None => after.fill(2.0_f64.powi(TOP)),
+        }
+        let between = std::mem::replace(&mut back.next, after);
+        let found = back.step(&self.steps, i, &Against::Other(&between))?;
+        back.next = between;
+        Ok(found.most * (1.0 + 4.0 * UNIT_ROUNDOFF))
+    }
+
+    /// The tables of the first rounds of a warm start, if so many fit; v is in `back`, and v_1 after that.
+    fn first_rounds(&mut self, back: &mut Backwards, fits: usize) -> Result<()> {
+        let few = self.steps.first.len();
+        self.steps.extended = few > fits;
+        if self.steps.extended {
+            return Ok(());
+        }
+        for i in (1..=few).rev() {
+            let found = back.step(&self.steps, i, &Against::Nothing)?;
+            let growth = back.accept(found.largest)?;
+            self.starts.push(Table { values: back.kept()?, growth });
+        }
+        self.starts.reverse();
+        Ok(())
+    }
+}
