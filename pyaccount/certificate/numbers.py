@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 #: The line that is no contribution to δ.
 RELATIVE = "profile_relative_error"
-#: The line that is there only where rounds were composed without a lattice.
-CELLS = "cells"
+#: The lines that are there only where rounds were composed without a lattice, and where one large loss was enough.
+CELLS, SEVERAL = "cells", "other_losses"
 
 #: The lines of the error budget, in the order of the computation.
 SOURCES = {
     "truncation": "loss beyond the last lattice point of a round, counted as infinite",
+    SEVERAL: "losses that sum up to ε otherwise than by one large loss of one round",
     "window": "composed loss above the transform's window",
     "aliasing": "mass wrapped around the window (lower end)",
     "transform_rounding": "rounding of the Fourier transforms and powers",
@@ -94,7 +95,7 @@ def budget_lines(answer: DirectedAnswer, label: Direction | Literal["both"]) -> 
     return [
         BudgetLine(source=SOURCES[key], direction=label, contribution=_finite(key, budget[key]))
         for key in sorted(budget, key=list(SOURCES).index)
-        if key != CELLS or budget[key] > 0.0
+        if key not in {CELLS, SEVERAL} or budget[key] > 0.0
     ]
 
 

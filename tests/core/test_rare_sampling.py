@@ -228,6 +228,41 @@ def test_ends_are_as_narrow_as_asked_for_and_hold_the_truth(rounds: Rounds, delt
     assert at_lower + rounds.missing() >= delta * (1.0 - 1e-6)
 
 
+@pytest.mark.parametrize("epsilon", [0.12, 0.25, 1.0, 8.0])
+@pytest.mark.parametrize("count", [2, 1000, 10**6])
+def test_one_large_loss_makes_delta(count: int, epsilon: float) -> None:
+    probability, noise_multiplier = 1e-9, 0.5
+    profile = one_round(probability, noise_multiplier, reverse=False)
+    (found,) = _core.answer_all([([(profile, count)], epsilon, None, 1e-3)], threads=2)
+    assert found.within_tolerance
+    assert (1.0 - 1e-3) * found.upper <= found.lower <= found.upper
+    # δ is that of any one round, but for the events in which two rounds lose something that counts: 1e-3 of it if all of
+    # the others' losses, which are 0 in the mean, had their whole spread of 7e-6 at a hazard of 38 for each nat.
+    with mpmath.workdps(60):
+        exact = float(
+            count
+            * exact_delta(mpmath.mpf(epsilon), mpmath.mpf(probability), 1 / mpmath.mpf(noise_multiplier), reverse=False)
+        )
+    # The quadrature over two rounds' outcomes ends below those that lose 8.
+    if count == 2 and epsilon <= 1.0:
+        exact = float(of_two_rounds(epsilon, probability, noise_multiplier, reverse=False))
+    assert (1.0 - 5e-4) * exact <= found.lower
+    assert found.upper <= (1.0 + 5e-4) * exact
+    (back,) = _core.answer_all([([(profile, count)], None, exact, 1e-3)], threads=2)
+    assert back.within_tolerance
+    assert back.lower * (1.0 - 1e-4) <= epsilon <= back.upper * (1.0 + 1e-4)
+
+
+def test_losses_that_no_nat_holds_are_bounded() -> None:
+    # δ of these rounds falls by some 10⁶ nats with each nat of ε.
+    rounds = Rounds(10**6, 1e-9, 1.0, False, 10.5)
+    found = epsilon_of(rounds, 1e-16, 1e-3)
+    assert found.within_tolerance
+    at_lower, at_upper = exact_profile(rounds, (found.lower, found.upper))
+    assert at_upper <= 1e-16 * (1.0 + 1e-6)
+    assert at_lower + rounds.missing() >= 1e-16 * (1.0 - 1e-6)
+
+
 def test_rounds_that_lose_a_lot_or_nearly_nothing_compose() -> None:
     # Twenty rounds or so lose 45 nats each, the others −0.01; losses beyond the threshold have a probability of 1e-44.
     rounds, delta = Rounds(2000, 0.01, 0.1, False, 24.0), 1e-5

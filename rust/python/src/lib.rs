@@ -263,8 +263,16 @@ impl ProvenInterval {
 impl From<Answer> for ProvenInterval {
     fn from(answer: Answer) -> Self {
         // By name, so that a new source of error cannot be forgotten.
-        let Budget { truncation, window, aliasing, transform_rounding, mass_rounding, cells, profile_relative_error } =
-            answer.budget;
+        let Budget {
+            truncation,
+            other_losses,
+            window,
+            aliasing,
+            transform_rounding,
+            mass_rounding,
+            cells,
+            profile_relative_error,
+        } = answer.budget;
         Self {
             lower: answer.lower,
             upper: answer.upper,
@@ -275,6 +283,7 @@ impl From<Answer> for ProvenInterval {
             tilt: answer.tilt,
             budget: [
                 ("truncation", truncation),
+                ("other_losses", other_losses),
                 ("window", window),
                 ("aliasing", aliasing),
                 ("transform_rounding", transform_rounding),

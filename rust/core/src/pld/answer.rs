@@ -29,6 +29,8 @@ pub enum Query {
 pub struct Budget {
     /// Loss above the last lattice point of a round, counted as infinite loss in each round.
     pub truncation: f64,
+    /// Losses that sum up to ε otherwise than by one large one, where that was enough to count.
+    pub other_losses: f64,
     /// Composed loss above the transform's window.
     pub window: f64,
     /// Tilted mass that wrapped around the window.
@@ -159,7 +161,7 @@ pub(super) fn single(profile: &dyn Profile, query: Query) -> Result<Answer> {
 }
 
 /// Neighbouring ε ≥ 0 between which `above` turns from true to false; (0, 0) if it is false at 0.
-fn sign_change(above: impl Fn(f64) -> bool) -> (f64, f64) {
+pub(super) fn sign_change(above: impl Fn(f64) -> bool) -> (f64, f64) {
     if !above(0.0) {
         return (0.0, 0.0);
     }

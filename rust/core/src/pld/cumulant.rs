@@ -17,7 +17,7 @@ pub struct Cumulant {
 #[derive(Debug)]
 pub struct Groups<'a> {
     members: Vec<(&'a Masses, f64, Vec<f64>)>,
-    /// The most that all rounds may lose, in nats; 1 where it is more.
+    /// The most that all rounds may lose, or many of their deviations, in nats; 1 where it is more.
     span: f64,
 }
 
@@ -31,10 +31,13 @@ impl<'a> Groups<'a> {
             .collect();
         let furthest = |masses: &Masses| masses.epsilon.iter().fold(0.0_f64, |a, e| a.max(*e));
         let span: f64 = members.iter().map(|(masses, count, _)| count * furthest(masses)).sum();
-        Self { members, span: span.clamp(SMALLEST_SPAN, 1.0) }
+        let groups = Self { members, span };
+        let spread = DEVIATIONS * groups.at(0.0).variance.sqrt();
+        // A variance is known to a share of the squared mean only.
+        Self { span: span.min(spread.max(1e-8 * span)).clamp(SMALLEST_SPAN, 1.0), ..groups }
     }
 
-    /// Tilts beyond this are not useful: δ falls below 1e-300 within a nat, or within a small share of what all rounds may lose.
+    /// Tilts beyond this are not useful: δ falls below 1e-300 within a nat, or within a small share of what all rounds lose.
     #[must_use]
     pub fn steepest(&self) -> f64 {
         LARGEST_TILT / self.span
@@ -136,6 +139,8 @@ fn single(lambda: f64, epsilon: &[f64], logs: &[f64]) -> Cumulant {
 
 /// All rounds may lose less than this: then tilts are as if it were this, so that they are numbers.
 const SMALLEST_SPAN: f64 = 1e-290;
+/// Rounds lose more than so many deviations only where a few large losses do.
+const DEVIATIONS: f64 = 1e3;
 /// See [`Groups::steepest`]. Markov parameters are looked for up to ten times that.
 const LARGEST_TILT: f64 = 1e5;
 

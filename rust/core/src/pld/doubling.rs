@@ -123,6 +123,14 @@ impl Outline {
         Self { point, below, above }
     }
 
+    /// Atoms (loss, mass), each spread out from the one before it; `None` where there are none.
+    #[must_use]
+    pub fn of(mut atoms: Vec<(f64, f64)>) -> Option<Self> {
+        atoms.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let first = atoms.first()?.0;
+        Some(Self::new(first, atoms.into_iter()))
+    }
+
     /// The value of one of the sums at a loss.
     fn at(&self, sums: &[f64], loss: f64) -> f64 {
         let next = self.point.partition_point(|&point| point <= loss);
@@ -226,6 +234,32 @@ impl Law {
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
     pub fn times(&self, other: &Self, care: &Care<'_>, run: &Run) -> Result<Self> {
         self.product(other, false, &cells(self, other, care, 1.0), care.ignored, care.highest, run)
+    }
+
+    /// The law without its infinite loss.
+    #[must_use]
+    pub fn finite(self) -> Self {
+        Self { at_infinity: 0.0, ..self }
+    }
+
+    /// ln Σ p e^{λℓ} over finite losses, from above for a law from above: e^{λℓ} is convex in e^{−ℓ}.
+    #[must_use]
+    pub fn log_moment(&self, exponent: f64) -> f64 {
+        let sum: f64 = self.loss.iter().zip(&self.mass).map(|(loss, mass)| mass * (exponent * loss).exp()).sum();
+        #[allow(clippy::cast_precision_loss)] // a count of atoms
+        let error = UNIT_ROUNDOFF * (self.mass.len() as f64 + 8.0 + exponent * self.largest());
+        sum.ln() + error
+    }
+
+    /// The largest |ℓ| of finite losses.
+    fn largest(&self) -> f64 {
+        self.loss.iter().fold(0.0, |most, loss| most.max(loss.abs()))
+    }
+
+    /// Σ p h(ℓ), where h is `limit` at most and there at infinite loss.
+    pub fn mean(&self, curve: impl Fn(f64) -> f64, limit: f64) -> f64 {
+        let finite: f64 = self.loss.iter().zip(&self.mass).map(|(&loss, mass)| mass * curve(loss)).sum();
+        finite + self.at_infinity * limit
     }
 
     /// The mass of infinite loss.
@@ -415,6 +449,11 @@ fn upper(sums: &[Sums], edges: &[f64]) -> Law {
         last = last.max(edge + shift);
         law.loss.push(last);
         law.mass.push(mass);
+    }
+    if law.loss.is_empty() {
+        // All of it underflowed: less than that, wherever it was.
+        law.loss.push(edges[edges.len() - 1]);
+        law.mass.push(UNDERFLOW);
     }
     law
 }

@@ -8,8 +8,8 @@
 //!           δ, slope              upper and lower hull              tilted FFT                 ε(δ), δ(ε)
 //! ```
 //!
-//! Where no lattice is fine enough for what most rounds lose, the rounds are composed without one ([`doubling`]), from the hull above
-//! and from [`tangents`] below. Where losses are bounded, the largest ones bound every answer from both sides (`largest`);
+//! Where one large loss makes δ, that one bounds it (`single_jump`). Where no lattice is fine enough for what most rounds lose, the
+//! rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below. Where losses are bounded, the largest ones bound every answer from both sides (`largest`);
 //! where losses are beyond all lattices, each round by itself does (`basic`).
 //!
 //! # Why the result is an interval
@@ -34,6 +34,7 @@ pub mod mesh;
 pub mod offset;
 pub mod readoff;
 mod search;
+mod single_jump;
 pub mod tangents;
 pub mod window;
 mod without_lattice;

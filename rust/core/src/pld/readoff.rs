@@ -265,6 +265,7 @@ impl Readoff {
         let unit = self.unit(epsilon);
         let finite = self.finite(epsilon);
         Budget {
+            other_losses: 0.0,
             truncation: self.at_infinity,
             window: self.above,
             aliasing: self.aliasing(epsilon),

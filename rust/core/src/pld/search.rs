@@ -142,7 +142,7 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// `ordinary` is the sketch for [`ORDINARY_DELTA`], where it is known, and becomes it where that was needed.
-    fn new(
+    pub(super) fn new(
         rounds: &'a [Round],
         query: Query,
         tolerance: f64,
@@ -282,8 +282,13 @@ impl<'a> Search<'a> {
     }
 
     fn solve(self, enough: f64, seen: &mut Seen<'_>) -> Result<Answer> {
+        let jump = self.by_single_jump(seen)?;
+        if let Some(answer) = jump.filter(|answer| answer.within_tolerance) {
+            return Ok(answer);
+        }
         let answer = self.by_transform(seen)?;
-        let narrow = answer.upper - answer.lower <= enough * answer.upper;
+        let answer = self.judged(jump.map_or(Ok(answer), |jump| jump.and(answer))?);
+        let narrow = answer.upper.is_finite() && answer.upper - answer.lower <= enough * answer.upper;
         if answer.within_tolerance || narrow || !self.worth_doubling(&answer) {
             return Ok(answer);
         }
