@@ -174,7 +174,7 @@ def _moment_lines(proof: MomentProof) -> list[BudgetLine]:
 
 def _moment(proof: MomentProof) -> MomentRecord:
     return MomentRecord(
-        order=proof.order, log_moment=proof.log_moments[-1], states=proof.states, remove=proof.remove, add=proof.add
+        order=proof.order, log_moment=proof.log_moment, states=proof.states, remove=proof.remove, add=proof.add
     )
 
 

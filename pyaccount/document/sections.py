@@ -15,7 +15,7 @@ from pyaccount.document.samplers import AnySampler
 from pyaccount.document.words import ADJACENCY_MEANINGS, VERSION, Adjacency
 from pyaccount.document.workload import StatedWorkload
 
-Method = Literal["auto", "pld", "monte-carlo"]
+Method = Literal["auto", "pld", "monte-carlo", "renyi"]
 VerificationMethod = Literal["betting", "fixed-sample"]
 
 _EPOCHS_UNSOLVED = (
@@ -131,8 +131,8 @@ class Accounting(Section):
 
     method: Annotated[Method, Choice(get_args(Method))] = Field(
         default="auto",
-        description="The engine: the best that applies (auto), privacy loss distributions (pld), or sampling of the "
-        "privacy loss (monte-carlo).",
+        description="The engine: the best that applies (auto), privacy loss distributions (pld), sampling of the privacy loss "
+        "(monte-carlo), or moments of the likelihood ratio, that is Rényi divergences, without a failure probability (renyi).",
     )
     verification: Annotated[VerificationMethod, Choice(get_args(VerificationMethod))] = Field(
         default="betting",

@@ -224,6 +224,8 @@ class CompiledDocument:
                 "Monte Carlo: samples of the sampled phases' privacy loss, bounded by their proposal, each weighed with the "
                 "composed profile of the other phases, and bets against the claim"
             )
+        if self.document.accounting.method == "renyi":
+            return "moments of the likelihood ratio, by an exact chain over replicas of a record's participations"
         if self.sampled:
             return "Monte Carlo: samples of the privacy loss, bounded by their proposal, and bets against the claim"
         if self.closed_form:

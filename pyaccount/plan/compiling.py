@@ -64,6 +64,7 @@ def _compile_one(document: Document) -> CompiledDocument:
             "sampling of users that share no records, are judged by sampling"
         )
         _refuse([document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")])
+    _refuse(_moment_refusals(plan))
     budget = budget_of(document)
     if plan.sampled and budget is not None and not budget.one_point:
         message = (
@@ -81,6 +82,27 @@ def _compile_one(document: Document) -> CompiledDocument:
             # So do those that depend on a file, or on an inverse.
             strategy(document, body)
     return plan
+
+
+def _moment_refusals(plan: CompiledDocument) -> list[Problem]:
+    """Why moments of the likelihood ratio are not what a document can ask for."""
+    document, message = plan.document, ""
+    if document.accounting.method != "renyi":
+        return []
+    bodies = document.bodies
+    if not plan.sampled:
+        message = "the rounds of this document compose, by privacy loss distributions, which are more precise"
+    elif len(bodies) > 1 or bodies[0].count > 1 or not sampler_plan(bodies[0]).has_moments(bodies[0]):
+        message = (
+            "moments are computed of one phase of b-min-sep sampling with a banded Toeplitz matrix or the identity"
+        )
+    elif document.privacy.adjacency == "replace-one":
+        message = "no chain of replicas is implemented for replaced records"
+    elif document.accounting.verification != "betting":
+        message = "nothing is tested that a moment proves: leave verification out"
+    path = ("accounting", "method")
+    allowed = "auto or monte-carlo" if plan.sampled else "auto or pld"
+    return [document.problem("no-valid-bound", path, message, allowed=allowed)] if message else []
 
 
 def _workload_refusals(document: Document, body: Body) -> list[Problem]:

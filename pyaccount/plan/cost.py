@@ -13,6 +13,7 @@ from pyaccount.risk.budgets import budget_of
 if TYPE_CHECKING:
     from pyaccount.document import Body
     from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.plan.sampled import SampledMechanism
 
 #: How many compositions solving a blank takes, typically: a bracket, a few secant steps, the two ends.
 SEARCH_STEPS = 16
@@ -30,6 +31,10 @@ class Cost:
     evaluations: int
     transform_length: int
     seconds: float
+
+
+#: Orders of moments whose chains are priced; and seconds for a state of one in a round.
+SHOWN_ORDERS, CHAIN = (2, 4, 8, 16), 5e-9
 
 
 def composing_cost(plan: CompiledDocument) -> Cost:
@@ -70,6 +75,8 @@ def sampling_cost(plan: CompiledDocument) -> list[str]:
     budget = budget_of(plan.document)
     delta = plan.document.privacy.delta if budget is None else budget.claim(0.0) or "solve"
     mechanism = plan.at(1.0 if plan.blank else None).mechanism()
+    if plan.document.accounting.method == "renyi":
+        return _moments_cost(mechanism)
     cost = mechanism.cost
     lines = [f"one sample takes about {cost / 1000:.3g} µs on one core"]
     if delta != "solve":
@@ -87,6 +94,21 @@ def sampling_cost(plan: CompiledDocument) -> list[str]:
         "asks the pilot how many"
     )
     return lines
+
+
+def _moments_cost(mechanism: SampledMechanism) -> list[str]:
+    """What chains of a few orders take: the one that proves the claim follows from σ, ε and δ."""
+    lines = []
+    for order in SHOWN_ORDERS:
+        replicas = mechanism.core.replicas(order)
+        if replicas is None:
+            break
+        states, work = replicas
+        lines.append(
+            f"a moment of order {order}: a chain of {states} states, {16e-6 * states:.2g} MB, "
+            f"about {duration(CHAIN * work)} on one core"
+        )
+    return [*lines, "`pyaccount plan --estimate` finds the order"]
 
 
 def duration(seconds: float) -> str:

@@ -15,10 +15,17 @@ from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
-from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.proposals import plain, powered
 from pyaccount.execute.sampling.proven import Proven, proven
 from pyaccount.execute.sampling.session import FINENESS, open_session
-from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test, Wealth, lower_bets
+from pyaccount.execute.sampling.tests_of_claims import (
+    FAR_SHARES,
+    LOWER_SHARES,
+    FixedSample,
+    Test,
+    Wealth,
+    lower_bets,
+)
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.profile import default_profile
@@ -42,8 +49,12 @@ PROFILE_SHARDS = (64, 512)
 ESTIMATE_SHARDS = (64, 256)
 #: How many fewer are drawn from a power of the likelihood ratio.
 FEWER = 2
+#: States in all rounds of a chain that is small.
+SMALL_WORK = 2e8
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
+#: And where ε may lie far above the true one.
+FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +149,9 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     share = q / len(mechanism.directions)
     # The last accepted test's proposal has a small weight bound, and with it a small error of the generator; another varies less.
     tested = {test.direction: test.proposal.single for test in sequence.tests if test.fractions}
+    far = document.accounting.method == "renyi"
+    if far and result.proof is not None and mechanism.lower is None:
+        tested["remove"] = _of_a_power(mechanism, result.proof)
     epsilons = document.accounting.profile
     lower: dict[Direction, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
     curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
@@ -161,6 +175,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
                 proposal,
                 share,
                 _fewer(proposal, drawn),
+                far=far,
             )
         part = "profile"
         sampler.stage("profile")
@@ -225,6 +240,16 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         told=told_at,
         proven=beside,
     )
+
+
+def _of_a_power(mechanism: SampledMechanism, proof: MomentProof) -> Proposal:
+    """Samples of the largest power of the likelihood ratio, up to the proof's, whose chain is small: they vary little."""
+
+    def small(order: int) -> bool:
+        replicas = mechanism.core.replicas(order)
+        return replicas is not None and replicas[1] <= SMALL_WORK
+
+    return powered(mechanism, max((order for order in range(2, proof.order + 1) if small(order)), default=2))
 
 
 def _without_samples(session: Session, result: Result) -> tuple[Answer, Answer]:
@@ -315,10 +340,15 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     proposal: Proposal,
     q: float,
     shards: int,
+    *,
+    far: bool,
 ) -> tuple[float, float]:
-    """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q, by bets against smaller values."""
+    """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q, by bets against smaller values.
+
+    `far`: values far below the guarantee's are tried too, which moments lie above.
+    """
     sampler = session.sampler
-    epsilons = [epsilon * (1.0 - distance) for distance in LOWER_DISTANCES]
+    epsilons = [epsilon * (1.0 - distance) for distance in (FAR_DISTANCES if far else LOWER_DISTANCES)]
     points = [epsilon, *epsilons]
     first = sampler.run(
         mechanism,
@@ -334,7 +364,7 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
         mean = sum(shard[k].value for shard in first) / (8 * SHARD)
         square = sum(shard[k].square for shard in first) / (8 * SHARD)
         lost = _lost(sampler, mechanism, direction, proposal, point)
-        bets = lower_bets(mean, square, delta)
+        bets = lower_bets(mean, square, delta, FAR_SHARES if far else LOWER_SHARES)
         if k > 0:
             target = delta + lost
             bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()

@@ -11,6 +11,7 @@ from pyaccount.execute.sampling.confidence import solve_delta, solve_epsilon
 from pyaccount.execute.sampling.error_probability import folded, of_claim
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
+from pyaccount.execute.sampling.renyi import execute_renyi
 from pyaccount.execute.sampling.session import open_session
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def execute_sampled(  # noqa: PLR0913 - a plan, and how it may be run
 
 
 def _execute(session: Session) -> SampledEvidence:
+    if session.plan.document.accounting.method == "renyi":
+        return execute_renyi(session)
     blank = session.plan.document.blank
     if blank is None:
         return _check(session)

@@ -23,7 +23,9 @@ from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
 from pyaccount.execute.sampling.jobs import SHARD, BetTable
+from pyaccount.execute.sampling.moments import chernoff
 from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.renyi import moments_of
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.profile import default_profile
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
 
+#: A search for σ by moments takes so many times what the moments at one σ take.
+CHAINS = 4.0
 #: Distances above the pilot's value at which the trade of width for time is told.
 OFFERED = (0.2, 0.1, 0.05, 0.02, 0.01)
 #: Shards of an estimate, the most where too little is seen, and shards by which the pace is taken.
@@ -229,13 +233,18 @@ def forecast(
     pricing = _Pricing(session, search, pace)
     claim = document.blank is None
     covered = claim and search.fallback <= acceptance.delta
-    tested, ends = ([], None) if covered else pricing.sequence()
+    asked = document.accounting.method == "renyi"
+    if asked:
+        began = time.monotonic()
+        moments_of(session, at).least(lambda order, log: chernoff(order, log, epsilon))
+        stages["moments"] = (CHAINS if plan.blank else 1.0) * (time.monotonic() - began)
+    tested, ends = ([], None) if covered or asked else pricing.sequence()
     planning = sum(pricing.planning) / max(len(pricing.planning), 1)
     if tested:
         stages["tests"] = sum(one.seconds for one in tested) + planning * len(tested)
     offered = (
         ()
-        if claim or search.pilot_value <= 0.0
+        if claim or asked or search.pilot_value <= 0.0
         else tuple(d for d in OFFERED if search.pilot_value * (1.0 + d) < search.fallback)
     )
     trade = [pricing.at(distance) for distance in sorted({*offered, *(one.distance for one in tested)}, reverse=True)]

@@ -16,75 +16,148 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyaccount.errors import NumericsError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from pyaccount.directions import Direction
     from pyaccount.execute.engine import Engine
     from pyaccount.plan.sampled import SampledMechanism
 
 #: The largest chain that is computed: its tables take 16 bytes for each state. And the most states in all rounds together, a
-#: minute of one core.
+#: minute of one core. Where a document asks for moments they are followed further.
 MOST_STATES, MOST_WORK = 4_000_000, 2e10
+ASKED_STATES, ASKED_WORK = 16_000_000, 2e11
 #: The largest order that is tried.
 MOST_ORDER = 64
-#: Orders whose moments are known before those of larger orders are predicted.
-KNOWN = 3
+#: Orders whose moments are known before those of larger orders are predicted; where an order is looked for, all whose chains have
+#: so many states in all rounds together, and how often it is predicted.
+KNOWN, CHEAP_WORK, PREDICTIONS = 3, 2e7, 3
+#: A value so near to the least, relatively, is as good: a smaller order has a smaller chain.
+NEARLY = 3e-3
 
 
 @dataclass(frozen=True, slots=True)
 class MomentProof:
     """What proves a claim (ε, δ) without samples: upper bounds on δ(ε) in both directions, and what they follow from."""
 
-    #: Upper bounds on ln Z_m for m = 2, 3, … up to the order that proves the claim, and the states of its largest chain.
-    log_moments: tuple[float, ...]
+    #: Upper bounds on ln Z_m by the order m, the order that proves the claim, and the states of its chain.
+    log_moments: Mapping[int, float]
+    order: int
     states: int
     remove: float
     add: float
-
-    @property
-    def order(self) -> int:
-        """The order m of the moment that proves the claim."""
-        return len(self.log_moments) + 1
 
     @property
     def delta(self) -> float:
         """The larger of both directions."""
         return max(self.remove, self.add)
 
+    @property
+    def log_moment(self) -> float:
+        """The upper bound on ln Z_m of the order that proves the claim."""
+        return self.log_moments[self.order]
+
     def bounded(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> float:
         """Return an upper bound on δ at any ε in one direction of the mechanism that this is about, from all moments known."""
 
         def removed(place: float) -> float:
-            return min(chernoff(order, log, place) for order, log in enumerate(self.log_moments, start=2))
+            return min(chernoff(order, log, place) for order, log in self.log_moments.items())
 
         bound = removed(epsilon) if direction == "remove" else mechanism.bounded(direction, epsilon)
         return min(1.0, bound + mechanism.beyond(direction, epsilon, removed))
 
 
+class Moments:
+    """The moments of one mechanism, each computed when it is asked for first."""
+
+    def __init__(self, engine: Engine, mechanism: SampledMechanism) -> None:
+        self.mechanism = mechanism
+        self._engine = engine
+        self._logs: dict[int, float] = {}
+
+    def affordable(self, order: int, states: float = ASKED_STATES, work: float = ASKED_WORK) -> bool:
+        """Whether there is a chain of so many replicas, and it is no larger than this."""
+        replicas = self.mechanism.core.replicas(order) if order <= MOST_ORDER else None
+        return replicas is not None and replicas[0] <= states and replicas[1] <= work
+
+    def log(self, order: int) -> float:
+        """Return an upper bound on ln Z_m. Raises `LimitError` at the engine's time limit."""
+        if order not in self._logs:
+            self._logs[order] = self._engine.log_moment(self.mechanism.core, order)
+        return self._logs[order]
+
+    def least(self, value: Callable[[int, float], float], work: float = ASKED_WORK) -> int:
+        """Return about the smallest order at which a function of the order m and of ln Z_m, convex in m, is nearly least.
+
+        Of chains with no more states in all rounds than this. They grow fast with the order: those of small orders show how ln
+        Z_m goes on, and it is computed where the function is predicted to be least, and once more where it is then. Raises
+        `NumericsError` where there is no chain at all.
+        """
+        if not self.affordable(2):
+            raise NumericsError("no chain of replicas is small enough: its states do not fit in the memory allowed")
+        order, best = 2, value(2, self.log(2))
+        while order <= KNOWN or self.affordable(order + 1, work=CHEAP_WORK):
+            if not self.affordable(order + 1, work=work):
+                return order
+            found = value(order + 1, self.log(order + 1))
+            if found >= best:
+                return order
+            order, best = order + 1, found
+        last, slope = self.log(order), self.log(order) - self.log(order - 1)
+        bend = slope - self.log(order - 1) + self.log(order - 2)
+        further = [one for one in range(order, MOST_ORDER + 1) if self.affordable(one, work=work)]
+        for _ in range(PREDICTIONS):
+            predicted = {one: value(one, _extrapolated(last, slope, bend, one - order)) for one in further}
+            top = _smallest(predicted)
+            if top in self._logs:
+                break
+            more = top - order
+            bend = 2.0 * (self.log(top) - last - more * slope) / (more * (more + 1))
+        return _smallest({one: value(one, log) for one, log in self._logs.items()})
+
+    def best(self, epsilon: float) -> int:
+        """Return the order, of those whose moments were asked for, that bounds δ(ε) best."""
+        return min(self._logs, key=lambda order: chernoff(order, self._logs[order], epsilon))
+
+    def proof(self, order: int, epsilon: float) -> MomentProof:
+        """Return what the moment of this order, and what is known of added records, say of δ(ε)."""
+        bound, mechanism = partial(chernoff, order, self.log(order)), self.mechanism
+        replicas = mechanism.core.replicas(order)
+        assert replicas is not None
+        return MomentProof(
+            dict(sorted(self._logs.items())),
+            order,
+            replicas[0],
+            bound(epsilon) + mechanism.beyond("remove", epsilon, bound),
+            mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon),
+        )
+
+
+def has_moments(mechanism: SampledMechanism) -> bool:
+    """Whether moments of a mechanism are known: it has a chain of replicas, and no phases are composed beside it."""
+    return not mechanism.curves and "replace" not in mechanism.directions and mechanism.core.replicas(2) is not None
+
+
 def moment_proof(engine: Engine, mechanism: SampledMechanism, epsilon: float, delta: float) -> MomentProof | None:
     """Return a proof that δ(ε) is at most `delta`, or None if moments do not give one at a moderate price.
 
-    Only mechanisms with a chain of replicas have one, without phases that are composed beside them. Raises `LimitError` at the
-    engine's time limit.
+    Raises `LimitError` at the engine's time limit.
     """
-    core = mechanism.core
-    if mechanism.curves or "replace" in mechanism.directions or core.replicas(2) is None:
+    if not has_moments(mechanism):
         return None
-    add = mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon)
-    logs = [0.0]
-    least = math.inf
+    if mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon) > delta:
+        return None
+    moments, logs, least = Moments(engine, mechanism), [0.0], math.inf
     for order in range(2, MOST_ORDER + 1):
-        replicas = core.replicas(order)
-        affordable = replicas is not None and replicas[0] <= MOST_STATES and replicas[1] <= MOST_WORK
-        if add > delta or not affordable or (order > KNOWN and _predicted(logs, epsilon) > delta):
+        affordable = moments.affordable(order, MOST_STATES, MOST_WORK)
+        if not affordable or (order > KNOWN and _predicted(logs, epsilon) > delta):
             return None
-        assert replicas is not None
-        logs.append(engine.log_moment(core, order))
-        bound = partial(chernoff, order, logs[-1])
-        remove = bound(epsilon)
-        if remove <= delta:
-            remove += mechanism.beyond("remove", epsilon, bound)
-            if remove <= delta:
-                return MomentProof(tuple(logs[1:]), replicas[0], remove, add)
+        logs.append(moments.log(order))
+        remove = chernoff(order, logs[-1], epsilon)
+        if remove <= delta and (proof := moments.proof(order, epsilon)).delta <= delta:
+            return proof
         if remove >= least:
             return None
         least = remove
@@ -99,9 +172,28 @@ def chernoff(order: int, log_moment: float, epsilon: float) -> float:
     return 1.0 if exponent >= 0.0 else min(1.0, math.nextafter(math.exp(exponent), 1.0))
 
 
+def _smallest(values: Mapping[int, float]) -> int:
+    """The smallest order whose value is nearly the least."""
+    least = min(values.values())
+    return min(order for order, value in values.items() if value <= least * (1.0 + NEARLY))
+
+
+def inverse(order: int, log_moment: float, delta: float) -> float:
+    """Return the ε ≥ 0 at which W_m is this δ, not rounded in any direction."""
+    exponent = log_moment + (order - 1) * math.log(order - 1) - order * math.log(order) - math.log(delta)
+    return max(exponent / (order - 1), 0.0)
+
+
 def _predicted(logs: list[float], epsilon: float) -> float:
     """The least W_m over all larger m if second differences of ln Z_m stay as they are; decides only whether to go on."""
     last, order = logs[-1], len(logs)
     slope, bend = logs[-1] - logs[-2], logs[-1] - 2.0 * logs[-2] + logs[-3]
-    moments = [last + more * slope + 0.5 * more * (more + 1) * bend for more in range(MOST_ORDER - order + 1)]
-    return min(chernoff(order + more, moment, epsilon) for more, moment in enumerate(moments))
+    return min(
+        chernoff(order + more, _extrapolated(last, slope, bend, more), epsilon)
+        for more in range(MOST_ORDER - order + 1)
+    )
+
+
+def _extrapolated(last: float, slope: float, bend: float, more: int) -> float:
+    """ln Z_m so many orders further, if second differences stay as they are."""
+    return last + more * slope + 0.5 * more * (more + 1) * bend

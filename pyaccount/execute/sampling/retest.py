@@ -22,7 +22,8 @@ from pyaccount.execute.sampling.evidence import (
 )
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.profile import curve, larger
-from pyaccount.execute.sampling.session import open_session
+from pyaccount.execute.sampling.renyi import prove_claim, prove_delta, prove_epsilon
+from pyaccount.execute.sampling.session import Session, open_session
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.profile import SampledPoint
-    from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
 
@@ -168,14 +168,22 @@ def _without_samples(
     """Return what certifies without a test: (ε, δ), as whose result it counts, whether the claim follows, and by which moment."""
     plan, blank = session.plan, stated.blank
     instance = plan.at()
+    if plan.document.accounting.method == "renyi" and (blank in {"epsilon", "delta"} or not stated.holds):
+        if blank == "delta":
+            found, proof = prove_delta(session, instance, epsilon)
+            return epsilon, found, folded(found, 1), True, proof
+        found, proof = prove_epsilon(session, instance, delta)
+        return found, delta, folded(delta, 1), True, proof
     if blank == "delta":
         found = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
         return epsilon, found, _beside(stated.total_probability, delta), True, None
     if blank == "epsilon" or not stated.holds:
         found = session.unsampled(instance, delta=delta).upper
         return found, delta, _beside(FAILURE_SHARE * delta, delta), True, None
-    acceptance = of_claim(plan.document, STARTS) if blank == "multiplier" else folded(delta, 1)
+    asked = plan.document.accounting.method == "renyi"
+    acceptance = of_claim(plan.document, STARTS) if blank == "multiplier" and not asked else folded(delta, 1)
     if session.unsampled(instance, epsilon=epsilon).upper <= delta:
         return epsilon, delta, acceptance, True, None
-    proof = session.moment_proof(instance, epsilon, delta)
+    find = prove_claim if asked else Session.moment_proof
+    proof = find(session, instance, epsilon, delta)
     return epsilon, delta, acceptance, proof is not None, proof

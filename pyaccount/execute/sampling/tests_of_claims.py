@@ -36,6 +36,8 @@ LOG_SLACK, SAMPLE_SLACK = 1e-6, 2.3e-16
 LEAST_SHARDS = 64
 #: Shares of the claim at which a lower bound on δ is tried, from the easiest on.
 LOWER_SHARES = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.94, 0.97)
+#: And where the claim may lie far above δ.
+FAR_SHARES = (0.003, 0.01, 0.03, 0.1, 0.2, *LOWER_SHARES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,10 +290,12 @@ def verify_fixed(
     return tuple(tests)
 
 
-def lower_bets(estimate: float, square: float, target: float) -> tuple[Bet, ...]:
+def lower_bets(
+    estimate: float, square: float, target: float, shares: Sequence[float] = LOWER_SHARES
+) -> tuple[Bet, ...]:
     """Bets against "δ(ε) ≤ t" for shares t of the target below the estimate, from the easiest on."""
     bets = []
-    for share in LOWER_SHARES:
+    for share in shares:
         threshold = share * target
         if threshold < estimate:
             fraction = min(0.5 / threshold, (estimate - threshold) / max(square, 1e-300))

@@ -32,6 +32,10 @@ class BMinSepPlan(Renewal):
             return poisson.ANOTHER
         return super().analysis(document, body)
 
+    def has_moments(self, body: Body) -> bool:
+        """Where columns do not overlap."""
+        return body.matrix.banded
+
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
         """The recursion is for columns that do not overlap."""
         if body.matrix.banded:

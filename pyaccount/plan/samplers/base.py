@@ -78,6 +78,10 @@ class SamplerPlan(ABC):
     def worst(self, document: Document, body: Body) -> Worst:
         """What it allows at worst. Where batches have a fixed number of draws, a record is counted once in a round."""
 
+    def has_moments(self, body: Body) -> bool:
+        """Whether moments of the likelihood ratio of the whole run are computed, by a chain of replicas."""
+        return False
+
     def differentiable(self, document: Document, body: Body) -> Differentiable | None:
         """How δ follows the coefficients of a banded Toeplitz matrix, where that is known."""
         return None

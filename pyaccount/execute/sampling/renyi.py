@@ -1,0 +1,228 @@
+"""Guarantees by moments alone (`accounting.method: renyi`): σ, ε or δ without a test, and so without a failure probability.
+
+With upper bounds on the moments of the likelihood ratio, W_m(ε) bounds δ(ε) where a record is removed (see `moments`); what
+holds without samples bounds it where one is added. The value of the blank is the smallest at which both are low enough. ln W_m
+is convex in m and falls with σ, smoothly: the order is the best one, and σ a root for it. Whatever the search finds, the proof
+of the result is computed at the result itself.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyaccount.document.ranges import SMALLEST_DELTA
+from pyaccount.errors import DocumentError, NumericsError
+from pyaccount.execute.engine import NOISE_RANGE
+from pyaccount.execute.sampling.calibrate import cyclic_noise
+from pyaccount.execute.sampling.error_probability import folded
+from pyaccount.execute.sampling.evidence import Result, evidence_of
+from pyaccount.execute.sampling.fixed_sequence import SequenceResult
+from pyaccount.execute.sampling.moments import (
+    ASKED_WORK,
+    CHEAP_WORK,
+    MOST_ORDER,
+    Moments,
+    chernoff,
+    has_moments,
+    inverse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyaccount.execute.sampling.evidence import SampledEvidence
+    from pyaccount.execute.sampling.moments import MomentProof
+    from pyaccount.execute.sampling.session import Session
+    from pyaccount.plan.compiled import Instance
+
+#: How far below the claim a bound may be, relatively; and the most steps.
+MARGIN, STEPS = 5e-4, 30
+#: A search for σ begins with orders whose chains have few states in all rounds together, and is coarse with them.
+LEVELS = ((CHEAP_WORK, 0.1), (10.0 * CHEAP_WORK, 0.02), (ASKED_WORK, MARGIN))
+#: The furthest step in ln σ; and the share of the claim that an order must leave to a moment of 1.
+STRIDE, ROOM = 0.3, 0.5
+#: About how ln of a bound falls with ln σ, before it is known.
+SLOPE = -10.0
+#: How closely an ε at which added records decide is found, relatively.
+CLOSE = 1e-4
+#: σ is raised by this, relatively, and by twice as much each time, until both directions hold, so often at most.
+RAISED, RAISES = 1e-4, 16
+
+
+def execute_renyi(session: Session) -> SampledEvidence:
+    """Run a plan by moments. Raises as `execute_sampled`."""
+    blank = session.plan.document.blank
+    solvers = {None: _claim, "multiplier": _noise, "epsilon": _epsilon, "delta": _delta}
+    return solvers[None if blank is None else str(blank[-1])](session)
+
+
+def prove_claim(session: Session, instance: Instance, epsilon: float, delta: float) -> MomentProof | None:
+    """Return a proof by moments that δ(ε) is at most this, or None where they give none."""
+    moments = moments_of(session, instance)
+    moments.least(lambda order, log: chernoff(order, log, epsilon))
+    proof = moments.proof(moments.best(epsilon), epsilon)
+    return proof if proof.delta <= delta else None
+
+
+def prove_epsilon(session: Session, instance: Instance, delta: float) -> tuple[float, MomentProof | None]:
+    """Return the smallest ε that is proven at δ, and its proof by moments; None where δ holds there without amplification."""
+    moments, known = moments_of(session, instance), session.unsampled(instance, delta=delta).upper
+    order = moments.least(lambda order, log: inverse(order, log, delta))
+    # A little above the root: the bound is rounded up.
+    low, high = 0.0, inverse(order, moments.log(order), delta) * (1.0 + 1e-12) + 1e-15
+    if high >= known:
+        return known, None
+    proof = moments.proof(order, high)
+    while proof.delta > delta and high < known:
+        # Added records, or truncation, decide.
+        low, high = high, min(2.0 * high, known)
+        proof = moments.proof(order, high)
+    if proof.delta > delta:
+        return known, None
+    while low > 0.0 and high - low > CLOSE * high:
+        middle = 0.5 * (low + high)
+        found = moments.proof(order, middle)
+        if found.delta <= delta:
+            high, proof = middle, found
+        else:
+            low = middle
+    return high, proof
+
+
+def prove_delta(session: Session, instance: Instance, epsilon: float) -> tuple[float, MomentProof | None]:
+    """Return the smallest δ that is proven at ε, and its proof by moments; None where it holds there without amplification."""
+    moments, known = moments_of(session, instance), min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
+    proof = moments.proof(moments.least(lambda order, log: chernoff(order, log, epsilon)), epsilon)
+    return (known, None) if known <= proof.delta else (proof.delta, proof)
+
+
+def moments_of(session: Session, instance: Instance) -> Moments:
+    """Return the moments of a plan. Raises `DocumentError` where there is no chain for the numbers of the document."""
+    mechanism, document = session.mechanism(instance), instance.document
+    if not has_moments(mechanism):
+        message = "where batches are often truncated the run is not the one whose moments are computed; truncate to more records"
+        path = ("accounting", "method")
+        raise DocumentError([document.problem("no-valid-bound", path, message, allowed="auto or monte-carlo")])
+    session.sampler.stage("moments, without samples")
+    return Moments(session.engine, mechanism)
+
+
+def _claim(session: Session) -> SampledEvidence:
+    """The claim, or the smallest ε at its δ where it does not follow."""
+    instance, privacy = session.plan.at(), session.plan.document.privacy
+    assert privacy.epsilon != "solve"
+    assert privacy.delta != "solve"
+    proof = prove_claim(session, instance, privacy.epsilon, privacy.delta)
+    if proof is not None:
+        return _evidence(session, instance, privacy.epsilon, privacy.delta, proof)
+    found, proof = prove_epsilon(session, instance, privacy.delta)
+    return _evidence(session, instance, found, privacy.delta, proof, holds=False)
+
+
+def _epsilon(session: Session) -> SampledEvidence:
+    instance, delta = session.plan.at(), session.plan.document.privacy.delta
+    assert delta != "solve"
+    found, proof = prove_epsilon(session, instance, delta)
+    return _evidence(session, instance, found, delta, proof, solved=found)
+
+
+def _delta(session: Session) -> SampledEvidence:
+    instance, epsilon = session.plan.at(), session.plan.document.privacy.epsilon
+    assert epsilon != "solve"
+    found, proof = prove_delta(session, instance, epsilon)
+    return _evidence(session, instance, epsilon, found, proof, solved=found)
+
+
+def _noise(session: Session) -> SampledEvidence:
+    """The smallest σ at which the claim follows from a moment."""
+    plan, privacy = session.plan, session.plan.document.privacy
+    assert privacy.epsilon != "solve"
+    assert privacy.delta != "solve"
+    epsilon, delta = privacy.epsilon, privacy.delta
+    known: dict[float, Moments] = {}
+
+    def at(sigma: float) -> Moments:
+        if sigma not in known:
+            known[sigma] = moments_of(session, plan.at(sigma))
+        return known[sigma]
+
+    def excess(order: int, sigma: float) -> float:
+        session.sampler.stage(f"moment of order {order}, σ = {sigma:.5g}")
+        return math.log(max(chernoff(order, at(sigma).log(order), epsilon), SMALLEST_DELTA) / delta)
+
+    # With Z_m ≥ 1 no smaller order gives this δ, whatever σ.
+    smallest = next((one for one in range(2, MOST_ORDER) if chernoff(one, 0.0, epsilon) <= ROOM * delta), MOST_ORDER)
+    sigma, slope, order = cyclic_noise(session) or 1.0, SLOPE, 0
+    for work, margin in LEVELS:
+        best = at(sigma).least(lambda one, log: chernoff(one, log, epsilon), work)
+        before, order = order, max(best, smallest)
+        if not at(sigma).affordable(order):
+            raise NumericsError(
+                f"moments prove this claim from order {smallest} on, whose chain of replicas is too large; try "
+                "accounting.method: monte-carlo"
+            )
+        if order != before or margin == MARGIN:
+            sigma, slope = _crossing(partial(excess, order), sigma, slope, margin)
+    session.known[:] = [f"σ is near {sigma:.5g}, by the moment of order {order}"]
+    for step in range(RAISES):
+        proof = prove_claim(session, plan.at(sigma), epsilon, delta)
+        if proof is not None:
+            break
+        # Added records, or truncation, may need more noise, and so may an order that is looked for anew.
+        sigma *= 1.0 + RAISED * 2.0**step
+    else:
+        raise NumericsError("no σ near the one that removed records need could be proven for added ones")
+    instance = plan.at(sigma)
+    if session.unsampled(instance, epsilon=epsilon).upper <= delta:
+        return _evidence(session, instance, epsilon, delta, None, solved=sigma)
+    return _evidence(session, instance, epsilon, delta, proof, solved=sigma)
+
+
+def _crossing(excess: Callable[[float], float], start: float, slope: float, margin: float) -> tuple[float, float]:
+    """The σ at which ln of a bound over the claim is below 0 by the margin or less, by secants, and its slope in ln σ there.
+
+    Raises `NumericsError` where they do not settle.
+    """
+    low, high, sigma = NOISE_RANGE[0], NOISE_RANGE[1], start
+    before: tuple[float, float] | None = None
+    for _ in range(STEPS):
+        value = excess(sigma)
+        if -margin <= value <= 0.0:
+            return sigma, slope
+        low, high = (sigma, high) if value > 0.0 else (low, sigma)
+        if before is not None and value != before[1]:
+            slope = (value - before[1]) / math.log(sigma / before[0])
+        before = (sigma, value)
+        # A little beyond the crossing, and inside of what is known to hold it.
+        away = -(value + 0.5 * margin) / slope if slope < 0.0 else math.inf
+        step = sigma * math.exp(min(max(away, -STRIDE), STRIDE))
+        sigma = step if low < step < high else math.sqrt(low * high)
+    raise NumericsError("the search for σ did not settle; try another epsilon or delta")
+
+
+def _evidence(  # noqa: PLR0913 - what was proven, of what, and how
+    session: Session,
+    instance: Instance,
+    epsilon: float,
+    delta: float,
+    proof: MomentProof | None,
+    *,
+    holds: bool = True,
+    solved: float | None = None,
+) -> SampledEvidence:
+    return evidence_of(
+        session,
+        Result(
+            instance,
+            folded(delta, 1),
+            SequenceResult(None, ()),
+            "deterministic",
+            epsilon,
+            delta,
+            holds=holds,
+            solved=solved,
+            proof=proof,
+        ),
+    )

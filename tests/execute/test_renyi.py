@@ -1,0 +1,156 @@
+"""Guarantees by moments alone: against enumeration, each blank against the others, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exact_documents import Truth
+from gate_tools import save
+
+import pyaccount
+from pyaccount.errors import DocumentError
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """b-min-sep sampling of four rounds, by moments; `section__key=value` changes it."""
+    raw: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "moments",
+        "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": "solve"},
+        "training": {"sampling_probability": 0.2, "iterations": 4},
+        "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "warm"},
+        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.6]},
+        "noise": {"multiplier": 1.0},
+        "accounting": {"method": "renyi", "seed": 5, "profile": []},
+    }
+    for path, value in changes.items():
+        section, _, key = path.partition("__")
+        if key:
+            raw[section][key] = value
+        else:
+            raw[section] = value
+    return raw
+
+
+def order_of(certificate: pyaccount.Certificate) -> int:
+    sampling = certificate.data.evidence.sampling
+    assert sampling is not None
+    assert sampling.moment is not None
+    return sampling.moment.order
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
+def test_delta_is_above_the_true_one_and_near_it(epsilon: float, tmp_path: Path) -> None:
+    raw = document(privacy__epsilon=epsilon)
+    certificate = pyaccount.certify(raw, threads=1)
+    truth, guarantee = Truth(raw, tmp_path), certificate.data.guarantee
+    exact = max(truth.delta("remove", epsilon), truth.delta("add", epsilon))
+    assert guarantee.kind == "deterministic"
+    assert guarantee.failure_probability == 0.0
+    assert exact <= guarantee.delta < 12.0 * exact
+    assert guarantee.delta_lower <= exact
+    assert guarantee.delta_lower > 0.0
+
+
+def test_every_blank_gives_the_same_mechanism() -> None:
+    solved = pyaccount.certify(document(), threads=1)
+    delta, order = solved.data.guarantee.delta, order_of(solved)
+    epsilon = pyaccount.certify(document(privacy__epsilon="solve", privacy__delta=delta), threads=1)
+    assert epsilon.data.guarantee.epsilon == pytest.approx(2.0, rel=1e-2)
+    claimed = {"privacy__delta": delta, "noise__multiplier": "solve"}
+    noise = pyaccount.certify(document(**claimed), threads=1)
+    assert noise.data.solved is not None
+    assert noise.data.solved.value == pytest.approx(1.0, rel=1e-2)
+    assert noise.data.guarantee.kind == "deterministic"
+    # The value found holds as a claim, and one that is a little smaller does not.
+    sigma = float(noise.data.solved.value)
+    held = pyaccount.certify(document(privacy__delta=delta, noise__multiplier=sigma), threads=1)
+    assert held.data.holds
+    assert held.data.guarantee.epsilon == 2.0
+    missed = pyaccount.certify(document(privacy__delta=delta, noise__multiplier=0.98 * sigma), threads=1)
+    assert not missed.data.holds
+    assert missed.data.guarantee.kind == "deterministic"
+    assert 2.0 < missed.data.guarantee.epsilon < 2.2
+    assert {order_of(one) for one in (epsilon, noise, held, missed)} <= {order - 1, order, order + 1}
+
+
+def test_an_epsilon_is_the_one_at_which_the_moment_gives_delta() -> None:
+    certificate = pyaccount.certify(document(privacy__epsilon="solve", privacy__delta=1e-6), threads=1)
+    moment, guarantee = certificate.data.evidence.sampling.moment, certificate.data.guarantee
+    m = moment.order
+    log = moment.log_moment + (m - 1) * math.log(m - 1) - m * math.log(m)
+    assert guarantee.epsilon == pytest.approx((log - math.log(1e-6)) / (m - 1), rel=1e-9)
+    assert moment.remove <= 1e-6
+    assert moment.add <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"privacy__epsilon": "solve", "privacy__delta": 1e-5},
+        {"privacy__delta": 1e-4, "noise__multiplier": "solve"},
+        {"privacy__delta": 1e-5},
+    ],
+    ids=["delta", "epsilon", "multiplier", "claim that fails"],
+)
+def test_it_is_recomputed_and_retested(changes: dict[str, Any], tmp_path: Path) -> None:
+    certificate = pyaccount.certify(document(accounting__profile=[1, 3], **changes), threads=1)
+    assert pyaccount.verify(certificate, threads=1).agrees
+    assert pyaccount.verify(certificate, threads=1, seed=77).agrees
+    # Where a bound was the blank, a smaller one is not what is found.
+    raw = json.loads(certificate.to_json())
+    blank = {"delta", "epsilon"} & {key for key in ("delta", "epsilon") if raw["document"]["privacy"][key] == "solve"}
+    for key in blank:
+        raw["guarantee"][key] *= 0.9
+        assert not pyaccount.verify(save(tmp_path, raw), threads=1, seed=77).agrees
+
+
+def test_what_holds_without_amplification_is_taken_where_it_is_less() -> None:
+    raw = document(training__sampling_probability=1.0, privacy__epsilon="solve", privacy__delta=1e-5)
+    certificate = pyaccount.certify(raw, threads=1)
+    assert certificate.data.guarantee.epsilon <= certificate.data.unamplified.epsilon * (1.0 + 1e-9)
+    assert certificate.data.guarantee.kind == "deterministic"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sampler": {"kind": "poisson"}, "matrix": {"kind": "identity"}}, "compose"),
+        (
+            {"sampler": {"kind": "balls-in-bins"}, "training": {"iterations": 4, "participation_rate": 0.25}},
+            "one phase of b-min-sep",
+        ),
+        ({"privacy": {"adjacency": "replace-one", "epsilon": 2, "delta": "solve"}}, "replaced records"),
+        ({"accounting": {"method": "renyi", "verification": "fixed-sample"}}, "leave verification out"),
+        (
+            {
+                "training": {"dataset_size": 200, "sampling_probability": 0.1, "iterations": 4},
+                "sampler": {"kind": "b-min-sep", "min_separation": 2, "truncate_to": 20},
+            },
+            "often truncated",
+        ),
+    ],
+    ids=["poisson", "balls in bins", "replaced", "fixed sample", "truncated"],
+)
+def test_what_has_no_moments_is_refused_at_its_place(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(DocumentError) as found:
+        pyaccount.certify(document(**changes), threads=1)
+    assert words in str(found.value)
+    assert "accounting" in str(found.value)
+
+
+def test_a_time_limit_ends_the_search() -> None:
+    raw = document(
+        privacy={"adjacency": "zero-out", "epsilon": 1, "delta": 1e-5},
+        training={"participation_rate": 0.01, "iterations": 2000},
+        sampler={"kind": "b-min-sep", "min_separation": 8},
+        matrix={"kind": "banded-square-root", "bands": 8},
+        noise={"multiplier": "solve"},
+    )
+    with pytest.raises(pyaccount.LimitError):
+        pyaccount.certify(raw, threads=1, time_limit=0.5)
