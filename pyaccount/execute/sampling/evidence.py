@@ -31,6 +31,8 @@ from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.directions import Direction
     from pyaccount.document import Document
     from pyaccount.document.policy import GuaranteeKind
@@ -144,7 +146,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     instance, acceptance, sequence = result.instance, result.acceptance, result.sequence
     kind, epsilon, delta, q = result.kind, result.epsilon, result.delta, acceptance.probability
     document, sampler, mechanism = instance.document, session.sampler, session.mechanism(instance)
-    drawn = profile_shards(sum(test.samples for test in sequence.tests if test.accepted)) if shards is None else shards
+    drawn = profile_shards(_accepted(session, sequence.tests)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
     # The last accepted test's proposal has a small weight bound, and with it a small error of the generator; another varies less.
@@ -285,6 +287,16 @@ def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
     least, most = ESTIMATE_SHARDS
     found = told(session.estimator, mechanism, direction, epsilons, shards=least, most=most)
     return tuple(point.estimated(one) for point, one in zip(bounds, found, strict=True))
+
+
+def _accepted(session: Session, tests: Sequence[Test]) -> int:
+    """The samples of accepted tests that what stands beside them follows: those of the last claim.
+
+    Of all claims where older certificates are recomputed.
+    """
+    accepted = [test for test in tests if test.accepted]
+    counted = {test.direction: test for test in accepted}.values() if session.plan.powers else accepted
+    return sum(test.samples for test in counted)
 
 
 def profile_shards(accepted: int) -> int:

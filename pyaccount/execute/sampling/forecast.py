@@ -249,7 +249,7 @@ def forecast(
     )
     trade = [pricing.at(distance) for distance in sorted({*offered, *(one.distance for one in tested)}, reverse=True)]
     # What stands beside the guarantee: lower ends, histograms from up to three proposals, estimates of every point.
-    accepted = sum(one.samples for one in tested)
+    accepted = tested[-1].samples if tested else 0.0
     stages |= _beside(session, mechanism, epsilon, first, accepted, pace)
     return Forecast(
         epsilon=epsilon,
