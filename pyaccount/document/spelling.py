@@ -95,7 +95,8 @@ VALUE_ALIASES: dict[str, str] = {
         "laplace": "laplacian double-exponential",
         "gaussian": "normal gauss gaussian-noise",
         "pld": "prv numerical fft",
-        "auto": "rdp renyi rényi zcdp gdp clt moments moments-accountant default",
+        "auto": "rdp zcdp gdp clt moments-accountant default",
+        "renyi": "rényi moments renyi-divergence",
         "monte-carlo": "montecarlo mc sampling simulation",
     }.items()
     for alias in aliases.split()

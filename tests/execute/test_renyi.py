@@ -144,6 +144,14 @@ def test_what_has_no_moments_is_refused_at_its_place(changes: dict[str, Any], wo
     assert "accounting" in str(found.value)
 
 
+def test_claims_that_no_moment_proves_are_said_to_be_so() -> None:
+    # W_m is at least c_m e^{−(m−1)ε}, whatever σ: about 1/(em) here.
+    with pytest.raises(pyaccount.NumericsError, match="no moment of an order up to 64"):
+        pyaccount.certify(
+            document(privacy={"adjacency": "zero-out", "epsilon": 1e-3, "delta": 1e-5}, noise__multiplier="solve")
+        )
+
+
 def test_a_time_limit_ends_the_search() -> None:
     raw = document(
         privacy={"adjacency": "zero-out", "epsilon": 1, "delta": 1e-5},

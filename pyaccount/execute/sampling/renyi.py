@@ -153,7 +153,13 @@ def _noise(session: Session) -> SampledEvidence:
         return math.log(max(chernoff(order, at(sigma).log(order), epsilon), SMALLEST_DELTA) / delta)
 
     # With Z_m ≥ 1 no smaller order gives this δ, whatever σ.
-    smallest = next((one for one in range(2, MOST_ORDER) if chernoff(one, 0.0, epsilon) <= ROOM * delta), MOST_ORDER)
+    enough = [one for one in range(2, MOST_ORDER + 1) if chernoff(one, 0.0, epsilon) <= ROOM * delta]
+    if not enough:
+        raise NumericsError(
+            f"no moment of an order up to {MOST_ORDER} proves ({epsilon:g}, {delta:g}), whatever σ is; try accounting.method: "
+            "monte-carlo"
+        )
+    smallest = enough[0]
     sigma, slope, order = cyclic_noise(session) or 1.0, SLOPE, 0
     for work, margin in LEVELS:
         best = at(sigma).least(lambda one, log: chernoff(one, log, epsilon), work)
