@@ -12,6 +12,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyaccount import _core
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE
@@ -172,11 +173,12 @@ def _noise(session: Session) -> SampledEvidence:
         if order != before or margin == MARGIN:
             sigma, slope = _crossing(partial(excess, order), sigma, slope, margin)
     session.known[:] = [f"σ is near {sigma:.5g}, by the moment of order {order}"]
+    sigma = _added(session, sigma, epsilon, delta)
     for step in range(RAISES):
         proof = prove_claim(session, plan.at(sigma), epsilon, delta)
         if proof is not None:
             break
-        # Added records, or truncation, may need more noise, and so may an order that is looked for anew.
+        # Truncation may need more noise, and so may an order that is looked for anew.
         sigma *= 1.0 + RAISED * 2.0**step
     else:
         raise NumericsError("no σ near the one that removed records need could be proven for added ones")
@@ -184,6 +186,24 @@ def _noise(session: Session) -> SampledEvidence:
     if session.unsampled(instance, epsilon=epsilon).upper <= delta:
         return _evidence(session, instance, epsilon, delta, None, solved=sigma)
     return _evidence(session, instance, epsilon, delta, proof, solved=sigma)
+
+
+def _added(session: Session, sigma: float, epsilon: float, delta: float) -> float:
+    """The smallest σ from this one on at which δ(ε) of added records is low enough without samples, about."""
+
+    def holds(sigma: float) -> bool:
+        _core.Cancellation.check()
+        session.sampler.stage(f"added records, σ = {sigma:.5g}")
+        mechanism = session.mechanism(session.plan.at(sigma))
+        return mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon) <= delta
+
+    low, high = sigma, sigma
+    while not holds(high) and high < NOISE_RANGE[1]:
+        low, high = high, high * math.exp(STRIDE)
+    while high > low * (1.0 + CLOSE):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def _crossing(excess: Callable[[float], float], start: float, slope: float, margin: float) -> tuple[float, float]:
