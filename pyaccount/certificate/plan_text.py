@@ -141,7 +141,9 @@ def _print_forecast(console: Console, plan: CompiledDocument, forecast: Forecast
     if forecast.pilot_value is not None and forecast.trade:
         offers = "; ".join(f"{name} = {one.value:.4g} in {duration(one.seconds)}" for one in forecast.trade)
         console.print(_labelled("trade", f"{offers} (tests alone; accounting.tolerance says how far they go)"))
-    if "tests" not in forecast.stages and forecast.ends_at is None:
+    if "moments" in forecast.stages:
+        console.print(_labelled("tests", "none: moments prove what is asked"))
+    elif "tests" not in forecast.stages and forecast.ends_at is None:
         console.print(_labelled("tests", "none: what holds without samples is enough, or the claim looks false"))
     for line in cheaper(plan, forecast):
         console.print(_labelled("cheaper", line))

@@ -91,6 +91,7 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
     last = {test.direction: test for test in accepted}
     budget: list[BudgetLine] = []
     engine = plan.engine
+    tried = "moment" if plan.document.accounting.method == "renyi" else "test"
     if evidence.kind == "deterministic":
         last = {}
         if evidence.proof is not None:
@@ -98,7 +99,7 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
             budget += _moment_lines(evidence.proof)
         elif evidence.composed_profile is None:
             # The unamplified Gaussian mechanism is what certifies; its directions are one.
-            engine = f"closed form (one Gaussian mechanism, not amplified), which no test improved on; {engine}"
+            engine = f"closed form (one Gaussian mechanism, not amplified), which no {tried} improved on; {engine}"
             budget += budget_lines(evidence.fallback.directions["remove"], "both")
         else:
             engine = (

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from exact_documents import Truth
 from gate_tools import refused, save
+from plain_documents import with_changes
 from sampled_tools import lower_toeplitz, renewal_law
 
 import pyaccount
@@ -33,13 +34,7 @@ def document(**changes: Any) -> dict[str, Any]:
         "noise": {"multiplier": 1.0},
         "accounting": {"seed": 5, "profile": [2, 4]},
     }
-    for path, value in changes.items():
-        section, _, key = path.partition("__")
-        if key:
-            raw[section][key] = value
-        else:
-            raw[section] = value
-    return raw
+    return with_changes(raw, changes)
 
 
 def mechanism(raw: dict[str, Any]) -> Any:

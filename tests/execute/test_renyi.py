@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from exact_documents import Truth
 from gate_tools import save
+from plain_documents import with_changes
+from scipy.optimize import brentq  # type: ignore[import-untyped]
+from scipy.stats import norm  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount.errors import DocumentError
@@ -27,13 +30,7 @@ def document(**changes: Any) -> dict[str, Any]:
         "noise": {"multiplier": 1.0},
         "accounting": {"method": "renyi", "seed": 5, "profile": []},
     }
-    for path, value in changes.items():
-        section, _, key = path.partition("__")
-        if key:
-            raw[section][key] = value
-        else:
-            raw[section] = value
-    return raw
+    return with_changes(raw, changes)
 
 
 def order_of(certificate: pyaccount.Certificate) -> int:
@@ -115,6 +112,25 @@ def test_what_holds_without_amplification_is_taken_where_it_is_less() -> None:
     certificate = pyaccount.certify(raw, threads=1)
     assert certificate.data.guarantee.epsilon <= certificate.data.unamplified.epsilon * (1.0 + 1e-9)
     assert certificate.data.guarantee.kind == "deterministic"
+
+
+def test_noise_that_needs_no_amplification_is_that_of_one_gaussian_mechanism() -> None:
+    # Rounds 1 and 3 of four, whose columns do not overlap and have norm 1: μ = √2/σ (Balle & Wang 2018, Theorem 8).
+    def excess(sigma: float) -> float:
+        mu = math.sqrt(2.0) / sigma
+        return float(norm.cdf(mu / 2 - 2 / mu) - math.exp(2) * norm.cdf(-mu / 2 - 2 / mu)) - 1e-5
+
+    raw = document(
+        training__sampling_probability=1.0,
+        sampler__start="cold",
+        privacy__delta=1e-5,
+        noise__multiplier="solve",
+    )
+    certificate = pyaccount.certify(raw, threads=1)
+    exact = brentq(excess, 1.0, 10.0)
+    assert certificate.data.solved is not None
+    assert exact <= float(certificate.data.solved.value) <= exact * (1.0 + 3e-4)
+    assert "no moment improved on" in certificate.data.evidence.engine
 
 
 @pytest.mark.parametrize(

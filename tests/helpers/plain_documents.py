@@ -16,12 +16,15 @@ def document(**changes: Any) -> dict[str, Any]:
         "noise": {"multiplier": 1.0},
         "accounting": {"profile": []},
     }
+    return with_changes(base, changes)
+
+
+def with_changes(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A document with these sections replaced, or of `section__field` the one field."""
+    base = dict(base)
     for path, value in changes.items():
         section, _, field = path.partition("__")
-        if field:
-            base[section] = {**base[section], field: value}
-        else:
-            base[section] = value
+        base[section] = {**base[section], field: value} if field else value
     return base
 
 

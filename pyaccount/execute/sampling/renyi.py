@@ -46,7 +46,7 @@ LEVELS = ((CHEAP_WORK, 0.1), (10.0 * CHEAP_WORK, 0.02), (ASKED_WORK, MARGIN))
 STRIDE, ROOM = 0.3, 0.5
 #: About how ln of a bound falls with ln σ, before it is known.
 SLOPE = -10.0
-#: How closely an ε at which added records decide is found, relatively.
+#: How closely an ε or σ is found, relatively, at which added records decide or no amplification is needed.
 CLOSE = 1e-4
 #: σ is raised by this, relatively, and by twice as much each time, until both directions hold, so often at most.
 RAISED, RAISES = 1e-4, 16
@@ -181,15 +181,19 @@ def _noise(session: Session) -> SampledEvidence:
         # Truncation may need more noise, and so may an order that is looked for anew.
         sigma *= 1.0 + RAISED * 2.0**step
     else:
-        raise NumericsError("no σ near the one that removed records need could be proven for added ones")
+        raise NumericsError("no σ near the one that a moment asks for could be proven with what truncation adds")
     instance = plan.at(sigma)
     if session.unsampled(instance, epsilon=epsilon).upper <= delta:
-        return _evidence(session, instance, epsilon, delta, None, solved=sigma)
+        # Then less noise may do without amplification.
+        sigma = _least(
+            lambda one: session.unsampled(plan.at(one), epsilon=epsilon).upper <= delta, NOISE_RANGE[0], sigma
+        )
+        return _evidence(session, plan.at(sigma), epsilon, delta, None, solved=sigma)
     return _evidence(session, instance, epsilon, delta, proof, solved=sigma)
 
 
 def _added(session: Session, sigma: float, epsilon: float, delta: float) -> float:
-    """The smallest σ from this one on at which δ(ε) of added records is low enough without samples, about."""
+    """About the smallest σ from this one on at which δ(ε) of added records is low enough without samples."""
 
     def holds(sigma: float) -> bool:
         _core.Cancellation.check()
@@ -200,6 +204,11 @@ def _added(session: Session, sigma: float, epsilon: float, delta: float) -> floa
     low, high = sigma, sigma
     while not holds(high) and high < NOISE_RANGE[1]:
         low, high = high, high * math.exp(STRIDE)
+    return _least(holds, low, high)
+
+
+def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """About the smallest value, and one that holds, between one that does not and one that does."""
     while high > low * (1.0 + CLOSE):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if holds(middle) else (middle, high)

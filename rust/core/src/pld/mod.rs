@@ -8,9 +8,10 @@
 //!           δ, slope              upper and lower hull              tilted FFT                 ε(δ), δ(ε)
 //! ```
 //!
-//! Where one large loss makes δ, that one bounds it (`single_jump`). Where no lattice is fine enough for what most rounds lose, the
-//! rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below. Where losses are bounded, the largest ones bound every answer from both sides (`largest`);
-//! where losses are beyond all lattices, each round by itself does (`basic`).
+//! Where one large loss makes δ, that one bounds it (`single_jump`). Where no lattice is fine enough for what most rounds lose,
+//! the rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below. Where losses are bounded,
+//! the largest ones bound every answer from both sides (`largest`); where losses are beyond all lattices, each round by itself does
+//! (`basic`).
 //!
 //! # Why the result is an interval
 //!
@@ -24,6 +25,7 @@
 
 pub mod answer;
 mod basic;
+pub mod cells;
 pub mod compose;
 pub mod cumulant;
 pub mod curve;

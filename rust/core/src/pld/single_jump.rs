@@ -34,10 +34,12 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::pair::Profile;
 use crate::pld::answer::{at_least, at_most, sign_change, Answer, Budget, Query, Round, SMALLEST_DELTA};
-use crate::pld::doubling::{Care, Law, Outline, Place};
+use crate::pld::cells::{Care, Outline, Place};
+use crate::pld::doubling::Law;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, Mesh};
 use crate::pld::search::{Search, Seen};
+use crate::pld::without_lattice::{MOST_BASE_NODES, SMALLEST_HAZARD};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
 /// Where the law of a round is cut, in shares of ε.
@@ -49,10 +51,6 @@ const EXPONENTS: (f64, usize, f64) = (0.5, 64, 1.25);
 /// Cells of a product, at least and at most, in the first pass; twice as many in each later one.
 const CELLS: (u32, u32) = (64, 512);
 const PASSES: u32 = 4;
-/// ln δ falls at least this much with each nat, as far as cells are chosen.
-const SMALLEST_HAZARD: f64 = 0.01;
-/// The law of one round that is doubled has about this many atoms at most.
-const MOST_BASE_NODES: usize = 1 << 12;
 /// More than the sums and products of a few thousand positive terms are off by.
 const SLACK: f64 = 1e-11;
 
@@ -66,6 +64,13 @@ struct Kind {
     slope: f64,
     /// What the bodies lose, from above.
     body: Law,
+}
+
+impl Kind {
+    /// The mass of jumps, from above.
+    fn jump(&self) -> f64 {
+        self.delta + self.slope
+    }
 }
 
 /// Rounds cut at one loss.
@@ -172,7 +177,7 @@ impl Cut {
     fn at_most(&self, bodies: &Law, epsilon: f64) -> f64 {
         let mut single = 0.0;
         for kind in &self.kinds {
-            let jump = kind.delta + kind.slope;
+            let jump = kind.jump();
             let given_back = (-jump).ln_1p() * (1.0 + SLACK);
             let curve = |loss: f64| {
                 let place = epsilon - loss + given_back;
@@ -192,7 +197,7 @@ impl Cut {
 }
 
 impl Search<'_> {
-    /// The answer where one large loss makes δ, and otherwise what one large loss says of it from below; `None` where that is nothing.
+    /// The answer where one large loss makes δ, and otherwise what one says of it from below; `None` where that is nothing.
     pub(super) fn by_single_jump(&self, seen: &mut Seen<'_>) -> Result<Option<Answer>> {
         let (epsilon, asked) = match self.query {
             Query::Delta(epsilon) => (epsilon, None),
@@ -210,7 +215,7 @@ impl Search<'_> {
             let (lower, upper) = asked.map_or((delta, 1.0), |_| (epsilon, f64::INFINITY));
             return Ok(Some(Answer { lower, upper, ..Answer::default() }));
         };
-        place.losses = self.jumps(cut.loss);
+        place.losses = self.outline(cut.loss);
         let mut best: Option<Answer> = None;
         for pass in 0..PASSES {
             let bodies = self.bodies(&cut, &place, pass)?;
@@ -220,13 +225,13 @@ impl Search<'_> {
                 None => (delta, upper(epsilon)),
                 Some(delta) => (epsilon, sign_change(|epsilon| upper(epsilon) > delta).1),
             };
-            let place = if asked.is_some() && high.is_finite() { high } else { epsilon };
+            let read = if asked.is_some() && high.is_finite() { high } else { epsilon };
             let found = Answer {
                 lower: low,
                 upper: high,
                 budget: Budget {
-                    other_losses: cut.remainder(place),
-                    cells: (upper(place) - lower(place)).max(0.0),
+                    other_losses: cut.remainder(read),
+                    cells: (upper(read) - lower(read)).max(0.0),
                     ..Budget::default()
                 },
                 nodes: bodies.len(),
@@ -303,7 +308,7 @@ impl Search<'_> {
     }
 
     /// Where jumps are, as far as cells are chosen.
-    fn jumps(&self, loss: f64) -> Option<Outline> {
+    fn outline(&self, loss: f64) -> Option<Outline> {
         let mut atoms: Vec<(f64, f64)> = Vec::new();
         for (round, sketch) in self.rounds.iter().zip(&self.sketch) {
             let beyond = sketch.epsilon.iter().zip(&sketch.mass).filter(|(at, _)| **at > loss);
@@ -315,7 +320,7 @@ impl Search<'_> {
     /// The law of what all bodies lose, from above.
     fn bodies(&self, cut: &Cut, place: &Place, pass: u32) -> Result<Law> {
         let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| times(r.count, e.0.min(0.0))).sum();
-        let jump: f64 = cut.kinds.iter().map(|kind| times(kind.count, kind.delta + kind.slope)).sum();
+        let jump: f64 = cut.kinds.iter().map(|kind| times(kind.count, kind.jump())).sum();
         #[allow(clippy::cast_precision_loss)] // a count of groups
         let care = Care {
             place,
@@ -325,15 +330,8 @@ impl Search<'_> {
             cells: (CELLS.0 << pass, CELLS.1 << pass),
             highest: place.epsilon - cut.loss - common,
         };
-        let mut product: Option<Law> = None;
-        for kind in &cut.kinds {
-            let power = kind.body.power(kind.count, &care, self.run)?;
-            product = Some(match product {
-                Some(law) => law.times(&power, &care, self.run)?,
-                None => power,
-            });
-        }
-        product.ok_or(Error::Numerics { reason: "no rounds were composed" })
+        let kinds = cut.kinds.iter().map(|kind| (&kind.body, kind.count));
+        Law::of_all(kinds, &care, self.run)?.ok_or(Error::Numerics { reason: "no rounds were composed" })
     }
 }
 

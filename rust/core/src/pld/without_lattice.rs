@@ -3,8 +3,9 @@
 //! As in [`super::search`], choices decide how narrow the interval is, and nothing else.
 
 use crate::error::{Error, Result};
-use crate::pld::answer::{at_least, at_most, single, Answer, Budget, Query, SMALLEST_DELTA};
-use crate::pld::doubling::{Care, Law, Place};
+use crate::pld::answer::{at_least, at_most, single, Answer, Budget, Query, Round, SMALLEST_DELTA};
+use crate::pld::cells::{Care, Place};
+use crate::pld::doubling::Law;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, Mesh};
 use crate::pld::search::{Search, Seen, SMALLEST_EPSILON};
@@ -33,9 +34,9 @@ const DOUBLED_DELTA: f64 = 1e-20;
 /// Losses so far beyond the answer count as infinite: by e to the minus this their share of δ is off.
 const BEYOND: f64 = 40.0;
 /// ln δ falls at least this much with each nat, as far as cells are chosen.
-const SMALLEST_HAZARD: f64 = 0.01;
+pub(super) const SMALLEST_HAZARD: f64 = 0.01;
 /// The law of one round that is doubled has about this many atoms at most.
-const MOST_BASE_NODES: usize = 1 << 12;
+pub(super) const MOST_BASE_NODES: usize = 1 << 12;
 
 impl Search<'_> {
     /// Whether an answer that transforms left too wide is worth another way.
@@ -144,33 +145,29 @@ impl Search<'_> {
         }
         #[allow(clippy::cast_precision_loss)] // an estimate
         let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| r.count as f64 * e.0.min(0.0)).sum();
+        let care = Care {
+            place,
+            #[allow(clippy::cast_precision_loss)] // a count of groups
+            budget: 0.8 * budget / self.rounds.len() as f64,
+            ignored: self.ignored(place.log_delta.exp()),
+            cells,
+            highest: place.epsilon + place.reach + BEYOND - common,
+        };
         let law = |side: Side| -> Result<Option<Law>> {
-            let mut product: Option<Law> = None;
-            for (round, mesh) in self.rounds.iter().zip(&ones) {
+            let one = |(round, mesh): (&Round, &Mesh)| {
                 let profile = round.profile.as_ref();
-                let one = match side {
+                match side {
                     Side::Upper => Law::above(&Masses::new(side, profile, mesh)),
                     Side::Lower => {
                         let floor = profile.delta_at_infinity();
                         Law::below(tangents(mesh, floor), floor)
                     }
-                };
-                let Some(one) = one else { return Ok(None) };
-                let care = Care {
-                    place,
-                    #[allow(clippy::cast_precision_loss)] // a count of groups
-                    budget: 0.8 * budget / self.rounds.len() as f64,
-                    ignored: self.ignored(place.log_delta.exp()),
-                    cells,
-                    highest: place.epsilon + place.reach + BEYOND - common,
-                };
-                let power = one.power(round.count, &care, self.run)?;
-                product = Some(match product {
-                    Some(law) => law.times(&power, &care, self.run)?,
-                    None => power,
-                });
-            }
-            Ok(product)
+                }
+            };
+            let Some(laws) = self.rounds.iter().zip(&ones).map(one).collect::<Option<Vec<Law>>>() else {
+                return Ok(None);
+            };
+            Law::of_all(laws.iter().zip(self.rounds.iter().map(|round| round.count)), &care, self.run)
         };
         let (upper, lower) = rayon::join(|| law(Side::Upper), || law(Side::Lower));
         Ok(upper?.zip(lower?))
