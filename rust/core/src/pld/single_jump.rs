@@ -7,10 +7,11 @@
 //!
 //! Cut the law of round i at c. Its profile is g_i = J_i + B_i: J_i is g_i right of c and its supporting line at c left of that,
 //! the profile of *jumps* of mass P_i = g_i(c) + slope; B_i is what is left, of *bodies*. Both are convex in α = e^ε. δ(ε) is
-//! linear in the law of all rounds, a product of sums of the two. Values and slopes have errors. From above g_i is replaced by the
-//! larger one of itself and the line ℓ through the value and with the slope at c, both raised by their errors: a profile, which ℓ
-//! supports. From below the line, both lowered or raised against us, is one that touches g_i near c: J_i is below g_i by at most
-//! twice the error of the value there.
+//! linear in the law of all rounds, a product of sums of the two.
+//!
+//! Values and slopes have errors. From above let ℓ be the line at c whose value and slope are raised by their errors: the larger
+//! one of g_i and ℓ is a profile that ℓ supports, and stands for g_i. From below the line at c may touch g_i beside c; then J_i is
+//! below g_i by at most twice the error of the value at c.
 //!
 //! * **Lower.** Only outcomes with exactly one jump are counted. With S the sum of the other losses, δ ≥ Σ n_i E J_i(ε −
 //!   S), and J_i(ε − s) is convex and decreasing in e^{−s}: by Jensen it is at least the mass of S times its value at the s
