@@ -328,14 +328,16 @@ class Sampled:
         curve: ComposedCurve | None = None,
         *,
         order: int | None = None,
+        block: int | None = None,
         threads: int = 1,
         time_limit: float | None = None,
     ) -> tuple[float, float, float]:
         """The weight bound of V, a bound on |E V − δ| from the generator, and a bound on each log density's rounding.
 
         With a curve, V and δ are without its tail mass. With an `order` samples are of that power of the likelihood ratio of a
-        removed record, whatever the proposal is (see the core's `montecarlo::replicated`): its chain of replicas is computed, and
-        kept until another order is asked for, in up to 24 bytes for each state and 256 MiB. Raises `NumericsError` where a
+        removed record, whatever the proposal is (see the core's `montecarlo::replicated`), drawn by blocks of `block` rounds if
+        these are given: its chain of replicas is computed, and kept until another one is asked for, in up to 24 bytes for each
+        state and 256 MiB. Raises `NumericsError` where a
         mechanism has no chain or one that leaves the range of numbers, `LimitError`.
         """
 
@@ -354,11 +356,12 @@ class Sampled:
         time_limit: float | None,
         curve: ComposedCurve | None = None,
         order: int | None = None,
+        block: int | None = None,
     ) -> tuple[list[list[tuple[list[float], float, float]]], LossHistogram | None]:
         """Run `count` shards from `first` with the streams of `key` = (seed, purpose, candidate, direction).
 
         A table is (ε, weight bound, [(threshold, betting fraction), …]). Returns for each shard and table (log wealths, Σ V,
-        Σ V²), and the histogram with bins (lowest edge, width) if asked for. `order`: as in `bounds`.
+        Σ V²), and the histogram with bins (lowest edge, width) if asked for. `order` and `block`: as in `bounds`.
         """
 
     def balanced(

@@ -22,7 +22,7 @@ use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::value::Curve;
-use pyaccount_core::replicas::chain::{log_moment, most_rounds, states};
+use pyaccount_core::replicas::{log_moment, most_steps, states, Replicas};
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -35,8 +35,8 @@ use crate::interruptible::call;
 #[derive(Debug)]
 pub struct Sampled {
     pub(crate) parts: Vec<(Mechanism, u32)>,
-    /// The last power of the likelihood ratio that was asked for, and the samples of each mechanism.
-    power: Mutex<Option<(usize, Vec<Part>)>>,
+    /// The last replicas that samples of a power of the likelihood ratio were asked for, and the samples of each mechanism.
+    power: Mutex<Option<(Replicas, Vec<Part>)>>,
 }
 
 impl From<Vec<(Mechanism, u32)>> for Sampled {
@@ -260,8 +260,9 @@ impl Sampled {
         self.parts.iter().map(|(mechanism, _)| mechanism.balanced_parameter(mean_scale)).collect()
     }
 
-    /// With an `order`, of samples of that power of the likelihood ratio of a removed record, whatever the proposal is.
-    #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None, *, order = None, threads = 1, time_limit = None))]
+    /// With an `order`, of samples of that power of the likelihood ratio of a removed record, whatever the proposal is; with a `block`
+    /// too, drawn by blocks of so many rounds.
+    #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None, *, order = None, block = None, threads = 1, time_limit = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn bounds(
         &self,
@@ -272,12 +273,13 @@ impl Sampled {
         epsilon: f64,
         curve: Option<&ComposedCurve>,
         order: Option<usize>,
+        block: Option<usize>,
         threads: usize,
         time_limit: Option<f64>,
     ) -> PyResult<(f64, f64, f64)> {
         let parts = match order {
             None => self.parts(parameter, mean_scale)?,
-            Some(order) => self.replicated(py, order, threads, time_limit)?,
+            Some(order) => self.replicated(py, Replicas { order, block }, threads, time_limit)?,
         };
         let curve = curve.map(|curve| &*curve.0);
         let limits = weight_bounds_of(&parts, direction_of(direction)?, epsilon, curve);
@@ -286,7 +288,7 @@ impl Sampled {
     }
 
     /// As `bounds` with an `order`.
-    #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None, order = None))]
+    #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None, order = None, block = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn simulate(
         &self,
@@ -303,11 +305,12 @@ impl Sampled {
         time_limit: Option<f64>,
         curve: Option<&ComposedCurve>,
         order: Option<usize>,
+        block: Option<usize>,
     ) -> PyResult<(Shards, Option<LossHistogram>)> {
         let mut job = self.job(direction, parameter, mean_scale, tables, edges, key)?;
         job.curve = curve.map(|curve| Arc::clone(&curve.0));
         if let Some(order) = order {
-            job.parts = self.replicated(py, order, threads, time_limit)?;
+            job.parts = self.replicated(py, Replicas { order, block }, threads, time_limit)?;
         }
         let outcome = call(py, threads, time_limit, move |run| simulate(&job, first, count, run))?;
         Ok((shards(outcome.shards), outcome.histogram.map(LossHistogram)))
@@ -404,28 +407,36 @@ impl Sampled {
 
     /// The states of the largest chain of so many replicas, and the most that are computed of all chains in all rounds together; None
     /// where a mechanism has no chain, or one that is too large.
-    fn replicas(&self, order: usize) -> Option<(usize, f64)> {
-        let mut most = (0, 0.0);
+    #[pyo3(signature = (order, block = None))]
+    fn replicas(&self, order: usize, block: Option<usize>) -> Option<(usize, f64)> {
+        let (mut most, replicas) = ((0, 0.0), Replicas { order, block });
         for (mechanism, _) in &self.parts {
             let law = mechanism.replicated()?.law();
-            let count = states(law, order)?;
+            let count = states(law, replicas)?;
             #[allow(clippy::cast_precision_loss)] // a price
-            let work = count as f64 * most_rounds(law) as f64;
+            let work = count as f64 * most_steps(law, replicas) as f64;
             most = (most.0.max(count), most.1 + work);
         }
         Some(most)
     }
 
     /// An upper bound on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum.
-    #[pyo3(signature = (order, *, threads, time_limit))]
-    fn log_moment(&self, py: Python<'_>, order: usize, threads: usize, time_limit: Option<f64>) -> PyResult<f64> {
-        let all = self.parts.clone();
+    #[pyo3(signature = (order, *, block = None, threads, time_limit))]
+    fn log_moment(
+        &self,
+        py: Python<'_>,
+        order: usize,
+        block: Option<usize>,
+        threads: usize,
+        time_limit: Option<f64>,
+    ) -> PyResult<f64> {
+        let (all, replicas) = (self.parts.clone(), Replicas { order, block });
         call(py, threads, time_limit, move |run| {
             let mut sum = 0.0;
             for (mechanism, runs) in &all {
                 let kernel = mechanism.replicated().ok_or(NO_CHAIN)?;
                 // Rounded up: a product and a sum, each by at most u of what it is.
-                let part = f64::from(*runs) * log_moment(kernel.law(), &kernel.coefficients, order, run)?.upper;
+                let part = f64::from(*runs) * log_moment(kernel.law(), &kernel.coefficients, replicas, run)?.upper;
                 sum = (sum + part.next_up()).next_up();
             }
             Ok(sum)
@@ -492,12 +503,18 @@ impl Sampled {
         })
     }
 
-    /// The mechanisms with samples of a power of their likelihood ratios: made once for one power after another.
-    fn replicated(&self, py: Python<'_>, order: usize, threads: usize, time_limit: Option<f64>) -> PyResult<Vec<Part>> {
+    /// The mechanisms with samples of a power of their likelihood ratios: made once for replicas after others.
+    fn replicated(
+        &self,
+        py: Python<'_>,
+        replicas: Replicas,
+        threads: usize,
+        time_limit: Option<f64>,
+    ) -> PyResult<Vec<Part>> {
         // Locked for a moment and with the interpreter's lock, so that no process is forked meanwhile.
         let kept = || self.power.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, parts)) = &*kept() {
-            if *known == order {
+            if *known == replicas {
                 return Ok(parts.clone());
             }
         }
@@ -506,12 +523,12 @@ impl Sampled {
         let all = self.parts.clone();
         let parts: Vec<Part> = call(py, threads, time_limit, move |run| {
             let part = |(mechanism, runs): &(Mechanism, u32)| {
-                let samples = Replicated::new(mechanism.replicated().ok_or(NO_CHAIN)?, order, run)?;
+                let samples = Replicated::new(mechanism.replicated().ok_or(NO_CHAIN)?, replicas, run)?;
                 Ok(Part { proposed: Arc::new(samples).into(), runs: *runs })
             };
             all.iter().map(part).collect()
         })?;
-        *kept() = Some((order, parts.clone()));
+        *kept() = Some((replicas, parts.clone()));
         Ok(parts)
     }
 }

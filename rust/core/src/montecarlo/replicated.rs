@@ -1,4 +1,5 @@
-//! Samples of f^m: tuples of m replicas of a record's participations, drawn by [`crate::replicas::tuples`].
+//! Samples of f^m: tuples of m replicas of a record's participations, drawn by [`crate::replicas::tuples`], or by
+//! [`crate::replicas::block_tuples`].
 //!
 //! A sample's outcome is y = Σ_r Cx^r + N(0, I), and with the ρ of its tuple dP/dM = ρ f^{1−m} is its weight: `V = ρ f^{1−m}·(1 −
 //! e^{ε−L})₊`, or `ρ f^{1−m}·D(ε − L)` with a composed profile, L = ln f. The head of that module proves E V = δ_remove(ε), and the
@@ -16,7 +17,9 @@ use crate::montecarlo::proposal::{Direction, HolderSums};
 use crate::montecarlo::renewal::{RenewalKernel, RenewalScratch};
 use crate::montecarlo::source::{add_participations, draw_noise, Source};
 use crate::montecarlo::stream::{Stream, NORMAL_ERROR};
+use crate::replicas::block_tuples::{BlockTuple, BlockTuples};
 use crate::replicas::tuples::{Tuple, Tuples};
+use crate::replicas::Replicas;
 use crate::run::Run;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
@@ -30,17 +33,29 @@ const WORTHLESS: f64 = -1e9;
 #[derive(Debug)]
 pub struct Replicated {
     kernel: Arc<RenewalKernel>,
-    tuples: Tuples,
+    tuples: Drawn,
+    order: usize,
+}
+
+/// How tuples are drawn.
+#[derive(Debug)]
+enum Drawn {
+    Rounds(Tuples),
+    Blocks(BlockTuples),
 }
 
 impl Replicated {
-    /// The samples of f^m, m = `order`.
+    /// The samples of f^m.
     ///
     /// # Errors
-    /// As [`Tuples::new`].
-    pub fn new(kernel: &Arc<RenewalKernel>, order: usize, run: &Run) -> Result<Self> {
-        let tuples = Tuples::new(kernel.law(), &kernel.coefficients, order, ROOM, run)?;
-        Ok(Self { kernel: Arc::clone(kernel), tuples })
+    /// As [`Tuples::new`] and [`BlockTuples::new`].
+    pub fn new(kernel: &Arc<RenewalKernel>, Replicas { order, block }: Replicas, run: &Run) -> Result<Self> {
+        let (law, coefficients) = (kernel.law(), &kernel.coefficients);
+        let tuples = match block {
+            None => Drawn::Rounds(Tuples::new(law, coefficients, order, ROOM, run)?),
+            Some(length) => Drawn::Blocks(BlockTuples::new(law, coefficients, (order, length), ROOM, run)?),
+        };
+        Ok(Self { kernel: Arc::clone(kernel), tuples, order })
     }
 
     /// What is sampled.
@@ -53,14 +68,25 @@ impl Replicated {
     #[must_use]
     pub fn power(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // at most 64 or so
-        let power = self.tuples.order() as f64;
+        let power = self.order as f64;
         power
     }
 
     /// A bound on ln ρ.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
-        self.tuples.log_bound()
+        match &self.tuples {
+            Drawn::Rounds(tuples) => tuples.log_bound(),
+            Drawn::Blocks(tuples) => tuples.log_bound(),
+        }
+    }
+
+    /// How much the ln ρ that is told exceeds the exact one at most.
+    fn relative(&self) -> f64 {
+        match &self.tuples {
+            Drawn::Rounds(tuples) => tuples.relative(),
+            Drawn::Blocks(tuples) => tuples.relative(),
+        }
     }
 
     /// What bounds the samples; see the head of this file.
@@ -70,7 +96,7 @@ impl Replicated {
             return HolderSums::Nothing;
         }
         let excess = self.power() - 1.0;
-        let value = self.tuples.log_bound() / excess;
+        let value = self.log_bound() / excess;
         let sum = Approximation { value, error: 2.0 * UNIT_ROUNDOFF * value.abs() };
         HolderSums::Known { sum, overlap: Approximation::default() }
     }
@@ -80,8 +106,8 @@ impl Replicated {
     pub fn rounding(&self) -> f64 {
         let power = self.power();
         let (own, size) = (self.kernel.rounding_at(1.0, power), self.kernel.magnitude(power));
-        let sum = 4.0 * UNIT_ROUNDOFF * (power * size + self.tuples.log_bound().abs());
-        power * own + self.tuples.relative() + sum
+        let sum = 4.0 * UNIT_ROUNDOFF * (power * size + self.log_bound().abs());
+        power * own + self.relative() + sum
     }
 
     /// How far a coordinate of a sample is from an exact one on average.
@@ -96,22 +122,24 @@ impl Replicated {
     /// By how much the law of the tuples may be off, in total variation.
     #[must_use]
     pub fn variation(&self) -> f64 {
-        self.tuples.variation()
+        match &self.tuples {
+            Drawn::Rounds(tuples) => tuples.variation(),
+            Drawn::Blocks(tuples) => tuples.variation(),
+        }
     }
 
     /// The log densities of eight samples: ln f, and m ln f − ln ρ of where they come from.
     #[inline(always)]
     pub(super) fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut ReplicatedScratch) -> Ratios {
         let ReplicatedScratch { renewal, states } = scratch;
-        states.resize_with(LANES, Tuple::default);
         let before = stream.clone();
         let mut log_weights = splat(0.0);
-        let source = &mut Drawn { tuples: &self.tuples, stream, states, log_weights: &mut log_weights };
+        let source = &mut Outcomes { tuples: &self.tuples, stream, states, log_weights: &mut log_weights };
         let linear = self.kernel.ratios::<V, _>(None, false, source, renewal);
         let mut ratios = linear.unwrap_or_else(|| {
             // Out of the linear domain: the samples are drawn anew.
             *stream = before;
-            let source = &mut Drawn { tuples: &self.tuples, stream, states, log_weights: &mut log_weights };
+            let source = &mut Outcomes { tuples: &self.tuples, stream, states, log_weights: &mut log_weights };
             self.kernel.logarithmic::<V, _>(None, false, source, renewal)
         });
         for lane in 0..LANES {
@@ -130,24 +158,36 @@ impl Replicated {
 #[derive(Debug, Default)]
 pub struct ReplicatedScratch {
     renewal: RenewalScratch,
-    states: Vec<Tuple>,
+    states: States,
+}
+
+/// Tuples on their way.
+#[derive(Debug, Default)]
+struct States {
+    rounds: Vec<Tuple>,
+    blocks: Vec<BlockTuple>,
+    /// Numbers that some of the tuples take in a step.
+    further: Vec<Lanes>,
 }
 
 /// Outcomes of tuples that are drawn from a stream.
-struct Drawn<'a> {
-    tuples: &'a Tuples,
+struct Outcomes<'a> {
+    tuples: &'a Drawn,
     stream: &'a mut Stream,
-    states: &'a mut [Tuple],
+    states: &'a mut States,
     log_weights: &'a mut Lanes,
 }
 
-impl Source for Drawn<'_> {
+impl Source for Outcomes<'_> {
     #[inline(always)]
     fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
         patterns.resize(LANES, Vec::new());
         patterns.iter_mut().for_each(Vec::clear);
         let Self { tuples, stream, states, log_weights } = self;
-        V::apart(Drawing { tuples, stream, states, log_weights, patterns });
+        match tuples {
+            Drawn::Rounds(tuples) => V::apart(ByRounds { tuples, stream, states, log_weights, patterns }),
+            Drawn::Blocks(tuples) => V::apart(ByBlocks { tuples, stream, states, log_weights, patterns }),
+        }
     }
 
     #[inline(always)]
@@ -163,20 +203,21 @@ impl Source for Drawn<'_> {
     }
 }
 
-struct Drawing<'a> {
+struct ByRounds<'a> {
     tuples: &'a Tuples,
     stream: &'a mut Stream,
-    states: &'a mut [Tuple],
+    states: &'a mut States,
     log_weights: &'a mut Lanes,
     patterns: &'a mut [Vec<(usize, f64)>],
 }
 
-impl Vectored for Drawing<'_> {
+impl Vectored for ByRounds<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { tuples, stream, states, log_weights, patterns } = self;
+        let Self { tuples, stream, states: States { rounds: states, .. }, log_weights, patterns } = self;
+        states.resize_with(LANES, Tuple::default);
         let mut drawing = stream.take::<V>();
         let (mut one, mut other) = (splat(0.0), splat(0.0));
         drawing.uniform().store(&mut one);
@@ -197,6 +238,62 @@ impl Vectored for Drawing<'_> {
                     #[allow(clippy::cast_precision_loss)] // at most the order
                     Some(joined) => patterns[lane].push((round, joined as f64)),
                     None => log_weights[lane] = f64::NEG_INFINITY,
+                }
+            }
+        }
+        for (lane, tuple) in states.iter().enumerate() {
+            log_weights[lane] += tuples.log_weight(tuple);
+        }
+        stream.put_back(drawing);
+    }
+}
+
+struct ByBlocks<'a> {
+    tuples: &'a BlockTuples,
+    stream: &'a mut Stream,
+    states: &'a mut States,
+    log_weights: &'a mut Lanes,
+    patterns: &'a mut [Vec<(usize, f64)>],
+}
+
+impl Vectored for ByBlocks<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Self { tuples, stream, states: States { blocks: states, further, .. }, log_weights, patterns } = self;
+        states.resize_with(LANES, BlockTuple::default);
+        let mut drawing = stream.take::<V>();
+        for (lane, tuple) in states.iter_mut().enumerate() {
+            tuples.begin(tuple);
+            log_weights[lane] = 0.0;
+        }
+        let mut one = splat(0.0);
+        for step in 1..=tuples.steps() {
+            drawing.uniform().store(&mut one);
+            let (mut chosen, mut needed) = ([None; LANES], 0);
+            for (lane, tuple) in states.iter_mut().enumerate() {
+                if log_weights[lane] == f64::NEG_INFINITY {
+                    continue;
+                }
+                match tuples.choose(step, one[lane], tuple) {
+                    Some(found) => {
+                        needed = needed.max(tuples.needed(tuple, found));
+                        chosen[lane] = Some(found);
+                    }
+                    None => log_weights[lane] = f64::NEG_INFINITY,
+                }
+            }
+            // As many as any tuple takes; the others' are not looked at.
+            further.resize(further.len().max(needed), splat(0.0));
+            further[..needed].iter_mut().for_each(|lanes| drawing.uniform().store(lanes));
+            for (lane, tuple) in states.iter_mut().enumerate() {
+                let Some(chosen) = chosen[lane] else { continue };
+                let pattern = &mut patterns[lane];
+                #[allow(clippy::cast_precision_loss)] // at most the order
+                let placed = |round, count| pattern.push((round, count as f64));
+                if !tuples.step(step, chosen, tuple, |k| further[k][lane], placed) {
+                    log_weights[lane] = f64::NEG_INFINITY;
                 }
             }
         }

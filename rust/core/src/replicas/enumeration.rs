@@ -32,3 +32,57 @@ pub(crate) fn mean(coefficients: &[f64], pattern: &[usize], n: usize) -> Vec<f64
     }
     sum
 }
+
+/// Numbers in (0, 1] on a grid of 2⁻⁵³ (SplitMix64).
+pub(crate) fn uniforms(mut state: u64) -> impl FnMut() -> f64 {
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        #[allow(clippy::cast_precision_loss)] // 53 bits
+        let high = ((z ^ (z >> 31)) >> 11) as f64;
+        (high + 1.0) / 9_007_199_254_740_992.0
+    }
+}
+
+/// A mean of values with its standard error.
+pub(crate) fn mean_with_error(values: &[f64]) -> (f64, f64) {
+    #[allow(clippy::cast_precision_loss)] // small
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let square = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+    (mean, (square / n).sqrt())
+}
+
+/// How likely so many replicas join each round, by all tuples of patterns with their weight in f^m.
+pub(crate) fn participations(
+    coefficients: &[f64],
+    (b, p, warm, n): (usize, f64, bool, usize),
+    order: usize,
+) -> Vec<Vec<f64>> {
+    let patterns = patterns(b, p, warm, n);
+    let mut tuples = vec![(vec![0.0; n], vec![0_usize; n], 1.0)];
+    for _ in 0..order {
+        tuples = tuples
+            .iter()
+            .flat_map(|(sum, joined, weight)| {
+                patterns.iter().map(move |(taken, q)| {
+                    let own = mean(coefficients, taken, n);
+                    let inner: f64 = sum.iter().zip(&own).map(|(x, y)| x * y).sum();
+                    let mut joined = joined.clone();
+                    for &round in taken {
+                        joined[round] += 1;
+                    }
+                    (sum.iter().zip(&own).map(|(x, y)| x + y).collect(), joined, weight * q * inner.exp())
+                })
+            })
+            .collect();
+    }
+    let all: f64 = tuples.iter().map(|(_, _, weight)| weight).sum();
+    let mut shares = vec![vec![0.0; order + 1]; n];
+    for (_, joined, weight) in &tuples {
+        joined.iter().enumerate().for_each(|(round, &j)| shares[round][j] += weight / all);
+    }
+    shares
+}

@@ -1,8 +1,9 @@
-//! Moments of a mechanism's likelihood ratio, by an exact chain over m independent copies (*replicas*) of a record's participations.
+//! Moments of a mechanism's likelihood ratio, by a chain over m independent copies (*replicas*) of a record's participations.
 //!
 //! Takes a participation law and the columns of a matrix in units of σ; gives upper bounds on `Z_m = E_R f^m`, f = dP/dR = Σ_x w_x
-//! e^{⟨Cx,y⟩ − ‖Cx‖²/2}, R = N(0, I). It knows no ε and no δ. [`multisets`] numbers the states, [`overlaps`] has the inner
-//! products of columns, [`chain`] the recursion, and [`tuples`] draws replicas that have the law of f^m.
+//! e^{⟨Cx,y⟩ − ‖Cx‖²/2}, R = N(0, I). It knows no ε and no δ. [`multisets`] numbers the states, [`overlaps`] has the inner products of
+//! columns, [`chain`] a step of the recursion and [`steps`] all of them, which [`rounds`] and [`blocks`] make; [`tuples`] and
+//! [`block_tuples`] draw replicas that have the law of f^m.
 //!
 //! **Why a moment is a guarantee.** For x ≥ 0 and an integer m ≥ 2, `(x − e^ε)₊ ≤ c_m e^{−(m−1)ε} x^m` with c_m = (m−1)^{m−1}/m^m: the
 //! quotient (x − e^ε)/x^m is largest at x = e^ε m/(m−1), where it is that constant. With x = f and the mean under R,
@@ -13,13 +14,74 @@
 //! Canonne, Kamath & Steinke 2020, arXiv:2004.00010, Corollary 13); for balls in bins such moments are computed by a dynamic programme
 //! by Schuchardt & Kalinin 2026 (arXiv:2601.21636). Independent mechanisms multiply their f, so their ln Z_m add up.
 
-pub mod chain;
+pub mod block_tuples;
+mod blocks;
+mod chain;
 #[cfg(test)]
 pub(crate) mod enumeration;
 pub mod multisets;
 pub mod overlaps;
+mod path;
+mod rounds;
+mod steps;
 mod tables;
 pub mod tuples;
 
-pub use chain::{log_moment, LogMoment};
-pub use tuples::Tuples;
+use crate::error::Result;
+use crate::participation::renewal::Renewal;
+use crate::run::Run;
+pub use steps::LogMoment;
+
+/// m replicas, and how their participations are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replicas {
+    /// m.
+    pub order: usize,
+    /// The rounds of a block; none where every round is a step of its own.
+    pub block: Option<usize>,
+}
+
+impl Replicas {
+    /// m replicas, round by round.
+    #[must_use]
+    pub fn exact(order: usize) -> Self {
+        Self { order, block: None }
+    }
+}
+
+/// The number of states of a chain of replicas; none if they cannot be numbered, or the law has no such blocks.
+#[must_use]
+pub fn states(law: &Renewal, replicas: Replicas) -> Option<usize> {
+    let kinds = match replicas.block {
+        None => law.min_separation,
+        Some(length) if blocks::possible(law, length) => blocks::kinds(law, length),
+        Some(_) => return None,
+    };
+    multisets::number_of(kinds, replicas.order)
+}
+
+/// The steps that are computed at most, but for the first and the last ones.
+#[must_use]
+pub fn most_steps(law: &Renewal, replicas: Replicas) -> usize {
+    replicas.block.map_or_else(|| rounds::most(law), |length| blocks::most(law, length))
+}
+
+/// An upper bound on ln E_R f^m for b-min-sep sampling of single records with the banded Toeplitz matrix of these coefficients in units of
+/// σ.
+///
+/// * Memory: 16 bytes for each of [`states`]. Time: at most m²/4 operations for each of them and for each of [`most_steps`], and of
+///   the last and the first rounds; round by round one operation where nearly all replicas are busy.
+/// * Guarantee: an upper bound; see the heads of [`rounds`], [`blocks`] and [`chain`].
+/// * The answer does not depend on the number of threads.
+///
+/// # Errors
+/// [`crate::Error::Domain`] for an order below 2, more bands than the separation, negative coefficients, users with several records or
+/// random phases, and blocks that the law does not have; as [`Run::check`]; [`crate::Error::Machine`] where the tables do not fit in
+/// memory.
+pub fn log_moment(law: &Renewal, coefficients: &[f64], replicas: Replicas, run: &Run) -> Result<LogMoment> {
+    let steps = match replicas.block {
+        None => rounds::steps(law, coefficients, replicas.order)?.0,
+        Some(length) => blocks::steps(law, coefficients, replicas.order, length)?.0,
+    };
+    steps.log_moment(run)
+}

@@ -7,8 +7,8 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::participation::renewal::Renewal;
-use crate::replicas::chain::{most_rounds, table, Chain, Extremes, Factors, Step, CHUNK, LOOK, MOST_CHANGE};
+use crate::replicas::chain::{table, Extremes, Step, CHUNK, LOOK, MOST_CHANGE};
+use crate::replicas::steps::Steps;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -33,53 +33,11 @@ pub(super) struct Tables {
     pub most_bridged: f64,
 }
 
-/// The rounds: how many, and what their steps multiply by.
-#[derive(Debug)]
-pub(super) struct Steps {
-    pub chain: Chain,
-    pub rounds: usize,
-    /// Of the last rounds, from the last one back; of the first rounds of a warm start; of all others.
-    last: Vec<Factors>,
-    first: Vec<Factors>,
-    inner: Factors,
-    /// Whether columns from before the run are drawn as if they were there: then the first rounds are like all others.
-    pub extended: bool,
-}
-
 /// v_i, and T̃_i/v_i.
 #[derive(Debug)]
 struct Table {
     values: Vec<f32>,
     growth: f64,
-}
-
-impl Steps {
-    fn new(law: &Renewal, coefficients: &[f64], order: usize) -> Result<Self> {
-        let chain = Chain::new(law, coefficients, order)?;
-        let (n, bands, p) = (law.iterations(), chain.overlaps.bands(), law.sampling_probability);
-        let last = (1..bands.min(n + 1)).map(|rows| chain.factors(p, rows, n - rows)).collect();
-        let few = if law.warm { bands.min(n + 1) } else { 1 };
-        let first = (1..few).map(|i| chain.factors(p, bands, i - 1)).collect();
-        let inner = chain.factors(p, bands, bands);
-        Ok(Self { chain, rounds: n, last, first, inner, extended: false })
-    }
-
-    /// What round i, from 1 on, multiplies by.
-    pub(super) fn factors(&self, i: usize) -> &Factors {
-        let own = self.last.get(self.rounds - i);
-        let own = own.or_else(|| if self.extended { None } else { self.first.get(i - 1) });
-        own.unwrap_or(&self.inner)
-    }
-
-    /// The largest size of a logarithm of a weight that is no double; 0 where there is none.
-    pub(super) fn logarithms(&self) -> f64 {
-        self.last.iter().chain(&self.first).chain([&self.inner]).map(|own| own.logarithms).fold(0.0, f64::max)
-    }
-
-    /// Whether round i is like those before and after it, but for the first and the last ones.
-    fn same(&self, i: usize) -> bool {
-        self.rounds - i >= self.last.len() && i > self.first.len()
-    }
 }
 
 /// v_{i+1}, and how it becomes v_i.
@@ -150,22 +108,19 @@ fn no_memory(cause: String) -> Error {
 }
 
 impl Tables {
-    /// The tables of m = `order` replicas with at most `room` numbers, and v_1; see [`super::tuples::Tuples::new`].
-    pub(super) fn new(
-        law: &Renewal,
-        coefficients: &[f64],
-        order: usize,
-        room: usize,
-        run: &Run,
-    ) -> Result<(Self, Vec<f64>)> {
-        let steps = Steps::new(law, coefficients, order)?;
+    /// The tables with at most `room` numbers, and v_1; see [`super::tuples::Tuples::new`].
+    pub(super) fn new(mut steps: Steps, room: usize, run: &Run) -> Result<(Self, Vec<f64>)> {
+        if steps.start.is_none() {
+            // From free replicas alone no tuple has columns from before the run: the first steps are like all others.
+            steps.first.clear();
+        }
         let count = steps.chain.multisets.count();
         let mut back = Backwards { next: table(count)?, values: table(count)?, run };
         back.next.fill(2.0_f64.powi(TOP));
         let (starts, ends) = (Vec::new(), Vec::new());
         let mut tables = Self { steps, starts, ends, between: None, growth: 1.0, most_bridged: 1.0 };
-        let fits = room / count;
-        let between = tables.last_rounds(&mut back, fits, most_rounds(law))?;
+        let (fits, most) = (room / count, tables.steps.most);
+        let between = tables.last_rounds(&mut back, fits, most)?;
         if let Some(i) = tables.bridge() {
             tables.most_bridged = tables.cross(&mut back, i)?;
         }
@@ -179,7 +134,7 @@ impl Tables {
     /// ln Π T̃_i/v_i over all rounds but the one between the tables, and what v_{n+1} stands for, as two terms.
     pub(super) fn log_growth(&self) -> [f64; 2] {
         let own: f64 = self.ends.iter().chain(&self.starts).map(|table| table.growth.log2()).sum();
-        let rest = self.steps.rounds - self.ends.len() - self.starts.len() - usize::from(self.bridge().is_some());
+        let rest = self.steps.count - self.ends.len() - self.starts.len() - usize::from(self.bridge().is_some());
         #[allow(clippy::cast_precision_loss)] // rounds
         let rest = rest as f64 * libm::log(self.growth);
         [(own - f64::from(TOP)) * std::f64::consts::LN_2, rest]
@@ -188,7 +143,7 @@ impl Tables {
     /// The table of v_i; none where all are alike.
     fn table(&self, i: usize) -> Option<&[f32]> {
         let last = || self.ends.last().map(|table| &table.values[..]);
-        match self.steps.rounds.checked_sub(i) {
+        match self.steps.count.checked_sub(i) {
             None => None,
             Some(back) if back < self.ends.len() => Some(&self.ends[back].values),
             Some(_) => match self.starts.get(i - 1) {
@@ -206,18 +161,18 @@ impl Tables {
 
     /// T̃_i/v_i.
     pub(super) fn growth(&self, i: usize) -> f64 {
-        let own = self.ends.get(self.steps.rounds - i).or_else(|| self.starts.get(i - 1));
+        let own = self.ends.get(self.steps.count - i).or_else(|| self.starts.get(i - 1));
         own.map_or(self.growth, |table| table.growth)
     }
 
     /// The round between the tables of the last rounds and another one.
     pub(super) fn bridge(&self) -> Option<usize> {
-        self.between.as_ref().map(|_| self.steps.rounds - self.ends.len())
+        self.between.as_ref().map(|_| self.steps.count - self.ends.len())
     }
 
     /// The tables of the last rounds, until one does for all before them: the last round that it does for, or 0; `back` has v then.
     fn last_rounds(&mut self, back: &mut Backwards, fits: usize, most: usize) -> Result<usize> {
-        let (n, steps) = (self.steps.rounds, &self.steps);
+        let (n, steps) = (self.steps.count, &self.steps);
         for i in (1..=n).rev() {
             let passed = n - i;
             // Where not all rounds can have tables of their own there must be one for several of them.

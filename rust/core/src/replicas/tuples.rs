@@ -1,6 +1,6 @@
 //! Tuples of m replicas drawn from (nearly) the law that f^m has, and the bound on their weights.
 //!
-//! **What is drawn.** By the head of [`super::chain`], f^m R is a mixture of Gaussians: of N(Σ_r Cx^r, I) with the weights
+//! **What is drawn.** By the head of [`super::rounds`], f^m R is a mixture of Gaussians: of N(Σ_r Cx^r, I) with the weights
 //! Π_r w_{x^r}·e^{Σ_{r<s} ⟨Cx^r, Cx^s⟩} of the tuples (x¹, …, x^m). Draw a tuple with probability π(x¹…x^m), y = Σ_r Cx^r + N(0, I),
 //! and let ρ = Π_r w_{x^r} e^{Σ ⟨Cx^r, Cx^s⟩}/π(x¹…x^m). Then for any g ≥ 0
 //!
@@ -32,6 +32,10 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::participation::renewal::Renewal;
 use crate::replicas::chain::Chain;
+use crate::replicas::overlaps::Overlaps;
+use crate::replicas::path::Path;
+use crate::replicas::rounds;
+use crate::replicas::steps::Stationary;
 use crate::replicas::tables::Tables;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -43,6 +47,7 @@ const BLOCK: usize = 256;
 #[derive(Debug)]
 pub struct Tuples {
     tables: Tables,
+    overlaps: Overlaps,
     start: Option<Start>,
     /// ln ρ without the factor of the round between the tables, and a bound on ln ρ.
     log_weight: f64,
@@ -60,41 +65,32 @@ struct Start {
     free: f64,
 }
 
-/// The state of a tuple on its way, and what its weight has beside the constant.
+/// A tuple on its way.
 #[derive(Debug, Clone, Default)]
-pub struct Tuple {
-    kinds: Vec<usize>,
-    busy: usize,
-    number: usize,
-    log_factor: f64,
-}
+pub struct Tuple(Path);
 
 impl Tuples {
     /// The tuples of m = `order` replicas, with tables that have at most `room` numbers beside those that are computed with, or those of one
     /// table.
     ///
-    /// * Memory: 4 bytes for each of these, and up to 24 bytes for each state. Time: as [`super::chain::log_moment`].
+    /// * Memory: 4 bytes for each of these, and up to 24 bytes for each state. Time: as [`super::log_moment`].
     /// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
     ///
     /// # Errors
-    /// As [`super::chain::log_moment`]; [`Error::Numerics`] where the tables of a short run do not fit, and where a
+    /// As [`super::log_moment`]; [`Error::Numerics`] where the tables of a short run do not fit, and where a
     /// chain leaves the range of numbers.
     pub fn new(law: &Renewal, coefficients: &[f64], order: usize, room: usize, run: &Run) -> Result<Self> {
-        let (tables, first) = Tables::new(law, coefficients, order, room, run)?;
-        let (start, total) = if law.warm {
-            let start = Start::new(&tables.steps.chain, law, &first, run)?;
-            let total = start.cumulative.last().copied().unwrap_or(0.0);
-            (Some(start), total)
-        } else {
-            (None, first[first.len() - 1])
-        };
+        let (steps, overlaps) = rounds::steps(law, coefficients, order)?;
+        let (tables, first) = Tables::new(steps, room, run)?;
+        let start = tables.steps.start.map(|law| Start::new(&tables.steps.chain, law, &first, run)).transpose()?;
+        let total = start.as_ref().map_or(first.last(), |start| start.cumulative.last()).copied().unwrap_or(0.0);
         // Both sums of logarithms are off by a few units of rounding of their terms.
         let (total, factors, bridge) = (libm::log(total), tables.log_growth(), libm::log(tables.most_bridged));
         let size = total.abs() + factors.iter().map(|log| log.abs()).sum::<f64>();
         let rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + size);
         let log_weight = total + factors.iter().sum::<f64>() + rounded;
         let log_bound = log_weight + bridge + 4.0 * UNIT_ROUNDOFF * (1.0 + size + bridge.abs());
-        Ok(Self { tables, start, log_weight, log_bound, rounded })
+        Ok(Self { tables, overlaps, start, log_weight, log_bound, rounded })
     }
 
     /// ln ρ of a tuple is at most this.
@@ -106,7 +102,7 @@ impl Tuples {
     /// n.
     #[must_use]
     pub fn rounds(&self) -> usize {
-        self.tables.steps.rounds
+        self.tables.steps.count
     }
 
     /// m.
@@ -131,15 +127,11 @@ impl Tuples {
             return f64::INFINITY;
         }
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, m, bands, b) = (
-            self.tables.steps.rounds as f64,
-            chain.order as f64,
-            chain.overlaps.bands() as f64,
-            chain.free as f64 + 1.0,
-        );
+        let (n, m, bands, b) =
+            (self.tables.steps.count as f64, chain.order as f64, self.overlaps.bands() as f64, chain.free as f64 + 1.0);
         #[allow(clippy::cast_precision_loss)]
         let blocks = (BLOCK + self.start.as_ref().map_or(0, |start| start.cumulative.len())) as f64;
-        let largest = chain.overlaps.product(chain.overlaps.bands(), 0);
+        let largest = self.overlaps.product(self.overlaps.bands(), 0);
         let participations = m * (n / b).ceil();
         let rounds = n * (4.0 * (m * m + 8.0 * m + 20.0) + 16.0 * self.tables.steps.logarithms());
         let joined = participations * m * largest * (8.0 * bands + 16.0);
@@ -153,7 +145,7 @@ impl Tuples {
     #[must_use]
     pub fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-        let (n, m) = (self.tables.steps.rounds as f64, self.tables.steps.chain.order as f64);
+        let (n, m) = (self.tables.steps.count as f64, self.tables.steps.chain.order as f64);
         #[allow(clippy::cast_precision_loss)]
         let (blocks, block) = (self.start.as_ref().map_or(0, |start| start.cumulative.len()) as f64, BLOCK as f64);
         let first = 4.0 * (blocks * (blocks + 8.0) + block * (block + 8.0));
@@ -162,72 +154,30 @@ impl Tuples {
 
     /// The first state of a tuple, from two uniform numbers in (0, 1].
     pub fn begin(&self, (block, within): (f64, f64), tuple: &mut Tuple) {
-        let chain = &self.tables.steps.chain;
-        tuple.log_factor = 0.0;
-        tuple.kinds.clear();
-        tuple.kinds.resize(chain.order, chain.free);
-        tuple.number = chain.multisets.count() - 1;
+        let (chain, Tuple(path)) = (&self.tables.steps.chain, tuple);
+        path.begin(chain);
         if let Some(start) = &self.start {
-            tuple.number = start.draw(chain, (block, within), |number| self.tables.value(1, number), &mut tuple.kinds);
+            path.number = start.draw(chain, (block, within), |number| self.tables.value(1, number), &mut path.kinds);
+            path.busy = path.kinds.partition_point(|&kind| kind < chain.free);
         }
-        tuple.busy = tuple.kinds.partition_point(|&kind| kind < chain.free);
     }
 
     /// How many replicas join round i, from 1 on, by a uniform number in (0, 1]; none if the tuple is given up.
-    pub fn step(&self, i: usize, uniform: f64, tuple: &mut Tuple) -> Option<usize> {
-        let chain = &self.tables.steps.chain;
-        let factors = self.tables.steps.factors(i);
-        let (busy, free) = (&tuple.kinds[..tuple.busy], chain.order - tuple.busy);
-        let joining = factors.joining(chain.order, free);
-        let field = || -> f64 { busy.iter().map(|&kind| factors.by_kind[kind]).product() };
-        let before = self.tables.value(i, tuple.number);
-        let bridge = self.tables.bridge() == Some(i);
-        let total = if bridge {
-            let (field, mut power, mut sum) = (field(), 1.0, 0.0);
-            for (j, &weight) in joining.iter().enumerate() {
-                sum += weight * power * self.tables.value(i + 1, chain.following(busy, j));
-                power *= field;
-            }
-            tuple.log_factor += libm::log(sum / before);
-            sum
-        } else {
-            self.tables.growth(i) * before
-        };
-        let target = uniform * total;
-        let (mut sum, mut power, mut field_of_one, mut chosen) = (0.0, 1.0, 1.0, None);
-        for (j, &weight) in joining.iter().enumerate() {
-            let number = chain.following(busy, j);
-            sum += weight * power * self.tables.value(i + 1, number);
-            if sum >= target {
-                chosen = Some((j, number));
-                break;
-            }
-            if j == 0 {
-                // Mostly nobody joins, and it is not needed.
-                field_of_one = field();
-            }
-            power *= field_of_one;
-        }
-        let (joined, number) = chosen?;
+    #[must_use]
+    pub fn step(&self, i: usize, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
+        let (joined, number) = path.choose(&self.tables, i, uniform)?;
         if self.tables.steps.extended && joined > 0 {
             #[allow(clippy::cast_precision_loss)] // at most the order
-            let joined = joined as f64;
-            tuple.log_factor -= joined * self.missing(i, busy);
+            let many = joined as f64;
+            path.log_factor -= many * self.missing(i, &path.kinds[..path.busy]);
         }
-        let Tuple { kinds, busy, .. } = tuple;
-        for k in (0..*busy).rev() {
-            kinds[k + joined] = kinds[k] + 1;
-        }
-        kinds[..joined].fill(0);
-        kinds[*busy + joined..].fill(chain.free);
-        *busy = kinds[..*busy + joined].partition_point(|&kind| kind < chain.free);
-        tuple.number = number;
+        path.follow(&self.tables.steps.chain, (joined, number));
         Some(joined)
     }
 
     /// Σ r_i(a) over the ages of replicas that would have joined before the run.
     fn missing(&self, i: usize, busy: &[usize]) -> f64 {
-        let overlaps = &self.tables.steps.chain.overlaps;
+        let overlaps = &self.overlaps;
         let before = busy.iter().map(|&kind| kind + 1).filter(|&age| age >= i && age < overlaps.bands());
         before.map(|age| overlaps.product(overlaps.bands(), age)).sum()
     }
@@ -235,13 +185,13 @@ impl Tuples {
     /// ln ρ of a tuple that has passed all rounds.
     #[must_use]
     pub fn log_weight(&self, tuple: &Tuple) -> f64 {
-        self.log_weight + tuple.log_factor
+        self.log_weight + tuple.0.log_factor
     }
 }
 
 impl Start {
-    fn new(chain: &Chain, law: &Renewal, values: &[f64], run: &Run) -> Result<Self> {
-        let (busy, free) = chain.stationary(law);
+    fn new(chain: &Chain, law: Stationary, values: &[f64], run: &Run) -> Result<Self> {
+        let Stationary { busy, free } = law;
         let sums: Vec<f64> = values
             .par_chunks(BLOCK)
             .enumerate()
@@ -301,25 +251,13 @@ impl Start {
 mod tests {
     use super::{Tuple, Tuples};
     use crate::participation::renewal::Renewal;
-    use crate::replicas::chain::log_moment;
-    use crate::replicas::enumeration::{mean as mean_of, patterns};
+    use crate::replicas::enumeration::mean_with_error as mean;
+    use crate::replicas::enumeration::{participations, uniforms};
+    use crate::replicas::{log_moment, Replicas};
     use crate::run::Run;
 
     fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {
         Renewal::new(b, p, warm, vec![1.0; n]).expect("valid")
-    }
-
-    /// Numbers in (0, 1] on a grid of 2⁻⁵³ (SplitMix64).
-    fn uniforms(mut state: u64) -> impl FnMut() -> f64 {
-        move || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            #[allow(clippy::cast_precision_loss)] // 53 bits
-            let high = ((z ^ (z >> 31)) >> 11) as f64;
-            (high + 1.0) / 9_007_199_254_740_992.0
-        }
     }
 
     /// The participations of a tuple, and ln ρ; −∞ where it is given up.
@@ -336,15 +274,6 @@ mod tests {
         (joined, tuples.log_weight(&tuple))
     }
 
-    /// A mean of values with its standard error.
-    fn mean(values: &[f64]) -> (f64, f64) {
-        #[allow(clippy::cast_precision_loss)] // small
-        let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let square = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
-        (mean, (square / n).sqrt())
-    }
-
     #[test]
     fn weights_are_bounded_and_add_up_to_the_moment() {
         let columns: [&[f64]; 3] = [&[0.7], &[0.4, 0.6], &[0.5, 0.3, 0.2, 0.1]];
@@ -354,8 +283,9 @@ mod tests {
         {
             for coefficients in columns.iter().filter(|c| c.len() <= b) {
                 for order in [2, 3, 5] {
-                    let exact =
-                        log_moment(&law(b, p, warm, n), coefficients, order, &Run::default()).expect("valid").upper;
+                    let exact = log_moment(&law(b, p, warm, n), coefficients, Replicas::exact(order), &Run::default())
+                        .expect("valid")
+                        .upper;
                     for room in [usize::MAX, 400, 1] {
                         let run = Run::default();
                         let Ok(tuples) = Tuples::new(&law(b, p, warm, n), coefficients, order, room, &run) else {
@@ -406,7 +336,7 @@ mod tests {
                     seen[round][j] += weight;
                 }
             }
-            let expected = enumerated(&coefficients, b, p, n, order);
+            let expected = participations(&coefficients, (b, p, true, n), order);
             for (round, counts) in expected.iter().enumerate() {
                 for (j, share) in counts.iter().enumerate() {
                     assert!(
@@ -417,33 +347,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// How likely so many replicas join each round, by all tuples of patterns of a warm start.
-    fn enumerated(coefficients: &[f64], b: usize, p: f64, n: usize, order: usize) -> Vec<Vec<f64>> {
-        let patterns = patterns(b, p, true, n);
-        let mut tuples = vec![(vec![0.0; n], vec![0_usize; n], 1.0)];
-        for _ in 0..order {
-            tuples = tuples
-                .iter()
-                .flat_map(|(sum, joined, weight)| {
-                    patterns.iter().map(move |(taken, q)| {
-                        let own = mean_of(coefficients, taken, n);
-                        let inner: f64 = sum.iter().zip(&own).map(|(x, y)| x * y).sum();
-                        let mut joined = joined.clone();
-                        for &round in taken {
-                            joined[round] += 1;
-                        }
-                        (sum.iter().zip(&own).map(|(x, y)| x + y).collect(), joined, weight * q * inner.exp())
-                    })
-                })
-                .collect();
-        }
-        let all: f64 = tuples.iter().map(|(_, _, weight)| weight).sum();
-        let mut shares = vec![vec![0.0; order + 1]; n];
-        for (_, joined, weight) in &tuples {
-            joined.iter().enumerate().for_each(|(round, &j)| shares[round][j] += weight / all);
-        }
-        shares
     }
 }

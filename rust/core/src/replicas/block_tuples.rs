@@ -1,0 +1,443 @@
+//! Tuples of m replicas of b-min-sep sampling, drawn by blocks of rounds: from a majorant of the law that f^m has.
+//!
+//! [`super::tuples`] says why samples of y = Σ_r Cx^r + N(0, I) with the weight ρ = Π_r w_{x^r} e^{S}/π of their tuple have the mean
+//! δ_remove(ε), whatever positive π the tuples are drawn with, and how functions of the states give π: so here, with the terms of
+//! [`super::blocks`]. In step t, j of the F replicas that may join do, any j of them with the same probability; and those that joined
+//! the block before, N_1 of them, are placed in it, with the probabilities of the terms of ĝ(N_1; N_2, j), one after another in the
+//! order in which they joined, which is random. So with a tuple's own w, S and J
+//!
+//! `ln ρ = ln A^m v_1(all free) + Σ_t ln T̃_t/v_t + Σ_r ln (w/w̄) + (S − J)`,
+//!
+//! and the last two terms are at most 0. A tuple with a replica that comes back too early, or with a round after the last one, has w =
+//! 0: it is given up.
+
+use crate::error::Result;
+use crate::participation::renewal::Renewal;
+use crate::replicas::blocks::{self, Blocks};
+use crate::replicas::chain::youngest;
+use crate::replicas::path::Path;
+use crate::replicas::tables::Tables;
+use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
+
+/// Tuples of m replicas, drawn by blocks of rounds.
+#[derive(Debug)]
+pub struct BlockTuples {
+    tables: Tables,
+    blocks: Blocks,
+    /// n and b.
+    rounds: usize,
+    separation: usize,
+    warm: bool,
+    /// ln (1 − p).
+    log_stay: f64,
+    /// ln ρ without what is a tuple's own, and a bound on ln ρ.
+    log_weight: f64,
+    log_bound: f64,
+    /// What the logarithm of ρ was rounded up by.
+    rounded: f64,
+}
+
+/// A tuple on its way: its state, and the participations of its replicas.
+#[derive(Debug, Clone, Default)]
+pub struct BlockTuple {
+    path: Path,
+    /// The replica of each kind of the state.
+    who: Vec<usize>,
+    replicas: Vec<Replica>,
+    /// S − J so far.
+    gained: Carried,
+}
+
+/// What is known of one replica: its first round, and the last one that it was placed in.
+#[derive(Debug, Clone, Copy, Default)]
+struct Replica {
+    first: usize,
+    last: Option<Place>,
+}
+
+/// A round, counted from 0, and the block that it belongs to.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    round: usize,
+    block: usize,
+}
+
+/// How many join a step, and the number of the state after it.
+pub type Chosen = (usize, usize);
+
+impl BlockTuples {
+    /// The tuples of m = `order` replicas in blocks of `length` rounds; otherwise as [`super::tuples::Tuples::new`].
+    ///
+    /// # Errors
+    /// As [`super::tuples::Tuples::new`], and for blocks that the law does not have.
+    pub fn new(
+        law: &Renewal,
+        coefficients: &[f64],
+        (order, length): (usize, usize),
+        room: usize,
+        run: &Run,
+    ) -> Result<Self> {
+        let (steps, blocks) = blocks::steps(law, coefficients, order, length)?;
+        let (tables, first) = Tables::new(steps, room, run)?;
+        let total = first.last().copied().unwrap_or(0.0);
+        let (own, between) = (tables.log_growth(), libm::log(tables.most_bridged));
+        let terms = [libm::log(total), own[0], own[1], tables.steps.log_constant];
+        let size: f64 = terms.iter().map(|term| term.abs()).sum();
+        let rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + size);
+        let log_weight = terms.iter().sum::<f64>() + rounded;
+        let log_bound = log_weight + between + 4.0 * UNIT_ROUNDOFF * (1.0 + size + between.abs());
+        Ok(Self {
+            tables,
+            blocks,
+            rounds: law.iterations(),
+            separation: law.min_separation,
+            warm: law.warm,
+            log_stay: libm::log1p(-law.sampling_probability),
+            log_weight,
+            log_bound,
+            rounded,
+        })
+    }
+
+    /// ln ρ of a tuple is at most this.
+    #[must_use]
+    pub fn log_bound(&self) -> f64 {
+        self.log_bound
+    }
+
+    /// m.
+    #[must_use]
+    pub fn order(&self) -> usize {
+        self.tables.steps.chain.order
+    }
+
+    /// The steps of a tuple: one for each block, and one more.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.tables.steps.count
+    }
+
+    /// The participations of a tuple that is not given up, at most.
+    fn participations(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let most = (self.order() * self.rounds.div_ceil(self.separation)) as f64;
+        most
+    }
+
+    /// What sums of S − J and of ln (w/w̄) are off by at most.
+    ///
+    /// Each participation has two inner products for each replica, none larger than 2M, M the largest of r and α, and each difference
+    /// is rounded three times; what is lost when they are added up is carried along, and added at the end.
+    fn summed(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (m, b) = (self.order() as f64, self.separation as f64);
+        let pairs = self.participations() * 2.0 * m * 2.0 * self.blocks.largest();
+        8.0 * UNIT_ROUNDOFF * (pairs + 2.0 * m * b * self.log_stay.abs() + self.log_bound.abs() + 1.0)
+    }
+
+    /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it.
+    ///
+    /// A step's weights are made of at most m² + 8m + 16 factors and terms, each raised by 4u at most; ĝ and its terms were raised by
+    /// [`Blocks::raised`], and inner products by 4u for each band, which stand in exponents: S − J has at most two of them for each
+    /// participation and each replica.
+    #[must_use]
+    pub fn relative(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (steps, m, bands) = (self.steps() as f64, self.order() as f64, self.blocks.overlaps.bands() as f64);
+        let own = 4.0 * (m * m + 8.0 * m + 24.0) * UNIT_ROUNDOFF + 2.0 * self.blocks.raised;
+        let joined = self.participations() * 4.0 * m * self.blocks.largest() * (8.0 * bands + 32.0) * UNIT_ROUNDOFF;
+        let below = self.tables.steps.logarithms();
+        (steps * own + joined + below + 2.0 * (self.rounded + self.summed())) * (1.0 + 1e-6)
+    }
+
+    /// How much the law that tuples are drawn from differs from π at most, in total variation.
+    ///
+    /// In each step the partial sums of m + 1 terms, or of as many as there are ways to place replicas, are compared with a multiple of
+    /// 2⁻⁵² of their total; each is as far from the one before as its term is, up to 2u of the total. Who joins is one of m replicas at
+    /// most, m times, by a multiple of 2⁻⁵². Terms themselves have up to m + 4 roundings.
+    #[must_use]
+    pub fn variation(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (steps, m) = (self.steps() as f64, self.order() as f64);
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let ways = self.blocks.most_placements() as f64;
+        UNIT_ROUNDOFF * 4.0 * steps * ((m + 1.0) * (m + 4.0) + 2.0 * ways + m * m) * (1.0 + 1e-6)
+    }
+
+    /// A tuple before its first step.
+    pub fn begin(&self, tuple: &mut BlockTuple) {
+        let BlockTuple { path, who, replicas, gained } = tuple;
+        path.begin(&self.tables.steps.chain);
+        who.clear();
+        who.extend(0..self.order());
+        replicas.clear();
+        replicas.resize(self.order(), Replica::default());
+        *gained = Carried::default();
+    }
+
+    /// How many replicas join block t, from 1 on, and the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
+    pub fn choose(&self, t: usize, uniform: f64, tuple: &mut BlockTuple) -> Option<Chosen> {
+        tuple.path.choose(&self.tables, t, uniform)
+    }
+
+    /// How many more uniform numbers this step takes: one to place those that joined the block before, and one for each that joins.
+    #[must_use]
+    pub fn needed(&self, tuple: &BlockTuple, (joined, _): Chosen) -> usize {
+        usize::from(tuple.path.kinds[0] == 0) + joined
+    }
+
+    /// Place those that joined the block before, and let others join this one; whether the tuple goes on. `uniform(k)` are numbers in
+    /// (0, 1], and `placed` is told of every round that is taken part in, counted from 0, and by how many, in ascending order.
+    pub fn step(
+        &self,
+        t: usize,
+        chosen: Chosen,
+        tuple: &mut BlockTuple,
+        uniform: impl Fn(usize) -> f64,
+        placed: impl FnMut(usize, usize),
+    ) -> bool {
+        let chain = &self.tables.steps.chain;
+        let (joined, _) = chosen;
+        let young = tuple.path.kinds[0] == 0;
+        if young && !self.place(t, joined, tuple, uniform(0), placed) {
+            return false;
+        }
+        let waiting = chain.waiting(&tuple.path.kinds, tuple.path.busy);
+        for k in 0..joined {
+            let left = chain.order - waiting - k;
+            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            // a number from 0 to the order
+            let one = ((uniform(usize::from(young) + k) * left as f64) as usize).min(left - 1);
+            tuple.who.swap(waiting + k, waiting + k + one);
+        }
+        tuple.who[..waiting + joined].rotate_right(joined);
+        tuple.path.follow(chain, chosen);
+        true
+    }
+
+    /// Place those that joined block t − 1, of which `joined` come after them; whether no replica comes back too early, or too late.
+    fn place(
+        &self,
+        t: usize,
+        joined: usize,
+        tuple: &mut BlockTuple,
+        uniform: f64,
+        mut placed: impl FnMut(usize, usize),
+    ) -> bool {
+        let (order, blocks, steps) = (self.order(), &self.blocks, &self.tables.steps);
+        let (young, before) = youngest(&tuple.path.kinds);
+        let partial = blocks.partial(order, young, before, joined);
+        let total = steps.factors(t).near.as_ref().map_or(0.0, |near| near.joining((young, before))[joined]);
+        let target = uniform * total;
+        let number = partial.partition_point(|sum| *sum < target);
+        if number == partial.len() {
+            return false;
+        }
+        // Blocks are counted from 0, steps from 1.
+        let (block, mut first) = (t - 2, 0);
+        let counts = blocks.placement(young, number);
+        for (position, &count) in counts.iter().enumerate().filter(|(_, &count)| count > 0) {
+            let (round, count) = (block * blocks.length + position, usize::from(count));
+            if round >= self.rounds {
+                return false;
+            }
+            placed(round, count);
+            for k in first..first + count {
+                if !self.gain(Place { round, block }, (position, counts), k, tuple) {
+                    return false;
+                }
+            }
+            first += count;
+        }
+        // Only now: what a block's replicas have among themselves was counted as such.
+        first = 0;
+        for (position, &count) in counts.iter().enumerate() {
+            let round = block * blocks.length + position;
+            for &one in &tuple.who[first..first + usize::from(count)] {
+                let replica = &mut tuple.replicas[one];
+                if replica.last.is_none() {
+                    replica.first = round;
+                }
+                replica.last = Some(Place { round, block });
+            }
+            first += usize::from(count);
+        }
+        true
+    }
+
+    /// What a participation of the k-th of those that are placed adds to S − J, with all before it; whether it is not too early.
+    fn gain(&self, at: Place, (position, counts): (usize, &[u8]), k: usize, tuple: &mut BlockTuple) -> bool {
+        let (blocks, bands) = (&self.blocks, self.blocks.overlaps.bands());
+        let rows = bands.min(self.rounds - at.round);
+        let shared = |rounds: usize| if rounds < bands { blocks.overlaps.product(rows, rounds) } else { 0.0 };
+        let own = tuple.who[k];
+        for (other, replica) in tuple.replicas.iter().enumerate() {
+            let Some(last) = replica.last else { continue };
+            let rounds = at.round - last.round;
+            if other == own && rounds < self.separation {
+                return false;
+            }
+            let taken = match at.block - last.block {
+                1 => blocks.edge[position] + blocks.edge[blocks.length - 1 - last.round % blocks.length],
+                distance => match blocks.far.get(distance - 2) {
+                    Some(far) => *far,
+                    None => continue,
+                },
+            };
+            let pair = if other == own { 0.0 } else { shared(rounds) };
+            tuple.gained.add(pair - taken);
+        }
+        let mut left = k;
+        for (earlier, &count) in counts[..=position].iter().enumerate() {
+            let many = left.min(usize::from(count));
+            left -= many;
+            let rounds = position - earlier;
+            #[allow(clippy::cast_precision_loss)] // at most the order
+            tuple.gained.add(many as f64 * (shared(rounds) - blocks.within(rounds)));
+        }
+        true
+    }
+
+    /// ln ρ of a tuple that has passed all steps.
+    #[must_use]
+    pub fn log_weight(&self, tuple: &BlockTuple) -> f64 {
+        let (n, b) = (self.rounds, self.separation);
+        // The rounds that w̄ counts as if the run had them, before the first participation and after the last one.
+        let beyond = |replica: &Replica| {
+            let after = replica.last.map_or(0, |last| (last.round + b).saturating_sub(n));
+            let before = if self.warm && replica.last.is_some() { (b - 1).saturating_sub(replica.first) } else { 0 };
+            after + before
+        };
+        let beyond: usize = tuple.replicas.iter().map(beyond).sum();
+        #[allow(clippy::cast_precision_loss)] // rounds
+        let ends = beyond as f64 * self.log_stay;
+        let own = tuple.gained.value() + ends + self.summed();
+        (self.log_weight + tuple.path.log_factor + own).min(self.log_bound)
+    }
+}
+
+/// A sum with what its roundings lost (Knuth's two-sum).
+#[derive(Debug, Clone, Copy, Default)]
+struct Carried {
+    sum: f64,
+    lost: f64,
+}
+
+impl Carried {
+    fn add(&mut self, term: f64) {
+        let sum = self.sum + term;
+        let of_term = sum - self.sum;
+        self.lost += (self.sum - (sum - of_term)) + (term - of_term);
+        self.sum = sum;
+    }
+
+    fn value(self) -> f64 {
+        self.sum + self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BlockTuple, BlockTuples};
+    use crate::participation::renewal::Renewal;
+    use crate::replicas::enumeration::{mean_with_error, participations, uniforms};
+    use crate::replicas::{log_moment, Replicas};
+    use crate::run::Run;
+
+    fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {
+        Renewal::new(b, p, warm, vec![1.0; n]).expect("valid")
+    }
+
+    /// How many join each round of a tuple, and ln ρ; −∞ where it is given up.
+    fn one_of(tuples: &BlockTuples, rounds: usize, draw: &mut impl FnMut() -> f64) -> (Vec<usize>, f64) {
+        let mut tuple = BlockTuple::default();
+        tuples.begin(&mut tuple);
+        let mut joined = vec![0; rounds];
+        for t in 1..=tuples.steps() {
+            let Some(chosen) = tuples.choose(t, draw(), &mut tuple) else { return (joined, f64::NEG_INFINITY) };
+            let further: Vec<f64> = (0..tuples.needed(&tuple, chosen)).map(|_| draw()).collect();
+            if !tuples.step(t, chosen, &mut tuple, |k| further[k], |round, count| joined[round] = count) {
+                return (joined, f64::NEG_INFINITY);
+            }
+        }
+        (joined, tuples.log_weight(&tuple))
+    }
+
+    const COLUMNS: [&[f64]; 4] = [&[0.7], &[0.3, 0.0, 0.6], &[0.2, 0.3, 0.5, 0.3], &[0.5, 0.3, 0.2, 0.2, 0.1, 0.1]];
+
+    #[test]
+    fn weights_are_bounded_and_add_up_to_the_moment() {
+        let (mut draw, mut checked) = (uniforms(3), 0);
+        for ((b, block), n, warm, p) in [
+            ((2, 1), 7, true, 0.4),
+            ((4, 1), 9, false, 0.3),
+            ((4, 2), 30, true, 0.1),
+            ((4, 2), 13, false, 0.5),
+            ((6, 2), 5, true, 0.2),
+            ((6, 3), 400, true, 0.02),
+            ((6, 3), 50, false, 0.1),
+        ] {
+            for coefficients in COLUMNS.iter().filter(|c| c.len() <= b) {
+                for order in [2, 3, 5] {
+                    let (law, run) = (law(b, p, warm, n), Run::default());
+                    let exact = log_moment(&law, coefficients, Replicas::exact(order), &run).expect("valid").upper;
+                    let above = log_moment(&law, coefficients, Replicas { order, block: Some(block) }, &run);
+                    let above = above.expect("valid").upper;
+                    assert!(above >= exact - 2e-3, "{b} {block} {n} {order}: {above} {exact}");
+                    for room in [usize::MAX, 200, 1] {
+                        let Ok(tuples) = BlockTuples::new(&law, coefficients, (order, block), room, &run) else {
+                            assert!(room < usize::MAX && n <= 9, "{b} {n} {room}");
+                            continue;
+                        };
+                        if room == usize::MAX {
+                            assert!((tuples.log_bound() - above).abs() < 0.02, "{b} {block} {n} {order}");
+                        }
+                        let logs: Vec<f64> = (0..4000).map(|_| one_of(&tuples, n, &mut draw).1).collect();
+                        assert!(logs.iter().all(|log| *log <= tuples.log_bound()), "{b} {n} {order} {room}");
+                        if tuples.log_bound() > exact + 3.0 {
+                            // Too few of them pass for a mean.
+                            continue;
+                        }
+                        let ratios: Vec<f64> = logs.iter().map(|log| (log - exact).exp()).collect();
+                        let (ratio, error) = mean_with_error(&ratios);
+                        checked += 1;
+                        assert!(
+                            (ratio - 1.0).abs() <= 4.0 * error + 2e-3,
+                            "{b} {block} {n} {order} {room}: {ratio} {error}"
+                        );
+                    }
+                }
+            }
+        }
+        assert!(checked > 90, "{checked}");
+    }
+
+    #[test]
+    fn participations_have_the_law_of_the_moment() {
+        for ((b, block), n, p, warm, coefficients) in
+            [((4, 2), 7, 0.1, true, vec![0.9, 0.4, 1.1]), ((2, 1), 4, 0.35, false, vec![0.9, 0.5])]
+        {
+            let order = 3;
+            let law = law(b, p, warm, n);
+            let tuples = BlockTuples::new(&law, &coefficients, (order, block), usize::MAX, &Run::default());
+            let tuples = tuples.expect("valid");
+            let (mut draw, mut total) = (uniforms(2), 0.0);
+            let mut seen = vec![vec![0.0; order + 1]; n];
+            for _ in 0..200_000 {
+                let (joined, log) = one_of(&tuples, n, &mut draw);
+                let weight = log.exp();
+                total += weight;
+                for (round, j) in joined.into_iter().enumerate() {
+                    seen[round][j] += weight;
+                }
+            }
+            for (round, shares) in participations(&coefficients, (b, p, warm, n), order).iter().enumerate() {
+                for (j, share) in shares.iter().enumerate() {
+                    let found = seen[round][j] / total;
+                    assert!((found - share).abs() < 0.012, "{b} {round} {j}: {found} {share}");
+                }
+            }
+        }
+    }
+}

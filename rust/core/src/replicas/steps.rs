@@ -1,0 +1,129 @@
+//! The steps of a run: the chain, the factors of each step, how it starts, and the moment that all of this gives.
+
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::replicas::chain::{table, Chain, Factors, Step, CHUNK, LOOK, MOST_CHANGE};
+use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
+
+/// How much of ln Z_m may be given up for not computing every step; after [`Steps::most`] it may be more.
+pub const GAP: f64 = 1e-3;
+
+/// An upper bound on ln Z_m.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LogMoment {
+    /// ln Z_m is at most this; infinite where the chain leaves the range of doubles.
+    pub upper: f64,
+    /// How many steps were computed; the others are bounded by λ̄.
+    pub steps: usize,
+}
+
+/// The steps: how many, and what they multiply by.
+#[derive(Debug)]
+pub(super) struct Steps {
+    pub chain: Chain,
+    /// How many.
+    pub count: usize,
+    /// Of the last steps, from the last one back; of the first ones; of all others.
+    pub last: Vec<Factors>,
+    pub first: Vec<Factors>,
+    pub inner: Factors,
+    /// Whether the first steps are taken to be like all others.
+    pub extended: bool,
+    /// The law of the first state; without one all replicas are free.
+    pub start: Option<Stationary>,
+    /// ln of what all values are to be multiplied by, rounded up.
+    pub log_constant: f64,
+    /// The steps after which λ̄ is taken as it is: ratios settle within a few times as many as there are ages, if they do.
+    pub most: usize,
+}
+
+/// The stationary probabilities of one busy age, and of a free replica, rounded up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stationary {
+    pub busy: f64,
+    pub free: f64,
+}
+
+impl Steps {
+    /// What step i, from 1 on, multiplies by.
+    pub(super) fn factors(&self, i: usize) -> &Factors {
+        let own = self.last.get(self.count - i);
+        let own = own.or_else(|| if self.extended { None } else { self.first.get(i - 1) });
+        own.unwrap_or(&self.inner)
+    }
+
+    /// The largest size of a logarithm of a weight that is no double; 0 where there is none.
+    pub(super) fn logarithms(&self) -> f64 {
+        self.last.iter().chain(&self.first).chain([&self.inner]).map(|own| own.logarithms).fold(0.0, f64::max)
+    }
+
+    /// Whether step i is like those before and after it, but for the first and the last ones.
+    pub(super) fn same(&self, i: usize) -> bool {
+        self.count - i >= self.last.len() && i > self.first.len()
+    }
+
+    /// An upper bound on ln Z_m.
+    pub(super) fn log_moment(&self, run: &Run) -> Result<LogMoment> {
+        let count = self.chain.multisets.count();
+        let (mut values, mut next) = (table(count)?, table(count)?);
+        next.fill(1.0);
+        // Values stand for themselves times 2^exponent e^bulk.
+        let (mut exponent, mut scale, mut bulk) = (0_i32, 1.0_f64, 0.0_f64);
+        let (mut i, mut computed) = (self.count, 0);
+        while i >= 1 {
+            let ratios = self.same(i) && computed % LOOK == 0;
+            let against = ratios.then_some(&next[..]);
+            let step = Step { next: &next, factors: self.factors(i), scale, against };
+            let extremes = self.chain.step(&step, &mut values, run)?;
+            let power = libm::ilogb(extremes.largest);
+            if !extremes.largest.is_finite() || power.abs() > MOST_CHANGE {
+                return Ok(LogMoment { upper: f64::INFINITY, steps: computed });
+            }
+            std::mem::swap(&mut values, &mut next);
+            computed += 1;
+            exponent += power;
+            scale = 2.0_f64.powi(-power);
+            #[allow(clippy::cast_precision_loss)] // steps
+            let left = if ratios { (i - 1 - self.first.len()) as f64 } else { 0.0 };
+            let growth = libm::log(extremes.most);
+            let settled = left * (growth - libm::log(extremes.least)) <= GAP || computed >= self.most;
+            if left > 0.0 && settled {
+                // The ratio is rounded by 2u, the logarithm and the product by as much of their size.
+                bulk = left * (growth + 4.0 * UNIT_ROUNDOFF * (1.0 + growth.abs())) * (1.0 + 4.0 * UNIT_ROUNDOFF);
+                i = self.first.len() + 1;
+            }
+            i -= 1;
+        }
+        let total = self.started(&next, run)?;
+        let exponent = f64::from(exponent) * std::f64::consts::LN_2;
+        let logs = [exponent, libm::log(scale), bulk, libm::log(total), self.log_constant];
+        let size: f64 = logs.iter().map(|x| x.abs()).sum();
+        Ok(LogMoment { upper: logs.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + size), steps: computed })
+    }
+
+    /// Σ_s start(s) v(s), rounded up.
+    fn started(&self, values: &[f64], run: &Run) -> Result<f64> {
+        let Some(Stationary { busy, free }) = self.start else { return Ok(values[values.len() - 1]) };
+        let chain = &self.chain;
+        let sums: Vec<f64> = values
+            .par_chunks(CHUNK)
+            .enumerate()
+            .map(|(chunk, values)| {
+                run.check()?;
+                let mut kinds = vec![0; chain.order];
+                chain.multisets.write(chunk * CHUNK, &mut kinds);
+                let mut sum = 0.0;
+                for &value in values {
+                    sum += chain.multinomial(&kinds, busy, free) * value;
+                    chain.multisets.advance(&mut kinds);
+                }
+                Ok(sum)
+            })
+            .collect::<Result<_>>()?;
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let operations = (CHUNK.min(values.len()) + sums.len() + 4 * chain.order + 8) as f64;
+        Ok(sums.iter().sum::<f64>() * (1.0 + 4.0 * operations * UNIT_ROUNDOFF))
+    }
+}
