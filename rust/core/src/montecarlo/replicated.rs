@@ -228,12 +228,13 @@ impl Vectored for ByRounds<'_> {
         }
         for round in 0..tuples.rounds() {
             drawing.uniform().store(&mut one);
+            let at = tuples.at(round + 1);
             for (lane, tuple) in states.iter_mut().enumerate() {
                 // Tuples that were given up draw along with the others, to no effect.
                 if log_weights[lane] == f64::NEG_INFINITY {
                     continue;
                 }
-                match tuples.step(round + 1, one[lane], tuple) {
+                match tuples.step(&at, one[lane], tuple) {
                     Some(0) => {}
                     #[allow(clippy::cast_precision_loss)] // at most the order
                     Some(joined) => patterns[lane].push((round, joined as f64)),
@@ -270,13 +271,14 @@ impl Vectored for ByBlocks<'_> {
         }
         let mut one = splat(0.0);
         for step in 1..=tuples.steps() {
+            let stage = tuples.at(step);
             drawing.uniform().store(&mut one);
             let (mut chosen, mut needed) = ([None; LANES], 0);
             for (lane, tuple) in states.iter_mut().enumerate() {
                 if log_weights[lane] == f64::NEG_INFINITY {
                     continue;
                 }
-                match tuples.choose(step, one[lane], tuple) {
+                match tuples.choose(&stage, one[lane], tuple) {
                     Some(found) => {
                         needed = needed.max(tuples.needed(tuple, found));
                         chosen[lane] = Some(found);
@@ -292,7 +294,7 @@ impl Vectored for ByBlocks<'_> {
                 let pattern = &mut patterns[lane];
                 #[allow(clippy::cast_precision_loss)] // at most the order
                 let placed = |round, count| pattern.push((round, count as f64));
-                if !tuples.step(step, chosen, tuple, |k| further[k][lane], placed) {
+                if !tuples.step(&stage, chosen, tuple, |k| further[k][lane], placed) {
                     log_weights[lane] = f64::NEG_INFINITY;
                 }
             }

@@ -16,7 +16,7 @@ use crate::participation::renewal::Renewal;
 use crate::replicas::blocks::{self, Blocks};
 use crate::replicas::chain::youngest;
 use crate::replicas::path::Path;
-use crate::replicas::tables::Tables;
+use crate::replicas::tables::{At, Tables};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -63,8 +63,15 @@ struct Place {
     block: usize,
 }
 
-/// How many join a step, and the number of the state after it.
-pub type Chosen = (usize, usize);
+/// How many join a step, and the v of the state after it.
+pub type Chosen = (usize, f64);
+
+/// Step t, for all tuples that take it.
+#[derive(Debug, Clone, Copy)]
+pub struct Stage<'a> {
+    t: usize,
+    at: At<'a>,
+}
 
 impl BlockTuples {
     /// The tuples of m = `order` replicas in blocks of `length` rounds; otherwise as [`super::tuples::Tuples::new`].
@@ -168,7 +175,8 @@ impl BlockTuples {
     /// A tuple before its first step.
     pub fn begin(&self, tuple: &mut BlockTuple) {
         let BlockTuple { path, who, replicas, gained } = tuple;
-        path.begin(&self.tables.steps.chain);
+        let chain = &self.tables.steps.chain;
+        path.begin(chain, self.tables.value(1, chain.multisets.count() - 1));
         who.clear();
         who.extend(0..self.order());
         replicas.clear();
@@ -176,12 +184,21 @@ impl BlockTuples {
         *gained = Carried::default();
     }
 
-    /// How many replicas join block t, from 1 on, and the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
-    pub fn choose(&self, t: usize, uniform: f64, tuple: &mut BlockTuple) -> Option<Chosen> {
-        tuple.path.choose(&self.tables, t, uniform)
+    /// Step t, from 1 on: block t, or what closes the run.
+    #[must_use]
+    pub fn at(&self, t: usize) -> Stage<'_> {
+        Stage { t, at: self.tables.at(t) }
+    }
+
+    /// How many replicas join, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
+    #[inline]
+    #[must_use]
+    pub fn choose(&self, stage: &Stage, uniform: f64, tuple: &mut BlockTuple) -> Option<Chosen> {
+        tuple.path.choose(&self.tables.steps.chain, &stage.at, uniform)
     }
 
     /// How many more uniform numbers this step takes: one to place those that joined the block before, and one for each that joins.
+    #[inline]
     #[must_use]
     pub fn needed(&self, tuple: &BlockTuple, (joined, _): Chosen) -> usize {
         usize::from(tuple.path.kinds[0] == 0) + joined
@@ -189,9 +206,10 @@ impl BlockTuples {
 
     /// Place those that joined the block before, and let others join this one; whether the tuple goes on. `uniform(k)` are numbers in
     /// (0, 1], and `placed` is told of every round that is taken part in, counted from 0, and by how many, in ascending order.
+    #[inline]
     pub fn step(
         &self,
-        t: usize,
+        stage: &Stage,
         chosen: Chosen,
         tuple: &mut BlockTuple,
         uniform: impl Fn(usize) -> f64,
@@ -200,8 +218,13 @@ impl BlockTuples {
         let chain = &self.tables.steps.chain;
         let (joined, _) = chosen;
         let young = tuple.path.kinds[0] == 0;
-        if young && !self.place(t, joined, tuple, uniform(0), placed) {
+        if young && !self.place(stage, joined, tuple, uniform(0), placed) {
             return false;
+        }
+        if joined == 0 {
+            // Those that may join next are at the end: nobody's place changes.
+            tuple.path.follow(chain, chosen);
+            return true;
         }
         let waiting = chain.waiting(&tuple.path.kinds, tuple.path.busy);
         for k in 0..joined {
@@ -216,26 +239,26 @@ impl BlockTuples {
         true
     }
 
-    /// Place those that joined block t − 1, of which `joined` come after them; whether no replica comes back too early, or too late.
+    /// Place those that joined the block before, which `joined` come after; whether no replica comes back too early, or too late.
     fn place(
         &self,
-        t: usize,
+        stage: &Stage,
         joined: usize,
         tuple: &mut BlockTuple,
         uniform: f64,
         mut placed: impl FnMut(usize, usize),
     ) -> bool {
-        let (order, blocks, steps) = (self.order(), &self.blocks, &self.tables.steps);
+        let (order, blocks) = (self.order(), &self.blocks);
         let (young, before) = youngest(&tuple.path.kinds);
         let partial = blocks.partial(order, young, before, joined);
-        let total = steps.factors(t).near.as_ref().map_or(0.0, |near| near.joining((young, before))[joined]);
+        let total = stage.at.factors.near.as_ref().map_or(0.0, |near| near.joining((young, before))[joined]);
         let target = uniform * total;
         let number = partial.partition_point(|sum| *sum < target);
         if number == partial.len() {
             return false;
         }
         // Blocks are counted from 0, steps from 1.
-        let (block, mut first) = (t - 2, 0);
+        let (block, mut first) = (stage.t - 2, 0);
         let counts = blocks.placement(young, number);
         for (position, &count) in counts.iter().enumerate().filter(|(_, &count)| count > 0) {
             let (round, count) = (block * blocks.length + position, usize::from(count));
@@ -355,9 +378,10 @@ mod tests {
         tuples.begin(&mut tuple);
         let mut joined = vec![0; rounds];
         for t in 1..=tuples.steps() {
-            let Some(chosen) = tuples.choose(t, draw(), &mut tuple) else { return (joined, f64::NEG_INFINITY) };
+            let stage = tuples.at(t);
+            let Some(chosen) = tuples.choose(&stage, draw(), &mut tuple) else { return (joined, f64::NEG_INFINITY) };
             let further: Vec<f64> = (0..tuples.needed(&tuple, chosen)).map(|_| draw()).collect();
-            if !tuples.step(t, chosen, &mut tuple, |k| further[k], |round, count| joined[round] = count) {
+            if !tuples.step(&stage, chosen, &mut tuple, |k| further[k], |round, count| joined[round] = count) {
                 return (joined, f64::NEG_INFINITY);
             }
         }

@@ -110,7 +110,8 @@ impl Extremes {
 }
 
 impl Factors {
-    /// Those of j of so many free replicas that join, j = 0, 1, …
+    /// Those of j of so many replicas that join, j = 0, 1, …
+    #[inline]
     pub(super) fn joining(&self, order: usize, free: usize) -> &[f64] {
         &self.joining[free * (order + 1)..][..=free]
     }

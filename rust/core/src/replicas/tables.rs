@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::replicas::chain::{table, Extremes, Step, CHUNK, LOOK, MOST_CHANGE};
+use crate::replicas::chain::{table, Extremes, Factors, Step, CHUNK, LOOK, MOST_CHANGE};
 use crate::replicas::steps::Steps;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
@@ -38,6 +38,26 @@ pub(super) struct Tables {
 struct Table {
     values: Vec<f32>,
     growth: f64,
+}
+
+/// One step i, for all tuples that take it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At<'a> {
+    pub factors: &'a Factors,
+    /// The table of v_{i+1}; none where all are alike.
+    after: Option<&'a [f32]>,
+    /// T̃_i/v_i.
+    pub growth: f64,
+    /// Whether it is the one between the tables of the last rounds and another one.
+    pub bridge: bool,
+}
+
+impl At<'_> {
+    /// v_{i+1} of a state.
+    #[inline]
+    pub(super) fn value(&self, number: usize) -> f64 {
+        self.after.map_or(2.0_f64.powi(TOP), |table| f64::from(table[number]))
+    }
 }
 
 /// v_{i+1}, and how it becomes v_i.
@@ -159,8 +179,14 @@ impl Tables {
         self.table(i).map_or(2.0_f64.powi(TOP), |table| f64::from(table[number]))
     }
 
+    /// What tuples need in step i.
+    pub(super) fn at(&self, i: usize) -> At<'_> {
+        let (factors, after) = (self.steps.factors(i), self.table(i + 1));
+        At { factors, after, growth: self.growth(i), bridge: self.bridge() == Some(i) }
+    }
+
     /// T̃_i/v_i.
-    pub(super) fn growth(&self, i: usize) -> f64 {
+    fn growth(&self, i: usize) -> f64 {
         let own = self.ends.get(self.steps.count - i).or_else(|| self.starts.get(i - 1));
         own.map_or(self.growth, |table| table.growth)
     }

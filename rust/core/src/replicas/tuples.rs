@@ -36,7 +36,7 @@ use crate::replicas::overlaps::Overlaps;
 use crate::replicas::path::Path;
 use crate::replicas::rounds;
 use crate::replicas::steps::Stationary;
-use crate::replicas::tables::Tables;
+use crate::replicas::tables::{At, Tables};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -63,6 +63,13 @@ struct Start {
     cumulative: Vec<f64>,
     busy: f64,
     free: f64,
+}
+
+/// A round, for all tuples that pass it.
+#[derive(Debug, Clone, Copy)]
+pub struct Round<'a> {
+    i: usize,
+    at: At<'a>,
 }
 
 /// A tuple on its way.
@@ -155,23 +162,32 @@ impl Tuples {
     /// The first state of a tuple, from two uniform numbers in (0, 1].
     pub fn begin(&self, (block, within): (f64, f64), tuple: &mut Tuple) {
         let (chain, Tuple(path)) = (&self.tables.steps.chain, tuple);
-        path.begin(chain);
+        path.begin(chain, self.tables.value(1, chain.multisets.count() - 1));
         if let Some(start) = &self.start {
-            path.number = start.draw(chain, (block, within), |number| self.tables.value(1, number), &mut path.kinds);
+            let number = start.draw(chain, (block, within), |number| self.tables.value(1, number), &mut path.kinds);
+            path.value = self.tables.value(1, number);
             path.busy = path.kinds.partition_point(|&kind| kind < chain.free);
         }
     }
 
-    /// How many replicas join round i, from 1 on, by a uniform number in (0, 1]; none if the tuple is given up.
+    /// Round i, from 1 on.
     #[must_use]
-    pub fn step(&self, i: usize, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
-        let (joined, number) = path.choose(&self.tables, i, uniform)?;
+    pub fn at(&self, i: usize) -> Round<'_> {
+        Round { i, at: self.tables.at(i) }
+    }
+
+    /// How many replicas join a round, by a uniform number in (0, 1]; none if the tuple is given up.
+    #[inline]
+    #[must_use]
+    pub fn step(&self, round: &Round, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
+        let chain = &self.tables.steps.chain;
+        let (joined, value) = path.choose(chain, &round.at, uniform)?;
         if self.tables.steps.extended && joined > 0 {
             #[allow(clippy::cast_precision_loss)] // at most the order
             let many = joined as f64;
-            path.log_factor -= many * self.missing(i, &path.kinds[..path.busy]);
+            path.log_factor -= many * self.missing(round.i, &path.kinds[..path.busy]);
         }
-        path.follow(&self.tables.steps.chain, (joined, number));
+        path.follow(chain, (joined, value));
         Some(joined)
     }
 
@@ -230,20 +246,16 @@ impl Start {
         let first = chosen * BLOCK;
         let many = BLOCK.min(chain.multisets.count() - first);
         let weigh = |kinds: &[usize], number: usize| chain.multinomial(kinds, self.busy, self.free) * value(number);
-        // Once for what all weigh, and once more up to the share that was drawn.
-        let mut target = f64::INFINITY;
-        loop {
-            chain.multisets.write(first, kinds);
-            let mut sum = 0.0;
-            for number in first..first + many {
-                sum += weigh(kinds, number);
-                if sum >= target {
-                    return number;
-                }
-                chain.multisets.advance(kinds);
-            }
-            target = within * sum;
+        chain.multisets.write(first, kinds);
+        let (mut sums, mut sum) = ([0.0; BLOCK], 0.0);
+        for (number, upto) in (first..).zip(&mut sums[..many]) {
+            sum += weigh(kinds, number);
+            *upto = sum;
+            chain.multisets.advance(kinds);
         }
+        let chosen = first + sums[..many].partition_point(|upto| *upto < within * sum).min(many - 1);
+        chain.multisets.write(chosen, kinds);
+        chosen
     }
 }
 
@@ -266,7 +278,7 @@ mod tests {
         tuples.begin((draw(), draw()), &mut tuple);
         let mut joined = vec![0; rounds];
         for i in 1..=rounds {
-            match tuples.step(i, draw(), &mut tuple) {
+            match tuples.step(&tuples.at(i), draw(), &mut tuple) {
                 Some(j) => joined[i - 1] = j,
                 None => return (joined, f64::NEG_INFINITY),
             }
