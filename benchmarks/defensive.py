@@ -22,6 +22,7 @@ from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_bet
 from pyaccount.execute.sampling.calibrate import noise_search
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.session import Session, open_session
+from pyaccount.plan.drawing import Drawing
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 DOCUMENTS = [EXAMPLES / f"{name}.yaml" for name in ("cifar10-bandmf", "balls-in-bins", "truncated-batches")]
@@ -64,7 +65,9 @@ def main() -> None:
         if document.blank is None or document.blank[-1] != "multiplier":
             continue
         # Powers of the likelihood ratio would serve instead: see powers.py.
-        session = open_session(replace(plan, powers=False), threads=0, time_limit=None, report=silent, seed=1)
+        session = open_session(
+            replace(plan, drawing=Drawing.BEFORE_POWERS), threads=0, time_limit=None, report=silent, seed=1
+        )
         search = noise_search(session)
         for distance in DISTANCES:
             filled, epsilon, acceptance = search.claim(search.pilot_value * (1.0 + distance))

@@ -16,14 +16,19 @@ from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.drawing import NEWEST, Drawing
 
 #: ε, δ, the separation, which is the number of bands, and the rounds.
 SETTINGS = {"b8": (1.0, 1e-5, 8, 2000), "b64": (8.0, 1e-5, 64, 2000), "b16": (2.0, 1e-10, 16, 2000)}
 DIRECTIONS = ("remove", "add")
 
 
-#: What is compared: the method, and whether powers are drawn from.
-WAYS = {"without": ("auto", False), "powers": ("auto", True), "moments": ("renyi", True)}
+#: What is compared: the method, and how samples are drawn.
+WAYS = {
+    "without": ("auto", Drawing.BEFORE_POWERS),
+    "powers": ("auto", NEWEST),
+    "moments": ("renyi", NEWEST),
+}
 
 
 def document(name: str, method: str) -> Document:
@@ -51,13 +56,13 @@ def main() -> None:
     print(f"{'':16}" + "".join(f"{head:>17}" for head in heads))
     for name in options.settings:
         for way in options.ways:
-            method, powers = WAYS[way]
+            method, drawing = WAYS[way]
             plan = compile_document(document(name, method))
             label = f"{name} {way}"
             began = sum(os.times()[:2])
             try:
                 found = execute_sampled(
-                    replace(plan, powers=powers), threads=0, time_limit=options.time_limit, report=silent, seed=1
+                    replace(plan, drawing=drawing), threads=0, time_limit=options.time_limit, report=silent, seed=1
                 )
             except (LimitError, NumericsError) as error:
                 print(f"{label:16}{error}", flush=True)

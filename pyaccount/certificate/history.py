@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pyaccount.certificate.consistency import created_at
+from pyaccount.plan.drawing import Drawing
 
 
 class Beginning(NamedTuple):
@@ -43,11 +44,26 @@ def is_older(path: str, made_by: Mapping[str, str], created: str) -> bool:
     """Whether a certificate is, by its own word, from before certificates had the field at a path."""
     for pattern, beginning in _BEGINNINGS:
         if pattern.fullmatch(path):
-            version, made = _version(made_by.get("pyaccount", "")), created_at(created)
-            earlier = beginning.since is not None and made is not None and made < beginning.since
-            # Where the version is not told, only the day can say it.
-            return earlier if version is None or version == beginning.version else version < beginning.version
+            return _before(beginning, made_by, created)
     return False
+
+
+def drawing_of(made_by: Mapping[str, str], created: str) -> Drawing:
+    """The last rule of drawing that was in use, by a certificate's own word, when it was made."""
+    found = Drawing.BEFORE_POWERS
+    for rule in Drawing:
+        version, since = rule.value
+        if not _before(Beginning(version, created_at(since or "")), made_by, created):
+            found = rule
+    return found
+
+
+def _before(beginning: Beginning, made_by: Mapping[str, str], created: str) -> bool:
+    """Whether a certificate is from before something began."""
+    version, made = _version(made_by.get("pyaccount", "")), created_at(created)
+    earlier = beginning.since is not None and made is not None and made < beginning.since
+    # Where the version is not told, only the day can say it.
+    return earlier if version is None or version == beginning.version else version < beginning.version
 
 
 def _version(text: str) -> tuple[int, ...] | None:

@@ -66,7 +66,7 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
         report(stage, k, len(plan.candidates))
         try:
             # The first of them is what the plan was compiled as.
-            compiled = replace(plan if k == 0 else compile_document(candidate), candidates=(), powers=plan.powers)
+            compiled = replace(plan if k == 0 else compile_document(candidate), candidates=(), drawing=plan.drawing)
             with knowing(lambda: map(_said, considered)):
                 if matrix.searched:
                     from pyaccount.execute.optimal import optimise  # noqa: PLC0415 - scipy, and seldom needed

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import chosen, found
-from pyaccount.certificate.history import is_older
+from pyaccount.certificate.history import drawing_of, is_older
 from pyaccount.certificate.issue import issue, matrix_record
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
@@ -16,6 +16,7 @@ from pyaccount.execute.progress import left
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
 from pyaccount.plan.compiled import COMPOSED_TOLERANCE
+from pyaccount.plan.drawing import Drawing
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.profile import default_profile
 from pyaccount.running import compile_document
@@ -39,6 +40,8 @@ STATED_MATRIX = (
 )
 #: Blanks that are a bound of the guarantee itself: they are recomputed, not put in.
 _BOUNDS = ("epsilon", "delta")
+#: Fields of a test's proposal that are written since a rule of drawing, by their names.
+_WRITTEN = {"order": Drawing.POWERS}
 
 
 @dataclass(slots=True)
@@ -94,12 +97,12 @@ class Recomputation:
             return False
         return is_older("evidence.sampling.moment", self.data.versions, self.data.created)
 
-    def _powers(self) -> bool:
-        """Whether its tests might have drawn from powers of the likelihood ratio: older ones are recomputed as they were made."""
+    def _drawing(self) -> Drawing:
+        """How its samples were drawn: by its date, and by what only newer rules write, whatever the date says."""
         sampling = self.data.evidence.sampling
-        if sampling is not None and any(test.proposal.order is not None for test in sampling.tests):
-            return True
-        return not is_older("evidence.sampling.tests[0].proposal.order", self.data.versions, self.data.created)
+        tests = [] if sampling is None else sampling.tests
+        written = [rule for field, rule in _WRITTEN.items() if any(getattr(test.proposal, field) for test in tests)]
+        return max([drawing_of(self.data.versions, self.data.created), *written], key=lambda rule: rule.position)
 
     def _planned(self) -> Plan:
         """The document's plan; where its matrix was searched for, that with the coefficients that the certificate states.
@@ -107,12 +110,12 @@ class Recomputation:
         A search only proposes: what a certificate guarantees is of the matrix that it states, and that is recomputed.
         """
         if not self.document.searched:
-            plan = replace(compile_document(self.document), powers=self._powers())
+            plan = replace(compile_document(self.document), drawing=self._drawing())
             # A long schedule may have been certified to the tolerance of other documents: that is finer, and loosens nothing.
             finer = self.data.evidence.tolerance == COMPOSED_TOLERANCE
             return replace(plan, long_tolerance=COMPOSED_TOLERANCE) if finer and plan.long else plan
         self.examination.notes.append(STATED_MATRIX)
-        return replace(compile_document(self._chosen()), asked=self.document, powers=self._powers())
+        return replace(compile_document(self._chosen()), asked=self.document, drawing=self._drawing())
 
     def _other_last_digits(self, tolerance: float) -> bool:
         """Whether the document's matrices, built here, are the certificate's but for their last digits."""
@@ -190,7 +193,7 @@ class Recomputation:
             # Samples are of the claim that keeps the budget; that it does is looked at elsewhere.
             filled = filled.claiming(self.data.guarantee.epsilon, self.data.guarantee.delta)
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
-        plan = replace(compile_document(filled), powers=self._powers())
+        plan = replace(compile_document(filled), drawing=self._drawing())
         seed = recorded if self.seed is None else self.seed
         found = retest(plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed)
         more = []

@@ -9,6 +9,7 @@ from pyaccount.document import sampling_probability
 from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped
 from pyaccount.plan.common import length_text
+from pyaccount.plan.drawing import NEWEST, Drawing
 from pyaccount.plan.reduction import DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.risk.budgets import budget_of
@@ -159,8 +160,8 @@ class CompiledDocument:
     searched: Searched | None = None
     #: The tolerance of a long schedule whose document states none.
     long_tolerance: float = LONG_TOLERANCE
-    #: Whether tests may draw from powers of the likelihood ratio, and clip: older certificates are recomputed without.
-    powers: bool = True
+    #: How samples are drawn: certificates are recomputed by the rule of their own time.
+    drawing: Drawing = NEWEST
 
     def at(self, value: float | None = None) -> Instance:
         """The plan at a value of its blank, which is in the blank's range.

@@ -108,7 +108,7 @@ class Judge:
         key = columns.start.tobytes()
         if key not in self._plans:
             written = compile_document(columns.written(self.plan.document))
-            self._plans[key] = replace(written, powers=self.plan.powers)
+            self._plans[key] = replace(written, drawing=self.plan.drawing)
         plan = self._plans[key]
         remaining = left(self.deadline)
         return plan, open_session(plan, threads=self.threads, time_limit=remaining, report=silent, seed=self.seed)

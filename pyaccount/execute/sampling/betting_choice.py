@@ -19,6 +19,7 @@ from pyaccount.execute.sampling.moments import MOST_ORDER
 from pyaccount.execute.sampling.proposals import PLAIN, between, mixed, plain, powered, proposed, scaled
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.added import added_bound
+from pyaccount.plan.drawing import Drawing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +108,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     if gap <= CLOSEST * threshold:
         return None
     found = [_plain_betting(claim, direction, estimate.value)]
-    for special in (_powered_betting, _clipped_betting) if sampler.powers else ():
+    for special in (_powered_betting, _clipped_betting) if sampler.drawing.includes(Drawing.POWERS) else ():
         betting = special(sampler, claim, direction, estimate)
         if betting is not None and SLOWER * betting.expected_samples < found[0].expected_samples:
             return betting

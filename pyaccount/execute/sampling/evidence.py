@@ -28,6 +28,7 @@ from pyaccount.execute.sampling.tests_of_claims import (
 )
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.drawing import Drawing
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
@@ -295,7 +296,8 @@ def _accepted(session: Session, tests: Sequence[Test]) -> int:
     Of all claims where older certificates are recomputed.
     """
     accepted = [test for test in tests if test.accepted]
-    counted = {test.direction: test for test in accepted}.values() if session.plan.powers else accepted
+    last = session.plan.drawing.includes(Drawing.POWERS)
+    counted = {test.direction: test for test in accepted}.values() if last else accepted
     return sum(test.samples for test in counted)
 
 

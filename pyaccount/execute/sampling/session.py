@@ -157,5 +157,5 @@ def open_session(  # noqa: PLR0913 - a plan, and how it may be run
     """A session for a plan; the document's time limit holds unless another is given."""
     limit = plan.document.accounting.time_limit if time_limit is None else time_limit
     sampler = Sampler(seed=seed, threads=threads, time_limit=limit, report=report, runner=runner)
-    sampler.powers = plan.powers
+    sampler.drawing = plan.drawing
     return Session(plan, sampler, Estimator(sampler), Engine(threads=threads, time_limit=limit))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute.sampling.jobs import SHARD, BalancedJob, Job, Local, for_core
+from pyaccount.plan.drawing import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -65,8 +66,8 @@ class Sampler:
         self._stage_began = self._began
         self._candidate = 0
         self._beyond: dict[tuple[object, ...], float] = {}
-        #: Whether tests may draw from powers of the likelihood ratio, and clip.
-        self.powers = True
+        #: By which rule samples are drawn.
+        self.drawing = NEWEST
         #: The power of the likelihood ratio that samples of an earlier claim were drawn from, and its chain's price: it serves
         #: similar claims as well.
         self.order: tuple[int, tuple[int, float]] | None = None

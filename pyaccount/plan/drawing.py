@@ -1,0 +1,38 @@
+"""How samples are drawn: one rule after another, each in use since a version and a moment.
+
+A seed gives the same samples only if they are drawn by the same rule. So a certificate is recomputed, bit for bit, by the rule of
+its own time, which `certificate.history` reads off its date; everything new is drawn by the last one. A rule changes what is
+drawn, and for which claims, never what a claim means: each is as valid as any other.
+
+A change of what is drawn has a line here, at the end, and asks `Drawing.includes` where it differs from before.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, unique
+
+
+@unique
+class Drawing(Enum):
+    """The rules in the order in which they came. Each includes those before it.
+
+    Its value is the version that draws by it first, and the moment since when; none where that version did from its beginning.
+    """
+
+    BEFORE_POWERS = ((0, 0, 0), None)
+    #: Tests may draw from powers of the likelihood ratio, and clip; what is drawn beside a guarantee follows the tests of the
+    #: last claim.
+    POWERS = ((0, 1, 0), "2026-11-25T20:00:00+00:00")
+
+    def includes(self, rule: Drawing) -> bool:
+        """Whether samples are drawn as this rule says: it, or one that came after it."""
+        return self.position >= rule.position
+
+    @property
+    def position(self) -> int:
+        """The place among all rules."""
+        return list(Drawing).index(self)
+
+
+#: What new certificates are drawn by.
+NEWEST = list(Drawing)[-1]
