@@ -22,7 +22,7 @@ from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_bet
 from pyaccount.execute.sampling.calibrate import noise_search
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.session import Session, open_session
-from pyaccount.plan.drawing import Drawing
+from pyaccount.plan.drawing import DrawingRule
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 DOCUMENTS = [EXAMPLES / f"{name}.yaml" for name in ("cifar10-bandmf", "balls-in-bins", "truncated-batches")]
@@ -66,7 +66,7 @@ def main() -> None:
             continue
         # Powers of the likelihood ratio would serve instead: see powers.py.
         session = open_session(
-            replace(plan, drawing=Drawing.BEFORE_POWERS), threads=0, time_limit=None, report=silent, seed=1
+            replace(plan, drawing=DrawingRule.BEFORE_POWERS), threads=0, time_limit=None, report=silent, seed=1
         )
         search = noise_search(session)
         for distance in DISTANCES:

@@ -16,7 +16,7 @@ from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.drawing import NEWEST, Drawing
+from pyaccount.plan.drawing import NEWEST, DrawingRule
 
 #: ε, δ, the separation, which is the number of bands, and the rounds.
 SETTINGS = {"b8": (1.0, 1e-5, 8, 2000), "b64": (8.0, 1e-5, 64, 2000), "b16": (2.0, 1e-10, 16, 2000)}
@@ -25,7 +25,7 @@ DIRECTIONS = ("remove", "add")
 
 #: What is compared: the method, and how samples are drawn.
 WAYS = {
-    "without": ("auto", Drawing.BEFORE_POWERS),
+    "without": ("auto", DrawingRule.BEFORE_POWERS),
     "powers": ("auto", NEWEST),
     "moments": ("renyi", NEWEST),
 }

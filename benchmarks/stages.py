@@ -22,7 +22,7 @@ from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.drawing import NEWEST, Drawing
+from pyaccount.plan.drawing import NEWEST, DrawingRule
 
 #: ε, δ, the separation, which is the number of bands, and the rounds.
 SETTINGS = {
@@ -90,13 +90,13 @@ def certified(plan: CompiledDocument, seed: int) -> tuple[SampledEvidence, dict[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("settings", nargs="*", default=list(SETTINGS), metavar="setting")
-    parser.add_argument("--rules", nargs="*", choices=[rule.name for rule in Drawing], default=[NEWEST.name])
+    parser.add_argument("--rules", nargs="*", choices=[rule.name for rule in DrawingRule], default=[NEWEST.name])
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     for name in options.settings:
         plan = compile_document(document(name))
         for rule in options.rules:
-            found, spent = certified(replace(plan, drawing=Drawing[rule]), options.seed)
+            found, spent = certified(replace(plan, drawing=DrawingRule[rule]), options.seed)
             lower = f"ε ≥ {found.epsilon_lower:.4g}, δ ≥ {found.delta_lower:.4g}"
             print(f"{name}, {rule}: σ = {found.solved:.6g}, {lower}")
             print("  δ at most " + " ".join(f"{point.upper:.3g}" for point in found.profile))

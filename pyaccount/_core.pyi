@@ -437,13 +437,13 @@ class Sampled:
         or add.
         """
 
-    def replicas(self, order: int) -> tuple[int, float] | None:
-        """The states of the largest chain of so many replicas, and how many are computed of all chains in all rounds at most.
+    def replicas(self, order: int, block: int | None = None) -> tuple[int, float] | None:
+        """The states of the largest chain of so many replicas, and how many are computed of all chains in all steps at most.
 
-        None where a mechanism has no chain, or one that is too large.
+        A step is a round, or a block of so many. None where a mechanism has no chain, one that is too large, or no such blocks.
         """
 
-    def log_moment(self, order: int, *, threads: int, time_limit: float | None) -> float:
+    def log_moment(self, order: int, *, block: int | None = None, threads: int, time_limit: float | None) -> float:
         """An upper bound on ln E f^order of all mechanisms and runs together, f = dP/dR and the mean under R; it may be infinite.
 
         Takes 16 bytes for each state of a chain. Raises `NumericsError` where a mechanism has no chain.

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pyaccount.certificate.consistency import created_at
-from pyaccount.plan.drawing import Drawing
+from pyaccount.plan.drawing import DrawingRule
 
 
 class Beginning(NamedTuple):
@@ -37,6 +37,7 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     (re.compile(r"reductions\[\d+\]\.lower_end"), _on(23, 2, 58)),
     (re.compile(r"evidence\.sampling\.(profile_failure_probability|moment)"), _on(25, 17, 30)),
     (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.order"), _on(25, 20, 0)),
+    (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.block"), _on(26, 21, 5)),
 )
 
 
@@ -48,10 +49,10 @@ def is_older(path: str, made_by: Mapping[str, str], created: str) -> bool:
     return False
 
 
-def drawing_of(made_by: Mapping[str, str], created: str) -> Drawing:
+def drawing_of(made_by: Mapping[str, str], created: str) -> DrawingRule:
     """The last rule of drawing that was in use, by a certificate's own word, when it was made."""
-    found = Drawing.BEFORE_POWERS
-    for rule in Drawing:
+    found = DrawingRule.BEFORE_POWERS
+    for rule in DrawingRule:
         version, since = rule.value
         if not _before(Beginning(version, created_at(since or "")), made_by, created):
             found = rule

@@ -311,7 +311,7 @@ class ComponentRecord(Record):
 class ProposalRecord(LaterRecord):
     """Where samples were drawn from; see the documentation of sampling."""
 
-    later: ClassVar[tuple[str, ...]] = ("order",)
+    later: ClassVar[tuple[str, ...]] = ("order", "block")
 
     parameter: Finite = Field(
         description="The probability (or the exponent of the bins' weights) that participation patterns were drawn with."
@@ -322,6 +322,11 @@ class ProposalRecord(LaterRecord):
         ge=2,
         le=64,
         description="m where samples are of the power fᵐ of the likelihood ratio f, drawn by m replicas. Absent otherwise.",
+    )
+    block: int | None = Field(
+        default=None,
+        ge=2,
+        description="The rounds of a block where replicas are drawn by blocks. Absent where they are drawn round by round.",
     )
     others: list[Finite] = Field(
         default=[], description="The parameters of further sampled phases, where several are sampled together."

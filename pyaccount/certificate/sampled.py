@@ -196,6 +196,7 @@ def _proposal(proposal: Proposal) -> ProposalRecord:
         stretch=proposal.mean_scale,
         others=list(proposal.further),
         order=proposal.order or None,
+        block=proposal.block or None,
         mixture=[_component(one) for one in proposal.components],
     )
 

@@ -54,7 +54,7 @@ def told(inconsistencies: Sequence[str]) -> list[RenderableType]:
 def _drawn(proposal: ProposalRecord) -> str:
     """The mean scale and further proposals of a mixture, or the power of the likelihood ratio."""
     if proposal.order is not None:
-        return f"f^{proposal.order}"
+        return f"f^{proposal.order}" + (f", {proposal.block} rounds" if proposal.block is not None else "")
     return f"{proposal.stretch:.3g}{' +' + str(len(proposal.mixture) - 1) if proposal.mixture else ''}"
 
 

@@ -16,7 +16,7 @@ from pyaccount.execute.progress import left
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
 from pyaccount.plan.compiled import COMPOSED_TOLERANCE
-from pyaccount.plan.drawing import Drawing
+from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.profile import default_profile
 from pyaccount.running import compile_document
@@ -41,7 +41,7 @@ STATED_MATRIX = (
 #: Blanks that are a bound of the guarantee itself: they are recomputed, not put in.
 _BOUNDS = ("epsilon", "delta")
 #: Fields of a test's proposal that are written since a rule of drawing, by their names.
-_WRITTEN = {"order": Drawing.POWERS}
+_WRITTEN = {"order": DrawingRule.POWERS, "block": DrawingRule.BLOCKS}
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class Recomputation:
             return False
         return is_older("evidence.sampling.moment", self.data.versions, self.data.created)
 
-    def _drawing(self) -> Drawing:
+    def _drawing(self) -> DrawingRule:
         """How its samples were drawn: by its date, and by what only newer rules write, whatever the date says."""
         sampling = self.data.evidence.sampling
         tests = [] if sampling is None else sampling.tests

@@ -9,7 +9,7 @@ from pyaccount.document import sampling_probability
 from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped
 from pyaccount.plan.common import length_text
-from pyaccount.plan.drawing import NEWEST, Drawing
+from pyaccount.plan.drawing import NEWEST, DrawingRule
 from pyaccount.plan.reduction import DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.risk.budgets import budget_of
@@ -161,7 +161,7 @@ class CompiledDocument:
     #: The tolerance of a long schedule whose document states none.
     long_tolerance: float = LONG_TOLERANCE
     #: How samples are drawn: certificates are recomputed by the rule of their own time.
-    drawing: Drawing = NEWEST
+    drawing: DrawingRule = NEWEST
 
     def at(self, value: float | None = None) -> Instance:
         """The plan at a value of its blank, which is in the blank's range.

@@ -4,7 +4,7 @@ A seed gives the same samples only if they are drawn by the same rule. So a cert
 its own time, which `certificate.history` reads off its date; everything new is drawn by the last one. A rule changes what is
 drawn, and for which claims, never what a claim means: each is as valid as any other.
 
-A change of what is drawn has a line here, at the end, and asks `Drawing.includes` where it differs from before.
+A change of what is drawn has a line here, at the end, and asks `DrawingRule.includes` where it differs from before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum, unique
 
 
 @unique
-class Drawing(Enum):
+class DrawingRule(Enum):
     """The rules in the order in which they came. Each includes those before it.
 
     Its value is the version that draws by it first, and the moment since when; none where that version did from its beginning.
@@ -23,16 +23,18 @@ class Drawing(Enum):
     #: Tests may draw from powers of the likelihood ratio, and clip; what is drawn beside a guarantee follows the tests of the
     #: last claim.
     POWERS = ((0, 1, 0), "2026-11-25T20:00:00+00:00")
+    #: These may be drawn by blocks of rounds.
+    BLOCKS = ((0, 1, 0), "2026-11-26T21:05:00+00:00")
 
-    def includes(self, rule: Drawing) -> bool:
+    def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""
         return self.position >= rule.position
 
     @property
     def position(self) -> int:
         """The place among all rules."""
-        return list(Drawing).index(self)
+        return list(DrawingRule).index(self)
 
 
 #: What new certificates are drawn by.
-NEWEST = list(Drawing)[-1]
+NEWEST = list(DrawingRule)[-1]

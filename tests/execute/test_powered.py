@@ -23,6 +23,7 @@ from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import verify
 from pyaccount.plan.added import added_bound
+from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.sampled import SampledMechanism
 
 #: Rounds, separation, probability, warm, coefficients in units of σ.
@@ -71,6 +72,57 @@ def test_means_are_delta_and_no_sample_is_above_its_bound(
         assert limits.rounding < 1e-9
         assert limits.generator < 1e-9 * max(1.0, limits.weight_bound)
     assert checked > 0 or order > 2
+
+
+#: The same, and the rounds of a block.
+BLOCKS: list[tuple[int, int, float, bool, list[float], int]] = [
+    (5, 4, 0.2, True, [0.9, 0.5, 0.3], 2),
+    (4, 4, 0.15, False, [0.7, 0.0, 0.8], 2),
+    (4, 2, 0.1, True, [1.2, 0.6], 1),
+]
+
+
+@pytest.mark.parametrize("small", BLOCKS, ids=lambda small: f"n{small[0]} b{small[1]} h{small[5]}")
+@pytest.mark.parametrize("order", [2, 4])
+def test_means_are_delta_by_blocks_of_rounds(small: tuple[int, int, float, bool, list[float], int], order: int) -> None:
+    mechanism, truth = made(*small[:5]), exact(*small[:5])
+    drawing, proposal, checked = sampler(), powered(mechanism, order, small[5]), 0
+    for epsilon in (0.3, 1.5):
+        limits = drawing.limits(mechanism, "remove", proposal, epsilon)
+        sums = drawing.run(
+            mechanism, "remove", proposal, [BetTable(epsilon, math.inf)], purpose="verification", candidate=1, count=48
+        )
+        values = np.array([shard[0].value for shard in sums]) / SHARD
+        error = values.std(ddof=1) / math.sqrt(len(values))
+        right = hockey_stick(truth, nothing(small[0]), epsilon)
+        if limits.weight_bound < 30.0 * right:
+            assert abs(values.mean() - right) < 4.5 * error + limits.generator
+            checked += 1
+        assert all(shard[0].square <= limits.weight_bound * shard[0].value * (1.0 + 1e-9) for shard in sums)
+        assert right <= limits.weight_bound
+        # A majorant bounds no better than the chain of rounds.
+        assert (
+            limits.weight_bound
+            > 0.99 * drawing.limits(mechanism, "remove", powered(mechanism, order), epsilon).weight_bound
+        )
+        assert limits.rounding < 1e-9
+    assert checked > 0 or order > 2
+
+
+def test_a_claim_is_tested_by_blocks_where_that_is_cheaper_and_not_by_older_rules() -> None:
+    coefficients = [0.2 / math.sqrt(k + 1.0) for k in range(16)]
+    mechanism = made(400, 16, 0.01, True, coefficients)
+    claim = Claim(mechanism, 1.0, 2.0, 1e-9, 12.0)
+    found = []
+    for rule in (DrawingRule.POWERS, DrawingRule.BLOCKS):
+        one = sampler()
+        one.drawing = rule
+        betting = choose_betting(one, claim, "remove", Estimator(one).at(mechanism, "remove", 2.0))
+        assert betting is not None
+        found.append(betting.proposal)
+    assert found[0].order > 0
+    assert found[0].block == 0
+    assert found[1].block > 1
 
 
 def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
@@ -185,8 +237,8 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
     claim = Claim(mechanism, 1.0, 3.0, 1.05 * estimates["remove"].value, 25.0)
     found = choose_betting(one, claim, "remove", estimates["remove"])
     assert found is not None
-    assert one.order is not None
-    assert found.proposal.order == one.order[0]
+    assert one.replicas is not None
+    assert found.proposal.order == one.replicas[0]
     # What the theorem is not about: users, random phases, bins, and batches that are truncated.
     record = _core.Sampled.renewal([0.5, 0.2], 10, 2, 0.1, True)
     others = (

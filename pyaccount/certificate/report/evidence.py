@@ -151,7 +151,10 @@ def _tests(tests: list[TestRecord]) -> PageTable:
 def _proposal(test: TestRecord) -> Content:
     """The mean scale, and with how many other proposals samples were mixed; or the power of the likelihood ratio."""
     if test.proposal.order is not None:
-        return ("power ", exact(test.proposal.order, "factor", "record"))
+        power: Content = ("power ", exact(test.proposal.order, "factor", "record"))
+        if test.proposal.block is None:
+            return power
+        return (*power, " by blocks of ", exact(test.proposal.block, "rounds", "record"))
     mean_scale, further = exact(test.proposal.stretch, "factor", "record", 3), len(test.proposal.mixture) - 1
     return (mean_scale, " in a mixture with ", exact(further, "proposals", "record")) if further > 0 else (mean_scale,)
 

@@ -19,7 +19,7 @@ from pyaccount.execute.sampling.moments import MOST_ORDER
 from pyaccount.execute.sampling.proposals import PLAIN, between, mixed, plain, powered, proposed, scaled
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.added import added_bound
-from pyaccount.plan.drawing import Drawing
+from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +42,8 @@ MEASURED, TRIAL = 6, 8
 SPECIAL_TRIAL, SLOWER = 4, 3.0
 #: The least power, and the largest chain that samples are drawn by, of 24 bytes for each state and with tables of 256 MiB.
 FIRST, MOST_SAMPLED = 2, 13_000_000
+#: Rounds of blocks that replicas may be drawn by, where they divide the separation.
+BLOCKS = (16, 12, 10, 8, 6, 5, 4, 3, 2)
 #: Nanoseconds for a state's round of a chain; and how far below the claim the estimate is taken to be at most, relatively, since
 #: nearer claims may follow.
 CHAIN, NEAR = 5.0, 0.25
@@ -108,7 +110,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     if gap <= CLOSEST * threshold:
         return None
     found = [_plain_betting(claim, direction, estimate.value)]
-    for special in (_powered_betting, _clipped_betting) if sampler.drawing.includes(Drawing.POWERS) else ():
+    for special in (_powered_betting, _clipped_betting) if sampler.drawing.includes(DrawingRule.POWERS) else ():
         betting = special(sampler, claim, direction, estimate)
         if betting is not None and SLOWER * betting.expected_samples < found[0].expected_samples:
             return betting
@@ -143,14 +145,16 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     mechanism = claim.mechanism
     if direction != "remove" or mechanism.core.replicas(2) is None:
         return None
-    if sampler.order is None or mechanism.core.replicas(sampler.order[0]) != sampler.order[1]:
+    known = sampler.replicas
+    if known is None or mechanism.core.replicas(known[0], known[1] or None) != known[2]:
         gap = (claim.delta - estimate.value) / claim.delta
-        chosen = _sampled_order(sampler, claim, min(gap, NEAR))
-        replicas = None if chosen is None else mechanism.core.replicas(chosen)
-        if chosen is None or replicas is None:
+        chosen = _sampled_replicas(sampler, claim, min(gap, NEAR))
+        price = None if chosen is None else mechanism.core.replicas(chosen[0], chosen[1] or None)
+        if chosen is None or price is None:
             return None
-        sampler.order = (chosen, replicas)
-    proposal = powered(mechanism, sampler.order[0])
+        known = sampler.replicas = (*chosen, price)
+    order, block, _ = known
+    proposal = powered(mechanism, order, block)
     try:
         limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
     except NumericsError:
@@ -163,34 +167,54 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     return _measured_betting(sampler, claim, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
 
 
-def _sampled_order(sampler: Sampler, claim: Claim, gap: float) -> int | None:
-    """The order m of the power f^m that samples are drawn from, by what the chain and the samples of each are expected to take.
+def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[int, int] | None:
+    """The order m of the power f^m that samples are drawn from, and the rounds of a block (0: round by round).
 
-    None where even the least is too much.
+    By what the chain and the samples of each are expected to take; None where even the least is too much. Chains of long blocks
+    are small, and so come first: a chain that takes longer than what was found is not computed.
+    """
+    core = claim.mechanism.core
+    possible = [block for block in BLOCKS if core.replicas(FIRST, block) is not None]
+    best: tuple[float, int, int] | None = None
+    for block in (*possible, 0) if sampler.drawing.includes(DrawingRule.BLOCKS) else (0,):
+        found = _sampled_order(sampler, claim, gap, block, math.inf if best is None else best[0])
+        if found is not None and (best is None or found[0] < best[0]):
+            best = (*found, block)
+    return None if best is None else best[1:]
 
-    ln of the weight bound is convex in m, and 0 at 1: what the next order is expected to give is found from the last ones. Chains
-    grow with m, and are computed from the smallest on while the next one pays.
+
+def _sampled_order(sampler: Sampler, claim: Claim, gap: float, block: int, most: float) -> tuple[float, int] | None:
+    """The nanoseconds that the best order is expected to take, and that order; no chain that alone takes `most` is computed.
+
+    ln of the weight bound is convex in m, and 0 at 1 (with blocks nearly so): what the next order is expected to give is found
+    from the last ones. Chains grow with m, and are computed from the smallest on while the next one pays.
     """
     mechanism, logs = claim.mechanism, [0.0]
-    least = mechanism.core.replicas(FIRST)
-    if least is None or least[0] > MOST_SAMPLED:
+    least = mechanism.core.replicas(FIRST, block or None)
+    if least is None or least[0] > MOST_SAMPLED or least[1] * CHAIN >= most:
         return None
-    most = claim.log_target * (1.0 / gap + 0.5 / (gap * gap))
+    samples = claim.log_target * (1.0 / gap + 0.5 / (gap * gap))
+
+    def taken(log: float) -> float:
+        return samples * max(math.exp(log) / claim.delta, 1.0) * SLOWER * mechanism.cost
+
+    found: tuple[float, int] | None = None
     for order in range(FIRST, MOST_ORDER + 1):
+        price = mechanism.core.replicas(order, block or None)
         try:
-            bound = sampler.limits(mechanism, "remove", powered(mechanism, order), claim.epsilon).weight_bound
+            bound = sampler.limits(mechanism, "remove", powered(mechanism, order, block), claim.epsilon).weight_bound
         except NumericsError:
-            return order - 1 if order > FIRST else None
+            return found
         logs.append(math.log(bound) if bound > 0.0 else -math.inf)
+        found = (taken(logs[-1]) + (0.0 if price is None else price[1] * CHAIN), order)
         bend = logs[-1] - 2.0 * logs[-2] + logs[-3] if order > FIRST else 0.0
         further = 2.0 * logs[-1] - logs[-2] + bend
-        replicas = mechanism.core.replicas(order + 1)
+        replicas = mechanism.core.replicas(order + 1, block or None)
         if replicas is None or replicas[0] > MOST_SAMPLED or not math.isfinite(further) or further >= logs[-1]:
-            return order
-        now, then = (max(math.exp(log) / claim.delta, 1.0) for log in (logs[-1], further))
-        if most * (now - then) * SLOWER * mechanism.cost < replicas[1] * CHAIN:
-            return order
-    return MOST_ORDER
+            return found
+        if taken(logs[-1]) - taken(further) < replicas[1] * CHAIN or replicas[1] * CHAIN >= most:
+            return found
+    return found
 
 
 def _clipped_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:

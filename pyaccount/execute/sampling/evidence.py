@@ -28,7 +28,7 @@ from pyaccount.execute.sampling.tests_of_claims import (
 )
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.drawing import Drawing
+from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def _accepted(session: Session, tests: Sequence[Test]) -> int:
     Of all claims where older certificates are recomputed.
     """
     accepted = [test for test in tests if test.accepted]
-    last = session.plan.drawing.includes(Drawing.POWERS)
+    last = session.plan.drawing.includes(DrawingRule.POWERS)
     counted = {test.direction: test for test in accepted}.values() if last else accepted
     return sum(test.samples for test in counted)
 

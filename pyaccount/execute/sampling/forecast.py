@@ -152,11 +152,11 @@ class _Pace:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: dict[tuple[Direction, int], float] = {}
+        self._known: dict[tuple[Direction, int, int], float] = {}
 
     def of(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
         """The pace of samples from a proposal; that of a mixture goes by its components."""
-        key = (direction, -proposal.order or len(proposal.components))
+        key = (direction, -proposal.order or len(proposal.components), proposal.block)
         if key not in self._known:
             self._known[key] = self._taken(mechanism, direction, epsilon, proposal)
         return self._known[key]

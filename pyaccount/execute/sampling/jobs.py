@@ -47,6 +47,8 @@ class Proposal:
     components: tuple[Component, ...] = ()
     #: m where samples are of the power f^m of the likelihood ratio of a removed record; see the core's `replicated`. 0 otherwise.
     order: int = 0
+    #: The rounds of a block where these are drawn by blocks; 0 where they are drawn round by round.
+    block: int = 0
 
     @property
     def wave(self) -> int:
@@ -155,6 +157,7 @@ class Job:
                 time_limit=time_limit,
                 curve=curve,
                 order=self.proposal.order or None,
+                block=self.proposal.block or None,
             )
         return Wave([[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram)
 
@@ -167,6 +170,8 @@ class Job:
             (t.epsilon, t.weight_bound, tuple((bet.threshold, bet.fraction) for bet in t.bets)) for t in self.tables
         )
         drawn = (self.direction, proposal.parameters, proposal.mean_scale, components, tables, self.key, self.edges)
+        if proposal.block:
+            return fingerprint("shards", self.recipe, self.curve, drawn, proposal.order, proposal.block)
         if proposal.order:
             return fingerprint("shards", self.recipe, self.curve, drawn, proposal.order)
         return fingerprint("shards", self.recipe, self.curve, drawn)

@@ -43,9 +43,9 @@ def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:
     return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
 
 
-def powered(mechanism: SampledMechanism, order: int) -> Proposal:
-    """Samples of a power of the likelihood ratio of a removed record."""
-    return replace(proposed(mechanism.plain_parameters, float(order)), order=order)
+def powered(mechanism: SampledMechanism, order: int, block: int = 0) -> Proposal:
+    """Samples of a power of the likelihood ratio of a removed record, by blocks of so many rounds or round by round."""
+    return replace(proposed(mechanism.plain_parameters, float(order)), order=order, block=block)
 
 
 def mixed(

@@ -68,9 +68,9 @@ class Sampler:
         self._beyond: dict[tuple[object, ...], float] = {}
         #: By which rule samples are drawn.
         self.drawing = NEWEST
-        #: The power of the likelihood ratio that samples of an earlier claim were drawn from, and its chain's price: it serves
-        #: similar claims as well.
-        self.order: tuple[int, tuple[int, float]] | None = None
+        #: The power of the likelihood ratio that samples of an earlier claim were drawn from, by blocks of how many rounds, and
+        #: its chain's price: it serves similar claims as well.
+        self.replicas: tuple[int, int, tuple[int, float]] | None = None
 
     def fresh(self) -> int:
         """A candidate number that no stream has used."""
@@ -107,6 +107,7 @@ class Sampler:
                     epsilon,
                     curve,
                     order=proposal.order or None,
+                    block=proposal.block or None,
                     threads=self._threads,
                     time_limit=self._remaining() if proposal.order else None,
                 )

@@ -13,7 +13,7 @@
 
 use crate::error::Result;
 use crate::participation::renewal::Renewal;
-use crate::replicas::blocks::{self, Blocks};
+use crate::replicas::blocks::{self, Placements};
 use crate::replicas::chain::youngest;
 use crate::replicas::path::Path;
 use crate::replicas::tables::{At, Tables};
@@ -24,7 +24,7 @@ use crate::special::UNIT_ROUNDOFF;
 #[derive(Debug)]
 pub struct BlockTuples {
     tables: Tables,
-    blocks: Blocks,
+    blocks: Placements,
     /// n and b.
     rounds: usize,
     separation: usize,
@@ -68,7 +68,7 @@ pub type Chosen = (usize, f64);
 
 /// Step t, for all tuples that take it.
 #[derive(Debug, Clone, Copy)]
-pub struct Stage<'a> {
+pub struct BlockStep<'a> {
     t: usize,
     at: At<'a>,
 }
@@ -146,7 +146,7 @@ impl BlockTuples {
     /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it.
     ///
     /// A step's weights are made of at most m² + 8m + 16 factors and terms, each raised by 4u at most; ĝ and its terms were raised by
-    /// [`Blocks::raised`], and inner products by 4u for each band, which stand in exponents: S − J has at most two of them for each
+    /// [`Placements::raised`], and inner products by 4u for each band, which stand in exponents: S − J has at most two of them for each
     /// participation and each replica.
     #[must_use]
     pub fn relative(&self) -> f64 {
@@ -186,14 +186,14 @@ impl BlockTuples {
 
     /// Step t, from 1 on: block t, or what closes the run.
     #[must_use]
-    pub fn at(&self, t: usize) -> Stage<'_> {
-        Stage { t, at: self.tables.at(t) }
+    pub fn at(&self, t: usize) -> BlockStep<'_> {
+        BlockStep { t, at: self.tables.at(t) }
     }
 
     /// How many replicas join, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
     #[inline]
     #[must_use]
-    pub fn choose(&self, stage: &Stage, uniform: f64, tuple: &mut BlockTuple) -> Option<Chosen> {
+    pub fn choose(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> Option<Chosen> {
         tuple.path.choose(&self.tables.steps.chain, &stage.at, uniform)
     }
 
@@ -209,7 +209,7 @@ impl BlockTuples {
     #[inline]
     pub fn step(
         &self,
-        stage: &Stage,
+        stage: &BlockStep,
         chosen: Chosen,
         tuple: &mut BlockTuple,
         uniform: impl Fn(usize) -> f64,
@@ -242,7 +242,7 @@ impl BlockTuples {
     /// Place those that joined the block before, which `joined` come after; whether no replica comes back too early, or too late.
     fn place(
         &self,
-        stage: &Stage,
+        stage: &BlockStep,
         joined: usize,
         tuple: &mut BlockTuple,
         uniform: f64,
@@ -257,7 +257,7 @@ impl BlockTuples {
         if number == partial.len() {
             return false;
         }
-        // Blocks are counted from 0, steps from 1.
+        // Placements are counted from 0, steps from 1.
         let (block, mut first) = (stage.t - 2, 0);
         let counts = blocks.placement(young, number);
         for (position, &count) in counts.iter().enumerate().filter(|(_, &count)| count > 0) {

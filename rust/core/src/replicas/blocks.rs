@@ -49,7 +49,7 @@ const MOST_PLACEMENTS: usize = 1 << 24;
 
 /// The rounds that replicas take part in within a block, and what J says of them.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct Placements {
     /// h.
     pub length: usize,
     pub overlaps: Overlaps,
@@ -60,7 +60,7 @@ pub(super) struct Blocks {
     /// r(0), r(1), …, while they are not 0.
     envelope: Vec<f64>,
     /// For j = 0, 1, …, m: how many of j replicas are at each of the h positions of the block, one way to place them after another.
-    placements: Vec<Vec<u8>>,
+    counts: Vec<Vec<u8>>,
     /// Partial sums of ĝ(j; N_1, c) over the ways to place j, at (N_1·(m + 1) + c)·(m + 1) + j; empty where there is nothing to place
     /// or this cannot happen.
     partial: Vec<Vec<f64>>,
@@ -96,7 +96,7 @@ pub(super) fn possible(law: &Renewal, length: usize) -> bool {
 /// # Errors
 /// As [`rounds::steps`]; [`Error::Domain`] for a length that does not divide b at least twice, a probability of 1, a warm start with
 /// fewer than b − 1 rounds, and where replicas can be placed in too many ways.
-pub(super) fn steps(law: &Renewal, coefficients: &[f64], order: usize, length: usize) -> Result<(Steps, Blocks)> {
+pub(super) fn steps(law: &Renewal, coefficients: &[f64], order: usize, length: usize) -> Result<(Steps, Placements)> {
     let overlaps = rounds::overlaps(law, coefficients, order)?;
     if !possible(law, length) {
         #[allow(clippy::cast_precision_loss)] // reported only
@@ -107,7 +107,7 @@ pub(super) fn steps(law: &Renewal, coefficients: &[f64], order: usize, length: u
     }
     let count = kinds(law, length);
     let chain = Chain::new(count, count - 2, order)?;
-    let (blocks, near) = Blocks::new(overlaps, length, order, law.min_separation)?;
+    let (blocks, near) = Placements::new(overlaps, length, order, law.min_separation)?;
     let near = Arc::new(near);
     let (p, b, n) = (law.sampling_probability, law.min_separation, law.iterations());
     // ln (1 − p) is off by an ulp or so, its multiple and the exponential by as much of theirs.
@@ -164,7 +164,7 @@ fn joining(order: usize, odds: f64) -> (Vec<f64>, f64) {
     (all, logarithms)
 }
 
-impl Blocks {
+impl Placements {
     fn new(overlaps: Overlaps, length: usize, order: usize, separation: usize) -> Result<(Self, Near)> {
         let bands = overlaps.bands();
         // r(d), d = 0, …: no entry before may be smaller.
@@ -182,7 +182,8 @@ impl Blocks {
             room -= all.len();
             placements.push(all);
         }
-        let mut blocks = Self { length, overlaps, edge, far, envelope, placements, partial: Vec::new(), raised: 0.0 };
+        let mut blocks =
+            Self { length, overlaps, edge, far, envelope, counts: placements, partial: Vec::new(), raised: 0.0 };
         let near = blocks.place(order, separation / length, room)?;
         Ok((blocks, near))
     }
@@ -195,7 +196,7 @@ impl Blocks {
         // Products and sums of an exponent.
         let operations = h * (h + 1) + 4 * h;
         let mut largest = 0.0_f64;
-        for (j, placements) in self.placements.iter().enumerate().skip(1) {
+        for (j, placements) in self.counts.iter().enumerate().skip(1) {
             let within: Vec<(f64, f64)> =
                 placements.chunks(h).map(|counts| inside(counts, |d| self.within(d))).collect();
             // Neighbouring blocks have different replicas; so have three in a row, if they are too near for anybody to join twice.
@@ -250,12 +251,12 @@ impl Blocks {
 
     /// How many of so many replicas are at each position, in the way with this number.
     pub(super) fn placement(&self, joined: usize, number: usize) -> &[u8] {
-        &self.placements[joined][number * self.length..][..self.length]
+        &self.counts[joined][number * self.length..][..self.length]
     }
 
     /// The most ways to place replicas in a block.
     pub(super) fn most_placements(&self) -> usize {
-        self.placements.last().map_or(1, Vec::len) / self.length
+        self.counts.last().map_or(1, Vec::len) / self.length
     }
 }
 
@@ -323,7 +324,7 @@ fn inside(counts: &[u8], at: impl Fn(usize) -> f64) -> (f64, f64) {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{edge, placed, steps, Blocks};
+    use super::{edge, placed, steps, Placements};
     use crate::error::Error;
     use crate::participation::renewal::Renewal;
     use crate::replicas::enumeration::{mean, patterns};
@@ -367,7 +368,7 @@ mod tests {
 
     /// Z̄ from its definition: all ways for m replicas to take part in rounds of blocks far enough apart, with w̄ and J.
     #[allow(clippy::many_single_char_names)] // as in the formula
-    fn enumerated(coefficients: &[f64], law: &Renewal, order: usize, blocks: &Blocks) -> f64 {
+    fn enumerated(coefficients: &[f64], law: &Renewal, order: usize, blocks: &Placements) -> f64 {
         let (b, n, p, h) = (law.min_separation, law.iterations(), law.sampling_probability, blocks.length);
         let (rounds, ages) = (n.div_ceil(h) * h, b / h);
         let mut all: Vec<Vec<usize>> = vec![vec![]];

@@ -67,7 +67,7 @@ struct Start {
 
 /// A round, for all tuples that pass it.
 #[derive(Debug, Clone, Copy)]
-pub struct Round<'a> {
+pub struct RoundStep<'a> {
     i: usize,
     at: At<'a>,
 }
@@ -170,16 +170,16 @@ impl Tuples {
         }
     }
 
-    /// Round i, from 1 on.
+    /// RoundStep i, from 1 on.
     #[must_use]
-    pub fn at(&self, i: usize) -> Round<'_> {
-        Round { i, at: self.tables.at(i) }
+    pub fn at(&self, i: usize) -> RoundStep<'_> {
+        RoundStep { i, at: self.tables.at(i) }
     }
 
     /// How many replicas join a round, by a uniform number in (0, 1]; none if the tuple is given up.
     #[inline]
     #[must_use]
-    pub fn step(&self, round: &Round, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
+    pub fn step(&self, round: &RoundStep, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
         let chain = &self.tables.steps.chain;
         let (joined, value) = path.choose(chain, &round.at, uniform)?;
         if self.tables.steps.extended && joined > 0 {
