@@ -185,9 +185,12 @@ def _above(unamplified: float | None, epsilon: float) -> bool:
 
 
 def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsistency]:
-    """In every direction an accepted test must imply the guarantee, with the wealth and the probability stated."""
+    """In every direction an accepted test must imply the guarantee, with the wealth and the probability stated.
+
+    The test may be of a harder claim: a smaller ε or δ, or less noise where σ was solved for. More noise is post-processing.
+    """
     guarantee, q = data.guarantee, sampling.total_probability
-    noises = {phase.noise_multiplier for phase in data.phases}
+    noises, solved = {phase.noise_multiplier for phase in data.phases}, _solved_noise(data)
     # ln(1/q) of one sequence; where it is 0, no wealth certifies.
     log_target = -math.log(sampling.test_probability) if sampling.test_probability > 0.0 else math.inf
 
@@ -196,7 +199,7 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
         delta = test.threshold + (q * (1.0 - test.threshold) if guarantee.kind == "verified" else 0.0)
         return (
             test.accepted
-            and test.noise_multiplier in noises
+            and (test.noise_multiplier in noises if solved is None else 0.0 < test.noise_multiplier <= solved)
             and test.epsilon <= guarantee.epsilon
             and delta <= guarantee.delta * (1.0 + 1e-9)
             and test.log_target >= log_target * (1.0 - 1e-9)
@@ -212,6 +215,15 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
         )
     if sampling.test_probability > q:
         yield Inconsistency("evidence.sampling.test_probability", "above the total_probability")
+
+
+def _solved_noise(data: CertificateModel) -> float | None:
+    """The σ that was solved for, which tests are of; None where the noise was given."""
+    for index, phase in enumerate(data.phases):
+        for path in ("noise.multiplier", f"phases[{index}].noise.multiplier"):
+            if data.solved is not None and data.solved.path == path:
+                return phase.noise_multiplier
+    return None
 
 
 def _compositions(data: CertificateModel) -> Iterator[Inconsistency]:

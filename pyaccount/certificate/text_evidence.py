@@ -25,6 +25,9 @@ from pyaccount.rounding import down, plain, up
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, ProposalRecord, SearchedRecord
 
+#: Beside tests, one of which is of a harder claim than the guarantee's.
+HARDER = "A direction was tested once, at less noise than the guarantee's: more noise is post-processing, so it holds there too."
+
 
 def row(table: Table, *cells: str) -> None:
     """A row that shows each text as it is: a certificate's words are no markup."""
@@ -58,6 +61,14 @@ def _drawn(proposal: ProposalRecord) -> str:
     return f"{proposal.stretch:.3g}{' +' + str(len(proposal.mixture) - 1) if proposal.mixture else ''}"
 
 
+def _harder(data: CertificateModel) -> bool:
+    """Whether some accepted test is of less noise than what was solved for."""
+    sampling, solved = data.evidence.sampling, data.solved
+    if sampling is None or solved is None or not solved.path.endswith("noise.multiplier"):
+        return False
+    return any(test.accepted and test.noise_multiplier < solved.value for test in sampling.tests)
+
+
 def _tests(data: CertificateModel) -> list[RenderableType]:
     """The tests that were run."""
     sampling = data.evidence.sampling
@@ -84,6 +95,7 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             f"{sampling.verification}, {sampling.samples} samples in all; seed {sampling.seed}, {seed_source(sampling)}."
         ),
         *([table] if sampling.tests else []),
+        *([Text(HARDER)] if _harder(data) else []),
     ]
     curve = sampling.composed_curve
     if curve is not None:

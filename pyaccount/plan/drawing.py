@@ -25,6 +25,8 @@ class DrawingRule(Enum):
     POWERS = ((0, 1, 0), "2026-11-25T20:00:00+00:00")
     #: These may be drawn by blocks of rounds.
     BLOCKS = ((0, 1, 0), "2026-11-26T21:05:00+00:00")
+    #: A direction that is far from the claims of a grid is tested once, at the hardest of them.
+    ONCE = ((0, 1, 0), "2026-11-26T21:30:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

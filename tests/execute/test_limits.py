@@ -130,7 +130,7 @@ def test_samples_say_their_stage_their_number_and_the_pilots_estimate(monkeypatc
     error = stopped({**SAMPLED, "accounting": {"seed": 1, "time_limit": 1e-3}})
     assert error.stage == "bounds without samples"
     assert error.limit == TimeLimit(1e-3, "accounting.time_limit")
-    monkeypatch.setattr(calibrate, "fixed_sequence_test", out_of_time)
+    monkeypatch.setattr(calibrate, "tested_in_sequence", out_of_time)
     error = stopped(SAMPLED, time_limit="10 min")
     assert error.limit == TimeLimit(600.0, "time_limit=")
     (known,) = error.known

@@ -143,7 +143,8 @@ def _tests(tests: list[TestRecord]) -> PageTable:
         for test in tests
     )
     caption = (
-        "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, wealth as a natural logarithm."
+        "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, wealth as a natural logarithm. "
+        "A claim at less noise, a smaller ε or a lower threshold implies those above it in its direction."
     )
     return PageTable((caption,), headings, rows, words=2)
 

@@ -11,7 +11,8 @@ from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.error_probability import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import Result, evidence_of
-from pyaccount.execute.sampling.fixed_sequence import ROOT, GridSearch, fixed_sequence_test, grids, root
+from pyaccount.execute.sampling.fixed_sequence import ROOT, GridSearch, grids, root
+from pyaccount.execute.sampling.once import tested_in_sequence
 from pyaccount.execute.sampling.session import FINENESS
 from pyaccount.execute.solve import rest_alone, unreachable
 from pyaccount.plan.compiling import compile_document
@@ -33,7 +34,7 @@ def calibrate(session: Session) -> SampledEvidence:
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
     search = noise_search(session)
-    sequence = fixed_sequence_test(search, lambda sigma, budget: session.test(*search.claim(sigma), budget))
+    sequence = tested_in_sequence(session, search)
     sigma = search.fallback if sequence.value is None else sequence.value
     if not math.isfinite(sigma):
         raise NumericsError(

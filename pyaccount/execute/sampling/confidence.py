@@ -13,10 +13,10 @@ from pyaccount.execute.sampling.fixed_sequence import (
     Grid,
     GridSearch,
     SequenceResult,
-    fixed_sequence_test,
     grids,
     root,
 )
+from pyaccount.execute.sampling.once import tested_in_sequence
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
@@ -41,7 +41,7 @@ def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> Sa
         tests = session.test(*search.claim(0.0))
         sequence = SequenceResult(0.0 if all(t.accepted for t in tests) else None, tests)
     else:
-        sequence = fixed_sequence_test(search, lambda epsilon, budget: session.test(*search.claim(epsilon), budget))
+        sequence = tested_in_sequence(session, search)
     epsilon = search.fallback if sequence.value is None else sequence.value
     kind: GuaranteeKind = "deterministic" if sequence.value is None else "confidence"
     within = sequence.value is not None and search.within(epsilon, session.plan.tolerance)
@@ -80,7 +80,7 @@ def solve_delta(session: Session) -> SampledEvidence:
     epsilon = document.privacy.epsilon
     assert epsilon != "solve"
     search = delta_search(session)
-    sequence = fixed_sequence_test(search, lambda delta, budget: session.test(*search.claim(delta), budget))
+    sequence = tested_in_sequence(session, search)
     delta = search.fallback if sequence.value is None else sequence.value
     kind: GuaranteeKind = "deterministic" if sequence.value is None else "confidence"
     within = sequence.value is not None and search.within(delta, _delta_tolerance(document))

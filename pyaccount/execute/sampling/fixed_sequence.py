@@ -5,6 +5,30 @@ tolerance. They are tested from the largest down with independent samples until 
 pay; the lowest accepted value above that is the result. It is false only if the first false value of the sequence was accepted:
 probability at most q however long the grid is (Dong & Ganesh 2026, Theorem A.1). Starting once more on a second grid, higher
 up, after the very first value was rejected costs another q.
+
+**A direction that is tested once.** Write T_d(v) for "the run at v satisfies the claim in direction d". T_d(v) implies T_d(w) for
+every w > v of a grid, in each direction by itself:
+
+* for ε and δ by their definition: H_{e^ε}(P‖Q) falls in ε, and a larger δ claims less;
+* for σ by post-processing. A run with σ′ > σ is a run with σ whose adversary adds noise √(σ′² − σ²) of its own, through the same
+  matrix, to every release of that phase before looking at it. δ is the largest over data sets and adversaries, so it falls in σ,
+  both for a record that is removed and for one that is added. (Laplace noise of scale b′ > b is that of scale b with, in a share
+  1 − b²/b′² of the cases, an independent one of scale b′ added.) No more is used of the sampler, of truncated batches, of other
+  phases and of further releases than that they stay as they are. T_d is about the run: densities that only enclose the run's, and
+  what rare truncation or a composed profile adds to the mean of samples, are part of the test of T_d(v), which is valid at each v
+  by itself.
+
+So a direction whose δ is far below the claim may be tested once, at a low value v, for all values from there up. That takes
+little more than one test of it higher up. A value w is accepted when every direction d has an accepted test of T_d at some v ≤ w.
+The lowest accepted value is false with probability at most q, without a union over directions or values. For, given all that was
+drawn before it, a test of a false claim accepts with probability at most q. Look at the first test on the grid whose claim is
+false. The tests before it are of true claims, which imply only true results; if it rejects, the sequence ends, and the result
+follows from these. So a false result needs this one test to accept. Which test that is depends on what was drawn before it alone
+(by the pilot and by tests that chose to go on), and q bounds its error whatever that was. The sequence that tests every
+direction at each value is a special case.
+
+A rejection of the one test ends the grid as a rejection of its first value does. A second test of that direction on the grid, at
+an easier value, would be a second chance, and cost another q.
 """
 
 from __future__ import annotations
@@ -12,11 +36,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyaccount.errors import LimitError, NumericsError
 
 if TYPE_CHECKING:
+    from pyaccount.directions import Direction
     from pyaccount.execute.sampling.error_probability import Acceptance
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import Instance
@@ -103,24 +128,53 @@ class GridSearch:
         return max(CHEAP * 1e9 / self.cost, asked) + asked - sum(spent.values())
 
 
-#: Tests of one value: all of them; none where they are expected to take more samples than the second argument allows.
-Testing = Callable[[float, float | None], "tuple[Test, ...]"]
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Directions that are tested once on a grid, and the distance at which: that serves all values from there up."""
+
+    distance: float
+    directions: tuple[Direction, ...]
+    #: The directions that are tested at every value.
+    further: tuple[Direction, ...]
+
+    def serves(self, distance: float) -> bool:
+        """Whether its test implies the claim at this distance, in its directions."""
+        return distance >= self.distance
 
 
-def fixed_sequence_test(search: GridSearch, test: Testing) -> SequenceResult:
+class Testing(Protocol):
+    """Tests of one value, in all directions or in some: all of them, or none where they are expected to take too many samples."""
+
+    def __call__(
+        self, value: float, budget: float | None, directions: tuple[Direction, ...] | None = None
+    ) -> tuple[Test, ...]:
+        """The tests that were run, up to the first rejection."""
+
+
+def fixed_sequence_test(
+    search: GridSearch, test: Testing, once: Callable[[Grid], Once | None] | None = None
+) -> SequenceResult:
     """Test each grid in sequence until one has an accepted value.
 
     Where to stop is chosen by what tests are expected to cost, and by a time limit: an accepted value is as good whatever
-    is not tried.
+    is not tried. `once` says which directions are tested once on the first grid; if that was rejected, the second one has them
+    tested at each value.
     """
     tests: list[Test] = []
-    for one in search.reachable:
+    for k, one in enumerate(search.reachable):
         reached: float | None = None
         spent: dict[float, float] = {}
+        single = once(one) if once is not None and k == 0 else None
         for distance in (*one.asked, *one.optional):
             value = search.pilot_value * (1.0 + distance)
             try:
-                outcome = test(value, search.budget(one, distance, spent))
+                if single is None or not single.serves(distance):
+                    outcome = test(value, search.budget(one, distance, spent))
+                else:
+                    outcome = test(value, search.budget(one, distance, spent), single.further)
+                    if reached is None and outcome and outcome[-1].accepted:
+                        lowest = search.pilot_value * (1.0 + single.distance)
+                        outcome += test(lowest, None, single.directions)
             except LimitError:
                 if reached is None:
                     raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.execute.progress import silent
@@ -24,6 +24,7 @@ from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
 from pyaccount.execute.sampling.jobs import SHARD, BetTable
 from pyaccount.execute.sampling.moments import chernoff
+from pyaccount.execute.sampling.once import once_on
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.renyi import moments_of
 from pyaccount.execute.sampling.session import open_session
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.estimates import Estimate
+    from pyaccount.execute.sampling.fixed_sequence import Once
     from pyaccount.execute.sampling.jobs import Proposal
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument, Instance
@@ -113,33 +115,38 @@ class _Pricing:
     session: Session
     search: GridSearch
     pace: _Pace
-    known: dict[float, Priced] = field(default_factory=dict)
+    known: dict[tuple[float, tuple[Direction, ...] | None], Priced] = field(default_factory=dict)
     #: Seconds that planning a test took, on average what it will take once more.
     planning: list[float] = field(default_factory=list)
 
-    def at(self, distance: float) -> Priced:
-        """What tests at this distance above the pilot's value are expected to take."""
-        if distance not in self.known:
+    def at(self, distance: float, directions: tuple[Direction, ...] | None = None) -> Priced:
+        """What tests at this distance above the pilot's value, in all directions or in some, are expected to take."""
+        key = (distance, directions)
+        if key not in self.known:
             began = time.monotonic()
             value = self.search.pilot_value * (1.0 + distance)
-            tests = _planned(self.session, *self.search.claim(value))
+            tests = _planned(self.session, *self.search.claim(value), directions)
             self.planning.append(time.monotonic() - began)
             samples = sum(one.samples for one in tests) if tests else math.inf
-            self.known[distance] = Priced(distance, value, samples, self.pace.seconds(tests))
-        return self.known[distance]
+            self.known[key] = Priced(distance, value, samples, self.pace.seconds(tests))
+        return self.known[key]
 
     def sequence(self) -> tuple[list[Priced], float | None]:
         """The values that would be tested, and where the sequence ends."""
-        for grid in self.search.reachable:
-            tested, reached = self._priced(grid)
+        for k, grid in enumerate(self.search.reachable):
+            tested, reached = self._priced(grid, once_on(self.session, self.search, grid) if k == 0 else None)
             if reached is not None:
                 return tested, reached
         return [], None
 
-    def _priced(self, grid: Grid) -> tuple[list[Priced], float | None]:
+    def _priced(self, grid: Grid, once: Once | None) -> tuple[list[Priced], float | None]:
         tested: list[Priced] = []
         for distance in (*grid.asked, *grid.optional):
-            one = self.at(distance)
+            served = once is not None and once.serves(distance)
+            one = self.at(distance, once.further if served and once is not None else None)
+            if once is not None and not tested:
+                below = self.at(once.distance, once.directions)
+                one = replace(one, samples=one.samples + below.samples, seconds=one.seconds + below.seconds)
             budget = self.search.budget(grid, distance, {each.distance: each.samples for each in tested})
             if not math.isfinite(one.samples) or (budget is not None and one.samples > budget):
                 break
@@ -185,17 +192,23 @@ class _Pace:
         return seconds / (shards * SHARD)
 
 
-def _planned(session: Session, instance: Instance, epsilon: float, acceptance: Acceptance) -> list[_Planned]:
+def _planned(
+    session: Session,
+    instance: Instance,
+    epsilon: float,
+    acceptance: Acceptance,
+    directions: tuple[Direction, ...] | None = None,
+) -> list[_Planned]:
     """The tests of a claim with the samples that they are expected to take, whole waves of shards; none where none accepts."""
     mechanism = session.mechanism(instance)
     if acceptance.fixed is not None:
         return [
             _Planned(mechanism, one, epsilon, plain(mechanism, one), float(acceptance.fixed.samples))
-            for one in mechanism.directions
+            for one in directions or mechanism.directions
         ]
     claim = Claim(mechanism, session.noise(instance), epsilon, acceptance.delta, acceptance.log_target)
     tests = []
-    for direction, estimate in session.estimate(mechanism, epsilon).items():
+    for direction, estimate in session.estimate(mechanism, epsilon, directions=directions).items():
         betting = choose_betting(session.sampler, claim, direction, estimate)
         if betting is None or not math.isfinite(betting.expected_samples):
             return []

@@ -46,6 +46,8 @@ class Session:
     composed: dict[object, ComposedProfile] = field(default_factory=dict)
     #: Where ε is told beside a budget of risk: at this δ.
     told_at: float | None = None
+    #: The last estimates in all directions.
+    latest: dict[Direction, Estimate] = field(default_factory=dict)
     #: What was found so far, in words: for the message if a limit stops the work.
     known: list[str] = field(default_factory=list)
 
@@ -101,16 +103,24 @@ class Session:
         return number((asked or drawn)[0].noise.multiplier)
 
     def estimate(
-        self, mechanism: SampledMechanism, epsilon: float, *, shards: int = ESTIMATE, stream: int | None = None
+        self,
+        mechanism: SampledMechanism,
+        epsilon: float,
+        *,
+        shards: int = ESTIMATE,
+        stream: int | None = None,
+        directions: tuple[Direction, ...] | None = None,
     ) -> dict[Direction, Estimate]:
-        """Estimates in every direction, with less effort in one whose δ is far below another's."""
+        """Estimates in every direction (or in some), with less effort in one whose δ is far below another's."""
         estimates: dict[Direction, Estimate] = {}
         largest = 0.0
-        for direction in mechanism.directions:
+        for direction in directions or mechanism.directions:
             found = self.estimator.at(
                 mechanism, direction, epsilon, shards=shards, negligible=NEGLIGIBLE * largest, stream=stream
             )
             estimates[direction], largest = found, max(largest, found.value)
+        if directions is None:
+            self.latest = estimates
         return estimates
 
     def excess(
@@ -127,21 +137,28 @@ class Session:
         return math.log(worst.value / delta), 0.25 * worst.standard_error / worst.value
 
     def test(
-        self, instance: Instance, epsilon: float, acceptance: Acceptance, budget: float | None = None
+        self,
+        instance: Instance,
+        epsilon: float,
+        acceptance: Acceptance,
+        budget: float | None = None,
+        directions: tuple[Direction, ...] | None = None,
     ) -> tuple[Test, ...]:
-        """Test one claim; none is tested that is expected to take more samples than the budget."""
+        """Test one claim, in all directions or in some; none is tested that is expected to take more samples than the budget."""
         mechanism, sigma, delta = self.mechanism(instance), self.noise(instance), acceptance.delta
+        tested = directions or mechanism.directions
         self.sampler.stage(f"testing ({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g}")
         if acceptance.fixed is not None:
-            if budget is not None and len(mechanism.directions) * acceptance.fixed.samples > budget:
+            if budget is not None and len(tested) * acceptance.fixed.samples > budget:
                 return ()
-            tests = verify_fixed(self.sampler, mechanism, sigma, epsilon, acceptance.fixed)
+            tests = verify_fixed(self.sampler, mechanism, sigma, epsilon, acceptance.fixed, tested)
         else:
             claim = Claim(mechanism, sigma, epsilon, delta, acceptance.log_target)
-            tests = verify(self.sampler, claim, self.estimate(mechanism, epsilon), budget)
+            tests = verify(self.sampler, claim, self.estimate(mechanism, epsilon, directions=directions), budget)
         if tests:
             outcome = "accepted" if all(test.accepted for test in tests) else "rejected"
-            self.known.append(f"({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g} was {outcome}")
+            side = "" if directions is None else f" ({', '.join(directions)})"
+            self.known.append(f"({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g} was {outcome}{side}")
         return tests
 
 

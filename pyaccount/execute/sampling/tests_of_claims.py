@@ -88,12 +88,12 @@ class Wealth:
 def verify(
     sampler: Sampler, claim: Claim, estimates: dict[Direction, Estimate], budget: float | None = None
 ) -> tuple[Test, ...]:
-    """Test a claim in every direction, the likeliest to fail first; stops at the first rejection.
+    """Test a claim in every direction that has an estimate, the likeliest to fail first; stops at the first rejection.
 
     With a budget nothing is tested where the tests are expected to take more samples than that, or where the claim is so
     close to the estimate that a retest may be out of luck.
     """
-    order = sorted(claim.mechanism.directions, key=lambda direction: -estimates[direction].value)
+    order = sorted(estimates, key=lambda direction: -estimates[direction].value)
     bettings = {side: choose_betting(sampler, claim, side, estimates[side]) for side in order}
     if budget is not None:
         near = any(found.value > (1.0 - COMFORTABLE) * claim.delta for found in estimates.values())
@@ -246,12 +246,17 @@ def divergence(p: float, q: float) -> float:
     return first + (1.0 - p) * (math.log1p(-p) - math.log1p(-q))
 
 
-def verify_fixed(
-    sampler: Sampler, mechanism: SampledMechanism, noise_multiplier: float, epsilon: float, plan: FixedSample
+def verify_fixed(  # noqa: PLR0913, PLR0917 - a claim, and in which directions it is tested
+    sampler: Sampler,
+    mechanism: SampledMechanism,
+    noise_multiplier: float,
+    epsilon: float,
+    plan: FixedSample,
+    directions: Sequence[Direction],
 ) -> tuple[Test, ...]:
-    """The fixed-sample test in every direction; stops at the first rejection."""
+    """The fixed-sample test in each of these directions; stops at the first rejection."""
     tests: list[Test] = []
-    for direction in mechanism.directions:
+    for direction in directions:
         proposal, candidate = plain(mechanism, direction), sampler.fresh()
         limits = sampler.limits(mechanism, direction, proposal, epsilon)
         shards, value, square = 0, 0.0, 0.0

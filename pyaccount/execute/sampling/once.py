@@ -1,0 +1,73 @@
+"""Which direction a grid tests once, and at which of its values; why that is sound is told in `fixed_sequence`.
+
+Adding a record is often far less telling than removing it, and dear to test all the same: its samples are bounded less well.
+Where the pilot's estimate of one direction is at most half of the claim at a value of the grid, one test in that direction there
+serves all values above. Nothing here enters a guarantee: a poor choice costs samples, or a rejection.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pyaccount.execute.sampling.estimates import SCOUT
+from pyaccount.execute.sampling.fixed_sequence import Once, fixed_sequence_test
+from pyaccount.plan.drawing import DrawingRule
+
+if TYPE_CHECKING:
+    from pyaccount.directions import Direction
+    from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, SequenceResult
+    from pyaccount.execute.sampling.session import Session
+
+#: The largest share of the claim that the estimate of a direction may be, for it to be tested once.
+FAR = 0.5
+#: The optional values of a grid are as likely as not to be tested. A test at the lowest of them is worth it while it takes no
+#: more than so many times what one takes at the lowest value that is asked for: else a second one would be needed.
+WORTH_LOWER = 2.0
+
+
+def tested_in_sequence(session: Session, search: GridSearch) -> SequenceResult:
+    """The fixed-sequence test of a session's claims, a direction that is far from all of them tested once."""
+    return fixed_sequence_test(
+        search,
+        lambda value, budget, directions=None: session.test(*search.claim(value), budget, directions),
+        lambda grid: once_on(session, search, grid),
+    )
+
+
+def once_on(session: Session, search: GridSearch, grid: Grid) -> Once | None:
+    """What is tested once on a grid: by the pilot's last estimates, and by new ones at the value where it would be tested.
+
+    None where that saves no test, or where no direction is far from the claim.
+    """
+    values = grid.asked + grid.optional
+    if not session.plan.drawing.includes(DrawingRule.ONCE) or len(values) < 2:
+        return None
+    largest = max((one.value for one in session.latest.values()), default=0.0)
+    far = tuple(side for side, one in session.latest.items() if one.value <= FAR * largest)
+    if not far:
+        return None
+    further = tuple(side for side in session.latest if side not in far)
+    distances = list(dict.fromkeys([values[-1], (grid.asked or values)[-1]]))
+    shares = [max(share_of_claim(session, search, distance, side) for side in far) for distance in distances]
+    lowest = shares[0] <= FAR and growth(shares[-1]) <= WORTH_LOWER * growth(shares[0])
+    place = 0 if lowest else -1
+    if shares[place] > FAR or distances[place] == values[0]:
+        return None
+    return Once(distances[place], far, further)
+
+
+def share_of_claim(session: Session, search: GridSearch, distance: float, direction: Direction) -> float:
+    """The estimate of δ(ε) in one direction at a value of a grid, as a share of the claim there."""
+    instance, epsilon, acceptance = search.claim(search.pilot_value * (1.0 + distance))
+    session.sampler.stage("pilot, for a direction that is far from the claim")
+    found = session.estimator.at(session.mechanism(instance), direction, epsilon, shards=SCOUT)
+    return found.value / acceptance.delta
+
+
+def growth(share: float) -> float:
+    """The wealth's logarithm that a sample is expected to add, in units of δ₀/W, where δ is this share of δ₀ and W is far larger.
+
+    For samples that are 0 or W and the best betting fraction: 1 − r + r ln r.
+    """
+    return 1.0 - share + (share * math.log(share) if share > 0.0 else 0.0)

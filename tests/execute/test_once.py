@@ -1,0 +1,242 @@
+"""A direction that is tested once on a grid: which results its test may carry, and how often it errs."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from gate_tools import changed, golden, refused, save
+from scipy.stats import binom, norm
+
+import pyaccount
+from pyaccount import cli
+from pyaccount.certificate.consistency import inconsistencies
+from pyaccount.directions import Direction
+from pyaccount.document import load
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.betting_choice import Claim
+from pyaccount.execute.sampling.calibrate import noise_search
+from pyaccount.execute.sampling.error_probability import Acceptance
+from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, SequenceResult, fixed_sequence_test
+from pyaccount.execute.sampling.once import growth, once_on
+from pyaccount.execute.sampling.session import Session, open_session
+from pyaccount.execute.sampling.tests_of_claims import verify
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.drawing import DrawingRule
+
+if TYPE_CHECKING:
+    from pyaccount.execute.sampling.tests_of_claims import Test
+
+#: One direction is far from the claim: it is tested once.
+SOLVED: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "tested once",
+    "privacy": {"adjacency": "zero-out", "epsilon": 0.5, "delta": 3e-2},
+    "training": {"participation_rate": 0.05, "iterations": 32},
+    "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
+    "matrix": {"kind": "banded-square-root", "bands": 4},
+    "noise": {"multiplier": "solve"},
+    "accounting": {"profile": [1, 2, 3], "tolerance": 0.04, "seed": 5},
+}
+REMOVE, ADD = ("remove",), ("add",)
+GRID = Grid((0.2, 0.1), (0.05,))
+
+
+def in_sequence(
+    outcomes: dict[tuple[str, float], bool], once: Once | None, starts: int = 1
+) -> tuple[SequenceResult, list[tuple[float, tuple[Direction, ...] | None]]]:
+    """A search whose tests end as they are told to, and what it tested."""
+    asked: list[tuple[float, tuple[Direction, ...] | None]] = []
+
+    def claim(value: float) -> tuple[Any, float, Acceptance]:
+        raise AssertionError("asked by no test here")
+
+    def test(value: float, budget: float | None, directions: tuple[Direction, ...] | None = None) -> tuple[Test, ...]:
+        asked.append((round(value - 1.0, 6), directions))
+        found = []
+        for side in directions or ("remove", "add"):
+            found.append(SimpleNamespace(samples=1, accepted=outcomes.get((side, asked[-1][0]), True)))
+            if not found[-1].accepted:
+                break
+        return cast("tuple[Test, ...]", tuple(found))
+
+    grids = [GRID, Grid((1.0,))][:starts]
+    return fixed_sequence_test(GridSearch(1.0, math.inf, grids, claim, 1.0), test, lambda _: once), asked
+
+
+def test_one_test_serves_all_values_from_there_up() -> None:
+    found, asked = in_sequence({}, Once(0.05, ADD, REMOVE))
+    assert found.value == pytest.approx(1.05)
+    assert asked == [(0.2, REMOVE), (0.05, ADD), (0.1, REMOVE), (0.05, REMOVE)]
+    # Where the other direction is rejected the result is the value before it.
+    found, asked = in_sequence({("remove", 0.05): False}, Once(0.05, ADD, REMOVE))
+    assert found.value == pytest.approx(1.1)
+
+
+def test_values_below_it_are_tested_in_every_direction() -> None:
+    found, asked = in_sequence({("add", 0.05): False}, Once(0.1, ADD, REMOVE))
+    assert found.value == pytest.approx(1.1)
+    assert asked == [(0.2, REMOVE), (0.1, ADD), (0.1, REMOVE), (0.05, None)]
+
+
+def test_a_rejection_of_the_one_test_ends_the_grid_and_the_next_one_tests_everything() -> None:
+    found, asked = in_sequence({("add", 0.05): False}, Once(0.05, ADD, REMOVE))
+    assert found.value is None
+    assert asked == [(0.2, REMOVE), (0.05, ADD)]
+    found, asked = in_sequence({("add", 0.05): False}, Once(0.05, ADD, REMOVE), starts=2)
+    assert found.value == pytest.approx(2.0)
+    assert asked[-1] == (1.0, None)
+
+
+def test_nothing_is_tested_once_after_a_first_rejection() -> None:
+    found, asked = in_sequence({("remove", 0.2): False}, Once(0.05, ADD, REMOVE))
+    assert found.value is None
+    assert asked == [(0.2, REMOVE)]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+def test_growth_is_that_of_the_best_bet_on_rare_samples(share: float) -> None:
+    """By a search among all fractions, for samples that are 0 or W."""
+    bound, claim = 1e6, 1.0
+    best = max(
+        (1.0 - share * claim / bound) * math.log1p(fraction * claim)
+        + share * claim / bound * math.log1p(fraction * (claim - bound))
+        for fraction in (k / 1000.0 / (bound - claim) for k in range(1, 1000))
+    )
+    assert growth(share) == pytest.approx(best * bound / claim, rel=2e-3)
+    assert growth(0.0) == 1.0
+
+
+def removed(sigma: float, epsilon: float, rate: float) -> float:
+    """δ(ε) of one round that a record takes part in with this rate, if it is removed: both laws' masses beyond a threshold."""
+    threshold = 0.5 + sigma**2 * math.log((math.exp(epsilon) - 1.0 + rate) / rate)
+    beyond, without = norm.sf(threshold / sigma), norm.sf((threshold - 1.0) / sigma)
+    return (1.0 - rate) * beyond + rate * without - math.exp(epsilon) * beyond
+
+
+def single_round(seed: int) -> Session:
+    """A round by itself, to be sampled."""
+    document = {
+        "pyaccount": 1,
+        "name": "one round",
+        "privacy": {"adjacency": "add-remove", "epsilon": 0.5, "delta": "solve"},
+        "training": {"sampling_probability": 0.2, "iterations": 1},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": 1.0},
+        "accounting": {"method": "monte-carlo"},
+    }
+    return open_session(compile_document(load(document)), threads=1, time_limit=None, report=silent, seed=seed)
+
+
+def test_a_direction_that_is_false_is_accepted_as_seldom_as_it_may_be() -> None:
+    """δ of a removed record is known in closed form. The claim is just below it, and the pilot is made to believe far from it.
+
+    The false direction is the one that is tested once. Added records satisfy the claim, so that nothing else ends the sequence.
+    """
+    epsilon, q, runs = 0.5, 0.1, 150
+    claim = removed(1.0, epsilon, 0.2) * 0.999
+    accepted = 0
+    for seed in range(runs):
+        session = single_round(seed)
+        mechanism = session.mechanism(session.plan.at())
+        honest = session.estimate(mechanism, epsilon, shards=1)
+        assert honest["remove"].value == pytest.approx(claim, rel=0.2)
+
+        def test(
+            value: float,
+            budget: float | None,
+            directions: tuple[Direction, ...] | None = None,
+            session: Session = session,
+            honest: Any = honest,
+        ) -> tuple[Test, ...]:
+            if directions == ADD:
+                # Of the values nothing is asked here: added records are taken to satisfy the claim.
+                return cast("tuple[Test, ...]", (SimpleNamespace(samples=0, accepted=True),))
+            poor = {"remove": replace(honest["remove"], value=0.7 * claim)}
+            mechanism = session.mechanism(session.plan.at())
+            return verify(session.sampler, Claim(mechanism, 1.0, epsilon, claim, math.log(1.0 / q)), poor)
+
+        search = GridSearch(1.0, math.inf, [Grid((0.2, 0.1))], lambda _: pytest.fail("not asked"), 1.0)
+        found = fixed_sequence_test(search, test, lambda _: Once(0.1, REMOVE, ADD))
+        accepted += found.value is not None
+    assert accepted <= binom.ppf(1.0 - 1e-4, runs, q)
+
+
+@pytest.fixture(scope="module")
+def certificate() -> dict[str, Any]:
+    """A certificate with a test of added records at a smaller σ than its own."""
+    found: dict[str, Any] = json.loads(pyaccount.certify(SOLVED).to_json())
+    return found
+
+
+def added(certificate: dict[str, Any]) -> int:
+    """The place of the only test of added records."""
+    (place,) = [k for k, test in enumerate(certificate["evidence"]["sampling"]["tests"]) if test["direction"] == "add"]
+    return place
+
+
+def contradictions(certificate: dict[str, Any]) -> list[str]:
+    data = pyaccount.Certificate.from_json(json.dumps(certificate)).data
+    return [one.path for one in inconsistencies(data)]
+
+
+def test_a_harder_test_carries_the_guarantee(
+    certificate: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = certificate["evidence"]["sampling"]["tests"][added(certificate)]
+    assert test["noise_multiplier"] < certificate["solved"]["value"]
+    assert contradictions(certificate) == []
+    path = save(tmp_path, certificate)
+    assert pyaccount.check(path, max_epsilon=0.5, max_delta=3e-2)
+    same, other = pyaccount.verify(path, threads=1), pyaccount.verify(path, threads=1, seed=77)
+    assert (same.compared, other.compared) == ("bits", "bounds")
+    assert same.identical, same.to_text()
+    assert other.agrees, other.to_text()
+    assert cli.run(["report", str(path), "--format", "text"]) == 0
+    assert "A direction was tested once, at less noise" in " ".join(capsys.readouterr().out.split())
+    assert "A claim at less noise" in pyaccount.Certificate.load(path).to_html()
+
+
+@pytest.mark.parametrize(
+    ("field", "factor"), [("noise_multiplier", 1.0001), ("epsilon", 1.0001), ("threshold", 1.02), ("log_target", 0.99)]
+)
+def test_an_easier_one_does_not(certificate: dict[str, Any], field: str, factor: float, tmp_path: Path) -> None:
+    place = added(certificate)
+    test = certificate["evidence"]["sampling"]["tests"][place]
+    value = certificate["solved"]["value"] if field == "noise_multiplier" else test[field]
+    forged = changed(certificate, **{f"evidence__sampling__tests__{place}__{field}": value * factor})
+    assert contradictions(forged) == ["evidence.sampling.tests"]
+    assert not pyaccount.check(save(tmp_path, forged), max_epsilon=0.5, max_delta=3e-2)
+    assert refused(pyaccount.verify(save(tmp_path, forged), threads=1))
+
+
+@pytest.mark.parametrize("field", ["noise_multiplier", "epsilon", "threshold"])
+def test_a_harder_one_would(certificate: dict[str, Any], field: str) -> None:
+    place = added(certificate)
+    value = certificate["evidence"]["sampling"]["tests"][place][field]
+    assert contradictions(changed(certificate, **{f"evidence__sampling__tests__{place}__{field}": 0.9 * value})) == []
+
+
+def test_no_other_noise_carries_a_guarantee_whose_noise_was_given() -> None:
+    confidence = golden("confidence")
+    place = next(k for k, test in enumerate(confidence["evidence"]["sampling"]["tests"]) if test["accepted"])
+    value = confidence["evidence"]["sampling"]["tests"][place]["noise_multiplier"]
+    tests = [test | {"noise_multiplier": 0.99 * value} for test in confidence["evidence"]["sampling"]["tests"]]
+    assert "evidence.sampling.tests" in contradictions(changed(confidence, evidence__sampling__tests=tests))
+
+
+def test_grids_whose_easiest_values_need_no_samples_are_searched_too() -> None:
+    """Of such a grid only optional values are left."""
+    session = open_session(compile_document(load(SOLVED)), threads=1, time_limit=None, report=silent, seed=1)
+    search = noise_search(session)
+    found = once_on(session, search, Grid((), (0.02, 0.01)))
+    assert found == Once(0.01, ADD, REMOVE)
+    assert once_on(session, search, Grid((), (0.02,))) is None
+    older = replace(session.plan, drawing=DrawingRule.POWERS)
+    session.plan = older
+    assert once_on(session, search, Grid((), (0.02, 0.01))) is None
