@@ -38,8 +38,9 @@ BALANCES_ADDED = (-2.0, -1.4, -1.0, -0.6, -0.3, 0.0, 0.35)
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
 #: Proposals that are measured, of those with the least weight bounds, and shards of each.
 MEASURED, TRIAL = 6, 8
-#: Shards of samples of a power of the likelihood ratio and of clipped ones, and how much longer than plain ones these may take.
-SPECIAL_TRIAL, SLOWER = 4, 3.0
+#: Shards of samples of a power of the likelihood ratio and of clipped ones (fewer where samples are spared), and how much longer
+#: than plain ones these may take.
+SPECIAL_TRIAL, SPARED_TRIAL, SLOWER = 4, 2, 3.0
 #: The least power, and the largest chain that samples are drawn by, of 24 bytes for each state and with tables of 256 MiB.
 FIRST, MOST_SAMPLED = 2, 13_000_000
 #: Rounds of blocks that replicas may be drawn by, where they divide the separation.
@@ -314,7 +315,8 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
         threshold = claim.delta - lost
         largest = 1.0 / (bound - threshold)
         tables.append(BetTable(claim.epsilon, bound, tuple(Bet(threshold, share * largest) for share in SHARES)))
-    trial = SPECIAL_TRIAL if proposal.order or bounds[0][1] else TRIAL
+    special = SPARED_TRIAL if sampler.drawing.includes(DrawingRule.SPARING) else SPECIAL_TRIAL
+    trial = special if proposal.order or bounds[0][1] else TRIAL
     sums = sampler.run(
         claim.mechanism, direction, proposal, tables, purpose="pilot", candidate=sampler.fresh(), count=trial
     )

@@ -13,9 +13,11 @@ from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import ROOT, GridSearch, grids, root
 from pyaccount.execute.sampling.once import tested_in_sequence
+from pyaccount.execute.sampling.pilot import Crossing, crossing_root, noise_model
 from pyaccount.execute.sampling.session import FINENESS
 from pyaccount.execute.solve import rest_alone, unreachable
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.sampling.evidence import SampledEvidence
     from pyaccount.execute.sampling.session import Session
+    from pyaccount.plan.sampled import SampledMechanism
 
 #: How near the least σ that holds without samples is looked for where it is composed.
 COARSENESS = 5e-3
@@ -110,10 +113,26 @@ def pilot_noise(
         session.known[:] = [f"δ({epsilon:g}) is near {near:.2g} at σ = {sigma:.4g}, by the pilot's estimate"]
         return found
 
+    def search(start: float) -> float:
+        if not plan.drawing.includes(DrawingRule.SPARING):
+            return root(excess, start, NOISE_RANGE[0], high, precision=precision)
+
+        def at(sigma: float) -> tuple[SampledMechanism, float]:
+            session.sampler.stage(f"pilot, σ = {sigma:.4g}")
+            session.sampler.progress(0.0)
+            return session.mechanism(plan.at(sigma)), epsilon
+
+        def told(sigma: float, near: float) -> None:
+            session.known[:] = [f"δ({epsilon:g}) is near {near:.2g} at σ = {sigma:.4g}, by the pilot's estimate"]
+
+        crossing = Crossing(at, claim, noise_model(epsilon, claim))
+        return crossing_root(
+            session, crossing, start, NOISE_RANGE[0], high, precision=precision, shards=shards, told=told
+        )
+
     if covered:
-        start = min(high, cyclic_noise(session) or 0.6 * high)
-        return root(excess, start, NOISE_RANGE[0], high, precision=precision), high
-    pilot_value = root(excess, 1.0, NOISE_RANGE[0], high, precision=precision)
+        return search(min(high, cyclic_noise(session) or 0.6 * high)), high
+    pilot_value = search(1.0)
     if pilot_value >= high:
         raise infeasible()
     return pilot_value, math.inf

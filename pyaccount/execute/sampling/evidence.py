@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.progress import NotComputed, silent
+from pyaccount.execute.sampling.betting_choice import MOST_ROUNDING
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
-from pyaccount.execute.sampling.estimates import told
+from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, told
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
@@ -48,10 +49,12 @@ if TYPE_CHECKING:
 
 #: Shards for the curves, and for the lower ends.
 PROFILE_SHARDS = (64, 512)
-#: Shards for the estimates of a profile, and the most where too little of some ε is seen.
-ESTIMATE_SHARDS = (64, 256)
-#: How many fewer are drawn from a power of the likelihood ratio.
-FEWER = 2
+#: Shards for the estimates of a profile, and the most where too little of some ε is seen; fewer where samples are spared.
+ESTIMATE_SHARDS, SPARED_ESTIMATES = (64, 256), (32, 256)
+#: How many fewer are drawn from a power of the likelihood ratio, and where samples are spared: they vary little.
+FEWER, SPARED_FEWER = 2, 3
+#: The most of δ that the generator's error of a mixture may take from lower ends.
+MOST_LOST = 1e-2
 #: States in all rounds of a chain that is small.
 SMALL_WORK = 2e8
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
@@ -166,9 +169,10 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     try:
         # At the very σ and ε of the result.
         sampler.stage("lower ends")
-        estimates = session.estimate(mechanism, epsilon)
+        estimates = session.estimate(mechanism, epsilon, shards=_effort(session))
         for direction in mechanism.directions:
             proposal = tested.get(direction, estimates[direction].proposal)
+            proposal = _lighter(session, mechanism, direction, (epsilon, delta), proposal, estimates[direction])
             lower[direction] = _lower_ends(
                 session,
                 mechanism.lower or mechanism,
@@ -177,7 +181,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
                 delta,
                 proposal,
                 share,
-                _fewer(proposal, drawn),
+                _fewer(session, proposal, drawn),
                 far=far,
             )
         part = "profile"
@@ -187,7 +191,8 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
             centre = _told_near(session, instance)
             estimates = session.estimate(mechanism, centre)
         if epsilons != () or shards is not None or session.told_at is not None:
-            histograms = _histograms(session, mechanism, estimates, centre, tested, drawn)
+            last = max((centre, *(default_profile(centre) if epsilons is None else epsilons)))
+            histograms = _histograms(session, mechanism, estimates, (centre, last), tested, drawn)
         if session.told_at is not None:
             beside = proven(session, instance, (epsilon, delta), (), result.proof)
             told_at = _told(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
@@ -285,7 +290,7 @@ def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
     """The curve of one direction: bounds from its histograms and what is proven, estimates from samples that cover every ε."""
     own = curve(session.sampler, histograms, epsilons, failure_probability)
     bounds = [beside.capped(point, direction) for point in own]
-    least, most = ESTIMATE_SHARDS
+    least, most = SPARED_ESTIMATES if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE_SHARDS
     found = told(session.estimator, mechanism, direction, epsilons, shards=least, most=most)
     return tuple(point.estimated(one) for point, one in zip(bounds, found, strict=True))
 
@@ -306,31 +311,74 @@ def profile_shards(accepted: int) -> int:
     return min(max(accepted // SHARD // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
 
 
-def _fewer(proposal: Proposal, shards: int) -> int:
+def _fewer(session: Session, proposal: Proposal, shards: int) -> int:
     """Shards of a proposal where so many are drawn of others: those of a power of the likelihood ratio vary little."""
-    return max(shards // FEWER, 1) if proposal.order else shards
+    fewer = SPARED_FEWER if session.plan.drawing.includes(DrawingRule.SPARING) else FEWER
+    return max(shards // fewer, 1) if proposal.order else shards
+
+
+def _effort(session: Session) -> int:
+    """Shards of an estimate of which only the proposals and the mixture are used, not the value."""
+    return SCOUT if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE
+
+
+def _lighter(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
+    session: Session,
+    mechanism: SampledMechanism,
+    direction: Direction,
+    claim: tuple[float, float],
+    proposal: Proposal,
+    estimate: Estimate,
+) -> Proposal:
+    """Where lower ends are drawn from: for a power of the likelihood ratio, the mixture of the estimate.
+
+    Bets against small values of δ need no bound on a sample. Samples of the mixture vary as little as those of a power, and each
+    takes a tenth of the time. Their bound is that of plain ones, though, and with it the generator's error, which must be a small
+    part of δ.
+    """
+    epsilon, delta = claim
+    if not session.plan.drawing.includes(DrawingRule.SPARING) or not proposal.order or mechanism.lower is not None:
+        return proposal
+    mixture = replace(estimate.proposal, components=estimate.components)
+    limits = session.sampler.limits(mechanism, direction, mixture, epsilon)
+    light = limits.generator <= MOST_LOST * delta and limits.rounding < MOST_ROUNDING
+    return mixture if light and estimate.components else proposal
 
 
 def _histograms(  # noqa: PLR0913, PLR0917 - a mechanism, and where it is drawn from
     session: Session,
     mechanism: SampledMechanism,
     estimates: dict[Direction, Estimate],
-    epsilon: float,
+    epsilons: tuple[float, float],
     tested: dict[Direction, Proposal],
     shards: int,
 ) -> dict[Direction, list[Histogram]]:
-    """Loss histograms of every direction: from plain samples, from the pilot's proposal at ε, and from the last test's."""
+    """Loss histograms of every direction: from plain samples, from the pilot's proposal at ε, and from the last test's.
+
+    The values of ε are that in the middle and the last one.
+    """
+    epsilon, last = epsilons
     found: dict[Direction, list[Histogram]] = {}
     for direction in mechanism.directions:
-        proposals = {plain(mechanism, direction), estimates[direction].proposal}
+        usual = plain(mechanism, direction)
+        proposals = {usual, estimates[direction].proposal}
         if direction in tested:
             proposals.add(tested[direction])
+        if session.plan.drawing.includes(DrawingRule.SPARING):
+            proposals = {one for one in proposals if one == usual or _bounds(session, mechanism, direction, one, last)}
         ordered = sorted(proposals, key=lambda proposal: (proposal.mean_scale, proposal.parameter))
         found[direction] = [
-            draw(session.sampler, mechanism, direction, proposal, epsilon, _fewer(proposal, shards))
+            draw(session.sampler, mechanism, direction, proposal, epsilon, _fewer(session, proposal, shards))
             for proposal in ordered
         ]
     return found
+
+
+def _bounds(
+    session: Session, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, last: float
+) -> bool:
+    """Whether samples of a proposal bound δ anywhere in a profile: their weight bound falls in ε, and that of plain ones is 1."""
+    return session.sampler.limits(mechanism, direction, proposal, last).weight_bound < 1.0
 
 
 def curve_of(document: Document, guarantee: tuple[float, float], seed: int, failure_probability: float) -> Curve:
@@ -340,8 +388,9 @@ def curve_of(document: Document, guarantee: tuple[float, float], seed: int, fail
     instance, epsilon = plan.at(), guarantee[0]
     mechanism = session.mechanism(instance)
     estimates = session.estimate(mechanism, epsilon)
-    histograms = _histograms(session, mechanism, estimates, epsilon, {}, PROFILE_SHARDS[0])
-    beside = proven(session, instance, guarantee, default_profile(epsilon))
+    epsilons = default_profile(epsilon)
+    histograms = _histograms(session, mechanism, estimates, (epsilon, max(epsilons)), {}, PROFILE_SHARDS[0])
+    beside = proven(session, instance, guarantee, epsilons)
     return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions), beside)
 
 

@@ -21,6 +21,8 @@ SHARD: int = _core.SHARD_SIZE
 #: Shards run between two looks at the wealth, and of samples of a power of the likelihood ratio, of which few are needed. Fixed,
 #: so that results do not depend on the machine.
 WAVE, FEW = 32, 8
+#: Shards of the first two waves of a test by samples of a power.
+FIRST_WAVES = 4
 
 #: The seconds that are left, if a time limit is set. Raises `LimitError` where none are.
 Remaining = Callable[[], float | None]
@@ -124,6 +126,8 @@ class Job:
     #: The streams' seed, purpose, candidate and direction.
     key: tuple[int, int, int, int]
     edges: tuple[float, float] | None = None
+    #: Shards of each of the first two waves, where these have fewer than the others. What is drawn does not depend on it.
+    first_waves: int | None = None
 
     def run(self, first: int, count: int, threads: int, time_limit: float | None) -> Wave:
         """Run shards `first`, …. Raises `LimitError`."""
@@ -242,9 +246,12 @@ class Local:
 
 def pieces(job: Job, count: int, first: int = 0) -> Iterator[tuple[int, int]]:
     """The first shard of each wave of a job, and how many it has."""
-    wave = job.proposal.wave
-    for start in range(first, count, wave):
+    start = first
+    while start < count:
+        few = job.first_waves is not None and start < 2 * job.first_waves
+        wave = job.first_waves if few and job.first_waves else job.proposal.wave
         yield start, min(wave, count - start)
+        start += wave
 
 
 def for_core(components: Sequence[Component]) -> list[tuple[int, tuple[float, ...], float]]:

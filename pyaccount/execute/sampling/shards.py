@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.errors import TIME_IS_UP, LimitError
-from pyaccount.execute.sampling.jobs import SHARD, BalancedJob, Job, Local, for_core
-from pyaccount.plan.drawing import NEWEST
+from pyaccount.execute.sampling.jobs import FIRST_WAVES, SHARD, BalancedJob, Job, Local, for_core
+from pyaccount.plan.drawing import NEWEST, DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -154,7 +154,18 @@ class Sampler:
         Raises `LimitError`.
         """
         key = self._key(purpose, candidate, direction)
-        job = Job(mechanism.recipe, mechanism.curves.get(direction), direction, proposal, tuple(tables), key, edges)
+        # Most tests by samples of a power end within few shards, each of which takes long.
+        quick = proposal.order > 0 and purpose == "verification" and self.drawing.includes(DrawingRule.SPARING)
+        job = Job(
+            mechanism.recipe,
+            mechanism.curves.get(direction),
+            direction,
+            proposal,
+            tuple(tables),
+            key,
+            edges,
+            FIRST_WAVES if quick else None,
+        )
         with self._limited(), closing(self._runner.waves(job, count, self._remaining)) as waves:
             for wave in waves:
                 self.samples += len(wave.sums) * SHARD

@@ -1,0 +1,204 @@
+"""The pilot's root: the σ, or the ε, at which estimates cross the claim, in few and mostly coarse looks.
+
+A run of many rounds loses about as much as one Gaussian mechanism: its δ(ε) at σ is that of a μ = c/σ, and c hardly depends on σ
+(the central limit of composition: Dong, Roth & Su 2022). So one estimate anywhere says where the root is, often to less than a
+per cent. A coarse one is enough to get near; estimates with full effort and secants do the rest, in a bracket. Where the model is
+poor the secants take longer. A direction that is far below the other one is estimated at the first value and at the root only.
+
+Nothing here enters a guarantee: whatever the root, claims are tested with samples of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import NumericsError
+from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT
+from pyaccount.execute.sampling.fixed_sequence import ROOT
+from pyaccount.execute.sampling.once import FAR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyaccount.directions import Direction
+    from pyaccount.execute.sampling.session import Session
+    from pyaccount.plan.sampled import SampledMechanism
+
+#: The most that ln x changes in one step; after a step that long the next look is coarse once more.
+LONGEST = 0.7
+#: Slopes of ln(model's root/x) in ln x that secants may have; −1 where the model is right.
+SLOPES = (-3.0, -0.3)
+#: Looks, at most; and with full effort, after which a value within its standard error is near enough.
+LOOKS, ENOUGH = 40, 3
+#: The range of μ, and the halvings of its logarithm that find one.
+MU_RANGE, HALVINGS = (1e-8, 1e4), 60
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """What is searched: the mechanism and ε at x, the claimed δ, and where a Gaussian model has its root."""
+
+    at: Callable[[float], tuple[SampledMechanism, float]]
+    claim: float
+    #: From x and the logarithm of what is estimated there.
+    model: Callable[[float, float], float]
+
+
+def noise_model(epsilon: float, claim: float) -> Callable[[float, float], float]:
+    """The σ at which δ(ε) of a Gaussian mechanism is the claim, from a σ and its ln δ(ε)."""
+    wanted = mu_at(math.log(claim), epsilon)
+    return lambda sigma, log_delta: sigma * mu_at(log_delta, epsilon) / wanted
+
+
+def epsilon_model(claim: float) -> Callable[[float, float], float]:
+    """The ε at which δ(ε) of a Gaussian mechanism is the claim, from an ε and its ln δ(ε)."""
+    wanted = math.log(claim)
+
+    def root(epsilon: float, log_delta: float) -> float:
+        mu = mu_at(log_delta, epsilon)
+        low, high = 0.0, mu * mu + 40.0 * mu
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if log_gaussian(mu, middle) > wanted else (low, middle)
+        return high
+
+    return root
+
+
+def crossing_root(  # noqa: PLR0913 - a crossing, and where and how closely it is searched
+    session: Session,
+    crossing: Crossing,
+    start: float,
+    low: float,
+    high: float,
+    *,
+    precision: float = ROOT,
+    shards: int = ESTIMATE,
+    told: Callable[[float, float], None] = lambda _x, _delta: None,
+) -> float:
+    """The x in [low, high] at which the largest direction's δ crosses the claim; an end where it does not.
+
+    `told` hears of every estimate. The session's latest estimates are then those of all directions near the root.
+    """
+    if session.stream is None:
+        session.stream = session.sampler.fresh()
+    looks = _Looks(session, crossing, told)
+    while True:
+        x = looks.root(start, low, high, precision, shards)
+        if not looks.rest or looks.all_at(x, shards):
+            return x
+        # A direction that was left out is the larger one there.
+        start = x
+
+
+class _Looks:
+    """Estimates at one x after another."""
+
+    def __init__(self, session: Session, crossing: Crossing, told: Callable[[float, float], None]) -> None:
+        self.session, self.crossing, self.told = session, crossing, told
+        #: The directions that are looked at, once that is known, and those left out.
+        self.directions: tuple[Direction, ...] | None = None
+        self.rest: tuple[Direction, ...] = ()
+        #: Whether none is left out any more.
+        self.everything = False
+
+    def excess(self, x: float, shards: int) -> tuple[float, float]:
+        """ln(δ̂/claim) at x of the largest direction looked at, and how closely it is worth knowing."""
+        session, claim = self.session, self.crossing.claim
+        mechanism, epsilon = self.crossing.at(x)
+        found = session.estimate(mechanism, epsilon, shards=shards, stream=session.stream, directions=self.directions)
+        worst = max(found.values(), key=lambda one: one.value)
+        if self.directions is None and worst.value > 0.0 and not self.everything:
+            self.rest = tuple(side for side, one in found.items() if one.value <= FAR * worst.value)
+            self.directions = tuple(side for side in found if side not in self.rest)
+        elif self.directions is not None:
+            session.latest = session.latest | found
+        self.told(x, worst.value)
+        if worst.value <= 0.0:
+            return -50.0, 0.0
+        # With the same random numbers a root is found more closely than it is known.
+        return math.log(worst.value / claim), 0.25 * worst.standard_error / worst.value
+
+    def all_at(self, x: float, shards: int) -> bool:
+        """Look at the directions left out, and say whether they were rightly: if not, all are looked at from now on."""
+        session = self.session
+        mechanism, epsilon = self.crossing.at(x)
+        found = session.estimate(
+            mechanism, epsilon, shards=min(SCOUT, shards), stream=session.stream, directions=self.rest
+        )
+        session.latest = session.latest | found
+        right = all(one.value < self.crossing.claim for one in found.values())
+        if not right:
+            self.directions, self.rest = None, ()
+            self.everything = True
+        return right
+
+    def root(self, start: float, low: float, high: float, precision: float, shards: int) -> float:
+        """The root for the directions that are looked at."""
+        x, effort = min(max(start, low), high), min(SCOUT, shards)
+        known: list[tuple[float, float]] = []
+        bracket = [-math.inf, math.inf]
+        full = 0
+        for _ in range(LOOKS):
+            value, noise = self.excess(x, effort)
+            if math.isnan(value):
+                raise NumericsError("the pilot's samples say nothing about this mechanism")
+            if (value > 0.0 and x >= high) or (value <= 0.0 and x <= low):
+                return x
+            log = math.log(x)
+            away = math.log(max(self.crossing.model(x, value + math.log(self.crossing.claim)), 1e-300)) - log
+            known.append((log, away))
+            bracket[0 if value > 0.0 else 1] = log
+            step = -away / _slope(known)
+            full += effort == shards
+            # Where more samples had to be drawn, random numbers differ from look to look: then none is nearer than its error.
+            near = max((4.0 if full >= ENOUGH else 2.0) * noise, 1e-3)
+            settled = abs(value) < near or abs(step) < precision or bracket[1] - bracket[0] < precision
+            if effort == shards and settled:
+                return math.exp(min(max(log + step, math.log(low)), math.log(high)))
+            effort = shards if abs(step) <= LONGEST else min(SCOUT, shards)
+            x = math.exp(_inside(log + min(max(step, -LONGEST), LONGEST), bracket))
+            x = min(max(x, low), high)
+        raise NumericsError("the pilot's estimates did not settle")
+
+
+def _slope(known: list[tuple[float, float]]) -> float:
+    """The slope through the last two looks, where they are apart; that of the model for a single one."""
+    if len(known) < 2:
+        return -1.0
+    (one, other), (last, value) = known[-2:]
+    if abs(last - one) < 1e-6:
+        return -1.0
+    return min(max((value - other) / (last - one), SLOPES[0]), SLOPES[1])
+
+
+def _inside(log: float, bracket: list[float]) -> float:
+    """A place between the ends of a bracket: the one asked for, or else somewhat inside of the end that it lies beyond."""
+    low, high = bracket
+    if low < log < high or low >= high:
+        return log
+    edge = 0.1 * (high - low)
+    return low + edge if log <= low else high - edge
+
+
+def mu_at(log_delta: float, epsilon: float) -> float:
+    """The μ of a Gaussian mechanism whose δ(ε) has this logarithm; an end of the range where none has."""
+    low, high = (math.log(end) for end in MU_RANGE)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if log_gaussian(math.exp(middle), epsilon) < log_delta else (low, middle)
+    return math.exp(high)
+
+
+def log_gaussian(mu: float, epsilon: float) -> float:
+    """ln δ(ε) of N(μ, 1) against N(0, 1), roughly: rounding may spoil what is far below 1e-16 e^ε."""
+    near, far = (epsilon / mu - 0.5 * mu) / math.sqrt(2.0), (epsilon / mu + 0.5 * mu) / math.sqrt(2.0)
+    if near > 25.0:
+        # Where it would underflow: Mills' ratio to the first order.
+        t = near * math.sqrt(2.0)
+        return -near * near - 0.5 * math.log(2.0 * math.pi) + math.log(mu / (t * (t + mu)))
+    first, second = 0.5 * math.erfc(near), 0.5 * math.erfc(far)
+    found = first - (math.exp(epsilon + math.log(second)) if second > 0.0 else 0.0)
+    return math.log(found) if found > 0.0 else -1e6
