@@ -23,13 +23,10 @@ class DrawingRule(Enum):
     #: Tests may draw from powers of the likelihood ratio, and clip; what is drawn beside a guarantee follows the tests of the
     #: last claim.
     POWERS = ((0, 1, 0), "2026-11-25T20:00:00+00:00")
-    #: These may be drawn by blocks of rounds.
-    BLOCKS = ((0, 1, 0), "2026-11-26T21:05:00+00:00")
-    #: A direction that is far from the claims of a grid is tested once, at the hardest of them.
-    ONCE = ((0, 1, 0), "2026-11-26T21:30:00+00:00")
-    #: The pilot's first looks are coarse and follow a Gaussian model; lower ends are drawn from the estimate's mixture where
-    #: tests draw from a power; no histogram is drawn of a proposal whose bound says nothing.
-    SPARING = ((0, 1, 0), "2026-11-26T21:31:00+00:00")
+    #: Powers may be drawn by blocks of rounds. A direction that is far from the claims of a grid is tested once, at the hardest
+    #: of them. The pilot's first looks are coarse and follow a Gaussian model. Lower ends are drawn from the estimate's mixture
+    #: where tests draw from a power. No histogram is drawn of a proposal whose bound says nothing.
+    SPARING = ((0, 1, 0), "2026-11-26T22:50:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

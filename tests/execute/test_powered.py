@@ -114,7 +114,7 @@ def test_a_claim_is_tested_by_blocks_where_that_is_cheaper_and_not_by_older_rule
     mechanism = made(400, 16, 0.01, True, coefficients)
     claim = Claim(mechanism, 1.0, 2.0, 1e-9, 12.0)
     found = []
-    for rule in (DrawingRule.POWERS, DrawingRule.BLOCKS):
+    for rule in (DrawingRule.POWERS, DrawingRule.SPARING):
         one = sampler()
         one.drawing = rule
         betting = choose_betting(one, claim, "remove", Estimator(one).at(mechanism, "remove", 2.0))
@@ -272,5 +272,6 @@ def test_a_certificate_says_which_power_was_sampled() -> None:
     certificate = pyaccount.certify(raw, threads=1)
     tests = certificate.data.evidence.sampling.tests
     assert all(test.proposal.order == test.proposal.stretch for test in tests if test.direction == "remove")
-    assert all("order" not in one["proposal"] for one in certificate.to_dict()["evidence"]["sampling"]["tests"][1::2])
+    written = certificate.to_dict()["evidence"]["sampling"]["tests"]
+    assert all("order" not in one["proposal"] for one in written if one["direction"] == "add")
     assert pyaccount.verify(certificate, threads=1).agrees

@@ -177,7 +177,7 @@ def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[int, 
     core = claim.mechanism.core
     possible = [block for block in BLOCKS if core.replicas(FIRST, block) is not None]
     best: tuple[float, int, int] | None = None
-    for block in (*possible, 0) if sampler.drawing.includes(DrawingRule.BLOCKS) else (0,):
+    for block in (*possible, 0) if sampler.drawing.includes(DrawingRule.SPARING) else (0,):
         found = _sampled_order(sampler, claim, gap, block, math.inf if best is None else best[0])
         if found is not None and (best is None or found[0] < best[0]):
             best = (*found, block)

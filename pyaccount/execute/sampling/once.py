@@ -41,7 +41,7 @@ def once_on(session: Session, search: GridSearch, grid: Grid) -> Once | None:
     None where that saves no test, or where no direction is far from the claim.
     """
     values = grid.asked + grid.optional
-    if not session.plan.drawing.includes(DrawingRule.ONCE) or len(values) < 2:
+    if not session.plan.drawing.includes(DrawingRule.SPARING) or len(values) < 2:
         return None
     largest = max((one.value for one in session.latest.values()), default=0.0)
     far = tuple(side for side, one in session.latest.items() if one.value <= FAR * largest)
