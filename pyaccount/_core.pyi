@@ -443,10 +443,20 @@ class Sampled:
         A step is a round, or a block of so many. None where a mechanism has no chain, one that is too large, or no such blocks.
         """
 
-    def log_moment(self, order: int, *, block: int | None = None, threads: int, time_limit: float | None) -> float:
-        """An upper bound on ln E f^order of all mechanisms and runs together, f = dP/dR and the mean under R; it may be infinite.
+    def log_moment(
+        self,
+        order: int,
+        *,
+        block: int | None = None,
+        gap: float = 1e-3,
+        threads: int,
+        time_limit: float | None,
+    ) -> tuple[float, float]:
+        """Bounds on ln E f^order of all mechanisms and runs together, f = dP/dR and the mean under R; the upper may be infinite.
 
-        Takes 16 bytes for each state of a chain. Raises `NumericsError` where a mechanism has no chain.
+        It may be too high by `gap` for not computing every step, or where that needs more steps than a few times the separation,
+        by what these cost. By blocks the lower bound is 0. Takes 16 bytes for each state of a chain. Raises `NumericsError` where
+        a mechanism has no chain.
         """
 
     def added_bounds(self, tilt: float, epsilon: float) -> tuple[float, float] | None:

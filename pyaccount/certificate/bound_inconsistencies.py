@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.inconsistency import SOLVE, Inconsistency, at
 from pyaccount.directions import sampled_directions
+from pyaccount.risk.polynomials import MomentPolynomial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,13 +171,26 @@ def _profile_probability(guarantee: Guarantee, sampling: SamplingRecord) -> Iter
 
 def _moment(guarantee: Guarantee, moment: MomentRecord) -> Iterator[Inconsistency]:
     """What is said to follow from a moment follows from it, and the guarantee from that."""
-    order, epsilon = moment.order, guarantee.epsilon
+    path, order, epsilon, polynomial = "evidence.sampling.moment", moment.order, guarantee.epsilon, moment.polynomial
     exponent = moment.log_moment + (order - 1) * (math.log(order - 1) - epsilon) - order * math.log(order)
-    if moment.remove < min(1.0, math.exp(min(exponent, 0.0))) * (1.0 - 1e-9):
-        yield Inconsistency("evidence.sampling.moment.remove", "below what follows from log_moment")
+    least = math.exp(min(exponent, 0.0))
+    if polynomial is not None:
+        bounds = polynomial.log_moments_lower, polynomial.log_moments_upper
+        if {len(one) for one in bounds} != {len(polynomial.coefficients)}:
+            yield Inconsistency(f"{path}.polynomial", "it needs bounds on as many moments as it has coefficients")
+            return
+        log_moments = tuple(zip(*bounds, strict=True))
+        found = MomentPolynomial(tuple(polynomial.coefficients), log_moments)
+        if any(low > high for low, high in log_moments) or log_moments[:2] != ((0.0, 0.0),) * 2:
+            yield Inconsistency(f"{path}.polynomial", "E f^0 and E f are 1, and no lower bound is above an upper one")
+        if not found.dominates:
+            yield Inconsistency(f"{path}.polynomial.coefficients", "the polynomial is below x − 1, or below 0")
+        least = min(least, found.bound(epsilon))
+    if moment.remove < least * (1.0 - 1e-9):
+        yield Inconsistency(f"{path}.remove", "below what follows from the moments")
     for name, bound in (("remove", moment.remove), ("add", moment.add)):
         if bound > guarantee.delta:
-            yield Inconsistency(f"evidence.sampling.moment.{name}", "above the guarantee's δ")
+            yield Inconsistency(f"{path}.{name}", "above the guarantee's δ")
 
 
 def _above(unamplified: float | None, epsilon: float) -> bool:

@@ -375,17 +375,37 @@ class ComposedCurveRecord(Record):
     )
 
 
-class MomentRecord(Record):
-    """A claim proven by a moment of the likelihood ratio f of the whole run, the mean under the law without the record."""
+class MomentPolynomialRecord(Record):
+    """A polynomial p(x) ≥ (x − 1)₊ on x ≥ 0, and the moments that with it prove δ(ε) ≤ Σ a_k e^{(1−k)ε} E f^k."""
+
+    coefficients: list[float] = Field(
+        min_length=2, max_length=25, description="a_0, a_1, …, exact as binary fractions."
+    )
+    log_moments_lower: list[float] = Field(
+        description="Lower bounds on ln E f^k for k = 0, 1, …, used where a_k is negative."
+    )
+    log_moments_upper: list[float] = Field(description="Upper bounds on ln E f^k, used where a_k is positive.")
+
+
+class MomentRecord(LaterRecord):
+    """A claim proven by moments of the likelihood ratio f of the whole run, the mean under the law without the record."""
+
+    later: ClassVar[tuple[str, ...]] = ("polynomial",)
 
     order: int = Field(ge=2, description="m: the claim follows from E f^m.")
     log_moment: NonNegative = Field(
         description="ln E f^m at most, by a chain over m replicas of a record's participations."
     )
     states: int = Field(ge=1, description="States of that chain.")
-    remove: Probability = Field(description="δ(ε) at most where a record is removed, from that moment.")
+    remove: Probability = Field(
+        description="δ(ε) at most where a record is removed, from that moment, or from the polynomial."
+    )
     add: Probability = Field(
         description="δ(ε) at most where a record is added, from a bound on the weights of a proposal."
+    )
+    polynomial: MomentPolynomialRecord | None = Field(
+        default=None,
+        description="Where several moments together prove the claim: by which polynomial. Certificates have it since 0.1.0.",
     )
 
 

@@ -14,6 +14,7 @@ from pyaccount.certificate.model import (
     Directions,
     EvidenceRecord,
     Guarantee,
+    MomentPolynomialRecord,
     MomentRecord,
     ProfilePoint,
     ProposalRecord,
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
+    from pyaccount.risk.polynomials import MomentPolynomial
 
 #: What proves a guarantee where moments do.
 MOMENTS = (
-    "a moment of the likelihood ratio, by an exact chain over replicas of a record's participations, which proves the claim "
+    "moments of the likelihood ratio, by an exact chain over replicas of a record's participations, which prove the claim "
     "without samples; lower ends and the profile are from samples"
 )
 
@@ -167,15 +169,28 @@ def _beside_the_tests(evidence: SampledEvidence) -> float | None:
 
 def _moment_lines(proof: MomentProof) -> list[BudgetLine]:
     """All of either bound counts: how far it is above the truth is not known, and rounding is inside of it."""
+    how = "a moment" if proof.polynomial is None else "moments together"
     return [
-        BudgetLine(source="bound by a moment, rounded up (all of δ)", direction="remove", contribution=proof.remove),
+        BudgetLine(source=f"bound by {how}, rounded up (all of δ)", direction="remove", contribution=proof.remove),
         BudgetLine(source="bound by the weights of a proposal (all of δ)", direction="add", contribution=proof.add),
     ]
 
 
 def _moment(proof: MomentProof) -> MomentRecord:
     return MomentRecord(
-        order=proof.order, log_moment=proof.log_moment, states=proof.states, remove=proof.remove, add=proof.add
+        order=proof.order,
+        log_moment=proof.log_moment,
+        states=proof.states,
+        remove=proof.remove,
+        add=proof.add,
+        polynomial=None if proof.polynomial is None else _polynomial(proof.polynomial),
+    )
+
+
+def _polynomial(found: MomentPolynomial) -> MomentPolynomialRecord:
+    lower, upper = zip(*found.log_moments, strict=True)
+    return MomentPolynomialRecord(
+        coefficients=list(found.coefficients), log_moments_lower=list(lower), log_moments_upper=list(upper)
     )
 
 

@@ -23,7 +23,7 @@ from pyaccount.certificate.words import (
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, ProposalRecord, SearchedRecord
+    from pyaccount.certificate.model import CertificateModel, MomentRecord, ProposalRecord, SearchedRecord
 
 #: Beside tests, one of which is of a harder claim than the guarantee's.
 HARDER = "A direction was tested once, at less noise than the guarantee's: more noise is post-processing, so it holds there too."
@@ -67,6 +67,13 @@ def _harder(data: CertificateModel) -> bool:
     if sampling is None or solved is None or not solved.path.endswith("noise.multiplier"):
         return False
     return any(test.accepted and test.noise_multiplier < solved.value for test in sampling.tests)
+
+
+def _together(moment: MomentRecord) -> str:
+    """How many moments prove the claim, where one is not enough."""
+    if moment.polynomial is None:
+        return ""
+    return f", and all moments up to {len(moment.polynomial.coefficients) - 1} together, by a polynomial"
 
 
 def _tests(data: CertificateModel) -> list[RenderableType]:
@@ -113,8 +120,8 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             0,
             Text(
                 f"E f^{moment.order} ≤ exp({up(moment.log_moment)}), f the likelihood ratio of the run, by a chain of "
-                f"{moment.states} states: δ ≤ {up(moment.remove, 4)} (remove); by the weights of a proposal δ ≤ "
-                f"{up(moment.add, 4)} (add)."
+                f"{moment.states} states{_together(moment)}: δ ≤ {up(moment.remove, 4)} (remove); by the weights of a "
+                f"proposal δ ≤ {up(moment.add, 4)} (add)."
             ),
         )
     if data.evidence.considered:

@@ -149,9 +149,12 @@ class Engine:
         self.compositions += sum(count for _, count in curves)
         return curves
 
-    def log_moment(self, mechanism: _core.Sampled, order: int) -> float:
-        """Return an upper bound on ln E f^order, f = dP/dQ of a mechanism and the mean under Q; it may be infinite."""
-        return mechanism.log_moment(order, threads=self._threads, time_limit=self._remaining())
+    def log_moment(self, mechanism: _core.Sampled, order: int, gap: float = 1e-3) -> tuple[float, float]:
+        """Return bounds on ln E f^order, f = dP/dQ of a mechanism and the mean under Q; the upper one may be infinite.
+
+        They may be apart by `gap` where steps settle.
+        """
+        return mechanism.log_moment(order, gap=gap, threads=self._threads, time_limit=self._remaining())
 
     @contextmanager
     def _counting(self) -> Iterator[None]:

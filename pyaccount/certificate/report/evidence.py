@@ -109,7 +109,9 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
         how = (
             f"E f^{moment.order} by a chain of {moment.states} states; ln E f^{moment.order} ≤ {up(moment.log_moment)}"
         )
-        facts.insert(0, Fact("proven by a moment", bounds, (how,)))
+        if moment.polynomial is not None:
+            how += f"; all moments up to {len(moment.polynomial.coefficients) - 1} together, by a polynomial"
+        facts.insert(0, Fact("proven by moments", bounds, (how,)))
     return [FactList(tuple(facts)), *([_tests(sampling.tests)] if sampling.tests else [])]
 
 

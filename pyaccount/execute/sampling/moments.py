@@ -5,8 +5,9 @@ Let f = dP/dQ be the likelihood ratio of the whole run. If a record is removed, 
     δ_remove(ε) ≤ W_m(ε) = Z_m c_m e^{−(m−1)ε},   c_m = (m−1)^{m−1}/m^m
 
 (the head of `rust/core/src/replicas/mod.rs` has the proof, and how Z_m is computed). ln W_m is convex in m, since ln Z_m and
-ln c_m are: orders are tried from 2 on, until the bound grows. If a record is added, every weight bound of a proposal bounds
-δ_add(ε), since δ_add(ε) is the mean of values that it bounds (the head of `rust/core/src/montecarlo/proposal.rs`).
+ln c_m are: orders are tried from 2 on, until the bound grows. Several moments together give less than the best of them
+(`risk.polynomials`), where there are four or more whose chains are small. If a record is added, every weight bound of a proposal
+bounds δ_add(ε), since δ_add(ε) is the mean of values that it bounds (the head of `rust/core/src/montecarlo/proposal.rs`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
+from pyaccount.execute.sampling.all_moments import FEWEST, MOST, best_polynomial
+from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.engine import Engine
     from pyaccount.plan.sampled import SampledMechanism
+    from pyaccount.risk.polynomials import MomentPolynomial
 
 #: The largest chain that is computed: its tables take 16 bytes for each state. And the most states in all rounds together, a
 #: minute of one core. Where a document asks for moments they are followed further.
@@ -36,6 +40,9 @@ MOST_ORDER = 64
 KNOWN, CHEAP_WORK, PREDICTIONS = 3, 2e7, 3
 #: A value so near to the least, relatively, is as good: a smaller order has a smaller chain.
 NEARLY = 3e-3
+#: The most states in all rounds of all chains whose moments are taken together, seconds of one core; how closely ln Z_m is
+#: computed then, since they nearly cancel; and how far below the best single bound that by all of them is hoped to be at most.
+TOGETHER_WORK, TOGETHER_GAP, HOPED = 5e8, 1e-10, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,9 @@ class MomentProof:
     states: int
     remove: float
     add: float
+    #: The moments that bound δ together, where there are some, and the polynomial of the claim, where one moment was not enough.
+    together: tuple[tuple[float, float], ...] = ()
+    polynomial: MomentPolynomial | None = None
 
     @property
     def delta(self) -> float:
@@ -63,19 +73,27 @@ class MomentProof:
         """Return an upper bound on δ at any ε in one direction of the mechanism that this is about, from all moments known."""
 
         def removed(place: float) -> float:
-            return min(chernoff(order, log, place) for order, log in self.log_moments.items())
+            found = [chernoff(order, log, place) for order, log in self.log_moments.items()]
+            return min([*found, *([self.polynomial.bound(place)] if self.polynomial else [])])
 
-        bound = removed(epsilon) if direction == "remove" else mechanism.bounded(direction, epsilon)
+        if direction == "remove":
+            own = best_polynomial(self.together, epsilon) if self.together else None
+            bound = min([removed(epsilon), *([own.bound(epsilon)] if own else [])])
+        else:
+            bound = mechanism.bounded(direction, epsilon)
         return min(1.0, bound + mechanism.beyond(direction, epsilon, removed))
 
 
 class Moments:
     """The moments of one mechanism, each computed when it is asked for first."""
 
-    def __init__(self, engine: Engine, mechanism: SampledMechanism) -> None:
+    def __init__(self, engine: Engine, mechanism: SampledMechanism, rule: DrawingRule) -> None:
         self.mechanism = mechanism
         self._engine = engine
         self._logs: dict[int, float] = {}
+        #: Bounds on ln Z_0, ln Z_1, … that are close to each other, and whether they are looked at.
+        self._close: list[tuple[float, float]] = [(0.0, 0.0), (0.0, 0.0)]
+        self._allowed = rule.includes(DrawingRule.SPARING)
 
     def affordable(self, order: int, states: float = ASKED_STATES, work: float = ASKED_WORK) -> bool:
         """Whether there is a chain of so many replicas, and it is no larger than this."""
@@ -85,8 +103,30 @@ class Moments:
     def log(self, order: int) -> float:
         """Return an upper bound on ln Z_m. Raises `LimitError` at the engine's time limit."""
         if order not in self._logs:
-            self._logs[order] = self._engine.log_moment(self.mechanism.core, order)
+            _, self._logs[order] = self._engine.log_moment(self.mechanism.core, order)
         return self._logs[order]
+
+    def together(self, order: int) -> tuple[tuple[float, float], ...]:
+        """Return bounds on ln Z_0, …, ln Z_m, m the order or less, for all moments at once; none where too few chains are small.
+
+        Raises `LimitError` at the engine's time limit.
+        """
+        most, work = 1, 0.0
+        for one in range(2, min(order, MOST) + 1):
+            replicas = self.mechanism.core.replicas(one)
+            work += math.inf if replicas is None else replicas[1]
+            if work > TOGETHER_WORK:
+                break
+            most = one
+        if not self._allowed or most < FEWEST:
+            return ()
+        for one in range(len(self._close), most + 1):
+            self._close.append(self._engine.log_moment(self.mechanism.core, one, TOGETHER_GAP))
+        return tuple(self._close[: most + 1])
+
+    def polynomial(self, order: int, epsilon: float) -> MomentPolynomial | None:
+        """Return the polynomial of all moments up to the order that bounds δ(ε) best; None where there are too few."""
+        return best_polynomial(self.together(order), epsilon)
 
     def least(self, value: Callable[[int, float], float], work: float = ASKED_WORK) -> int:
         """Return about the smallest order at which a function of the order m and of ln Z_m, convex in m, is nearly least.
@@ -121,17 +161,28 @@ class Moments:
         """Return the order, of those whose moments were asked for, that bounds δ(ε) best."""
         return min(self._logs, key=lambda order: chernoff(order, self._logs[order], epsilon))
 
-    def proof(self, order: int, epsilon: float) -> MomentProof:
-        """Return what the moment of this order, and what is known of added records, say of δ(ε)."""
+    def proof(self, order: int, epsilon: float, claim: float = 0.0) -> MomentProof:
+        """Return what the moment of this order, and what is known of added records, say of δ(ε).
+
+        Where that is more than the claim, all moments up to the order together, if that is less.
+        """
         bound, mechanism = partial(chernoff, order, self.log(order)), self.mechanism
-        replicas = mechanism.core.replicas(order)
+        replicas, polynomial = mechanism.core.replicas(order), None
         assert replicas is not None
+        single = bound(epsilon) + mechanism.beyond("remove", epsilon, bound)
+        if single > claim:
+            polynomial = self.polynomial(order, epsilon)
+        if polynomial is not None:
+            several = polynomial.bound(epsilon) + mechanism.beyond("remove", epsilon, polynomial.bound)
+            single, polynomial = (several, polynomial) if several < single else (single, None)
         return MomentProof(
             dict(sorted(self._logs.items())),
             order,
             replicas[0],
-            bound(epsilon) + mechanism.beyond("remove", epsilon, bound),
+            single,
             mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon),
+            self.together(order),
+            polynomial,
         )
 
 
@@ -140,7 +191,9 @@ def has_moments(mechanism: SampledMechanism) -> bool:
     return not mechanism.curves and "replace" not in mechanism.directions and mechanism.core.replicas(2) is not None
 
 
-def moment_proof(engine: Engine, mechanism: SampledMechanism, epsilon: float, delta: float) -> MomentProof | None:
+def moment_proof(
+    engine: Engine, mechanism: SampledMechanism, epsilon: float, delta: float, rule: DrawingRule
+) -> MomentProof | None:
     """Return a proof that δ(ε) is at most `delta`, or None if moments do not give one at a moderate price.
 
     Raises `LimitError` at the engine's time limit.
@@ -149,14 +202,15 @@ def moment_proof(engine: Engine, mechanism: SampledMechanism, epsilon: float, de
         return None
     if mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon) > delta:
         return None
-    moments, logs, least = Moments(engine, mechanism), [0.0], math.inf
+    hoped = HOPED if rule.includes(DrawingRule.SPARING) else 1.0
+    moments, logs, least = Moments(engine, mechanism, rule), [0.0], math.inf
     for order in range(2, MOST_ORDER + 1):
         affordable = moments.affordable(order, MOST_STATES, MOST_WORK)
-        if not affordable or (order > KNOWN and _predicted(logs, epsilon) > delta):
+        if not affordable or (order > KNOWN and _predicted(logs, epsilon) > hoped * delta):
             return None
         logs.append(moments.log(order))
         remove = chernoff(order, logs[-1], epsilon)
-        if remove <= delta and (proof := moments.proof(order, epsilon)).delta <= delta:
+        if remove <= hoped * delta and (proof := moments.proof(order, epsilon, delta)).delta <= delta:
             return proof
         if remove >= least:
             return None

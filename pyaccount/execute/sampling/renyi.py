@@ -1,9 +1,9 @@
 """Guarantees by moments alone (`accounting.method: renyi`): σ, ε or δ without a test, and so without a failure probability.
 
-With upper bounds on the moments of the likelihood ratio, W_m(ε) bounds δ(ε) where a record is removed (see `moments`); what
-holds without samples bounds it where one is added. The value of the blank is the smallest at which both are low enough. ln W_m
-is convex in m and falls with σ, smoothly: the order is the best one, and σ a root for it. Whatever the search finds, the proof
-of the result is computed at the result itself.
+With upper bounds on the moments of the likelihood ratio, W_m(ε) bounds δ(ε) where a record is removed (see `moments`), and all
+moments up to m together bound it better; what holds without samples bounds it where one is added. The value of the blank is the
+smallest at which both are low enough. ln W_m is convex in m and falls with σ, smoothly: the order is the best one, and σ a root
+for it, and then for all moments. Whatever the search finds, the proof of the result is computed at the result itself.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ STRIDE, ROOM = 0.3, 0.5
 SLOPE = -10.0
 #: How closely an ε or σ is found, relatively, at which added records decide or no amplification is needed.
 CLOSE = 1e-4
+#: By what ε is multiplied at a time where all moments at once give a smaller one, and how far at most.
+SHRUNK, NEGLIGIBLE = 0.9, 1e-6
 #: σ is raised by this, relatively, and by twice as much each time, until both directions hold, so often at most.
 RAISED, RAISES = 1e-4, 16
 
@@ -63,7 +65,7 @@ def prove_claim(session: Session, instance: Instance, epsilon: float, delta: flo
     """Return a proof by moments that δ(ε) is at most this, or None where they give none."""
     moments = moments_of(session, instance)
     moments.least(lambda order, log: chernoff(order, log, epsilon))
-    proof = moments.proof(moments.best(epsilon), epsilon)
+    proof = moments.proof(moments.best(epsilon), epsilon, delta)
     return proof if proof.delta <= delta else None
 
 
@@ -82,6 +84,11 @@ def prove_epsilon(session: Session, instance: Instance, delta: float) -> tuple[f
         proof = moments.proof(order, high)
     if proof.delta > delta:
         return known, None
+    if low == 0.0 and proof.together:
+        # All moments at once may give a smaller ε.
+        low = high
+        while low > NEGLIGIBLE * high and (found := moments.proof(order, low)).delta <= delta:
+            high, proof, low = low, found, SHRUNK * low
     while low > 0.0 and high - low > CLOSE * high:
         middle = 0.5 * (low + high)
         found = moments.proof(order, middle)
@@ -107,7 +114,7 @@ def moments_of(session: Session, instance: Instance) -> Moments:
         path = ("accounting", "method")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="auto or monte-carlo")])
     session.sampler.stage("moments, without samples")
-    return Moments(session.engine, mechanism)
+    return Moments(session.engine, mechanism, session.plan.drawing)
 
 
 def _claim(session: Session) -> SampledEvidence:
@@ -153,6 +160,11 @@ def _noise(session: Session) -> SampledEvidence:
         session.sampler.stage(f"moment of order {order}, σ = {sigma:.5g}")
         return math.log(max(chernoff(order, at(sigma).log(order), epsilon), SMALLEST_DELTA) / delta)
 
+    def together(order: int, sigma: float) -> float:
+        session.sampler.stage(f"all moments up to order {order}, σ = {sigma:.5g}")
+        bound, found = chernoff(order, at(sigma).log(order), epsilon), at(sigma).polynomial(order, epsilon)
+        return math.log(max(min([bound, *([found.bound(epsilon)] if found else [])]), SMALLEST_DELTA) / delta)
+
     # With Z_m ≥ 1 no smaller order gives this δ, whatever σ.
     enough = [one for one in range(2, MOST_ORDER + 1) if chernoff(one, 0.0, epsilon) <= ROOM * delta]
     if not enough:
@@ -173,6 +185,9 @@ def _noise(session: Session) -> SampledEvidence:
         if order != before or margin == MARGIN:
             sigma, slope = _crossing(partial(excess, order), sigma, slope, margin)
     session.known[:] = [f"σ is near {sigma:.5g}, by the moment of order {order}"]
+    if at(sigma).together(order):
+        session.known[:] = [f"σ is near {sigma:.5g}, by moments"]
+        sigma, _ = _crossing(partial(together, order), sigma, slope, MARGIN)
     sigma = _added(session, sigma, epsilon, delta)
     for step in range(RAISES):
         proof = prove_claim(session, plan.at(sigma), epsilon, delta)

@@ -86,7 +86,7 @@ class Session:
         if accounting.method != "auto" or accounting.verification != "betting":
             return None
         self.sampler.stage("moments, without samples")
-        return moment_proof(self.engine, self.mechanism(instance), epsilon, delta)
+        return moment_proof(self.engine, self.mechanism(instance), epsilon, delta, self.plan.drawing)
 
     @property
     def fineness(self) -> float:

@@ -22,7 +22,7 @@ use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::value::Curve;
-use pyaccount_core::replicas::{log_moment, most_steps, states, Replicas};
+use pyaccount_core::replicas::{log_moment, most_steps, states, Replicas, GAP};
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -420,26 +420,29 @@ impl Sampled {
         Some(most)
     }
 
-    /// An upper bound on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum.
-    #[pyo3(signature = (order, *, block = None, threads, time_limit))]
+    /// Bounds on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum. `gap`: see the core.
+    #[pyo3(signature = (order, *, block = None, gap = GAP, threads, time_limit))]
     fn log_moment(
         &self,
         py: Python<'_>,
         order: usize,
         block: Option<usize>,
+        gap: f64,
         threads: usize,
         time_limit: Option<f64>,
-    ) -> PyResult<f64> {
+    ) -> PyResult<(f64, f64)> {
         let (all, replicas) = (self.parts.clone(), Replicas { order, block });
         call(py, threads, time_limit, move |run| {
-            let mut sum = 0.0;
+            let (mut lower, mut upper) = (0.0_f64, 0.0_f64);
             for (mechanism, runs) in &all {
                 let kernel = mechanism.replicated().ok_or(NO_CHAIN)?;
-                // Rounded up: a product and a sum, each by at most u of what it is.
-                let part = f64::from(*runs) * log_moment(kernel.law(), &kernel.coefficients, replicas, run)?.upper;
-                sum = (sum + part.next_up()).next_up();
+                let found = log_moment(kernel.law(), &kernel.coefficients, replicas, gap, run)?;
+                // Rounded outward: a product and a sum, each by at most u of what it is.
+                let runs = f64::from(*runs);
+                lower = (lower + (runs * found.lower).next_down().max(0.0)).next_down().max(0.0);
+                upper = (upper + (runs * found.upper).next_up()).next_up();
             }
-            Ok(sum)
+            Ok((lower, upper))
         })
     }
 

@@ -365,7 +365,7 @@ mod tests {
     use super::{BlockTuple, BlockTuples};
     use crate::participation::renewal::Renewal;
     use crate::replicas::enumeration::{mean_with_error, participations, uniforms};
-    use crate::replicas::{log_moment, Replicas};
+    use crate::replicas::{log_moment, Replicas, GAP};
     use crate::run::Run;
 
     fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {
@@ -405,8 +405,8 @@ mod tests {
             for coefficients in COLUMNS.iter().filter(|c| c.len() <= b) {
                 for order in [2, 3, 5] {
                     let (law, run) = (law(b, p, warm, n), Run::default());
-                    let exact = log_moment(&law, coefficients, Replicas::exact(order), &run).expect("valid").upper;
-                    let above = log_moment(&law, coefficients, Replicas { order, block: Some(block) }, &run);
+                    let exact = log_moment(&law, coefficients, Replicas::exact(order), GAP, &run).expect("valid").upper;
+                    let above = log_moment(&law, coefficients, Replicas { order, block: Some(block) }, GAP, &run);
                     let above = above.expect("valid").upper;
                     assert!(above >= exact - 2e-3, "{b} {block} {n} {order}: {above} {exact}");
                     for room in [usize::MAX, 200, 1] {

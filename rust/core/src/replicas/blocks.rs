@@ -141,6 +141,7 @@ pub(super) fn steps(law: &Renewal, coefficients: &[f64], order: usize, length: u
         start: None,
         log_constant,
         most: most(law, length),
+        raised: None,
     };
     Ok((steps, blocks))
 }
@@ -328,7 +329,7 @@ mod tests {
     use crate::error::Error;
     use crate::participation::renewal::Renewal;
     use crate::replicas::enumeration::{mean, patterns};
-    use crate::replicas::{log_moment, states, Replicas};
+    use crate::replicas::{log_moment, states, Replicas, GAP};
     use crate::run::Run;
 
     fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {
@@ -434,7 +435,7 @@ mod tests {
             for coefficients in columns.iter().filter(|c| c.len() <= b) {
                 for (p, warm) in [(0.1, true), (0.6, true), (0.3, false)] {
                     let (law, run) = (law(b, p, warm, n), Run::default());
-                    let found = log_moment(&law, coefficients, Replicas { order, block: Some(block) }, &run);
+                    let found = log_moment(&law, coefficients, Replicas { order, block: Some(block) }, GAP, &run);
                     let found = found.expect("valid").upper;
                     let (_, blocks) = steps(&law, coefficients, order, block).expect("valid");
                     let expected = enumerated(coefficients, &law, order, &blocks).ln();
@@ -470,7 +471,7 @@ mod tests {
         let refused = |law: &Renewal, block| {
             let replicas = Replicas { order: 2, block: Some(block) };
             states(law, replicas).is_none()
-                && matches!(log_moment(law, &[1.0], replicas, &Run::default()), Err(Error::Domain { .. }))
+                && matches!(log_moment(law, &[1.0], replicas, GAP, &Run::default()), Err(Error::Domain { .. }))
         };
         assert!(
             refused(&law(4, 0.3, false, 9), 4)
@@ -481,7 +482,7 @@ mod tests {
         assert!(!refused(&law(4, 0.3, true, 3), 2) && !refused(&law(4, 0.3, false, 2), 2));
         // Negative entries, overlapping columns and users are refused as for rounds.
         let replicas = Replicas { order: 2, block: Some(1) };
-        assert!(log_moment(&law(2, 0.3, false, 4), &[1.0, -0.5], replicas, &Run::default()).is_err());
-        assert!(log_moment(&law(2, 0.3, false, 4), &[1.0, 0.5, 0.2], replicas, &Run::default()).is_err());
+        assert!(log_moment(&law(2, 0.3, false, 4), &[1.0, -0.5], replicas, GAP, &Run::default()).is_err());
+        assert!(log_moment(&law(2, 0.3, false, 4), &[1.0, 0.5, 0.2], replicas, GAP, &Run::default()).is_err());
     }
 }

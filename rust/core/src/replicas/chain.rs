@@ -89,20 +89,23 @@ pub(super) struct Step<'a> {
     pub against: Option<&'a [f64]>,
 }
 
-/// One step's result beside the values themselves: the largest of them, and the largest and smallest ratio to those asked for.
+/// One step's result beside the values themselves: the largest and smallest of them, and the largest and smallest ratio to those
+/// asked for.
 #[derive(Clone, Copy)]
 pub(super) struct Extremes {
     pub largest: f64,
+    pub smallest: f64,
     pub most: f64,
     pub least: f64,
 }
 
 impl Extremes {
-    const NONE: Self = Self { largest: 0.0, most: 0.0, least: f64::INFINITY };
+    const NONE: Self = Self { largest: 0.0, smallest: f64::INFINITY, most: 0.0, least: f64::INFINITY };
 
     fn with(self, other: Self) -> Self {
         Self {
             largest: self.largest.max(other.largest),
+            smallest: self.smallest.min(other.smallest),
             most: self.most.max(other.most),
             least: self.least.min(other.least),
         }
@@ -214,8 +217,11 @@ impl Chain {
                     }
                     self.multisets.advance(&mut kinds);
                 }
-                let largest = values.iter().copied().fold(0.0, f64::max);
-                let mut extremes = Extremes { largest, ..Extremes::NONE };
+                let mut extremes = Extremes::NONE;
+                for &value in &*values {
+                    extremes.largest = extremes.largest.max(value);
+                    extremes.smallest = extremes.smallest.min(value);
+                }
                 if let Some(against) = step.against {
                     for (value, before) in values.iter().zip(&against[first..]) {
                         let ratio = value / (before * step.scale);

@@ -30,7 +30,7 @@ pub mod tuples;
 use crate::error::Result;
 use crate::participation::renewal::Renewal;
 use crate::run::Run;
-pub use steps::LogMoment;
+pub use steps::{LogMoment, GAP};
 
 /// m replicas, and how their participations are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,22 +66,22 @@ pub fn most_steps(law: &Renewal, replicas: Replicas) -> usize {
     replicas.block.map_or_else(|| rounds::most(law), |length| blocks::most(law, length))
 }
 
-/// An upper bound on ln E_R f^m for b-min-sep sampling of single records with the banded Toeplitz matrix of these coefficients in units of
-/// σ.
+/// Bounds on ln E_R f^m for b-min-sep sampling of single records with the banded Toeplitz matrix of these coefficients in units of σ.
 ///
+/// * `gap`: how much of the upper bound may be given up for not computing every step, in nats.
 /// * Memory: 16 bytes for each of [`states`]. Time: at most m²/4 operations for each of them and for each of [`most_steps`], and of
 ///   the last and the first rounds; round by round one operation where nearly all replicas are busy.
-/// * Guarantee: an upper bound; see the heads of [`rounds`], [`blocks`] and [`chain`].
+/// * Guarantee: bounds, see the heads of [`rounds`], [`blocks`] and [`chain`]. By blocks nothing but 0 is known from below.
 /// * The answer does not depend on the number of threads.
 ///
 /// # Errors
 /// [`crate::Error::Domain`] for an order below 2, more bands than the separation, negative coefficients, users with several records or
 /// random phases, and blocks that the law does not have; as [`Run::check`]; [`crate::Error::Machine`] where the tables do not fit in
 /// memory.
-pub fn log_moment(law: &Renewal, coefficients: &[f64], replicas: Replicas, run: &Run) -> Result<LogMoment> {
+pub fn log_moment(law: &Renewal, coefficients: &[f64], replicas: Replicas, gap: f64, run: &Run) -> Result<LogMoment> {
     let steps = match replicas.block {
         None => rounds::steps(law, coefficients, replicas.order)?.0,
         Some(length) => blocks::steps(law, coefficients, replicas.order, length)?.0,
     };
-    steps.log_moment(run)
+    steps.log_moment(gap, run)
 }

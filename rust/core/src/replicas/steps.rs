@@ -3,17 +3,19 @@
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::replicas::chain::{table, Chain, Factors, Step, CHUNK, LOOK, MOST_CHANGE};
+use crate::replicas::chain::{table, Chain, Factors, Step, CHUNK, LEAST, LOOK, MOST_CHANGE};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// How much of ln Z_m may be given up for not computing every step; after [`Steps::most`] it may be more.
+/// How much of ln Z_m may be given up for not computing every step, where nothing else is asked for.
 pub const GAP: f64 = 1e-3;
 
-/// An upper bound on ln Z_m.
+/// Bounds on ln E f^m.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogMoment {
-    /// ln Z_m is at most this; infinite where the chain leaves the range of doubles.
+    /// It is at least this. E f = 1, so that no moment is below 1.
+    pub lower: f64,
+    /// It is at most this; infinite where the chain leaves the range of doubles.
     pub upper: f64,
     /// How many steps were computed; the others are bounded by λ̄.
     pub steps: usize,
@@ -37,6 +39,9 @@ pub(super) struct Steps {
     pub log_constant: f64,
     /// The steps after which λ̄ is taken as it is: ratios settle within a few times as many as there are ages, if they do.
     pub most: usize,
+    /// By how much a step with all its factors may be above the exact one, relatively; none where the chain is above Z_m by more
+    /// than rounding.
+    pub raised: Option<f64>,
 }
 
 /// The stationary probabilities of one busy age, and of a free replica, rounded up.
@@ -64,14 +69,18 @@ impl Steps {
         self.count - i >= self.last.len() && i > self.first.len()
     }
 
-    /// An upper bound on ln Z_m.
-    pub(super) fn log_moment(&self, run: &Run) -> Result<LogMoment> {
+    /// Bounds on ln Z_m. Steps that are not computed cost at most `gap`, or after [`Self::most`] what they cost.
+    ///
+    /// **From below.** If computed steps are above the exact ones by at most a factor 1 + R and no value was raised to [`LEAST`], then
+    /// exact steps, which are linear and keep order, give no less than computed ones over (1 + R) each, and over all k steps with
+    /// one number no less than (λ/(1 + R))^k, λ the smallest ratio.
+    pub(super) fn log_moment(&self, gap: f64, run: &Run) -> Result<LogMoment> {
         let count = self.chain.multisets.count();
         let (mut values, mut next) = (table(count)?, table(count)?);
         next.fill(1.0);
         // Values stand for themselves times 2^exponent e^bulk.
-        let (mut exponent, mut scale, mut bulk) = (0_i32, 1.0_f64, 0.0_f64);
-        let (mut i, mut computed) = (self.count, 0);
+        let (mut exponent, mut scale, mut bulk, mut least_bulk) = (0_i32, 1.0_f64, 0.0_f64, 0.0_f64);
+        let (mut i, mut computed, mut smallest) = (self.count, 0, f64::INFINITY);
         while i >= 1 {
             let ratios = self.same(i) && computed % LOOK == 0;
             let against = ratios.then_some(&next[..]);
@@ -79,33 +88,44 @@ impl Steps {
             let extremes = self.chain.step(&step, &mut values, run)?;
             let power = libm::ilogb(extremes.largest);
             if !extremes.largest.is_finite() || power.abs() > MOST_CHANGE {
-                return Ok(LogMoment { upper: f64::INFINITY, steps: computed });
+                return Ok(LogMoment { lower: 0.0, upper: f64::INFINITY, steps: computed });
             }
+            smallest = smallest.min(extremes.smallest);
             std::mem::swap(&mut values, &mut next);
             computed += 1;
             exponent += power;
             scale = 2.0_f64.powi(-power);
             #[allow(clippy::cast_precision_loss)] // steps
             let left = if ratios { (i - 1 - self.first.len()) as f64 } else { 0.0 };
-            let growth = libm::log(extremes.most);
-            let settled = left * (growth - libm::log(extremes.least)) <= GAP || computed >= self.most;
+            let (growth, least) = (libm::log(extremes.most), libm::log(extremes.least));
+            let settled = left * (growth - least) <= gap || computed >= self.most;
             if left > 0.0 && settled {
                 // The ratio is rounded by 2u, the logarithm and the product by as much of their size.
                 bulk = left * (growth + 4.0 * UNIT_ROUNDOFF * (1.0 + growth.abs())) * (1.0 + 4.0 * UNIT_ROUNDOFF);
+                least_bulk = left * (least - 8.0 * UNIT_ROUNDOFF * (1.0 + least.abs()));
                 i = self.first.len() + 1;
             }
             i -= 1;
         }
-        let total = self.started(&next, run)?;
+        let (total, above) = self.started(&next, run)?;
         let exponent = f64::from(exponent) * std::f64::consts::LN_2;
-        let logs = [exponent, libm::log(scale), bulk, libm::log(total), self.log_constant];
-        let size: f64 = logs.iter().map(|x| x.abs()).sum();
-        Ok(LogMoment { upper: logs.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + size), steps: computed })
+        let sum = |bulk: f64| {
+            let logs = [exponent, libm::log(scale), bulk, libm::log(total), self.log_constant];
+            let size: f64 = logs.iter().map(|x| x.abs()).sum();
+            (logs.iter().sum::<f64>(), 16.0 * UNIT_ROUNDOFF * (1.0 + size))
+        };
+        let ((most, rounding), (least, other)) = (sum(bulk), sum(least_bulk));
+        let lower = match self.raised {
+            #[allow(clippy::cast_precision_loss)] // steps
+            Some(raised) if smallest > LEAST => least - other - above - self.count as f64 * raised,
+            _ => 0.0,
+        };
+        Ok(LogMoment { lower: lower.max(0.0), upper: most + rounding, steps: computed })
     }
 
-    /// Σ_s start(s) v(s), rounded up.
-    fn started(&self, values: &[f64], run: &Run) -> Result<f64> {
-        let Some(Stationary { busy, free }) = self.start else { return Ok(values[values.len() - 1]) };
+    /// Σ_s start(s) v(s), rounded up, and by how much at most, relatively.
+    fn started(&self, values: &[f64], run: &Run) -> Result<(f64, f64)> {
+        let Some(Stationary { busy, free }) = self.start else { return Ok((values[values.len() - 1], 0.0)) };
         let chain = &self.chain;
         let sums: Vec<f64> = values
             .par_chunks(CHUNK)
@@ -124,6 +144,12 @@ impl Steps {
             .collect::<Result<_>>()?;
         #[allow(clippy::cast_precision_loss)] // far below 2^53
         let operations = (CHUNK.min(values.len()) + sums.len() + 4 * chain.order + 8) as f64;
-        Ok(sums.iter().sum::<f64>() * (1.0 + 4.0 * operations * UNIT_ROUNDOFF))
+        let rounding = operations * UNIT_ROUNDOFF;
+        // Probabilities are raised by fewer than 16u each, and their products where they underflow.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // small
+        let underflow = busy.min(free).powi(chain.order as i32) < 1e-300;
+        #[allow(clippy::cast_precision_loss)] // small
+        let above = 6.0 * rounding + 16.0 * chain.order as f64 * UNIT_ROUNDOFF;
+        Ok((sums.iter().sum::<f64>() * (1.0 + 4.0 * rounding), if underflow { f64::INFINITY } else { above }))
     }
 }

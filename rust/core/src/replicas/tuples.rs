@@ -265,7 +265,7 @@ mod tests {
     use crate::participation::renewal::Renewal;
     use crate::replicas::enumeration::mean_with_error as mean;
     use crate::replicas::enumeration::{participations, uniforms};
-    use crate::replicas::{log_moment, Replicas};
+    use crate::replicas::{log_moment, Replicas, GAP};
     use crate::run::Run;
 
     fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {
@@ -295,9 +295,10 @@ mod tests {
         {
             for coefficients in columns.iter().filter(|c| c.len() <= b) {
                 for order in [2, 3, 5] {
-                    let exact = log_moment(&law(b, p, warm, n), coefficients, Replicas::exact(order), &Run::default())
-                        .expect("valid")
-                        .upper;
+                    let exact =
+                        log_moment(&law(b, p, warm, n), coefficients, Replicas::exact(order), GAP, &Run::default())
+                            .expect("valid")
+                            .upper;
                     for room in [usize::MAX, 400, 1] {
                         let run = Run::default();
                         let Ok(tuples) = Tuples::new(&law(b, p, warm, n), coefficients, order, room, &run) else {

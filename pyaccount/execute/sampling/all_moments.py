@@ -1,0 +1,85 @@
+"""The polynomial by which several moments bound δ(ε) best: see `risk.polynomials` for why one bounds it at all.
+
+The least Σ a_k e^{(1−k)ε} Z_k with p ≥ (x − 1)₊ on a grid of x is a linear programme. Its solution is rounded up, every
+coefficient by a little more than a grid leaves open between its points, and is then a bound or is not, exactly: nothing rests
+on the solver. One that is refused is raised further.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyaccount.risk.polynomials import MomentPolynomial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Points of the grid on each side of 1.
+POINTS = 400
+#: What coefficients are raised by, in units of what one moment's bound would be for each; and the grid that they are rounded to:
+#: the solver's last digits, which may differ between machines, do not show.
+RAISED, ROUNDED = (2.0**-13, 2.0**-10, 2.0**-7), 2.0**-20
+#: The fewest moments that are worth it, and the most: beyond, terms nearly cancel. And the most steps of the solver.
+FEWEST, MOST, MOST_STEPS = 4, 12, 2000
+
+
+def best_polynomial(log_moments: Sequence[tuple[float, float]], epsilon: float) -> MomentPolynomial | None:
+    """Return a polynomial that bounds δ(ε) nearly best, from bounds on ln Z_0, ln Z_1, …; None if none was found.
+
+    Takes some ten milliseconds. Whether it dominates was proven. The last moments are left out where the solver ends in nothing
+    with them, or in something worse.
+    """
+    found: list[MomentPolynomial] = []
+    for most in range(len(log_moments), FEWEST, -1):
+        one = _of_all(log_moments[:most], epsilon)
+        found += [one] if one else []
+        if len(found) == 2:
+            break
+    return min(found, key=lambda one: one.bound(epsilon), default=None)
+
+
+def _of_all(log_moments: Sequence[tuple[float, float]], epsilon: float) -> MomentPolynomial | None:
+    """The same, from all of these moments."""
+    # Imported here: only moments need it, and it takes a tenth of a second.
+    from scipy.optimize import linprog  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    uppers = [upper for _, upper in log_moments]
+    # ln of what a coefficient of 1 costs, and the unit: what the best single power costs.
+    costs = np.array([upper + (1 - k) * epsilon for k, upper in enumerate(uppers)])
+    unit = min(costs[m] + (m - 1) * math.log(m - 1) - m * math.log(m) for m in range(2, len(uppers)))
+    if not np.all(np.isfinite(costs)) or np.ptp(np.append(costs, unit)) > 600.0:
+        return None
+    scales = np.exp(unit - costs)
+    places = _grid()
+    rows = places[:, np.newaxis] ** np.arange(len(uppers)) * scales
+    largest = rows.max(axis=1)
+    found = linprog(
+        np.ones(len(uppers)),
+        A_ub=-rows / largest[:, np.newaxis],
+        b_ub=-np.maximum(places - 1.0, 0.0) / largest,
+        bounds=(None, None),
+        method="highs",
+        options={"maxiter": MOST_STEPS},
+    )
+    if found.status != 0:
+        return None
+    rounded = np.ceil(found.x / ROUNDED) * ROUNDED
+    for raised in RAISED:
+        coefficients = tuple(float(one) for one in (rounded + raised) * scales)
+        polynomial = MomentPolynomial(coefficients, tuple(log_moments))
+        if polynomial.dominates:
+            return polynomial
+    return None
+
+
+@cache
+def _grid() -> NDArray[np.float64]:
+    """Points x ≥ 0: denser towards 0 and 1, and as many beyond 1, by their inverses."""
+    half = 0.5 - 0.5 * np.cos(np.pi * np.arange(POINTS + 1) / POINTS)
+    found: NDArray[np.float64] = np.concatenate([half, 1.0 / half[1:-1]])
+    return found
