@@ -499,6 +499,31 @@ class DeltaGradient:
     ) -> None:
         """The same again, from its attributes."""
 
+class AddedMean:
+    """Samples of D, whose mean bounds δ where a record is added; see the core's `montecarlo::added_mean`."""
+
+    @staticmethod
+    def of(mechanism: Sampled, size: float) -> AddedMean | None:
+        """Samples of R shifted by −size times the mean participation. None for mechanisms that the theorem is not about.
+
+        Raises `ValueError` for a size that is not positive and below 1e6.
+        """
+
+    def limits(self, exponent: float, epsilon: float) -> tuple[float, float, float]:
+        """For λ: ln of the factor by which e^{E D} bounds δ_add(ε), an upper bound on D, and on the error of the mean."""
+
+    def simulate(
+        self,
+        tables: list[tuple[float, float, list[tuple[float, float]]]],
+        *,
+        key: tuple[int, int, int, int],
+        first: int,
+        count: int,
+        threads: int,
+        time_limit: float | None,
+    ) -> list[list[tuple[list[float], float, float]]]:
+        """For each shard and table (λ, the largest D, [(threshold, fraction), …]): ln of each bet's wealth, Σ D and Σ D²."""
+
 class LossHistogram:
     """Samples by privacy loss, with the sums of their weights and squared weights."""
 

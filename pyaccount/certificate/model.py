@@ -308,10 +308,21 @@ class ComponentRecord(Record):
     stretch: Finite | None = Field(default=None, description="The mean scale κ: the factor on the means.")
 
 
+class LogSobolevRecord(Record):
+    """Samples of D, whose mean bounds δ where a record is added: δ ≤ λ^λ/(1+λ)^{1+λ}·exp(−λε − ‖d‖²/2 + E D)."""
+
+    size: NonNegative = Field(
+        description="d is this multiple of the mean participation Cx̄, in units of σ; y ~ N(−d, I)."
+    )
+    exponent: NonNegative = Field(
+        description="λ: D = −λ(ln f − ⟨∇ln f(−d), y + d⟩) + ‖λ∇ln f − d‖²/2, f the likelihood ratio at y."
+    )
+
+
 class ProposalRecord(LaterRecord):
     """Where samples were drawn from; see the documentation of sampling."""
 
-    later: ClassVar[tuple[str, ...]] = ("order", "block")
+    later: ClassVar[tuple[str, ...]] = ("order", "block", "log_sobolev")
 
     parameter: Finite = Field(
         description="The probability (or the exponent of the bins' weights) that participation patterns were drawn with."
@@ -327,6 +338,11 @@ class ProposalRecord(LaterRecord):
         default=None,
         ge=2,
         description="The rounds of a block where replicas are drawn by blocks. Absent where they are drawn round by round.",
+    )
+    log_sobolev: LogSobolevRecord | None = Field(
+        default=None,
+        description="Where the test was of a mean that bounds δ: of which. `cap` is then the largest D, `mean` that bound, as an "
+        "estimate. Absent otherwise.",
     )
     others: list[Finite] = Field(
         default=[], description="The parameters of further sampled phases, where several are sampled together."

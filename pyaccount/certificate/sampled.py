@@ -14,6 +14,7 @@ from pyaccount.certificate.model import (
     Directions,
     EvidenceRecord,
     Guarantee,
+    LogSobolevRecord,
     MomentPolynomialRecord,
     MomentRecord,
     ProfilePoint,
@@ -212,6 +213,9 @@ def _proposal(proposal: Proposal) -> ProposalRecord:
         others=list(proposal.further),
         order=proposal.order or None,
         block=proposal.block or None,
+        log_sobolev=None
+        if proposal.log_sobolev is None
+        else LogSobolevRecord(size=proposal.log_sobolev.size, exponent=proposal.log_sobolev.exponent),
         mixture=[_component(one) for one in proposal.components],
     )
 

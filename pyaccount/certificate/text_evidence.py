@@ -58,6 +58,8 @@ def _drawn(proposal: ProposalRecord) -> str:
     """The mean scale and further proposals of a mixture, or the power of the likelihood ratio."""
     if proposal.order is not None:
         return f"f^{proposal.order}" + (f", {proposal.block} rounds" if proposal.block is not None else "")
+    if proposal.log_sobolev is not None:
+        return f"E D, λ = {proposal.log_sobolev.exponent:.3g}"
     return f"{proposal.stretch:.3g}{' +' + str(len(proposal.mixture) - 1) if proposal.mixture else ''}"
 
 

@@ -158,6 +158,8 @@ def _proposal(test: TestRecord) -> Content:
         if test.proposal.block is None:
             return power
         return (*power, " by blocks of ", exact(test.proposal.block, "rounds", "record"))
+    if test.proposal.log_sobolev is not None:
+        return ("a mean that bounds δ, λ = ", exact(test.proposal.log_sobolev.exponent, "factor", "record", 3))
     mean_scale, further = exact(test.proposal.stretch, "factor", "record", 3), len(test.proposal.mixture) - 1
     return (mean_scale, " in a mixture with ", exact(further, "proposals", "record")) if further > 0 else (mean_scale,)
 

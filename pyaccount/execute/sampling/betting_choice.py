@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.errors import NumericsError
+from pyaccount.execute.sampling.added_mean import choose_mean
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
 from pyaccount.execute.sampling.moments import MOST_ORDER
 from pyaccount.execute.sampling.proposals import PLAIN, between, mixed, plain, powered, proposed, scaled
@@ -22,11 +23,14 @@ from pyaccount.plan.added import added_bound
 from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.plan.sampled import SampledMechanism
+
+    #: A way to test a claim in a direction, whose estimate is known; None where there is none.
+    Special = Callable[[Sampler, "Claim", Direction, Estimate], "Betting | None"]
 
 #: How far means are scaled for a test.
 EXCESSES = tuple(0.1 * 1.25**k for k in range(19))
@@ -56,6 +60,8 @@ PLAIN_SHARES, MOST_GENERATOR = (1, 16), 0.01
 #: take somewhat longer. Shares of its samples, in units, that come from the proposal which bounds them.
 MIXED_FROM, MIXED_WORTH = 1e6, 0.75
 ANCHORS = (112, 96, 64, 32)
+#: One mean is looked for where plain samples would be more than this; the fraction that is bet, of the largest one.
+MEAN_FROM, MEAN_FRACTION = 1e6, 0.98
 #: What a further scaled law adds to the time of a sample, as a share of it.
 FURTHER = 0.3
 #: The core takes no bets on samples whose log densities may be off by more.
@@ -111,7 +117,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     if gap <= CLOSEST * threshold:
         return None
     found = [_plain_betting(claim, direction, estimate.value)]
-    for special in (_powered_betting, _clipped_betting) if sampler.drawing.includes(DrawingRule.POWERS) else ():
+    for special in _specials(sampler.drawing):
         betting = special(sampler, claim, direction, estimate)
         if betting is not None and SLOWER * betting.expected_samples < found[0].expected_samples:
             return betting
@@ -139,6 +145,13 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     single = min(found, key=lambda betting: betting.expected_samples)
     mixed = _mixed_betting(sampler, claim, direction, estimate, single)
     return single if mixed is None else mixed
+
+
+def _specials(rule: DrawingRule) -> tuple[Special, ...]:
+    """The ways to test that are not plain sampling or a mixture of scaled laws, in the order in which they are looked at."""
+    if not rule.includes(DrawingRule.POWERS):
+        return ()
+    return (_powered_betting, _clipped_betting, *((_mean_betting,) if rule.includes(DrawingRule.SPARING) else ()))
 
 
 def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
@@ -245,6 +258,24 @@ def _clipped_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
             bounds = [(bound, lost) for bound, lost in bounds if estimate.value < stated.delta - lost < bound]
             return _measured_betting(sampler, stated, direction, estimate, proposal, bounds) if bounds else None
     return None
+
+
+def _mean_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+    """Samples of a mean that bounds δ where the record is added. None where its bound is too loose, or plain samples are few."""
+    plain_samples = claim.log_target / max(claim.delta - estimate.value, 1e-300)
+    if direction != "add" or plain_samples < MEAN_FROM:
+        return None
+    found = choose_mean(sampler, claim.mechanism, claim.epsilon, claim.delta)
+    if found is None:
+        return None
+    chosen, mean = found
+    room = chosen.most - chosen.threshold
+    proposal = replace(plain(claim.mechanism, direction), log_sobolev=chosen.proposal)
+    if room <= 0.0:
+        return Betting(proposal, chosen.most, (), 0.0)
+    # Most samples lie near the mean, far below the largest value.
+    growth = math.log1p((chosen.threshold - mean) / room)
+    return Betting(proposal, chosen.most, (MEAN_FRACTION / room,), claim.log_target / growth)
 
 
 def _mixed_betting(

@@ -154,7 +154,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
     # The last accepted test's proposal has a small weight bound, and with it a small error of the generator; another varies less.
-    tested = {test.direction: test.proposal.single for test in sequence.tests if test.fractions}
+    tested = {test.direction: test.proposal.single for test in sequence.tests if test.drawn}
     far = document.accounting.method == "renyi"
     if far and result.proof is not None and mechanism.lower is None:
         tested["remove"] = _of_a_power(mechanism, result.proof)

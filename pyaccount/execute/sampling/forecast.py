@@ -159,11 +159,12 @@ class _Pace:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: dict[tuple[Direction, int, int], float] = {}
+        self._known: dict[tuple[Direction, str, int, int], float] = {}
 
     def of(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
         """The pace of samples from a proposal; that of a mixture goes by its components."""
-        key = (direction, -proposal.order or len(proposal.components), proposal.block)
+        kind = "mean" if proposal.log_sobolev else "power" if proposal.order else "mixture"
+        key = (direction, kind, proposal.order or len(proposal.components), proposal.block)
         if key not in self._known:
             self._known[key] = self._taken(mechanism, direction, epsilon, proposal)
         return self._known[key]

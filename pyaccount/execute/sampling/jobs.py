@@ -38,6 +38,14 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSobolev:
+    """Samples of D, whose mean bounds δ of an added record: d = `size` times the mean participation, and the exponent λ."""
+
+    size: float
+    exponent: float
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """Where samples are drawn from; see the core's `proposal`."""
 
@@ -51,6 +59,8 @@ class Proposal:
     order: int = 0
     #: The rounds of a block where these are drawn by blocks; 0 where they are drawn round by round.
     block: int = 0
+    #: Where no samples of δ are drawn, but such ones; see the core's `added_mean`.
+    log_sobolev: LogSobolev | None = None
 
     @property
     def wave(self) -> int:
@@ -134,7 +144,18 @@ class Job:
         core, curve = self.recipe.core, None if self.curve is None else self.curve.core
         bets = [(t.epsilon, t.weight_bound, [(bet.threshold, bet.fraction) for bet in t.bets]) for t in self.tables]
         histogram: _core.LossHistogram | None = None
-        if self.proposal.components:
+        if self.proposal.log_sobolev is not None:
+            mean = _core.AddedMean.of(core, self.proposal.log_sobolev.size)
+            assert mean is not None, "the test was planned for this mechanism"
+            shards = mean.simulate(
+                [(self.proposal.log_sobolev.exponent, most, placed) for _, most, placed in bets],
+                key=self.key,
+                first=first,
+                count=count,
+                threads=threads,
+                time_limit=time_limit,
+            )
+        elif self.proposal.components:
             assert self.edges is None, "a histogram has samples of one proposal"
             shards = core.defensive(
                 self.direction,
@@ -174,6 +195,9 @@ class Job:
             (t.epsilon, t.weight_bound, tuple((bet.threshold, bet.fraction) for bet in t.bets)) for t in self.tables
         )
         drawn = (self.direction, proposal.parameters, proposal.mean_scale, components, tables, self.key, self.edges)
+        if proposal.log_sobolev is not None:
+            shape = (proposal.log_sobolev.size, proposal.log_sobolev.exponent)
+            return fingerprint("shards", self.recipe, self.curve, drawn, shape)
         if proposal.block:
             return fingerprint("shards", self.recipe, self.curve, drawn, proposal.order, proposal.block)
         if proposal.order:

@@ -240,6 +240,27 @@ class Sampler:
         self.samples += count * SHARD
         return found
 
+    def added_mean(
+        self,
+        mean: _core.AddedMean,
+        tables: list[tuple[float, float, list[tuple[float, float]]]],
+        *,
+        candidate: int,
+        count: int,
+    ) -> list[list[tuple[list[float], float, float]]]:
+        """The sums of D of `count` shards for each λ of the tables, for a first look. Raises `LimitError`."""
+        with self._limited():
+            found = mean.simulate(
+                tables,
+                key=self._key("pilot", candidate, "add"),
+                first=0,
+                count=count,
+                threads=self._threads,
+                time_limit=self._remaining(),
+            )
+        self.samples += count * SHARD
+        return found
+
     def _key(self, purpose: Purpose, candidate: int, direction: Direction) -> tuple[int, int, int, int]:
         return (self.seed, PURPOSES[purpose], candidate, 1 if direction == "add" else 0)
 

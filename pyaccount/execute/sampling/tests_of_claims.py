@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyaccount.execute.sampling.added_mean import mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.proposals import plain
@@ -58,6 +59,11 @@ class Test:
     #: None where no sample was seen to count.
     standard_error: float | None
     accepted: bool
+
+    @property
+    def drawn(self) -> bool:
+        """Whether samples of δ were drawn for it: its proposal serves others of this direction."""
+        return bool(self.fractions) and self.proposal.log_sobolev is None
 
 
 class Wealth:
@@ -143,6 +149,8 @@ def _without_samples(  # noqa: PLR0913 - the parts of a test
 
 def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
     """Bet until the wealth reaches its target, or the patience ends."""
+    if betting.proposal.log_sobolev is not None:
+        return _bet_on_mean(sampler, claim, direction, betting)
     candidate, proposal = sampler.fresh(), betting.proposal
     limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
     if betting.proven:
@@ -162,11 +170,24 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
         return _without_samples(claim, direction, proposal, limits, None, accepted=False)
     fractions = tuple(min(fraction, 0.999 / room) for fraction in betting.fractions)
     table = BetTable(claim.epsilon, limits.weight_bound, tuple(Bet(threshold, fraction) for fraction in fractions))
-    wealth = Wealth(len(fractions))
+    return _watched(sampler, claim, direction, betting, limits, table, candidate)
+
+
+def _watched(  # noqa: PLR0913, PLR0917 - a test, as planned
+    sampler: Sampler,
+    claim: Claim,
+    direction: Direction,
+    betting: Betting,
+    limits: SampleLimits,
+    table: BetTable,
+    candidate: int,
+) -> Test:
+    """The test as it ran: until the wealth reached its target, or the patience ended."""
+    wealth = Wealth(len(table.bets))
     most = max(LEAST_SHARDS, math.ceil(min(PATIENCE * betting.expected_samples, 1e15) / SHARD))
     shards, value, square = 0, 0.0, 0.0
     waves = sampler.waves(
-        claim.mechanism, direction, proposal, [table], purpose="verification", candidate=candidate, count=most
+        claim.mechanism, direction, betting.proposal, [table], purpose="verification", candidate=candidate, count=most
     )
     with closing(waves):
         for wave in waves:
@@ -186,9 +207,9 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
         noise_multiplier=claim.noise_multiplier,
         epsilon=claim.epsilon,
         threshold=claim.delta,
-        proposal=proposal,
+        proposal=betting.proposal,
         limits=limits,
-        fractions=fractions,
+        fractions=tuple(bet.fraction for bet in table.bets),
         samples=samples,
         log_wealth=wealth.highest,
         log_target=claim.log_target,
@@ -196,6 +217,27 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
         standard_error=_error(mean, square, samples),
         accepted=wealth.reached(claim.log_target),
     )
+
+
+def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
+    """Bet on the mean of D, which with a factor bounds δ: what is stated of it is that bound, as an estimate."""
+    candidate, proposal = sampler.fresh(), betting.proposal.log_sobolev
+    assert proposal is not None
+    limits = sampler.limits(claim.mechanism, direction, replace(betting.proposal, log_sobolev=None), claim.epsilon)
+    found = mean_claim(claim.mechanism, proposal, claim.epsilon, claim.delta - limits.added)
+    if found is None:
+        return _without_samples(claim, direction, betting.proposal, limits, None, accepted=False)
+    limits = replace(limits, weight_bound=max(found.most, 0.0), generator=claim.delta * math.expm1(found.error))
+    room = found.most - found.threshold
+    if room <= 0.0:
+        return _without_samples(claim, direction, betting.proposal, limits, None, accepted=True)
+    bets = tuple(Bet(found.threshold, min(fraction, 0.999 / room)) for fraction in betting.fractions)
+    table = BetTable(claim.epsilon, found.most, bets)
+    test = _watched(sampler, claim, direction, betting, limits, table, candidate)
+    # D may be large where a test was planned badly.
+    bound = math.exp(min(found.log_factor + test.mean, 0.0))
+    error = None if test.standard_error is None else bound * test.standard_error
+    return replace(test, mean=bound, standard_error=error)
 
 
 def _error(mean: float, square: float, samples: int) -> float | None:

@@ -33,6 +33,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes};
 use rayon::prelude::*;
 
+mod added_mean;
 mod allocation;
 mod batches;
 mod errors;
@@ -490,6 +491,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(series_quotient, module)?)?;
     module.add_class::<sampling::Columns>()?;
     module.add_class::<sampling::Sampled>()?;
+    module.add_class::<added_mean::AddedMean>()?;
     module.add_class::<sampling::DeltaGradient>()?;
     module.add_class::<sampling::LossHistogram>()?;
     module.add_class::<interruptible::Cancellation>()?;

@@ -123,13 +123,13 @@ impl Columns {
 }
 
 /// What a run of shards leaves: for each shard and table (log wealths, Σ V, Σ V²).
-type Shards = Vec<Vec<(Vec<f64>, f64, f64)>>;
+pub type Shards = Vec<Vec<(Vec<f64>, f64, f64)>>;
 
 /// Sums of samples from several proposals: how many of each, (Σ L, Σ L²), and for each ε (Σ V, Σ V²), merits and the largest V.
 type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>, Vec<f64>);
 
 /// A table of bets: (ε, weight bound, [(threshold, betting fraction), …]).
-type Bets = (f64, f64, Vec<(f64, f64)>);
+pub type Bets = (f64, f64, Vec<(f64, f64)>);
 
 /// A component of a mixture: its share, and the parameters and mean scale of a proposal, or no parameters and θ.
 type Shared = (u32, Vec<f64>, f64);
@@ -143,7 +143,7 @@ fn table((epsilon, weight_bound, bets): Bets) -> BetTable {
     BetTable { epsilon, weight_bound, bets }
 }
 
-fn shards(found: Vec<Vec<ShardSums>>) -> Shards {
+pub fn shards(found: Vec<Vec<ShardSums>>) -> Shards {
     let one = |sums: ShardSums| (sums.log_wealth, sums.value, sums.square);
     found.into_iter().map(|tables| tables.into_iter().map(one).collect()).collect()
 }
@@ -504,6 +504,14 @@ impl Sampled {
             edges: edges.map(|(lowest, width)| Edges { lowest, width }),
             key: stream_key(key),
         })
+    }
+
+    /// The kernel of a single mechanism that chains of replicas are known of.
+    pub fn single(&self) -> Option<&Arc<RenewalKernel>> {
+        match &self.parts[..] {
+            [(mechanism, 1)] => mechanism.replicated(),
+            _ => None,
+        }
     }
 
     /// The mechanisms with samples of a power of their likelihood ratios: made once for replicas after others.

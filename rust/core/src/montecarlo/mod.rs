@@ -20,6 +20,7 @@
 //! | [`batch_sizes`] | how many of the other records join each batch |
 //! | [`proposal`] | where samples of one proposal are drawn from, and the proof that their weights are bounded |
 //! | [`linear`] | bounds where the record is added, from how nearly ln dP/dR is linear |
+//! | [`added_mean`] | samples of a mean that bounds δ there, and the proof |
 //! | [`components`], [`tilt`] | mixtures of several proposals, and what they are made of |
 //! | `posterior`, [`gradient`], `bins_gradient` | who took part, given the outcome; estimates of how δ changes with the matrix |
 //! | [`balanced`], [`defensive`] | estimates and tests from mixtures; in `defensive` the proof that their weights are bounded |
@@ -31,6 +32,7 @@
 // Casts and loops over lanes are each justified where they stand.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
+pub mod added_mean;
 pub mod balanced;
 pub mod batch_sizes;
 pub mod betting;

@@ -1,0 +1,49 @@
+//! Samples of a mean that bounds δ where a record is added.
+
+use std::sync::Arc;
+
+use pyaccount_core::montecarlo::added_mean::{simulate, AddedMean as CoreMean, MeanTable};
+use pyo3::prelude::*;
+
+use crate::errors::raise;
+use crate::interruptible::call;
+use crate::sampling::{shards, stream_key, Bets, Sampled, Shards};
+
+/// Samples of D around −sm̄; see the core.
+#[pyclass(frozen, module = "pyaccount._core")]
+#[derive(Debug)]
+pub struct AddedMean(Arc<CoreMean>);
+
+#[pymethods]
+impl AddedMean {
+    #[staticmethod]
+    fn of(mechanism: &Sampled, size: f64) -> PyResult<Option<Self>> {
+        let Some(kernel) = mechanism.single() else { return Ok(None) };
+        Ok(Some(Self(Arc::new(CoreMean::new(kernel, size).map_err(raise)?))))
+    }
+
+    /// ln of the factor of e^{E D}, the largest D, and the error of the mean.
+    fn limits(&self, exponent: f64, epsilon: f64) -> (f64, f64, f64) {
+        let found = self.0.limits(exponent, epsilon);
+        (found.log_factor, found.most, found.error)
+    }
+
+    #[pyo3(signature = (tables, *, key, first, count, threads, time_limit))]
+    #[allow(clippy::too_many_arguments)] // a call of the engine's
+    fn simulate(
+        &self,
+        py: Python<'_>,
+        tables: Vec<Bets>,
+        key: (u64, u32, u32, u32),
+        first: u64,
+        count: u64,
+        threads: usize,
+        time_limit: Option<f64>,
+    ) -> PyResult<Shards> {
+        let mean = Arc::clone(&self.0);
+        let table = |(exponent, most, bets): Bets| MeanTable { exponent, most, bets };
+        let tables: Vec<MeanTable> = tables.into_iter().map(table).collect();
+        let key = stream_key(key);
+        Ok(shards(call(py, threads, time_limit, move |run| simulate(&mean, &tables, key, first, count, run))?))
+    }
+}
