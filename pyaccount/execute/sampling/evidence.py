@@ -61,6 +61,8 @@ SMALL_WORK = 2e8
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
 #: And where ε may lie far above the true one.
 FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)
+#: The share of a claim below which an estimate is far from it.
+FAR_ESTIMATE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
                 proposal,
                 share,
                 _fewer(session, proposal, drawn),
-                far=far,
+                far=far or _far_above(session, delta, estimates[direction]),
             )
         part = "profile"
         sampler.stage("profile")
@@ -320,6 +322,11 @@ def _fewer(session: Session, proposal: Proposal, shards: int) -> int:
 def _effort(session: Session) -> int:
     """Shards of an estimate of which only the proposals and the mixture are used, not the value."""
     return SCOUT if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE
+
+
+def _far_above(session: Session, delta: float, estimate: Estimate) -> bool:
+    """Whether a claim may lie so far above δ that lower ends are looked for farther down."""
+    return session.plan.drawing.includes(DrawingRule.SPARING) and estimate.value < FAR_ESTIMATE * delta
 
 
 def _lighter(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
