@@ -23,14 +23,11 @@ from pyaccount.plan.added import added_bound
 from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.plan.sampled import SampledMechanism
-
-    #: A way to test a claim in a direction, whose estimate is known; None where there is none.
-    Special = Callable[[Sampler, "Claim", Direction, Estimate], "Betting | None"]
 
 #: How far means are scaled for a test.
 EXCESSES = tuple(0.1 * 1.25**k for k in range(19))
@@ -117,7 +114,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     if gap <= CLOSEST * threshold:
         return None
     found = [_plain_betting(claim, direction, estimate.value)]
-    for special in _specials(sampler.drawing):
+    for special in (_powered_betting, _clipped_betting) if sampler.drawing.includes(DrawingRule.POWERS) else ():
         betting = special(sampler, claim, direction, estimate)
         if betting is not None and SLOWER * betting.expected_samples < found[0].expected_samples:
             return betting
@@ -135,6 +132,9 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
                     # Whatever is drawn, δ(ε) is at most that: there is nothing to sample.
                     return Betting(proposal, limits.weight_bound, (), 0.0)
                 options.append((limits.weight_bound, proposal))
+    mean = _mean_betting(sampler, claim, direction, estimate) if sampler.drawing.includes(DrawingRule.SPARING) else None
+    if mean is not None and SLOWER * mean.expected_samples < found[0].expected_samples:
+        return mean
     options.sort(key=lambda option: option[0])
     for weight_bound, proposal in [option for option in options if option[0] > threshold][:MEASURED]:
         # No betting fraction can do better than the largest one with samples that do not vary.
@@ -145,13 +145,6 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     single = min(found, key=lambda betting: betting.expected_samples)
     mixed = _mixed_betting(sampler, claim, direction, estimate, single)
     return single if mixed is None else mixed
-
-
-def _specials(rule: DrawingRule) -> tuple[Special, ...]:
-    """The ways to test that are not plain sampling or a mixture of scaled laws, in the order in which they are looked at."""
-    if not rule.includes(DrawingRule.POWERS):
-        return ()
-    return (_powered_betting, _clipped_betting, *((_mean_betting,) if rule.includes(DrawingRule.SPARING) else ()))
 
 
 def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
