@@ -33,8 +33,8 @@ Q = 0.05
 #: The claims that are tested, as shares of δ; with each the standard deviation of what a shard adds to ln of the wealth, and the
 #: shards of a test at most: after so many nearly every test that will ever accept has done so. Large bets are the only hope of a
 #: claim that is clearly false; of one that is nearly true small ones waste less by overshooting.
-SMALL_BETS = (0.7, 16)
-FACTORS = {0.9: (2.0, 8), 1.0 - 1e-6: SMALL_BETS}
+SMALL_BETS = (1.0, 8)
+FACTORS = {0.9: (2.5, 4), 1.0 - 1e-6: SMALL_BETS}
 #: Shards by which the spread of samples is measured, and clipped ones bounded.
 MEASURED = 64
 #: Units of a shard that come from plain sampling where samples are clipped.
