@@ -129,6 +129,14 @@ def test_runs_that_compose_have_the_mean_of_all_together(block: int) -> None:
     assert all(shard.square <= limits.weight_bound * shard.value * (1.0 + 1e-9) for (shard,) in sums)
 
 
+def test_groups_are_refused_and_not_composed() -> None:
+    """Several records of one group interleave; runs that compose are independent."""
+    raw = document()
+    raw["privacy"]["group_size"] = 2
+    with pytest.raises(DocumentError, match="groups of records"):
+        compile_document(load(raw))
+
+
 #: The probability with which what is composed gives a record away.
 ATOM = 0.02
 
