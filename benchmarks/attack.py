@@ -12,12 +12,15 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "helpers"))
 
 from attack_checks import FAR, Attack, Finding, Outcome
 from attack_documents import KINDS, draw
+from attack_powers import wherever_possible
 
 #: The share of estimates that may be far off.
 SHARE = 0.02
@@ -32,10 +35,11 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS), help="only these kinds")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no further document after that long")
     parser.add_argument("--limit", type=float, default=15.0, help="seconds for a certificate, and for a forecast")
+    parser.add_argument("--powers", action="store_true", help="powers, blocks, clipping, one test: wherever possible")
     parser.add_argument("--shown", type=int, default=SHOWN, help="findings to print of each sort and kind")
     options = parser.parse_args()
     found = {kind: Outcome() for kind in options.kinds}
-    started, drawn, seed = time.monotonic(), 0, options.seed
+    started, drawn, seed, sorts = time.monotonic(), 0, options.seed, Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         while drawn < options.documents and time.monotonic() - started < options.seconds:
             for kind in options.kinds:
@@ -44,9 +48,13 @@ def main() -> None:
                 truth = draw(kind, seed, Path(folder))
                 drawn += 1
                 if truth is not None:
-                    found[kind].add(Attack(truth, time_limit=options.limit).run())
+                    with wherever_possible(seed) if options.powers else nullcontext(Counter[str]()) as counts:
+                        found[kind].add(Attack(truth, time_limit=options.limit).run())
+                    sorts.update(counts)
             seed += 1
     tables(found)
+    for sort, count in sorted(sorts.items()):
+        print(f"{sort}: {count}")
     for kind, outcome in found.items():
         details(kind, outcome, options.shown)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 from attack_checks import FAR, Attack, Finding, Outcome
 from attack_documents import KINDS, draw
+from attack_powers import wherever_possible
 
 #: Documents by their seeds: each kind, every blank, both ends of p, noise and ε; those that take a fraction of a second.
 SEEDS: dict[str, tuple[int, ...]] = {
@@ -23,23 +25,30 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "truncated bins": (1, 6, 7, 11),
     "beside composed": (2, 5, 9, 14),
     "two sampled": (8, 12),
+    "b-min-sep, powers": (3, 10, 11, 18, 24),
+    "b-min-sep, blocks": (1, 10, 21, 26, 27),
 }
+#: Kinds whose tests draw from powers, by blocks, and clip wherever that is possible.
+SPECIAL = ("b-min-sep, powers", "b-min-sep, blocks")
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """All documents' outcomes together."""
-    folder, total = tmp_path_factory.mktemp("matrices"), Outcome()
+def attack(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Counter[str]]:
+    """All documents' outcomes together, and the sorts of tests of the special ones."""
+    folder, total, sorts = tmp_path_factory.mktemp("matrices"), Outcome(), Counter[str]()
     for kind, seeds in SEEDS.items():
         for seed in seeds:
-            total.add(attacked(kind, seed, folder))
-    return total
+            truth = draw(kind, seed, folder)
+            assert truth is not None, (kind, seed)
+            with wherever_possible(seed) if kind in SPECIAL else nullcontext(Counter[str]()) as counts:
+                total.add(Attack(truth, time_limit=3600.0).run())
+            sorts.update(counts)
+    return total, sorts
 
 
-def attacked(kind: str, seed: int, folder: Path) -> Outcome:
-    truth = draw(kind, seed, folder)
-    assert truth is not None, (kind, seed)
-    return Attack(truth, time_limit=3600.0).run()
+@pytest.fixture(scope="module")
+def found(attack: tuple[Outcome, Counter[str]]) -> Outcome:
+    return attack[0]
 
 
 def far(scores: list[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
@@ -52,6 +61,12 @@ def test_every_kind_is_attacked(found: Outcome) -> None:
     assert found.documents == sum(len(seeds) for seeds in SEEDS.values())
     assert found.bounds > 40 * found.documents
     assert len(found.scores) > 15 * found.documents
+
+
+def test_every_way_of_sampling_a_power_is_attacked(attack: tuple[Outcome, Counter[str]]) -> None:
+    _, sorts = attack
+    for sort in ("power, round by round", "power, blocks of 2", "clipped", "grids with a direction tested once"):
+        assert sorts[sort] > 3, sorts
 
 
 def test_no_bound_is_beaten(found: Outcome) -> None:

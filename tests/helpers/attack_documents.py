@@ -98,6 +98,18 @@ def truncated(rng: Random, folder: Path, n: int, *, bins: bool) -> Mapping:
     return made
 
 
+def powered(rng: Random, folder: Path, n: int, *, blocks: bool) -> Mapping:
+    """b-min-sep sampling of which powers of the likelihood ratio can be sampled; by blocks of rounds too, whose bounds say
+    something where participations are rare.
+    """
+    b = 4 if blocks else int(rng.integers(2, 5))
+    sampler = {"kind": "b-min-sep", "min_separation": b, "start": str(rng.choice(["cold", "warm"]))}
+    p = 10 ** rng.uniform(-2.5, -0.7) if blocks else rate(rng, 1e-3)
+    made = body(rng, n, sampler, matrix(rng, str(rng.choice(BANDED)), n, b, folder), float(p))
+    made["noise"]["multiplier"] = float(math.exp(rng.uniform(math.log(0.5), math.log(3.0 if blocks else 6.0))))
+    return made
+
+
 def several(rng: Random, folder: Path, second: Callable[[], Mapping]) -> Mapping:
     """A sampled phase beside another one."""
     first = separated(rng, folder, BANDED, 2)
@@ -123,6 +135,8 @@ KINDS: dict[str, Callable[[Random, Path, int], Mapping]] = {
         rng, folder, lambda: poisson(rng, folder, int(rng.integers(1, 3)))
     ),
     "two sampled": lambda rng, folder, n: several(rng, folder, lambda: in_bins(rng, folder, 2)),
+    "b-min-sep, powers": lambda rng, folder, n: powered(rng, folder, min(n, 3), blocks=False),
+    "b-min-sep, blocks": lambda rng, folder, n: powered(rng, folder, max(n, 3), blocks=True),
 }
 
 
@@ -131,6 +145,9 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     rng = np.random.default_rng([seed, *kind.encode()])
     n = int(rng.choice([2, 3, 4], p=[0.35, 0.5, 0.15]))
     adjacency = "zero-out" if "truncated" in kind else str(rng.choice(["add-remove", "zero-out", "replace-one"]))
+    if kind in ("b-min-sep, powers", "b-min-sep, blocks") and adjacency == "replace-one":
+        # There are no powers of a ratio of two mixtures.
+        adjacency = "zero-out"
     made = KINDS[kind](rng, folder, n)
     accounting: Mapping = {"seed": int(rng.integers(1 << 32))}
     if kind in ("poisson", "balls-in-bins", "truncated bins", "two sampled"):

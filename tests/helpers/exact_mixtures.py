@@ -147,11 +147,13 @@ class _Lines:
         signs = np.repeat([1.0, -1.0], [len(weights[0]), len(weights[1])])
         norms = np.linalg.norm(means, axis=1)
         forwards = (signs / norms) @ means
-        _, sizes, span = np.linalg.svd(means, full_matrices=False)
-        span = span[sizes > 1e-9 * sizes[0]]
-        rotation = np.linalg.qr(np.concatenate([forwards[None], span]).T)[0][:, : len(span)]
-        rotation[:, 0] *= np.sign(rotation[:, 0] @ forwards)
-        turned = means @ rotation
+        first = forwards / np.linalg.norm(forwards)
+        # An orthonormal basis of what the means have beside u. (Orthogonalising u and a basis of the span one after another would
+        # not do: where u lies in the span of the first few, the next one is a direction of rounding, outside of the span.)
+        _, sizes, span = np.linalg.svd(means - np.outer(means @ first, first), full_matrices=False)
+        turned = means @ np.vstack([first, span[sizes > 1e-9 * norms.max()]]).T
+        if not np.allclose(np.linalg.norm(turned, axis=1), norms, rtol=1e-7, atol=0.0):
+            raise ArithmeticError("the basis does not span the means")
         if np.any(signs * turned[:, 0] <= 0.0):
             raise ValueError("means of P must lie on one side of 0 in every coordinate, and those of Q on the other")
         coefficients = np.concatenate([weights[0], -np.exp(epsilon) * weights[1], [still]])

@@ -95,12 +95,23 @@ def test_two_rounds_along_other_axes(name: str, epsilon: float) -> None:
         assert hockey_stick(p, q, epsilon) == pytest.approx(plane(p, q, epsilon), rel=1e-8)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.5])
+def test_a_plane_in_three_dimensions(epsilon: float) -> None:
+    """Two means of one length, whose sum is where they vary most: the same Gram matrix in two dimensions, along other axes."""
+    means = np.array([[0.8, 0.4, 0.0], [0.0, 0.4, 0.8]])
+    weights = np.array([0.3, 0.7])
+    found = hockey_stick(Mixture(weights, means), nothing(3), epsilon)
+    flat = Mixture(weights, np.linalg.cholesky(means @ means.T))
+    assert found == pytest.approx(plane(flat, nothing(2), epsilon), rel=1e-8)
+
+
 LAWS = {
     "cold": (renewal_law(3, 1, 0.15, warm=False), np.eye(3), 0.7),
     "warm": (renewal_law(4, 2, 0.3, warm=True), lower_toeplitz(np.array([1.0, 0.5, 0.375, 0.3]), 4), 1.0),
     "small noise": (renewal_law(3, 2, 0.05, warm=True), lower_toeplitz(np.array([1.0, 0.5, 0.375]), 3), 0.25),
     "rare": (renewal_law(3, 1, 1e-6, warm=False), np.eye(3), 0.5),
     "phases": (phase_law(4, 2, 0.4), lower_toeplitz(np.array([1.0, 0.5]), 4), 1.0),
+    "always": (renewal_law(4, 3, 1.0, warm=True), lower_toeplitz(np.array([0.8, 0.4]), 4), 1.0),
     "bins": (bin_law(5, 3), lower_toeplitz(np.array([1.0, 0.5, 0.3]), 5), 0.8),
 }
 
@@ -133,6 +144,20 @@ def test_independent_parts_are_one_mixture_on_the_product() -> None:
     assert hockey_stick(one.beside(one), nothing(2), 1.0) == pytest.approx(
         hockey_stick(both, nothing(2), 1.0), rel=1e-12
     )
+
+
+@pytest.mark.parametrize("name", ["always", "bins"])
+def test_few_patterns_against_random_outcomes(name: str) -> None:
+    """Where means span less than all of the rounds."""
+    law, matrix, sigma = LAWS[name]
+    p, q = Mixture.of(law, matrix, 1.0 / sigma), nothing(len(matrix))
+    rng = np.random.default_rng(4)
+    chosen = p.means[rng.choice(len(p.weights), 1_000_000, p=p.weights / p.weights.sum())]
+    y = chosen + rng.normal(size=chosen.shape)
+    loss = logsumexp(y @ p.means.T - 0.5 * (p.means**2).sum(axis=1), b=p.weights, axis=1)
+    for epsilon in (0.5, 2.0):
+        values = np.maximum(0.0, -np.expm1(epsilon - loss))
+        assert abs(values.mean() - hockey_stick(p, q, epsilon)) < 4.0 * values.std() / math.sqrt(len(values))
 
 
 @cache

@@ -1,0 +1,176 @@
+"""What samples of powers rest on: each hypothesis is refused where it fails, or a test here fails where it is dropped.
+
+The core's own refusals are tested beside it, in `rust/core/src/replicas/rounds.rs` and `blocks.rs`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from exact_mixtures import hockey_stick, nothing
+from false_claims import SMALL_BETS, Q, betting, by_rounds, small
+
+from pyaccount import _core
+from pyaccount.document import load
+from pyaccount.errors import DocumentError, DomainError, NumericsError
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling import tests_of_claims
+from pyaccount.execute.sampling.betting_choice import Claim
+from pyaccount.execute.sampling.execute import execute_sampled
+from pyaccount.execute.sampling.jobs import SHARD, Balanced, BalancedJob, BetTable, Job, Local, Remaining, Wave
+from pyaccount.execute.sampling.proposals import powered
+from pyaccount.execute.sampling.shards import PURPOSES, Sampler
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.recipe import Recipe
+
+
+@dataclass(slots=True)
+class Recording:
+    """Runs jobs in this process, and keeps them."""
+
+    jobs: list[Job | BalancedJob] = field(default_factory=list)
+    local: Local = field(default_factory=lambda: Local(1))
+
+    def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
+        self.jobs.append(job)
+        yield from self.local.waves(job, count, remaining, first)
+
+    def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
+        self.jobs.append(job)
+        return self.local.balanced(job, count, remaining)
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    return {
+        "pyaccount": 1,
+        "name": "hypotheses",
+        "privacy": {"adjacency": "zero-out", "epsilon": 0.5, "delta": 3e-2},
+        "training": {"participation_rate": 0.05, "iterations": 32},
+        "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
+        "matrix": {"kind": "banded-square-root", "bands": 4},
+        "noise": {"multiplier": "solve"},
+        "accounting": {"profile": [1], "tolerance": 0.04, "seed": 5},
+    } | changes
+
+
+@pytest.mark.parametrize("solved", ["multiplier", "epsilon", "delta"])
+def test_no_test_looks_at_samples_that_anything_else_has_seen(solved: str) -> None:
+    """Neither the pilot's, nor those by which bets were chosen, nor another test's, with the same power or another one."""
+    raw = document()
+    if solved != "multiplier":
+        raw["noise"] = {"multiplier": 1.5}
+        raw["privacy"][solved] = "solve"
+    runner = Recording()
+    plan = compile_document(load(raw))
+    found = execute_sampled(plan, threads=1, time_limit=None, report=silent, seed=5, runner=runner)
+    tests = [job for job in runner.jobs if job.key[1] == PURPOSES["verification"]]
+    assert len(tests) == sum(test.samples > 0 for test in found.tests) > 1
+    assert any(isinstance(job, Job) and job.proposal.order > 0 for job in tests)
+    # A candidate number that nothing else has, and so a stream for each test.
+    candidates = [job.key[2] for job in runner.jobs]
+    assert all(candidates.count(job.key[2]) == 1 for job in tests)
+
+
+def test_bands_beyond_the_separation_and_negative_entries_are_refused() -> None:
+    with pytest.raises(DomainError, match="bands"):
+        _core.Sampled.renewal([1.0, 0.5, 0.3], 6, 2, 0.1, True)
+    with pytest.raises(DomainError, match="coefficient"):
+        _core.Sampled.renewal([1.0, -0.5], 6, 2, 0.1, True)
+    negative = {"kind": "toeplitz", "coefficients": [1.0, -0.5]}
+    with pytest.raises(DocumentError, match="coefficients"):
+        load(document(matrix=negative))
+    # Columns that overlap are sampled otherwise, and there is no chain for that.
+    overlapping = _core.Sampled.overlapping(_core.Columns.toeplitz([1.0, 0.5, 0.3, 0.1], 2), 1.0, 0.1, 1, True, False)
+    assert overlapping.replicas(2) is None
+    assert overlapping.added_bounds(-1.0, 1.0) is None
+    with pytest.raises(NumericsError, match="no chain"):
+        overlapping.bounds("remove", 0.1, 2.0, 1.0, order=2)
+
+
+@pytest.mark.parametrize(
+    ("n", "b", "p", "warm", "block"),
+    [
+        (9, 4, 1.0, False, 2),
+        (9, 4, 0.3, False, 3),
+        (9, 5, 0.3, False, 2),
+        (9, 4, 0.3, False, 4),
+        (9, 6, 0.3, True, 6),
+        (2, 4, 0.3, True, 2),
+    ],
+    ids=["p = 1", "3 does not divide 4", "2 does not divide 5", "h = b", "h = b, warm", "warm, n < b − 1"],
+)
+def test_blocks_that_the_law_does_not_have_are_refused(n: int, b: int, p: float, warm: bool, block: int) -> None:
+    core = _core.Sampled.renewal([1.0], n, b, p, warm)
+    assert core.replicas(2, block) is None
+    assert core.replicas(2) is not None
+    with pytest.raises(DomainError, match="block"):
+        core.bounds("remove", p, 2.0, 1.0, order=2, block=block)
+
+
+@pytest.mark.parametrize("block", [0, 1])
+def test_runs_that_compose_have_the_mean_of_all_together(block: int) -> None:
+    """Two runs of one mechanism: a product of ratios, and not one ratio twice."""
+    one, truth = small(2, 2, 0.15, [1.1, 0.5], warm=True)
+    both = replace(one, recipe=Recipe("Sampled.together", (((one.recipe, 2),),)))
+    exact = hockey_stick(truth.beside(truth), nothing(4), 1.5)
+    assert exact > 1.5 * hockey_stick(truth, nothing(2), 1.5)
+    drawing, proposal = Sampler(seed=7, threads=1, time_limit=None, report=silent), powered(both, 3, block)
+    limits = drawing.limits(both, "remove", proposal, 1.5)
+    tables = [BetTable(1.5, math.inf)]
+    sums = drawing.run(both, "remove", proposal, tables, purpose="verification", candidate=1, count=64)
+    values = np.array([shard.value for (shard,) in sums]) / SHARD
+    assert abs(values.mean() - exact) < 4.5 * values.std(ddof=1) / 8.0
+    assert exact < limits.weight_bound < 30.0 * exact
+    assert all(shard.square <= limits.weight_bound * shard.value * (1.0 + 1e-9) for (shard,) in sums)
+
+
+def test_groups_are_refused_and_not_composed() -> None:
+    """Several records of one group interleave; runs that compose are independent."""
+    raw = document()
+    raw["privacy"]["group_size"] = 2
+    with pytest.raises(DocumentError, match="groups of records"):
+        compile_document(load(raw))
+
+
+#: The probability with which what is composed gives a record away.
+ATOM = 0.02
+
+
+def test_infinite_losses_beside_the_samples_are_added_to_their_mean() -> None:
+    """Beside what has an infinite loss with probability τ, and none otherwise, δ is τ + (1 − τ)δ; no sample has such a loss.
+
+    False claims would be accepted if τ were forgotten.
+    """
+    single = by_rounds()
+    nodes = np.arange(-400, 401) * 0.05
+    values = (ATOM + (1.0 - ATOM) * np.maximum(-np.expm1(nodes), 0.0)).tolist()
+    pairs = tuple((value, value) for value in values)
+    curve: Recipe[_core.ComposedCurve] = Recipe("ComposedCurve", (float(nodes[0]), 0.05, tuple(values), pairs))
+    mechanism = replace(single.mechanism, curves={"remove": curve})
+    setting = replace(single, mechanism=mechanism, delta=ATOM + (1.0 - ATOM) * single.delta)
+    drawing = Sampler(seed=8, threads=1, time_limit=None, report=silent)
+    limits = drawing.limits(mechanism, "remove", setting.proposal, setting.epsilon)
+    assert limits.tail_mass == pytest.approx(ATOM, rel=1e-9)
+    setting = replace(setting, weight_bound=limits.weight_bound)
+    tables = [BetTable(setting.epsilon, math.inf)]
+    sums = drawing.run(
+        mechanism, "remove", setting.proposal, tables, purpose="verification", candidate=drawing.fresh(), count=64
+    )
+    means = np.array([shard.value for (shard,) in sums]) / SHARD
+    assert abs(means.mean() + ATOM - setting.delta) < 4.5 * means.std(ddof=1) / 8.0
+    bet = betting(setting, drawing, *SMALL_BETS)
+    # ATOM is two fifths of δ: what is left of these claims lies far below the mean, or above it.
+    for factor, accepted in ((0.8, False), (1.2, True)):
+        claim = Claim(mechanism, 1.0, setting.epsilon, factor * setting.delta, math.log(1.0 / Q))
+        assert tests_of_claims._bet(drawing, claim, "remove", bet).accepted == accepted
+
+
+def test_a_power_says_nothing_of_added_and_replaced_records() -> None:
+    core = small(4, 2, 0.3, [1.2, 0.6], warm=True)[0].core
+    for direction in ("add", "replace"):
+        assert core.bounds(direction, 0.3, 2.0, 1.0, order=2)[0] == math.inf

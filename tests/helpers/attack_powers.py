@@ -1,0 +1,113 @@
+"""Makes tests take samples of powers, blocks, clipped samples and a direction tested once wherever these are possible.
+
+Documents of a few rounds seldom choose blocks of rounds or clipped samples by themselves: others are cheaper there, or the claim
+follows without samples. A test is as valid with a dear choice, so what decides by prices alone is replaced here, in the process
+of a benchmark or of a test, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from pyaccount.errors import NumericsError
+from pyaccount.execute.sampling import betting_choice, once, tests_of_claims
+from pyaccount.execute.sampling.betting_choice import FIRST, Betting, Claim
+from pyaccount.execute.sampling.once import once_on
+from pyaccount.execute.sampling.proposals import powered
+from pyaccount.execute.sampling.session import Session
+from pyaccount.execute.sampling.shards import Sampler
+
+#: Powers are tried up to this one, with blocks of these many rounds (0: round by round).
+LARGEST, BLOCKS = 16, (0, 2, 3)
+#: A power is left alone whose weight bound is more than so many times the claim, and a test that is to take more samples.
+LOOSE, MOST_SAMPLES = 300.0, 2e5
+#: How often what bounds δ of an added record without samples is not looked at, so that clipped samples are.
+UNPROVEN = 0.7
+#: The share of the claim up to which a direction is tested once.
+FAR = 0.999
+
+
+@contextmanager
+def wherever_possible(seed: int) -> Iterator[Counter[str]]:
+    """Replace what decides by prices while this is entered; gives how many tests there were of each sort."""
+    rng, counts = np.random.default_rng([seed, 17]), Counter[str]()
+    bet, added = tests_of_claims._bet, betting_choice.added_bound
+
+    def replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[int, int] | None:
+        """Any order and blocks whose bound says something."""
+        core = claim.mechanism.core
+        possible = [
+            (order, block)
+            for block in BLOCKS
+            for order in range(FIRST, LARGEST + 1)
+            if core.replicas(order, block or None) is not None
+        ]
+        # Each sort of blocks first as often as another.
+        first = int(rng.choice(sorted({block for _, block in possible})))
+        for k in sorted(rng.permutation(len(possible)), key=lambda k: possible[k][1] != first):
+            order, block = possible[k]
+            try:
+                limits = sampler.limits(
+                    claim.mechanism, "remove", powered(claim.mechanism, order, block), claim.epsilon
+                )
+            except NumericsError:
+                continue
+            if claim.delta < limits.weight_bound < LOOSE * claim.delta:
+                return order, block
+        return None
+
+    def short(choose: Callable[..., Betting | None]) -> Callable[..., Betting | None]:
+        def chosen(*arguments: Any) -> Betting | None:
+            found = choose(*arguments)
+            return found if found is not None and found.expected_samples <= MOST_SAMPLES else None
+
+        return chosen
+
+    def bound(core: Any, epsilon: float, what: Any) -> tuple[float, float] | None:
+        found = added(core, epsilon, what)
+        # Above any claim.
+        return (1.0, found[1]) if what == "delta" and found is not None and rng.random() < UNPROVEN else found
+
+    def counted(sampler: Sampler, claim: Claim, direction: Any, betting: Betting) -> Any:
+        counts[sort_of(betting)] += 1
+        return bet(sampler, claim, direction, betting)
+
+    def decided(*arguments: Any) -> Any:
+        found = once_on(*arguments)
+        counts["grids with a direction tested once"] += found is not None
+        return found
+
+    def unproven(*_: Any) -> None:
+        return None
+
+    with (
+        patch.object(betting_choice, "SLOWER", 1e-12),
+        patch.object(betting_choice, "_sampled_replicas", replicas),
+        patch.object(betting_choice, "_powered_betting", short(betting_choice._powered_betting)),
+        patch.object(betting_choice, "_clipped_betting", short(betting_choice._clipped_betting)),
+        patch.object(betting_choice, "added_bound", bound),
+        patch.object(tests_of_claims, "_bet", counted),
+        patch.object(once, "FAR", FAR),
+        patch.object(once, "WORTH_LOWER", float("inf")),
+        patch.object(once, "once_on", decided),
+        patch.object(Session, "moment_proof", unproven),
+    ):
+        yield counts
+
+
+def sort_of(betting: Betting) -> str:
+    """Where a test draws from, in words."""
+    if betting.proven or not betting.fractions:
+        return "without samples"
+    if betting.clipped > 0.0:
+        return "clipped"
+    if betting.proposal.order:
+        rounds = f"blocks of {betting.proposal.block}" if betting.proposal.block else "round by round"
+        return f"power, {rounds}"
+    return "mixture" if betting.proposal.components else "plain or scaled"

@@ -1,0 +1,184 @@
+"""False claims about small mechanisms whose δ is known, tested as the product tests them; how often they are accepted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, cast
+from unittest.mock import patch
+
+import numpy as np
+from exact_mixtures import Mixture, hockey_stick, nothing
+from made import sampled
+from sampled_tools import lower_toeplitz, renewal_law
+from scipy.stats import binom
+
+from pyaccount import _core
+from pyaccount.directions import Direction
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling import tests_of_claims
+from pyaccount.execute.sampling.betting_choice import Betting, Claim
+from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, fixed_sequence_test
+from pyaccount.execute.sampling.jobs import SHARD, BetTable, Component, Proposal
+from pyaccount.execute.sampling.proposals import PLAIN, plain, powered
+from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.tests_of_claims import Test
+from pyaccount.plan.added import added_bound
+from pyaccount.plan.sampled import SampledMechanism
+
+#: The probability at which a false claim may be accepted.
+Q = 0.05
+#: The claims that are tested, as shares of δ; with each the standard deviation of what a shard adds to ln of the wealth, and the
+#: shards of a test at most: after so many nearly every test that will ever accept has done so. Large bets are the only hope of a
+#: claim that is clearly false; of one that is nearly true small ones waste less by overshooting.
+SMALL_BETS = (1.0, 8)
+FACTORS = {0.9: (2.5, 4), 1.0 - 1e-6: SMALL_BETS}
+#: Shards by which the spread of samples is measured, and clipped ones bounded.
+MEASURED = 64
+#: Units of a shard that come from plain sampling where samples are clipped.
+UNITS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A mechanism, where its samples come from and what bounds them, and its exact δ(ε)."""
+
+    mechanism: SampledMechanism
+    direction: Direction
+    proposal: Proposal
+    epsilon: float
+    delta: float
+    weight_bound: float
+    clipped: float = 0.0
+    #: Where the direction is tested once on a grid: the other one, whose claims are true, at each value of it.
+    other: Setting | None = None
+
+
+def small(n: int, b: int, p: float, coefficients: list[float], *, warm: bool) -> tuple[SampledMechanism, Mixture]:
+    """b-min-sep sampling with these coefficients in units of σ, and the exact law of its outcomes."""
+    mechanism = SampledMechanism(sampled("renewal", coefficients, n, b, p, warm), ("remove", "add"), n, 100.0, p)
+    return mechanism, Mixture.of(renewal_law(n, b, p, warm=warm), lower_toeplitz(np.array(coefficients), n))
+
+
+def _sampler(seed: int) -> Sampler:
+    return Sampler(seed=seed, threads=1, time_limit=None, report=silent)
+
+
+def _powered(made: tuple[SampledMechanism, Mixture], epsilon: float, order: int, block: int) -> Setting:
+    mechanism, truth = made
+    proposal = powered(mechanism, order, block)
+    bound = _sampler(1).limits(mechanism, "remove", proposal, epsilon).weight_bound
+    delta = hockey_stick(truth, nothing(truth.means.shape[1]), epsilon)
+    return Setting(mechanism, "remove", proposal, epsilon, delta, bound)
+
+
+def by_rounds() -> Setting:
+    """A power, round by round."""
+    return _powered(small(4, 2, 0.3, [1.2, 0.6], warm=True), 2.0, 3, 0)
+
+
+def by_blocks() -> Setting:
+    """A power by blocks of two rounds."""
+    return _powered(small(4, 4, 0.15, [0.7, 0.0, 0.8], warm=False), 1.0, 4, 2)
+
+
+def by_short_blocks() -> Setting:
+    """A power by blocks of one round, of which a replica may take part in two."""
+    return _powered(small(4, 2, 0.1, [1.2, 0.6], warm=True), 1.5, 3, 1)
+
+
+def clipped(factor: float = 40.0) -> Setting:
+    """Samples of an added record, clipped at so many times δ; at 40 no more may be lost of their mean than the bets allow."""
+    mechanism, truth = small(4, 2, 0.3, [0.12, 0.06], warm=True)
+    epsilon = 0.05
+    square = added_bound(mechanism.core, epsilon, "square")
+    assert square is not None
+    components = (replace(PLAIN, share=UNITS), Component(_core.SHARD_UNITS - UNITS, (), -square[1]))
+    delta = hockey_stick(nothing(4), truth, epsilon)
+    bound = factor * delta
+    lost = square[0] * (1.0 + 1e-12) * _core.SHARD_UNITS / (_core.SHARD_UNITS - UNITS) / (4.0 * bound)
+    proposal = replace(plain(mechanism, "add"), components=components)
+    return Setting(mechanism, "add", proposal, epsilon, delta, bound, lost)
+
+
+def clipped_short() -> Setting:
+    """Where clipping takes a good part of the mean: what it may take is taken off the claim."""
+    return clipped(1.2)
+
+
+def tested_once() -> Setting:
+    """A removed record that is tested once, by samples of a power, and an added one whose δ is smaller, at every value."""
+    made = small(4, 2, 0.3, [1.2, 0.6], warm=True)
+    one = _powered(made, 0.5, 2, 0)
+    added = hockey_stick(nothing(4), made[1], one.epsilon)
+    return replace(one, other=Setting(made[0], "add", plain(made[0], "add"), one.epsilon, added, 1.0))
+
+
+#: The ways of sampling of which none may accept a false claim more often than q.
+SETTINGS: dict[str, Callable[[], Setting]] = {
+    "power, round by round": cache(by_rounds),
+    "power, blocks of 2": cache(by_blocks),
+    "power, blocks of 1": cache(by_short_blocks),
+    "clipped": cache(clipped),
+    "clipped where much is lost": cache(clipped_short),
+    "tested once": cache(tested_once),
+}
+
+
+def most(runs: int) -> int:
+    """The acceptances that are exceeded with probability 1e-4 at most."""
+    return int(binom.ppf(1.0 - 1e-4, runs, Q))
+
+
+def betting(setting: Setting, sampler: Sampler, spread: float, shards: int) -> Betting:
+    """A bet whose wealth spreads so much with each of so many shards."""
+    sums = sampler.run(
+        setting.mechanism,
+        setting.direction,
+        setting.proposal,
+        [BetTable(setting.epsilon, setting.weight_bound if setting.clipped else math.inf)],
+        purpose="pilot",
+        candidate=sampler.fresh(),
+        count=MEASURED,
+    )
+    count = MEASURED * SHARD
+    mean, second = sum(one.value for (one,) in sums) / count, sum(one.square for (one,) in sums) / count
+    fraction = spread / math.sqrt(SHARD * (second - mean * mean))
+    expected = shards * SHARD / tests_of_claims.PATIENCE
+    return Betting(
+        setting.proposal, setting.weight_bound, (fraction, 0.5 * fraction), expected, clipped=setting.clipped
+    )
+
+
+def accepted(setting: Setting, factor: float, runs: int, seed: int) -> int:
+    """How many of so many tests of the claim δ(ε) < `factor`·δ accept it, each on samples of its own."""
+    sampler = _sampler(seed)
+    claim = Claim(setting.mechanism, 1.0, setting.epsilon, factor * setting.delta, math.log(1.0 / Q))
+    spread, shards = FACTORS.get(factor, SMALL_BETS)
+    bet = betting(setting, sampler, spread, shards)
+    # A test has more shards at least, which would take longer here and change next to nothing.
+    with patch.object(tests_of_claims, "LEAST_SHARDS", shards):
+        if setting.other is None:
+            return sum(tests_of_claims._bet(sampler, claim, setting.direction, bet).accepted for _ in range(runs))
+        return sum(_in_sequence(sampler, claim, bet, setting) for _ in range(runs))
+
+
+def _in_sequence(sampler: Sampler, claim: Claim, bet: Betting, setting: Setting) -> bool:
+    """Whether a grid of three values has a result, where the direction that is tested once has a false claim at each of them."""
+    other = setting.other
+    assert other is not None
+    # This claim is true.
+    easy = Betting(other.proposal, 1.0, (0.9, 0.3), bet.expected_samples)
+
+    def test(value: float, budget: float | None, directions: tuple[Direction, ...] | None = None) -> tuple[Test, ...]:
+        (side,) = cast("tuple[Direction]", directions)
+        return (tests_of_claims._bet(sampler, claim, side, bet if side == setting.direction else easy),)
+
+    def unasked(_: float) -> Any:
+        raise AssertionError("asked by no test here")
+
+    search = GridSearch(1.0, math.inf, [Grid((0.2, 0.1), (0.05,))], unasked, 1.0)
+    once = Once(0.05, (setting.direction,), (other.direction,))
+    return fixed_sequence_test(search, test, lambda _: once).value is not None
