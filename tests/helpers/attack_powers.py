@@ -1,4 +1,4 @@
-"""Makes tests take samples of powers, blocks, clipped samples and a direction tested once wherever these are possible.
+"""Makes tests take samples of powers, blocks, clipped samples, means and a direction tested once wherever these are possible.
 
 Documents of a few rounds seldom choose blocks of rounds or clipped samples by themselves: others are cheaper there, or the claim
 follows without samples. A test is as valid with a dear choice, so what decides by prices alone is replaced here, in the process
@@ -29,6 +29,8 @@ LARGEST, BLOCKS = 16, (0, 2, 3)
 LOOSE, MOST_SAMPLES = 300.0, 2e5
 #: How often what bounds δ of an added record without samples is not looked at, so that clipped samples are.
 UNPROVEN = 0.7
+#: How often clipped samples are left out.
+UNCLIPPED = 0.5
 #: The share of the claim up to which a direction is tested once.
 FAR = 0.999
 
@@ -37,7 +39,7 @@ FAR = 0.999
 def wherever_possible(seed: int) -> Iterator[Counter[str]]:
     """Replace what decides by prices while this is entered; gives how many tests there were of each sort."""
     rng, counts = np.random.default_rng([seed, 17]), Counter[str]()
-    bet, added = tests_of_claims._bet, betting_choice.added_bound
+    bet, added, clip = tests_of_claims._bet, betting_choice.added_bound, betting_choice._clipped_betting
 
     def replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[int, int] | None:
         """Any order and blocks whose bound says something."""
@@ -69,6 +71,10 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
 
         return chosen
 
+    def clipped(*arguments: Any) -> Betting | None:
+        """Often left out, so that the mean that bounds δ is tested."""
+        return None if rng.random() < UNCLIPPED else clip(*arguments)
+
     def bound(core: Any, epsilon: float, what: Any) -> tuple[float, float] | None:
         found = added(core, epsilon, what)
         # Above any claim.
@@ -90,7 +96,9 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
         patch.object(betting_choice, "SLOWER", 1e-12),
         patch.object(betting_choice, "_sampled_replicas", replicas),
         patch.object(betting_choice, "_powered_betting", short(betting_choice._powered_betting)),
-        patch.object(betting_choice, "_clipped_betting", short(betting_choice._clipped_betting)),
+        patch.object(betting_choice, "_clipped_betting", short(clipped)),
+        patch.object(betting_choice, "_mean_betting", short(betting_choice._mean_betting)),
+        patch.object(betting_choice, "MEAN_FROM", 0.0),
         patch.object(betting_choice, "added_bound", bound),
         patch.object(tests_of_claims, "_bet", counted),
         patch.object(once, "FAR", FAR),
@@ -107,6 +115,8 @@ def sort_of(betting: Betting) -> str:
         return "without samples"
     if betting.clipped > 0.0:
         return "clipped"
+    if betting.proposal.log_sobolev is not None:
+        return "a mean that bounds δ"
     if betting.proposal.order:
         rounds = f"blocks of {betting.proposal.block}" if betting.proposal.block else "round by round"
         return f"power, {rounds}"

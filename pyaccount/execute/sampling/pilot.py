@@ -157,7 +157,7 @@ class _Looks:
             near = max((4.0 if full >= ENOUGH else 2.0) * noise, 1e-3)
             settled = abs(value) < near or abs(step) < precision or bracket[1] - bracket[0] < precision
             if effort == shards and settled:
-                return math.exp(min(max(log + step, math.log(low)), math.log(high)))
+                return min(max(math.exp(_inside(log + step, bracket)), low), high)
             effort = shards if abs(step) <= LONGEST else min(SCOUT, shards)
             x = math.exp(_inside(log + min(max(step, -LONGEST), LONGEST), bracket))
             x = min(max(x, low), high)
