@@ -42,6 +42,7 @@ class Looked:
     def __init__(self, deltas: Any, noise: float = 0.0) -> None:
         self.deltas, self.noise = deltas, noise
         self.stream, self.latest = 1, cast("dict[str, Any]", {})
+        self.plan = SimpleNamespace(tolerance=0.01)
         self.looks: list[tuple[float, int, tuple[str, ...] | None]] = []
 
     def estimate(self, mechanism: Any, epsilon: float, *, shards: int, stream: int, directions: Any) -> dict[str, Any]:

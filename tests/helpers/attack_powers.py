@@ -30,7 +30,7 @@ LOOSE, MOST_SAMPLES = 300.0, 2e5
 #: How often what bounds δ of an added record without samples is not looked at, so that clipped samples are.
 UNPROVEN = 0.7
 #: How often clipped samples are left out.
-UNCLIPPED = 0.5
+UNCLIPPED = 0.3
 #: The share of the claim up to which a direction is tested once.
 FAR = 0.999
 

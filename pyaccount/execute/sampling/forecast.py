@@ -261,7 +261,9 @@ def forecast(
         if claim or asked or search.pilot_value <= 0.0
         else tuple(d for d in OFFERED if search.pilot_value * (1.0 + d) < search.fallback)
     )
-    trade = [pricing.at(distance) for distance in sorted({*offered, *(one.distance for one in tested)}, reverse=True)]
+    # What is tested is told with what the sequence takes there; a direction that was tested before is not tested again.
+    priced = {distance: pricing.at(distance) for distance in offered} | {one.distance: one for one in tested}
+    trade = [priced[distance] for distance in sorted(priced, reverse=True)]
     # What stands beside the guarantee: lower ends, histograms from up to three proposals, estimates of every point.
     accepted = tested[-1].samples if tested else 0.0
     stages |= _beside(session, mechanism, epsilon, first, accepted, pace)

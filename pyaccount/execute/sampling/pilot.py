@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
@@ -28,10 +29,13 @@ if TYPE_CHECKING:
 
 #: The most that ln x changes in one step; after a step that long the next look is coarse once more.
 LONGEST = 0.7
-#: Slopes of ln(model's root/x) in ln x that secants may have; −1 where the model is right.
-SLOPES = (-3.0, -0.3)
+#: Slopes of ln(model's root/x) in ln x that secants may have, and the one where the model is right.
+SLOPES, MODEL_SLOPE = (-3.0, -0.3), -1.0
 #: Looks, at most; and with full effort, after which a value within its standard error is near enough.
 LOOKS, ENOUGH = 40, 3
+#: Looks this far apart in ln x tell how ln δ changes, which is taken to be at least by so much; the share of the tolerance to
+#: which a root is known, and how many times the samples that may take.
+APART, FLATTEST, CLOSE, MOST_TIMES = 1e-3, 0.1, 0.2, 16.0
 #: The range of μ, and the halvings of its logarithm that find one.
 MU_RANGE, HALVINGS = (1e-8, 1e4), 60
 
@@ -139,6 +143,7 @@ class _Looks:
         """The root for the directions that are looked at."""
         x, effort = min(max(start, low), high), min(SCOUT, shards)
         known: list[tuple[float, float]] = []
+        values: list[tuple[float, float]] = []
         bracket = [-math.inf, math.inf]
         full = 0
         for _ in range(LOOKS):
@@ -151,13 +156,24 @@ class _Looks:
             away = math.log(max(self.crossing.model(x, value + math.log(self.crossing.claim)), 1e-300)) - log
             known.append((log, away))
             bracket[0 if value > 0.0 else 1] = log
-            step = -away / _slope(known)
-            full += effort == shards
+            # A last look is so near the one before it that the slope between them says nothing.
+            step = -away / (_slope(known) if effort <= shards else MODEL_SLOPE)
+            full += effort >= shards
             # Where more samples had to be drawn, random numbers differ from look to look: then none is nearer than its error.
             near = max((4.0 if full >= ENOUGH else 2.0) * noise, 1e-3)
-            settled = abs(value) < near or abs(step) < precision or bracket[1] - bracket[0] < precision
-            if effort == shards and settled:
-                return min(max(math.exp(_inside(log + step, bracket)), low), high)
+            settled = (
+                effort > shards or abs(value) < near or abs(step) < precision or bracket[1] - bracket[0] < precision
+            )
+            values.append((log, value))
+            if effort >= shards and settled:
+                # Beyond the bracket's end if need be: that is an estimate too.
+                root = math.exp(min(max(log + step, math.log(low)), math.log(high)))
+                factor = _more(values, noise, self.session.plan.tolerance)
+                if effort > shards or factor == 1:
+                    return root
+                # Where δ hardly changes with x, a root that is good enough takes more samples: one more look.
+                effort, x = factor * shards, root
+                continue
             effort = shards if abs(step) <= LONGEST else min(SCOUT, shards)
             x = math.exp(_inside(log + min(max(step, -LONGEST), LONGEST), bracket))
             x = min(max(x, low), high)
@@ -167,11 +183,20 @@ class _Looks:
 def _slope(known: list[tuple[float, float]]) -> float:
     """The slope through the last two looks, where they are apart; that of the model for a single one."""
     if len(known) < 2:
-        return -1.0
+        return MODEL_SLOPE
     (one, other), (last, value) = known[-2:]
     if abs(last - one) < 1e-6:
-        return -1.0
+        return MODEL_SLOPE
     return min(max((value - other) / (last - one), SLOPES[0]), SLOPES[1])
+
+
+def _more(values: list[tuple[float, float]], noise: float, tolerance: float) -> int:
+    """How many times the samples a root takes that is known to a share of the tolerance; 1 where these are enough."""
+    changes = [(abs(y - v), abs(x - u)) for (u, v), (x, y) in pairwise(values) if abs(x - u) > APART]
+    slope = changes[-1][0] / changes[-1][1] if changes else 1.0
+    error = 4.0 * noise / max(slope, FLATTEST)
+    wanted = (error / (CLOSE * tolerance)) ** 2
+    return int(min(max(wanted, 1.0), MOST_TIMES))
 
 
 def _inside(log: float, bracket: list[float]) -> float:
