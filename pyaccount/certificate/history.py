@@ -37,9 +37,9 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     (re.compile(r"reductions\[\d+\]\.lower_end"), _on(23, 2, 58)),
     (re.compile(r"evidence\.sampling\.(profile_failure_probability|moment)"), _on(25, 17, 30)),
     (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.order"), _on(25, 20, 0)),
-    (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.block"), _on(26, 22, 50)),
-    (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.log_sobolev"), _on(26, 22, 50)),
-    (re.compile(r"evidence\.sampling\.moment\.polynomial"), _on(26, 22, 50)),
+    (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.block"), _on(27, 0, 30)),
+    (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.log_sobolev"), _on(27, 0, 30)),
+    (re.compile(r"evidence\.sampling\.moment\.polynomial"), _on(27, 0, 30)),
 )
 
 

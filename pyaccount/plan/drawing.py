@@ -26,7 +26,7 @@ class DrawingRule(Enum):
     #: Powers may be drawn by blocks of rounds. A direction that is far from the claims of a grid is tested once, at the hardest
     #: of them. The pilot's first looks are coarse and follow a Gaussian model. Lower ends are drawn from the estimate's mixture
     #: where tests draw from a power. No histogram is drawn of a proposal whose bound says nothing.
-    SPARING = ((0, 1, 0), "2026-11-26T22:50:00+00:00")
+    SPARING = ((0, 1, 0), "2026-11-27T00:30:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""
