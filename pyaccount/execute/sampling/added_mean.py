@@ -41,8 +41,15 @@ class MeanClaim:
 def mean_claim(mechanism: SampledMechanism, proposal: LogSobolev, epsilon: float, delta: float) -> MeanClaim | None:
     """Return the claim about D that implies δ_add(ε) < δ; None where there is no such mechanism, or nothing left of δ."""
     found = _core.AddedMean.of(mechanism.core, proposal.size)
+    return None if found is None else _claim(mechanism, found, proposal, epsilon, delta)
+
+
+def _claim(
+    mechanism: SampledMechanism, found: _core.AddedMean, proposal: LogSobolev, epsilon: float, delta: float
+) -> MeanClaim | None:
+    """The same, for samples of D that are at hand."""
     rest = delta - mechanism.overstated * math.exp(min(epsilon, 700.0))
-    if found is None or mechanism.curves or rest <= 0.0:
+    if mechanism.curves or rest <= 0.0:
         return None
     log_factor, most, error = found.limits(proposal.exponent, epsilon)
     log = math.log(rest)
@@ -59,31 +66,36 @@ def choose_mean(
     Raises `LimitError`.
     """
     best: tuple[float, MeanClaim, float] | None = None
+    nearest = -math.inf
     for size in SIZES:
-        means = _looked(sampler, mechanism, size)
-        if means is None:
+        samples = _core.AddedMean.of(mechanism.core, size)
+        if samples is None:
             return None
+        means = _looked(sampler, samples)
         found: tuple[float, MeanClaim, float] | None = None
+        before, nearest = nearest, -math.inf
         for exponent in EXPONENTS:
-            claim, mean = mean_claim(mechanism, LogSobolev(size, exponent), epsilon, delta), _through(means, exponent)
-            if claim is None or claim.threshold - mean < CLOSEST:
+            claim = _claim(mechanism, samples, LogSobolev(size, exponent), epsilon, delta)
+            mean = _through(means, exponent)
+            if claim is None:
+                return None
+            nearest = max(nearest, claim.threshold - mean)
+            if claim.threshold - mean < CLOSEST:
                 continue
             loose = (claim.most - claim.threshold) / (claim.threshold - mean)
             if found is None or loose < found[0]:
                 found = (loose, claim, mean)
-        if best is not None and (found is None or found[0] >= best[0]):
+        # Larger shifts take more samples, or are farther from the claim, than the last one.
+        if (best is not None and (found is None or found[0] >= best[0])) or (found is None and nearest < before):
             break
         best = found or best
     return None if best is None else best[1:]
 
 
-def _looked(sampler: Sampler, mechanism: SampledMechanism, size: float) -> tuple[float, ...] | None:
+def _looked(sampler: Sampler, samples: _core.AddedMean) -> tuple[float, ...]:
     """The mean of D in a shard for each λ of the first look, from the same samples."""
-    found = _core.AddedMean.of(mechanism.core, size)
-    if found is None:
-        return None
     tables: list[tuple[float, float, list[tuple[float, float]]]] = [(one, math.inf, []) for one in LOOKED]
-    (sums,) = sampler.added_mean(found, tables, candidate=sampler.fresh(), count=1)
+    (sums,) = sampler.added_mean(samples, tables, candidate=sampler.fresh(), count=1)
     return tuple(value / SHARD for _, value, _ in sums)
 
 
