@@ -56,14 +56,16 @@ class MomentPolynomial:
             if coefficient == 0.0:
                 continue
             log = upper if coefficient > 0.0 else lower
-            exponent = log + (1 - k) * epsilon
+            # Coefficients may be as large as their powers are small: only the product is a number.
+            size = math.log(abs(coefficient))
+            exponent = size + log + (1 - k) * epsilon
             if exponent > 700.0:
                 return 1.0
-            terms.append(coefficient * math.exp(exponent))
-            # The exponent is rounded by two units of 1.1e-16 of its terms, the exponential and the product by a few more.
-            rounding += abs(terms[-1]) * 1e-15 * (4.0 + abs(log) + abs(1 - k) * epsilon)
+            terms.append(math.copysign(math.exp(exponent), coefficient))
+            # The exponent is rounded by a few units of 1.1e-16 of its terms, the exponential by one more.
+            rounding += abs(terms[-1]) * 1e-15 * (4.0 + abs(size) + abs(log) + abs(1 - k) * epsilon)
         bound = math.fsum([*terms, rounding])
-        # Values below the normal numbers lose more than units of themselves.
+        # What is below the normal numbers may be lost.
         return 1.0 if math.isnan(bound) else min(1.0, max(math.nextafter(bound, 1.0), 0.0) + 1e-300)
 
 

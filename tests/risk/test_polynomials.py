@@ -62,5 +62,8 @@ def test_random_polynomials_are_judged_as_their_values_are() -> None:
 def test_no_bound_is_better_than_none_where_numbers_end() -> None:
     assert of(0.0, 0.0, 0.25).bound(0.0) == pytest.approx(0.25)
     assert MomentPolynomial((0.0, 0.0, 0.25), ((0.0, 0.0), (0.0, 0.0), (0.0, math.inf))).bound(1.0) == 1.0
+    # Not even where a power underflows whose coefficient is large.
+    large = MomentPolynomial((0.0, 0.0, 1e290), ((0.0, 0.0),) * 3)
+    assert large.bound(750.0) == pytest.approx(math.exp(290.0 * math.log(10.0) - 750.0), rel=1e-9)
     # Beyond all doubles nothing is claimed to be 0.
     assert of(0.0, 0.0, 0.25).bound(800.0) > 0.0

@@ -134,6 +134,7 @@ impl AddedMean {
         let entry = largest * (2.0 * self.rounding + 8.0 * bands * (n + 16.0) * UNIT_ROUNDOFF);
         let rounding = lambda * (self.rounding + 2.0 * squares * lipschitz * (LARGEST_NORMAL + length))
             + 2.0 * lambda * sum * entry
+            + lambda * n * entry * LARGEST_NORMAL
             + 8.0 * squares * (half + lambda * self.log_ratio.abs() + 1.0);
         let slope = lambda * (2.0 * lipschitz + 0.25 * n * largest * largest * sum);
         let coordinate = NORMAL_ERROR + 8.0 * UNIT_ROUNDOFF * self.shift.iter().copied().fold(0.0, f64::max);
