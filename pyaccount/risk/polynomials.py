@@ -1,7 +1,7 @@
 """Bounds on δ(ε) by several moments of the likelihood ratio at once.
 
-Let f = dP/dQ and Z_k = E_Q f^k, so that Z_0 = Z_1 = 1. If a polynomial p(x) = Σ_{k ≤ m} a_k x^k is at least (x − 1)₊ for all
-x ≥ 0, then with x = f e^{−ε}
+Let P ≪ Q, f = dP/dQ and Z_k = E_Q f^k, so that Z_0 = Z_1 = 1. If a polynomial p(x) = Σ_{k ≤ m} a_k x^k is at least (x − 1)₊ for
+all x ≥ 0, then with x = f e^{−ε}
 
     δ(ε) = E_Q (f − e^ε)₊ = e^ε E_Q (f e^{−ε} − 1)₊ ≤ e^ε E_Q p(f e^{−ε}) = Σ_k a_k e^{(1−k)ε} Z_k
 
@@ -63,7 +63,7 @@ class MomentPolynomial:
                 return 1.0
             terms.append(math.copysign(math.exp(exponent), coefficient))
             # The exponent is rounded by a few units of 1.1e-16 of its terms, the exponential by one more.
-            rounding += abs(terms[-1]) * 1e-15 * (4.0 + abs(size) + abs(log) + abs(1 - k) * epsilon)
+            rounding += abs(terms[-1]) * 1e-15 * (4.0 + abs(size) + abs(log) + abs((1 - k) * epsilon))
         bound = math.fsum([*terms, rounding])
         # What is below the normal numbers may be lost.
         return 1.0 if math.isnan(bound) else min(1.0, max(math.nextafter(bound, 1.0), 0.0) + 1e-300)

@@ -16,7 +16,7 @@ every w > v of a grid, in each direction by itself:
   1 − b²/b′² of the cases, an independent one of scale b′ added.) No more is used of the sampler, of truncated batches, of other
   phases and of further releases than that they stay as they are. T_d is about the run: densities that only enclose the run's, and
   what rare truncation or a composed profile adds to the mean of samples, are part of the test of T_d(v), which is valid at each v
-  by itself.
+  by itself: where T_d(v) is false of the run, so is the claim about what is sampled.
 
 So a direction whose δ is far below the claim may be tested once, at a low value v, for all values from there up. That takes
 little more than one test of it higher up. A value w is accepted when every direction d has an accepted test of T_d at some v ≤ w.

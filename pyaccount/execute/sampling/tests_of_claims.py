@@ -223,6 +223,7 @@ def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: 
     """Bet on the mean of D, which with a factor bounds δ: what is stated of it is that bound, as an estimate."""
     candidate, proposal = sampler.fresh(), betting.proposal.log_sobolev
     assert proposal is not None
+    assert direction == "add"
     limits = sampler.limits(claim.mechanism, direction, replace(betting.proposal, log_sobolev=None), claim.epsilon)
     found = mean_claim(claim.mechanism, proposal, claim.epsilon, claim.delta - limits.added)
     if found is None:

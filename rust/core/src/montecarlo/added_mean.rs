@@ -10,7 +10,7 @@
 //!
 //! `δ_add(ε) ≤ λ^λ/(1+λ)^{1+λ}·exp(−λε − ½‖d‖² + E_S D)`, `D = −λ(ln f − ⟨g, z⟩) + ½‖λ∇ ln f − d‖²`,
 //!
-//! for any d and g. With g = ∇ ln f(−d) is ln f − ⟨g, z⟩ ≥ ln f(−d) by convexity. ∇ ln f is a mean of Ĉx, which has no negative
+//! for any d and g. With g = ∇ ln f(−d) (computed to within an error that counts below, on |z| ≤ 8.5) is ln f − ⟨g, z⟩ ≥ ln f(−d) by convexity. ∇ ln f is a mean of Ĉx, which has no negative
 //! entries, and neither has d, so that
 //!
 //! `D ≤ −λ ln f(−d) + ½(λ² max‖Ĉx‖² + ‖d‖²)`:
@@ -70,7 +70,7 @@ pub struct Limits {
 pub struct MeanTable {
     /// λ.
     pub exponent: f64,
-    /// D is held to this.
+    /// D is held to this, at least [`Limits::most`] where there are bets: lower ones would be of another mean.
     pub most: f64,
     /// (t, fraction) of each bet against "E D ≥ t".
     pub bets: Vec<(f64, f64)>,
@@ -256,6 +256,9 @@ pub fn simulate(
         if !(table.exponent > 0.0 && table.exponent.is_finite()) {
             return Err(Error::Domain { name: "exponent", value: table.exponent, allowed: "positive" });
         }
+        if !table.bets.is_empty() && table.most < mean.limits(table.exponent, 0.0).most {
+            return Err(Error::Domain { name: "largest value", value: table.most, allowed: "at least what D may be" });
+        }
         for &(threshold, fraction) in &table.bets {
             if !(fraction >= 0.0 && fraction * (table.most - threshold) < 1.0 && threshold.is_finite()) {
                 let allowed = "at least 0, and less than 1/(largest value − threshold)";
@@ -372,12 +375,16 @@ mod tests {
         let mean = AddedMean::new(&own, 1.0).expect("valid");
         let key = StreamKey { seed: 5, purpose: 1, candidate: 1, direction: 1 };
         let run = |exponent, fraction| {
-            let table = MeanTable { exponent, most: 3.0, bets: vec![(1.0, fraction)] };
+            let table = MeanTable { exponent, most: 30.0, bets: vec![(28.0, fraction)] };
             simulate(&mean, &[table], key, 0, 1, &Run::default())
         };
+        assert!(mean.limits(1.0, 0.0).most < 30.0);
         assert!(run(1.0, 0.49).is_ok());
         assert!(run(1.0, 0.5).is_err());
         assert!(run(0.0, 0.1).is_err());
         assert!(run(f64::NAN, 0.1).is_err());
+        // Samples that are cut off would have a lower mean.
+        let low = MeanTable { exponent: 1.0, most: 0.9 * mean.limits(1.0, 0.0).most, bets: vec![(0.0, 0.1)] };
+        assert!(simulate(&mean, &[low], key, 0, 1, &Run::default()).is_err());
     }
 }

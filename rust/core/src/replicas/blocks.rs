@@ -20,8 +20,8 @@
 //! * between neighbouring blocks α(u) + α(v), u and v the distances to the edge between them, where α(u) + α(v) ≥ r(u + v + 1);
 //! * r((D−1)h + 1) for D = 2, …, H, with each replica's last participation; also with the replica's own at D = H.
 //!
-//! Participations more than H blocks apart, and those before a replica's last one, are more than b rounds apart: their columns share no
-//! row. As no entry is negative every term is at least the pair's own, and the replica's own pair is at least 0.
+//! Participations more than H blocks apart, and those of a replica before its last one in an earlier block, are more than b rounds
+//! apart: their columns share no row. As no entry is negative every term is at least the pair's own, and the replica's own pair is at least 0.
 //!
 //! **The chain.** Given how many join the block before and the block after, N_1 and c, the positions of j joining replicas add up to
 //!

@@ -72,8 +72,8 @@ impl Steps {
     /// Bounds on ln Z_m. Steps that are not computed cost at most `gap`, or after [`Self::most`] what they cost.
     ///
     /// **From below.** If computed steps are above the exact ones by at most a factor 1 + R and no value was raised to [`LEAST`], then
-    /// exact steps, which are linear and keep order, give no less than computed ones over (1 + R) each, and over all k steps with
-    /// one number no less than (λ/(1 + R))^k, λ the smallest ratio.
+    /// exact steps, which are linear and keep order, give no less than computed ones over (1 + R) each. Over all k steps with one
+    /// number they multiply by no less than (λ/(1 + R))^k, λ the smallest ratio of a computed step to what it began with.
     pub(super) fn log_moment(&self, gap: f64, run: &Run) -> Result<LogMoment> {
         let count = self.chain.multisets.count();
         let (mut values, mut next) = (table(count)?, table(count)?);
