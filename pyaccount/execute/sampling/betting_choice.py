@@ -193,7 +193,7 @@ def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[int, 
 def _sampled_order(sampler: Sampler, claim: Claim, gap: float, block: int, most: float) -> tuple[float, int] | None:
     """The nanoseconds that the best order is expected to take, and that order; no chain that alone takes `most` is computed.
 
-    ln of the weight bound is convex in m, and 0 at 1 (with blocks nearly so): what the next order is expected to give is found
+    ln of the weight bound is convex in m, and 0 at 1; by blocks that is a guess: what the next order is expected to give is found
     from the last ones. Chains grow with m, and are computed from the smallest on while the next one pays.
     """
     mechanism, logs = claim.mechanism, [0.0]

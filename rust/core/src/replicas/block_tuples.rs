@@ -145,7 +145,7 @@ impl BlockTuples {
 
     /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it.
     ///
-    /// A step's weights are made of at most m² + 8m + 16 factors and terms, each raised by 4u at most; ĝ and its terms were raised by
+    /// A step's weights are made of at most m² + 8m + 24 factors and terms, each raised by 4u at most; ĝ and its terms were raised by
     /// [`Placements::raised`], and inner products by 4u for each band, which stand in exponents: S − J has at most two of them for each
     /// participation and each replica.
     #[must_use]

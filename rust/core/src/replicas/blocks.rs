@@ -290,7 +290,7 @@ fn placed(positions: usize, j: usize, most: usize) -> Option<Vec<u8>> {
     }
     let mut all = Vec::new();
     let mut counts = vec![0_u8; positions];
-    // At most the order, which the chain keeps far below 256 where it fits in memory.
+    // At most the order; a larger one is refused.
     counts[0] = u8::try_from(j).ok()?;
     loop {
         all.extend_from_slice(&counts);
