@@ -8,10 +8,10 @@ and a warm start. ε, δ₀ and the number of cores are the same too.
 - **jax_privacy** draws a number of plain samples that is fixed in advance and compares their mean with a bar below δ₀. Its
   `minimum_samples_to_calibrate` says how many samples a bar needs. We put the bar where pyaccount estimates δ, so that about half
   of the runs would be accepted. The failure probability is part of δ₀.
-- **opake** bounds the whole distribution of the loss: from samples of both directions, one-sided confidence limits of every order
-  statistic hold at once. "opake, defaults" has the default failure probability, 1e-6, which stands beside δ, and the resolution
-  that opake chooses for δ₀: the smaller of 1e-5 and δ₀/2. For "opake, q within δ₀" the failure probability is pyaccount's and part of
-  δ₀, and we look for the coarsest resolution that proves the claim. opake says how many samples a resolution takes.
+- **opake** bounds the whole distribution of the loss: one-sided confidence limits of every order statistic, in both directions,
+  hold at once. "opake, defaults" has the default failure probability, 1e-6, which stands beside δ, and the resolution that opake
+  chooses for δ₀: the smaller of 1e-5 and δ₀/2. For "opake, q within δ₀" the failure probability is pyaccount's and part of δ₀,
+  and we look for the coarsest resolution that proves the claim. opake says how many samples a resolution takes.
   `Estimates.band` predicts what a run proves; the table has the prediction beside what was proved.
 
 All of them prove the upper end in both directions. Numbers that begin with "about" were not run: core seconds are the number of
@@ -40,8 +40,8 @@ import pyaccount
 ROUNDS, RATE = 2_000, 0.01
 #: The batch with which jax_privacy is fastest in these settings, of 64, 256, 1024 and 2048.
 BATCH = 256
-#: opake draws so many samples in each direction at most; where it needs more, a run with a coarser resolution gives the pace.
-MOST, COARSER = 10_000_000, 1e-4
+#: Where opake needs more samples than it may draw, a run with this resolution gives the pace.
+COARSER = 1e-4
 #: Where pyaccount estimates δ, in multiples of ε.
 NEARBY = (1.0, 1.05, 1.1, 1.2, 1.4, 1.6)
 
@@ -104,8 +104,8 @@ class Estimates:
         """Return the δ(ε) that opake's band proves, if the tail of the samples is as expected.
 
         δ(ε) = ∫₀¹ Pr[L > ε − ln(1 − u)] du, and Pr[L > l] = δ(l) − δ'(l). Each probability is replaced by its upper confidence
-        limit after Clopper and Pearson, in the limit of small probabilities. Every sample of every direction has an equal share of
-        the failure probability.
+        limit after Clopper and Pearson, for small probabilities. Every sample of either direction has an equal share of the
+        failure probability.
         """
         share = (np.arange(2_000) + 0.5) / 2_000
         losses = self.epsilon - np.log1p(-share)
@@ -118,9 +118,9 @@ def estimated(setting: Setting, threads: int) -> Estimates:
     """Estimate δ around ε, by a certificate that is not timed."""
     found = setting.certificate(1, threads, [setting.epsilon * factor for factor in NEARBY]).data
     assert found.evidence.sampling is not None
-    points = [point for point in found.directions.remove.profile if point.delta_estimate]
-    logarithms = np.log([point.delta_estimate for point in points])
-    curve = np.poly1d(np.polyfit([point.epsilon for point in points], logarithms, 2))
+    profile = found.directions.remove.profile
+    points = np.array([(point.epsilon, point.delta_estimate) for point in profile if point.delta_estimate])
+    curve = np.poly1d(np.polyfit(points[:, 0], np.log(points[:, 1]), 2))
     return Estimates(setting.epsilon, curve, found.evidence.sampling.total_probability)
 
 
@@ -194,11 +194,11 @@ def plain(setting: Setting, estimates: Estimates, threads: int, seconds: float) 
     return extrapolated("jax_privacy", samples, core, threads)
 
 
-def sampled(setting: Setting, estimates: Estimates, threads: int, resolution: float | None) -> list[Row]:
-    """Run opake with its default settings (or another resolution), and return what it needs for the claim at that pace."""
-    config = OPAKE.DiscretizationConfig(mc_resolution=resolution or min(1e-5, setting.delta / 2.0))
+def sampled(setting: Setting, estimates: Estimates, threads: int, most: float) -> list[Row]:
+    """Run opake with its default settings, if it may draw so many samples, and return what it needs for the claim at that pace."""
+    config = OPAKE.DiscretizationConfig(mc_resolution=min(1e-5, setting.delta / 2.0))
     samples = config.resolved_num_mc_samples
-    run = config if samples <= MOST else OPAKE.DiscretizationConfig(mc_resolution=COARSER)
+    run = config if samples <= most else OPAKE.DiscretizationConfig(mc_resolution=COARSER)
     coefficients = square_root(setting.separation)
     start, core = clocks()
     found = OPAKE.bandmf_b_min_sep_warm_mc_pld(coefficients, ROUNDS, setting.probability, setting.sigma, run)
@@ -256,16 +256,16 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=10.0, help="seconds of jax_privacy's samples in each direction"
     )
-    parser.add_argument(
-        "--resolution", type=float, help="mc_resolution of opake's run, if not what opake chooses for δ₀"
-    )
+    parser.add_argument("--most", type=float, default=1e7, help="samples that opake draws at most, in each direction")
     options = parser.parse_args()
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)  # opake reads it when it first draws samples
-    console = Console(width=170)
+    console = Console(width=190)
     table = Table(title="Samples and seconds until δ(ε) ≤ δ₀ is proven", title_justify="left")
     for heading in ("setting", "tool", "samples, removed", "samples, added", "seconds", "core seconds", "proven"):
         table.add_column(heading, no_wrap=True)
-    table.caption = "Every tool checks both directions. The failure probability is part of δ₀; with opake's defaults it is 1e-6 beside δ"
+    table.caption = (
+        "Every tool checks both directions. The failure probability q is part of δ₀; opake's default is 1e-6 beside δ."
+    )
     for setting in SETTINGS:
         if options.only not in setting.label:
             continue
@@ -273,7 +273,7 @@ def main() -> None:
         rows = [
             ours(setting, options.threads, options.repeats),
             plain(setting, estimates, options.threads, options.seconds),
-            *sampled(setting, estimates, options.threads, options.resolution),
+            *sampled(setting, estimates, options.threads, options.most),
         ]
         for place, row in enumerate(rows):
             table.add_row(setting.label if place == 0 else "", *row, end_section=place == len(rows) - 1)
