@@ -41,7 +41,7 @@ ROUNDS, RATE = 2_000, 0.01
 #: The batch with which jax_privacy is fastest in these settings, of 64, 256, 1024 and 2048.
 BATCH = 256
 #: Where opake needs more samples than it may draw, a run with this resolution gives the pace.
-COARSER = 1e-4
+COARSER = 3e-4
 #: Where pyaccount estimates δ, in multiples of ε.
 NEARBY = (1.0, 1.05, 1.1, 1.2, 1.4, 1.6)
 
@@ -195,7 +195,7 @@ def plain(setting: Setting, estimates: Estimates, threads: int, seconds: float) 
 
 
 def sampled(setting: Setting, estimates: Estimates, threads: int, most: float) -> list[Row]:
-    """Run opake with its default settings, if it may draw so many samples, and return what it needs for the claim at that pace."""
+    """Run opake with its default settings, if it may draw so many samples, and return what it needs for the claim."""
     config = OPAKE.DiscretizationConfig(mc_resolution=min(1e-5, setting.delta / 2.0))
     samples = config.resolved_num_mc_samples
     run = config if samples <= most else OPAKE.DiscretizationConfig(mc_resolution=COARSER)
