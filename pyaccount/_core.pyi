@@ -459,8 +459,8 @@ class Sampled:
         a mechanism has no chain.
         """
 
-    def added_bounds(self, tilt: float, epsilon: float) -> tuple[float, float] | None:
-        """ln of upper bounds on E V² of samples of R tilted by `tilt` < 0 and on δ(ε), where a record is added.
+    def added_bounds(self, tilt: float, epsilons: list[float]) -> list[tuple[float, float]] | None:
+        """For each ε, ln of upper bounds on E V² of samples of R tilted by `tilt` < 0 and on δ(ε), where a record is added.
 
         They may be infinite. None where nothing is known of the mechanism; see the core's `montecarlo::linear`.
         """
@@ -509,12 +509,17 @@ class AddedMean:
         Raises `ValueError` for a size that is not positive and below 1e6.
         """
 
-    def limits(self, exponent: float, epsilon: float) -> tuple[float, float, float]:
-        """For λ: ln of the factor by which e^{E D} bounds δ_add(ε), an upper bound on D, and on the error of the mean."""
+    def limits(self, exponent: float, moment: int, epsilon: float) -> tuple[float, float, float]:
+        """For λ: ln of the factor by which e^{E D} bounds δ_add(ε) (moment 1) or E V² around the shift (moment 2), an upper
+        bound on D, and on the error of the mean.
+
+        Raises `ValueError` for other moments.
+        """
 
     def simulate(
         self,
         tables: list[tuple[float, float, list[tuple[float, float]]]],
+        moment: int,
         *,
         key: tuple[int, int, int, int],
         first: int,

@@ -219,6 +219,7 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
             and test.log_target >= log_target * (1.0 - 1e-9)
             # A test with a fixed number of samples has no betting fractions, and no wealth.
             and (not test.stakes or test.log_capital >= test.log_target)
+            and (test.second_moment is None or test.second_moment.log_capital >= test.log_target)
         )
 
     needed = sampled_directions(data.privacy.adjacency)

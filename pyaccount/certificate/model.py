@@ -352,8 +352,28 @@ class ProposalRecord(LaterRecord):
     )
 
 
-class TestRecord(Record):
+class SecondMomentRecord(Record):
+    """A test that E V² ≤ bound for the samples V of another test, by E V² ≤ 4(λ/(2+λ))^λ/(2+λ)²·exp(−λε − ‖d‖² + E D)."""
+
+    bound: NonNegative = Field(description="What the second moment is at most.")
+    size: NonNegative = Field(
+        description="d is this multiple of the mean participation Cx̄, in units of σ; y ~ N(−d, I), as for that share of V."
+    )
+    exponent: NonNegative = Field(
+        description="λ: D = −λ(ln f − ⟨∇ln f(−d), y + d⟩) + ‖λ∇ln f − 2d‖²/2, f the likelihood ratio at y."
+    )
+    cap: Finite = Field(description="The largest D.")
+    stakes: list[Finite] = Field(description="Betting fractions; empty where D says it without samples.")
+    samples: int = Field(description="How many it took, beside those of V.")
+    log_capital: Finite = Field(
+        description="ln of the highest wealth reached; to certify it must be at least the test's log_target."
+    )
+
+
+class TestRecord(LaterRecord):
     """One test of a claim δ(ε) < threshold, as run."""
+
+    later: ClassVar[tuple[str, ...]] = ("second_moment",)
 
     direction: Literal["remove", "add", "replace"] = Field(description="Which of the two directions, or replacement.")
     noise_multiplier: Finite = Field(description="σ that was tested.")
@@ -372,6 +392,11 @@ class TestRecord(Record):
         description="Of the mean; an estimate. Null where no sample counted, or too few to tell."
     )
     accepted: bool = Field(description="Whether the claim was certified.")
+    second_moment: SecondMomentRecord | None = Field(
+        default=None,
+        description="What was tested before it, where clipped samples need a bound on their second moment that is not known "
+        "without samples. Absent otherwise.",
+    )
 
 
 class ComposedCurveRecord(Record):

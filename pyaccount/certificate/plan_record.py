@@ -87,6 +87,9 @@ class ForecastRecord(Record):
     )
     directions: list[EstimatedDirection] = Field(description="Each direction of what is sampled.")
     trade: list[OfferRecord] = Field(description="Width for time: values of the blank, the cheapest first.")
+    draws: list[str] = Field(
+        description="Where the tests draw their samples from, for people; empty where nothing is tested."
+    )
     candidates: list[CandidateRecord] = Field(description="Those of a choice; empty without any.")
     cheaper: list[str] = Field(description="Routes that take less, for people.")
 
@@ -226,6 +229,7 @@ def _forecast(price: Price) -> ForecastRecord:
             )
             for one in price.plan.considered
         ],
+        draws=[] if found is None else list(found.draws),
         cheaper=[] if found is None else list(cheaper(price.plan, found)),
     )
 

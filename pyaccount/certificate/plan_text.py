@@ -141,6 +141,8 @@ def _print_forecast(console: Console, plan: CompiledDocument, forecast: Forecast
     if forecast.pilot_value is not None and forecast.trade:
         offers = "; ".join(f"{name} = {one.value:.4g} in {duration(one.seconds)}" for one in forecast.trade)
         console.print(_labelled("trade", f"{offers} (tests alone; accounting.tolerance says how far they go)"))
+    for line in forecast.draws:
+        console.print(_labelled("samples", line))
     if "moments" in forecast.stages:
         console.print(_labelled("tests", "none: moments prove what is asked"))
     elif "tests" not in forecast.stages and forecast.ends_at is None:

@@ -20,6 +20,7 @@ from pyaccount.certificate.model import (
     ProfilePoint,
     ProposalRecord,
     SamplingRecord,
+    SecondMomentRecord,
     Solved,
     TestRecord,
 )
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.jobs import Component, Proposal
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.profile import SampledPoint
-    from pyaccount.execute.sampling.tests_of_claims import Test
+    from pyaccount.execute.sampling.tests_of_claims import SquareTest, Test
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.risk.polynomials import MomentPolynomial
 
@@ -242,4 +243,17 @@ def _test(test: Test) -> TestRecord:
         mean=test.mean,
         standard_error=test.standard_error,
         accepted=test.accepted,
+        second_moment=None if test.square is None else _second_moment(test.square),
+    )
+
+
+def _second_moment(test: SquareTest) -> SecondMomentRecord:
+    return SecondMomentRecord(
+        bound=test.bound,
+        size=test.proposal.size,
+        exponent=test.proposal.exponent,
+        cap=test.most,
+        stakes=list(test.fractions),
+        samples=test.samples,
+        log_capital=test.log_wealth,
     )

@@ -23,7 +23,7 @@ from pyaccount.certificate.words import (
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, MomentRecord, ProposalRecord, SearchedRecord
+    from pyaccount.certificate.model import CertificateModel, MomentRecord, SearchedRecord, TestRecord
 
 #: Beside tests, one of which is of a harder claim than the guarantee's.
 HARDER = "A direction was tested once, at less noise than the guarantee's: more noise is post-processing, so it holds there too."
@@ -54,8 +54,11 @@ def told(inconsistencies: Sequence[str]) -> list[RenderableType]:
     return [Text(CONTRADICTS, style="bold red"), *items(inconsistencies), Text()] if inconsistencies else []
 
 
-def _drawn(proposal: ProposalRecord) -> str:
-    """The mean scale and further proposals of a mixture, or the power of the likelihood ratio."""
+def _drawn(test: TestRecord) -> str:
+    """The mean scale and further proposals of a mixture, the power of the likelihood ratio, or the mean that is tested."""
+    proposal = test.proposal
+    if test.second_moment is not None:
+        return f"E V², λ = {test.second_moment.exponent:.3g}"
     if proposal.order is not None:
         return f"f^{proposal.order}" + (f", {proposal.block} rounds" if proposal.block is not None else "")
     if proposal.log_sobolev is not None:
@@ -92,11 +95,11 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             up(test.noise_multiplier),
             up(test.threshold, 4),
             up(test.epsilon),
-            f"{test.samples}",
+            f"{test.samples + (0 if test.second_moment is None else test.second_moment.samples)}",
             f"{test.log_capital:.2f}",
             f"{test.log_target:.2f}",
             up(test.cap, 3),
-            _drawn(test.proposal),
+            _drawn(test),
             "accepted" if test.accepted else "rejected",
         )
     parts: list[RenderableType] = [

@@ -102,6 +102,8 @@ class Recomputation:
         sampling = self.data.evidence.sampling
         tests = [] if sampling is None else sampling.tests
         written = [rule for field, rule in _WRITTEN.items() if any(getattr(test.proposal, field) for test in tests)]
+        if any(test.second_moment for test in tests):
+            written.append(DrawingRule.SECOND_MOMENTS)
         return max([drawing_of(self.data.versions, self.data.created), *written], key=lambda rule: rule.position)
 
     def _planned(self) -> Plan:

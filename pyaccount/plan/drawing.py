@@ -27,6 +27,9 @@ class DrawingRule(Enum):
     #: of them. The pilot's first looks are coarse and follow a Gaussian model. Lower ends are drawn from the estimate's mixture
     #: where tests draw from a power. No histogram is drawn of a proposal whose bound says nothing.
     SPARING = ((0, 1, 0), "2026-11-27T00:30:00+00:00")
+    #: The second moment of samples of an added record may be tested where none is known. Larger powers are drawn where claims are
+    #: near, and more is taken to be known of a profile without samples.
+    SECOND_MOMENTS = ((0, 1, 0), "2026-11-27T02:00:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyaccount.plan.added import added_bound
+from pyaccount.plan.added import added_bound, added_profile
 from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.recipe import Recipe
 
@@ -87,16 +87,25 @@ class SampledMechanism:
 
     def bounded(self, direction: Direction, epsilon: float) -> float:
         """An upper bound on δ(ε) without samples: the least that weight bounds, or `added_bound`, say."""
+        bound = self._weight_bound(direction, epsilon)
+        found = added_bound(self.core, epsilon, "delta") if direction == "add" and not self.curves else None
+        return bound if found is None else min(bound, found[0])
+
+    def bounded_profile(self, direction: Direction, epsilons: Sequence[float]) -> list[float]:
+        """Upper bounds on δ at each ε without samples, a little above `bounded`, in little more time than one takes."""
+        bounds = [self._weight_bound(direction, epsilon) for epsilon in epsilons]
+        if direction == "add" and not self.curves:
+            bounds = [min(pair) for pair in zip(bounds, added_profile(self.core, epsilons), strict=True)]
+        return bounds
+
+    def _weight_bound(self, direction: Direction, epsilon: float) -> float:
+        """The least that weight bounds say of δ(ε); at most 1."""
         curve, bounds = self.curve(direction), [1.0]
         for mean_scale in MEAN_SCALES[direction]:
             for parameters in (self.plain_parameters, self.core.balanced_parameters(mean_scale)):
                 weight_bound, _, _ = self.core.bounds(direction, parameters, mean_scale, epsilon, curve)
                 if math.isfinite(weight_bound):
                     bounds.append(weight_bound + self.tail_mass(direction))
-        if direction == "add" and not self.curves:
-            found = added_bound(self.core, epsilon, "delta")
-            if found is not None:
-                bounds.append(found[0])
         return min(bounds)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,13 +21,15 @@ from pyaccount import _core, cli
 from pyaccount.document import load
 from pyaccount.errors import NumericsError
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling.added_mean import choose_mean, mean_claim
+from pyaccount.execute.sampling import betting_choice, tests_of_claims
+from pyaccount.execute.sampling.added_mean import SquareClaim, choose_mean, mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.jobs import SHARD, LogSobolev
 from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.proven import Known
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.execute.sampling.tests_of_claims import _bet_on_mean
+from pyaccount.execute.sampling.shards import SampleLimits, Sampler
+from pyaccount.execute.sampling.tests_of_claims import SquareTest, _bet, _bet_on_mean
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.sampled import SampledMechanism
 
@@ -74,7 +78,7 @@ def test_the_bound_is_above_delta_at_every_shift_and_exponent(epsilon: float) ->
         found = _core.AddedMean.of(mechanism.core, size)
         assert found is not None
         for exponent in (1.0, 4.0):
-            log_factor, most, error = found.limits(exponent, epsilon)
+            log_factor, most, error = found.limits(exponent, 1, epsilon)
             sums = sampler.added_mean(found, [(exponent, most, [])], candidate=sampler.fresh(), count=16)
             means = np.array([shard[0][1] for shard in sums]) / SHARD
             spread = means.std(ddof=1) / math.sqrt(len(means))
@@ -92,7 +96,7 @@ def test_a_false_mean_is_accepted_as_seldom_as_it_may_be() -> None:
     proposal, epsilon, q, runs = LogSobolev(2.0, 2.0), 0.5, 0.1, 200
     found = _core.AddedMean.of(mechanism.core, proposal.size)
     assert found is not None
-    log_factor, most, _ = found.limits(proposal.exponent, epsilon)
+    log_factor, most, _ = found.limits(proposal.exponent, 1, epsilon)
     sums = sampler.added_mean(found, [(proposal.exponent, most, [])], candidate=sampler.fresh(), count=256)
     means = np.array([shard[0][1] for shard in sums]) / SHARD
     delta = math.exp(log_factor + means.mean() - 4.0 * means.std(ddof=1) / math.sqrt(len(means)))
@@ -161,3 +165,123 @@ def test_another_mean_than_was_tested_is_seen(certificate: dict[str, Any], tmp_p
     place = next(k for k, test in enumerate(tests) if test["direction"] == "add")
     forged = changed(certificate, **{f"evidence__sampling__tests__{place}__proposal__log_sobolev__exponent": 0.5})
     assert refused(pyaccount.verify(save(tmp_path, forged), threads=1))
+
+
+@pytest.fixture(scope="module")
+def after_second_moment() -> Iterator[dict[str, Any]]:
+    """A certificate whose added records need a second moment to be tested, as where nothing is known of it without samples."""
+    document = {
+        "pyaccount": 1,
+        "name": "second moment",
+        "privacy": {"adjacency": "zero-out", "epsilon": 4.0, "delta": 1e-6},
+        "training": {"participation_rate": 0.03, "iterations": 400},
+        "sampler": {"kind": "b-min-sep", "min_separation": 8, "start": "warm"},
+        "matrix": {"kind": "banded-square-root", "bands": 8},
+        "noise": {"multiplier": "solve"},
+        "accounting": {"seed": 5, "tolerance": 0.03},
+    }
+
+    def unknown(*_: Any) -> None:
+        return None
+
+    with (
+        patch.object(betting_choice, "added_bound", unknown),
+        patch.object(betting_choice, "_mean_betting", unknown),
+    ):
+        yield json.loads(pyaccount.certify(document, threads=1).to_json())
+
+
+def test_a_second_moment_is_tested_where_none_is_known(
+    after_second_moment: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certificate = after_second_moment
+    tests = [test for test in certificate["evidence"]["sampling"]["tests"] if test["direction"] == "add"]
+    assert tests
+    for test in tests:
+        before = test["second_moment"]
+        assert before["log_capital"] >= test["log_target"]
+        # With a share of almost 1 of the samples around the shift, their second moment is no more than what was tested.
+        assert before["bound"] >= test["mean"] ** 2
+        assert test["samples"] + before["samples"] < 200_000
+    same = pyaccount.verify(save(tmp_path, certificate), threads=1)
+    assert same.identical, same.to_text()
+    assert cli.run(["report", str(save(tmp_path, certificate)), "--format", "text"]) == 0
+    assert "E V², λ =" in " ".join(capsys.readouterr().out.split())
+    assert "after their second moment" in pyaccount.Certificate.from_json(json.dumps(certificate)).to_html()
+    # Above ε what the second moment implies is far below the guarantee.
+    profile = certificate["directions"]["add"]["profile"]
+    assert profile[-1]["delta"] < 0.1 * certificate["guarantee"]["delta"]
+
+
+def test_a_second_moment_that_was_not_certified_certifies_nothing(
+    after_second_moment: dict[str, Any], tmp_path: Path
+) -> None:
+    tests = after_second_moment["evidence"]["sampling"]["tests"]
+    changes = {
+        f"evidence__sampling__tests__{k}__second_moment__log_capital": 1.0
+        for k, test in enumerate(tests)
+        if "second_moment" in test
+    }
+    forged = changed(after_second_moment, **changes)
+    found = pyaccount.check(save(tmp_path, forged), no_limits=True)
+    assert not found.passes
+    assert "none that was accepted implies the guarantee" in found.to_text()
+
+
+def test_a_second_moment_that_fails_ends_the_test() -> None:
+    sampler, mechanism = made()
+    claim = Claim(mechanism, 1.0, 0.5, 0.5, math.log(10.0))
+    shape = LogSobolev(2.0, 2.0, 2)
+    found = _core.AddedMean.of(mechanism.core, shape.size)
+    assert found is not None
+    (sums,) = sampler.added_mean(found, [(shape.exponent, math.inf, [])], candidate=sampler.fresh(), count=1, moment=2)
+    mean = sums[0][1] / SHARD
+    square = math.exp(found.limits(shape.exponent, 2, claim.epsilon)[0] + mean - 0.3)
+    planned = mean_claim(mechanism, shape, claim.epsilon, square)
+    assert planned is not None
+    chosen = SquareClaim(planned, square, mean)
+    betting = Betting(plain(mechanism, "add"), 1.0, (0.5,), 1.0, clipped=0.01, square=chosen, square_samples=1.0)
+    test = _bet(sampler, claim, "add", betting)
+    assert not test.accepted
+    assert test.square is not None
+    assert not test.square.accepted
+    assert test.samples == 0
+    # Nothing of it is implied elsewhere.
+    assert list(Known((0.5, 0.5), tests=(test,)).added(1.0)) == []
+
+
+@pytest.mark.parametrize("moment", [1, 2])
+def test_what_a_mean_implies_at_other_epsilons_is_above_delta(moment: int) -> None:
+    """δ₀ is what the mean bounds at ε = 0.4, as many samples tell it; at other ε it implies bounds that hold."""
+    sampler, mechanism = made()
+    shape, at = LogSobolev(2.0, 3.0, moment), 0.4
+    found = _core.AddedMean.of(mechanism.core, shape.size)
+    assert found is not None
+    tables = [(shape.exponent, math.inf, [])]
+    sums = sampler.added_mean(found, tables, candidate=sampler.fresh(), count=64, moment=moment)  # type: ignore[arg-type]
+    mean = sum(shard[0][1] for shard in sums) / (64 * SHARD)
+    bound = math.exp(found.limits(shape.exponent, moment, at)[0] + mean)
+    usual = plain(mechanism, "add")
+    square = SquareTest(shape, bound, 1.0, (), 0, 1.0, accepted=True) if moment == 2 else None
+    test = tests_of_claims.Test(
+        direction="add",
+        noise_multiplier=1.0,
+        epsilon=at,
+        threshold=bound,
+        proposal=usual if square else replace(usual, log_sobolev=shape),
+        limits=SampleLimits(1.0, 0.0, 0.0),
+        fractions=(),
+        samples=0,
+        log_wealth=1.0,
+        log_target=1.0,
+        mean=0.0,
+        standard_error=None,
+        accepted=True,
+        square=square,
+    )
+    for epsilon in (0.0, 0.2, 0.4, 0.6, 1.0):
+        (implied,) = Known((at, bound), tests=(test,)).added(epsilon)
+        assert implied > hockey_stick(nothing(4), truth(), epsilon)
+        # It is the bound that the mean gives there itself.
+        own = math.exp(found.limits(shape.exponent, moment, epsilon)[0] + mean)
+        assert implied == pytest.approx(min(1.0, own if moment == 1 else math.sqrt(own)), rel=1e-9)

@@ -87,7 +87,7 @@ def test_bands_beyond_the_separation_and_negative_entries_are_refused() -> None:
     # Columns that overlap are sampled otherwise, and there is no chain for that.
     overlapping = _core.Sampled.overlapping(_core.Columns.toeplitz([1.0, 0.5, 0.3, 0.1], 2), 1.0, 0.1, 1, True, False)
     assert overlapping.replicas(2) is None
-    assert overlapping.added_bounds(-1.0, 1.0) is None
+    assert overlapping.added_bounds(-1.0, [1.0]) is None
     with pytest.raises(NumericsError, match="no chain"):
         overlapping.bounds("remove", 0.1, 2.0, 1.0, order=2)
 

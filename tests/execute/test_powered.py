@@ -177,9 +177,9 @@ def test_bounds_of_an_added_record_hold(small: tuple[int, int, float, bool, list
     for epsilon in (0.01, 0.05):
         right = hockey_stick(nothing(n), truth, epsilon)
         for tilt in (0.5, 5.0, 15.0, 40.0):
-            found = core.added_bounds(-tilt, epsilon)
+            found = core.added_bounds(-tilt, [epsilon])
             assert found is not None
-            assert right <= math.exp(min(found[1], 700.0))
+            assert right <= math.exp(min(found[0][1], 700.0))
         best = added_bound(core, epsilon, "square")
         if best is None:
             # ln f is not nearly linear.
@@ -193,9 +193,9 @@ def test_bounds_of_an_added_record_hold(small: tuple[int, int, float, bool, list
             assert abs(value.mean() - right) < 5.0 * value.std() / math.sqrt(len(value))
             square = value**2
             least = square.mean() - 5.0 * square.std() / math.sqrt(len(value))
-            found = core.added_bounds(-tilt, epsilon)
+            found = core.added_bounds(-tilt, [epsilon])
             assert found is not None
-            assert least <= math.exp(min(found[0], 700.0))
+            assert least <= math.exp(min(found[0][0], 700.0))
         # Where ln f is nearly linear the bound is near.
         assert scale > 0.1 or best[0] < 20.0 * square.mean()
 
@@ -206,8 +206,8 @@ def test_what_is_known_where_a_record_is_added_is_the_least_over_tilts() -> None
     for what, place in (("square", 0), ("delta", 1)):
         found = added_bound(core, 0.5, what)  # type: ignore[arg-type]
         assert found is not None
-        looked = [core.added_bounds(-tilt, 0.5) for tilt in np.geomspace(1.0, 200.0, 60)]
-        assert found[0] <= 1.05 * math.exp(min(one[place] for one in looked if one is not None))
+        looked = [core.added_bounds(-tilt, [0.5]) for tilt in np.geomspace(1.0, 200.0, 60)]
+        assert found[0] <= 1.05 * math.exp(min(one[0][place] for one in looked if one is not None))
     # Too far from linear, and for what nothing is known of.
     assert added_bound(made(4, 2, 0.3, True, [9.0, 6.0]).core, 2.0, "delta") is None
     assert added_bound(_core.Sampled.users([0.5], 10, 2, 0.1, 2, True), 2.0, "square") is None
@@ -262,10 +262,10 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
     for core in others:
         with pytest.raises(NumericsError, match="no chain"):
             core.bounds("remove", core.plain_parameter, 2.0, 1.0, order=2)
-        assert core.added_bounds(-1.0, 1.0) is None
+        assert core.added_bounds(-1.0, [1.0]) is None
     # Nor does it say anything of a record that is added, or of two runs by the bounds of one.
     assert record.bounds("add", 0.1, 2.0, 1.0, order=2)[0] == math.inf
-    assert _core.Sampled.together([(record, 2)]).added_bounds(-1.0, 1.0) is None
+    assert _core.Sampled.together([(record, 2)]).added_bounds(-1.0, [1.0]) is None
     with pytest.raises(NumericsError, match="range"):
         made(50, 2, 0.1, True, [60.0, 1.0]).core.bounds("remove", 0.1, 5.0, 1.0, order=5)
 

@@ -19,9 +19,10 @@ from pyaccount import _core
 from pyaccount.directions import Direction
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import tests_of_claims
+from pyaccount.execute.sampling.added_mean import SquareClaim, mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, fixed_sequence_test
-from pyaccount.execute.sampling.jobs import SHARD, BetTable, Component, Proposal
+from pyaccount.execute.sampling.jobs import SHARD, BetTable, Component, LogSobolev, Proposal
 from pyaccount.execute.sampling.proposals import PLAIN, plain, powered
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import Test
@@ -52,6 +53,10 @@ class Setting:
     delta: float
     weight_bound: float
     clipped: float = 0.0
+    #: What is tested of the second moment of clipped samples.
+    square: SquareClaim | None = None
+    #: The standard deviation of a sample of D there.
+    square_spread: float = 0.0
     #: Where the direction is tested once on a grid: the other one, whose claims are true, at each value of it.
     other: Setting | None = None
 
@@ -108,6 +113,40 @@ def clipped_short() -> Setting:
     return clipped(1.2)
 
 
+def _second_moment(coefficients: list[float], share: float, size: float, clip: float) -> Setting:
+    """Samples clipped at so many times δ, and so many times what D bounds their second moment by, as many samples of D tell."""
+    mechanism, truth = small(4, 2, 0.3, coefficients, warm=True)
+    epsilon, shape = 0.05, LogSobolev(size, size, 2)
+    found = _core.AddedMean.of(mechanism.core, size)
+    assert found is not None
+    looked = [(shape.exponent, math.inf, [])]
+    sums = _sampler(7).added_mean(found, looked, candidate=1, count=8 * MEASURED, moment=shape.moment)
+    means = np.array([value for ((_, value, _),) in sums]) / SHARD
+    own = math.sqrt(sum(square for ((_, _, square),) in sums) / len(sums) / SHARD - float(means.mean()) ** 2)
+    log_factor, _, _ = found.limits(shape.exponent, shape.moment, epsilon)
+    mean, spread = float(means.mean()), float(means.std(ddof=1)) / math.sqrt(len(means))
+    square = share * math.exp(log_factor + mean - 4.0 * spread)
+    claim = mean_claim(mechanism, shape, epsilon, square)
+    assert claim is not None
+    components = (replace(PLAIN, share=UNITS), Component(_core.SHARD_UNITS - UNITS, (), -size))
+    proposal = replace(plain(mechanism, "add"), components=components)
+    delta = hockey_stick(nothing(4), truth, epsilon)
+    lost = square * (1.0 + 1e-12) * _core.SHARD_UNITS / (_core.SHARD_UNITS - UNITS) / (4.0 * clip * delta)
+    chosen = SquareClaim(claim, square, mean)
+    return Setting(mechanism, "add", proposal, epsilon, delta, clip * delta, lost, chosen, own)
+
+
+def after_second_moment() -> Setting:
+    """Clipped samples of a false claim, after a second moment that is below what is tested."""
+    return _second_moment([0.12, 0.06], 2.5, 12.0, 80.0)
+
+
+def false_second_moment() -> Setting:
+    """A second moment that D does not prove, before clipped samples of a claim that is true by far."""
+    setting = _second_moment([1.2, 0.6], 1.0, 0.5, 40.0)
+    return replace(setting, delta=3.0 * setting.delta)
+
+
 def tested_once() -> Setting:
     """A removed record that is tested once, by samples of a power, and an added one whose δ is smaller, at every value."""
     made = small(4, 2, 0.3, [1.2, 0.6], warm=True)
@@ -123,6 +162,8 @@ SETTINGS: dict[str, Callable[[], Setting]] = {
     "power, blocks of 1": cache(by_short_blocks),
     "clipped": cache(clipped),
     "clipped where much is lost": cache(clipped_short),
+    "clipped after a second moment": cache(after_second_moment),
+    "a false second moment": cache(false_second_moment),
     "tested once": cache(tested_once),
 }
 
@@ -148,18 +189,38 @@ def betting(setting: Setting, sampler: Sampler, spread: float, shards: int) -> B
     fraction = spread / math.sqrt(SHARD * (second - mean * mean))
     expected = shards * SHARD / tests_of_claims.PATIENCE
     return Betting(
-        setting.proposal, setting.weight_bound, (fraction, 0.5 * fraction), expected, clipped=setting.clipped
+        setting.proposal,
+        setting.weight_bound,
+        (fraction, 0.5 * fraction),
+        expected,
+        clipped=setting.clipped,
+        square=setting.square,
+        square_samples=expected,
     )
 
 
 def accepted(setting: Setting, factor: float, runs: int, seed: int) -> int:
-    """How many of so many tests of the claim δ(ε) < `factor`·δ accept it, each on samples of its own."""
+    """How many of so many tests of the claim δ(ε) < `factor`·δ accept it, each on samples of its own.
+
+    A second moment that is tested is claimed to be so many times what it was, too.
+    """
     sampler = _sampler(seed)
+    if setting.square is not None:
+        claimed = replace(setting.square, square=factor * setting.square.square)
+        setting = replace(setting, square=claimed, clipped=factor * setting.clipped)
     claim = Claim(setting.mechanism, 1.0, setting.epsilon, factor * setting.delta, math.log(1.0 / Q))
     spread, shards = FACTORS.get(factor, SMALL_BETS)
     bet = betting(setting, sampler, spread, shards)
+    fraction = tests_of_claims.MEAN_FRACTION
+    if setting.square is not None:
+        # The largest bet that is allowed loses whatever happens; of what a claim may win by luck one like the others tells more.
+        wanted = spread / (math.sqrt(SHARD) * setting.square_spread) * setting.square.mean.room
+        fraction = min(fraction, wanted)
     # A test has more shards at least, which would take longer here and change next to nothing.
-    with patch.object(tests_of_claims, "LEAST_SHARDS", shards):
+    with (
+        patch.object(tests_of_claims, "LEAST_SHARDS", shards),
+        patch.object(tests_of_claims, "MEAN_FRACTION", fraction),
+    ):
         if setting.other is None:
             return sum(tests_of_claims._bet(sampler, claim, setting.direction, bet).accepted for _ in range(runs))
         return sum(_in_sequence(sampler, claim, bet, setting) for _ in range(runs))

@@ -136,7 +136,7 @@ def _tests(tests: list[TestRecord]) -> PageTable:
             (safe(up(test.noise_multiplier), "clip norms", "test"),),
             (safe(up(test.threshold, 4), "probability", "test"),),
             (safe(up(test.epsilon), "nats", "test"),),
-            (exact(test.samples, "samples", "record"),),
+            (exact(test.samples + _before(test), "samples", "record"),),
             (exact(test.log_capital, "nats", "record", 4),),
             (exact(test.log_target, "nats", "record", 4),),
             (safe(up(test.cap, 3), "probability", "record"),),
@@ -151,8 +151,15 @@ def _tests(tests: list[TestRecord]) -> PageTable:
     return PageTable((caption,), headings, rows, words=2)
 
 
+def _before(test: TestRecord) -> int:
+    """The samples of the second moment's test, where there was one."""
+    return 0 if test.second_moment is None else test.second_moment.samples
+
+
 def _proposal(test: TestRecord) -> Content:
-    """The mean scale, and with how many other proposals samples were mixed; or the power of the likelihood ratio."""
+    """The mean scale, and with how many other proposals samples were mixed; the power of the likelihood ratio; or a mean."""
+    if test.second_moment is not None:
+        return ("after their second moment, λ = ", exact(test.second_moment.exponent, "factor", "record", 3))
     if test.proposal.order is not None:
         power: Content = ("power ", exact(test.proposal.order, "factor", "record"))
         if test.proposal.block is None:

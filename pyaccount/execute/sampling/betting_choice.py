@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.errors import NumericsError
-from pyaccount.execute.sampling.added_mean import choose_mean
+from pyaccount.execute.sampling.added_mean import DEARER, SquareClaim, choose_mean, choose_square
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
 from pyaccount.execute.sampling.moments import MOST_ORDER
 from pyaccount.execute.sampling.proposals import PLAIN, between, mixed, plain, powered, proposed, scaled
@@ -46,19 +46,22 @@ SPECIAL_TRIAL, SPARED_TRIAL, SLOWER = 4, 2, 3.0
 FIRST, MOST_SAMPLED = 2, 13_000_000
 #: Rounds of blocks that replicas may be drawn by, where they divide the separation.
 BLOCKS = (16, 12, 10, 8, 6, 5, 4, 3, 2)
-#: Nanoseconds for a state's round of a chain; and how far below the claim the estimate is taken to be at most, relatively, since
-#: nearer claims may follow.
-CHAIN, NEAR = 5.0, 0.25
+#: Nanoseconds for a state's round of a chain; and how far below the claim the estimate is taken to be, since nearer claims may
+#: follow: at most so far, relatively, or in later rules a share of what it is at the first claim.
+CHAIN, NEAR, NEARER = 5.0, 0.25, 0.4
 #: Where clipped samples are clipped, as multiples of the claim; their units of plain sampling, which bounds what the generator's
 #: error may amount to; and how much of the claim that may be.
 CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0, 80.0)
 PLAIN_SHARES, MOST_GENERATOR = (1, 16), 0.01
+#: The same since second moments are tested.
+CLIPS_NEWER = (*CLIPS, 160.0, 320.0, 640.0, 1280.0)
+PLAIN_SHARES_NEWER, MOST_GENERATOR_NEWER = (1, 16, 64), 0.25
 #: Tests that are expected to take more samples than this look for a mixture; one must take so much less, for its samples
 #: take somewhat longer. Shares of its samples, in units, that come from the proposal which bounds them.
 MIXED_FROM, MIXED_WORTH = 1e6, 0.75
 ANCHORS = (112, 96, 64, 32)
-#: One mean is looked for where plain samples would be more than this; the fraction that is bet, of the largest one.
-MEAN_FROM, MEAN_FRACTION = 1e6, 0.98
+#: One mean is looked for where plain samples would be more than this, once and now; the fraction that is bet, of the largest one.
+MEAN_FROM, MEAN_FROM_NEWER, MEAN_FRACTION = 1e6, 1e5, 0.98
 #: What a further scaled law adds to the time of a sample, as a share of it.
 FURTHER = 0.3
 #: The core takes no bets on samples whose log densities may be off by more.
@@ -93,11 +96,14 @@ class Betting:
     clipped: float = 0.0
     #: Whether δ is at most `weight_bound`, whatever is drawn.
     proven: bool = False
+    #: What is tested before it, where their second moment is not known without samples, and the samples that takes.
+    square: SquareClaim | None = None
+    square_samples: float = 0.0
 
     @property
     def expected_plain_samples(self) -> float:
         """As many plain samples as take as long."""
-        return SLOWER * self.expected_samples if self.proposal.order else self.expected_samples
+        return (SLOWER if self.proposal.order else 1.0) * self.expected_samples + DEARER * self.square_samples
 
 
 def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
@@ -132,9 +138,10 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
                     # Whatever is drawn, δ(ε) is at most that: there is nothing to sample.
                     return Betting(proposal, limits.weight_bound, (), 0.0)
                 options.append((limits.weight_bound, proposal))
-    mean = _mean_betting(sampler, claim, direction, estimate) if sampler.drawing.includes(DrawingRule.SPARING) else None
-    if mean is not None and SLOWER * mean.expected_samples < found[0].expected_samples:
-        return mean
+    added = _added_bettings(sampler, claim, direction, estimate)
+    least = min(added, key=_price, default=found[0])
+    if _price(least) < found[0].expected_samples:
+        return least
     options.sort(key=lambda option: option[0])
     for weight_bound, proposal in [option for option in options if option[0] > threshold][:MEASURED]:
         # No betting fraction can do better than the largest one with samples that do not vary.
@@ -155,7 +162,8 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     known = sampler.replicas
     if known is None or mechanism.core.replicas(known[0], known[1] or None) != known[2]:
         gap = (claim.delta - estimate.value) / claim.delta
-        chosen = _sampled_replicas(sampler, claim, min(gap, NEAR))
+        nearest = NEARER * gap if sampler.drawing.includes(DrawingRule.SECOND_MOMENTS) else min(gap, NEAR)
+        chosen = _sampled_replicas(sampler, claim, nearest)
         price = None if chosen is None else mechanism.core.replicas(chosen[0], chosen[1] or None)
         if chosen is None or price is None:
             return None
@@ -239,36 +247,82 @@ def _clipped_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     second = None if proven is None else added_bound(mechanism.core, claim.epsilon, "square")
     if second is None:
         return None
-    for units in PLAIN_SHARES:
+    return _shifted_betting(sampler, claim, direction, estimate, second)
+
+
+def _shifted_betting(
+    sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, second: tuple[float, float]
+) -> Betting | None:
+    """Clipped samples of R tilted, with a bound on their second moment and minus the tilt; None where none could be bet on."""
+    mechanism, threshold = claim.mechanism, claim.delta
+    newer = sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
+    shares, most = (PLAIN_SHARES_NEWER, MOST_GENERATOR_NEWER) if newer else (PLAIN_SHARES, MOST_GENERATOR)
+    found: list[Betting] = []
+    for units in shares:
         tilted = _core.SHARD_UNITS - units
         components = (replace(PLAIN, share=units), Component(tilted, (), -second[1]))
         proposal = replace(plain(mechanism, direction), components=components)
         limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
-        if limits.rounding < MOST_ROUNDING and limits.generator < MOST_GENERATOR * threshold:
+        if limits.rounding < MOST_ROUNDING and limits.generator < most * threshold:
             stated = replace(claim, delta=threshold - limits.generator)
             square = second[0] * (1.0 + 1e-12) * _core.SHARD_UNITS / tilted
-            bounds = [(factor * threshold, square / (4.0 * factor * threshold)) for factor in CLIPS]
+            clips = CLIPS_NEWER if newer else CLIPS
+            bounds = [(factor * threshold, square / (4.0 * factor * threshold)) for factor in clips]
             bounds = [(bound, lost) for bound, lost in bounds if estimate.value < stated.delta - lost < bound]
-            return _measured_betting(sampler, stated, direction, estimate, proposal, bounds) if bounds else None
-    return None
+            if bounds:
+                found.append(_measured_betting(sampler, stated, direction, estimate, proposal, bounds))
+            # Larger shares of plain samples leave less of the generator's error, and are worse for all else.
+            if not newer or limits.generator < MOST_GENERATOR * threshold:
+                break
+    return min(found, key=lambda betting: betting.expected_samples, default=None)
 
 
-def _mean_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
-    """Samples of a mean that bounds δ where the record is added. None where its bound is too loose, or plain samples are few."""
+def _added_bettings(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> list[Betting]:
+    """Tests of added records by one mean: one that bounds δ, or the second moment of samples that are then clipped.
+
+    None where plain samples are few, and where the bounds are too loose.
+    """
     plain_samples = claim.log_target / max(claim.delta - estimate.value, 1e-300)
-    if direction != "add" or plain_samples < MEAN_FROM:
-        return None
+    newer = sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
+    if direction != "add" or not sampler.drawing.includes(DrawingRule.SPARING):
+        return []
+    if plain_samples < (MEAN_FROM_NEWER if newer else MEAN_FROM):
+        return []
+    found = [_mean_betting(sampler, claim, direction)]
+    if newer:
+        found.append(_square_betting(sampler, claim, direction, estimate))
+    return [betting for betting in found if betting is not None]
+
+
+def _mean_betting(sampler: Sampler, claim: Claim, direction: Direction) -> Betting | None:
+    """Samples of a mean that bounds δ; None where the bound is too loose."""
     found = choose_mean(sampler, claim.mechanism, claim.epsilon, claim.delta)
     if found is None:
         return None
     chosen, mean = found
-    room = chosen.most - chosen.threshold
     proposal = replace(plain(claim.mechanism, direction), log_sobolev=chosen.proposal)
-    if room <= 0.0:
+    if chosen.room <= 0.0:
         return Betting(proposal, chosen.most, (), 0.0)
-    # Most samples lie near the mean, far below the largest value.
-    growth = math.log1p((chosen.threshold - mean) / room)
-    return Betting(proposal, chosen.most, (MEAN_FRACTION / room,), claim.log_target / growth)
+    return Betting(proposal, chosen.most, (MEAN_FRACTION / chosen.room,), chosen.samples(mean, claim.log_target))
+
+
+def _square_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+    """Clipped samples, their second moment tested before; None where no bound on it would do."""
+    chosen = choose_square(sampler, claim.mechanism, claim.epsilon, claim.delta)
+    if chosen is None:
+        return None
+    second = (chosen.square, chosen.mean.proposal.size)
+    betting = _shifted_betting(sampler, claim, direction, estimate, second)
+    if betting is None:
+        return None
+    samples = 0.0 if chosen.mean.room <= 0.0 else chosen.mean.samples(chosen.expected, claim.log_target)
+    return replace(betting, square=chosen, square_samples=samples)
+
+
+def _price(betting: Betting) -> float:
+    """The plain samples that take as long as a test of added records by one mean."""
+    dear = SLOWER if betting.proposal.log_sobolev is not None else 1.0
+    return dear * betting.expected_samples + DEARER * betting.square_samples
 
 
 def _mixed_betting(

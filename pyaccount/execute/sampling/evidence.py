@@ -17,7 +17,7 @@ from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
 from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain, powered
-from pyaccount.execute.sampling.proven import Proven, proven
+from pyaccount.execute.sampling.proven import Known, Proven, proven
 from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.tests_of_claims import (
     FAR_SHARES,
@@ -157,7 +157,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     share = q / len(mechanism.directions)
     # The last accepted test's proposal has a small weight bound, and with it a small error of the generator; another varies less.
     tested = {test.direction: test.proposal.single for test in sequence.tests if test.drawn}
-    far = document.accounting.method == "renyi"
+    far, known = document.accounting.method == "renyi", _known(session, result, retested=shards is not None)
     if far and result.proof is not None and mechanism.lower is None:
         tested["remove"] = _of_a_power(mechanism, result.proof)
     epsilons = document.accounting.profile
@@ -196,12 +196,12 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
             last = max((centre, *(default_profile(centre) if epsilons is None else epsilons)))
             histograms = _histograms(session, mechanism, estimates, (centre, last), tested, drawn)
         if session.told_at is not None:
-            beside = proven(session, instance, (epsilon, delta), (), result.proof)
+            beside = proven(session, instance, known, ())
             told_at = _told(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
         around = epsilon if told_at is None or math.isinf(told_at[0]) else told_at[0]
         epsilons = default_profile(around) if epsilons is None else epsilons
         if epsilons:
-            beside = proven(session, instance, (epsilon, delta), epsilons, result.proof)
+            beside = proven(session, instance, known, epsilons)
             curves = {
                 side: _points(session, mechanism, side, histograms[side], epsilons, share, beside)
                 for side in mechanism.directions
@@ -295,6 +295,12 @@ def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
     least, most = SPARED_ESTIMATES if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE_SHARDS
     found = told(session.estimator, mechanism, direction, epsilons, shards=least, most=most)
     return tuple(point.estimated(one) for point, one in zip(bounds, found, strict=True))
+
+
+def _known(session: Session, result: Result, *, retested: bool) -> Known:
+    """What is known of a result; all of it, unless an older certificate is recomputed bit for bit."""
+    everything = retested or session.plan.drawing.includes(DrawingRule.SECOND_MOMENTS)
+    return Known((result.epsilon, result.delta), result.proof, result.sequence.tests, everything)
 
 
 def _accepted(session: Session, tests: Sequence[Test]) -> int:
@@ -397,7 +403,7 @@ def curve_of(document: Document, guarantee: tuple[float, float], seed: int, fail
     estimates = session.estimate(mechanism, epsilon)
     epsilons = default_profile(epsilon)
     histograms = _histograms(session, mechanism, estimates, (epsilon, max(epsilons)), {}, PROFILE_SHARDS[0])
-    beside = proven(session, instance, guarantee, epsilons)
+    beside = proven(session, instance, Known(guarantee), epsilons)
     return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions), beside)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
+from pyaccount.execute.sampling.betting_choice import BLOCKS, CHAIN, FIRST, MOST_SAMPLED, Claim, choose_betting
 from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import cyclic_noise, noise_search
 from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
@@ -28,10 +28,11 @@ from pyaccount.execute.sampling.once import once_on
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.renyi import moments_of
 from pyaccount.execute.sampling.session import open_session
+from pyaccount.plan.cost import duration
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
@@ -83,6 +84,8 @@ class Forecast:
     trade: tuple[Priced, ...] = ()
     #: The distance at which the fixed-sequence test is expected to end; none for a claim, and where no test would accept.
     ends_at: float | None = None
+    #: Where the samples of the last tests are drawn from, in words, and why not from a power of the likelihood ratio.
+    draws: tuple[str, ...] = ()
     #: The σ that cyclic Poisson sampling with the same separation would need: it composes, in seconds.
     cyclic_noise: float | None = None
     seed: int = 0
@@ -116,6 +119,8 @@ class _Pricing:
     search: GridSearch
     pace: _Pace
     known: dict[tuple[float, tuple[Direction, ...] | None], Priced] = field(default_factory=dict)
+    #: By direction, what was planned last.
+    last: dict[Direction, list[_Planned]] = field(default_factory=dict)
     #: Seconds that planning a test took, on average what it will take once more.
     planning: list[float] = field(default_factory=list)
 
@@ -127,6 +132,8 @@ class _Pricing:
             value = self.search.pilot_value * (1.0 + distance)
             tests = _planned(self.session, *self.search.claim(value), directions)
             self.planning.append(time.monotonic() - began)
+            for direction in {one.direction for one in tests}:
+                self.last[direction] = [one for one in tests if one.direction == direction]
             samples = sum(one.samples for one in tests) if tests else math.inf
             self.known[key] = Priced(distance, value, samples, self.pace.seconds(tests))
         return self.known[key]
@@ -216,6 +223,10 @@ def _planned(
         wave = betting.proposal.wave * SHARD
         samples = float(wave * math.ceil(betting.expected_samples / wave))
         tests.append(_Planned(mechanism, direction, epsilon, betting.proposal, samples))
+        if betting.square is not None:
+            proposal = replace(plain(mechanism, direction), log_sobolev=betting.square.mean.proposal)
+            samples = float(wave * math.ceil(betting.square_samples / wave))
+            tests.append(_Planned(mechanism, direction, epsilon, proposal, samples))
     return tests
 
 
@@ -253,6 +264,7 @@ def forecast(
         moments_of(session, at).least(lambda order, log: chernoff(order, log, epsilon))
         stages["moments"] = (CHAINS if plan.blank else 1.0) * (time.monotonic() - began)
     tested, ends = ([], None) if covered or asked else pricing.sequence()
+    draws = tuple(draws_of(session, pricing.last)) if tested else ()
     planning = sum(pricing.planning) / max(len(pricing.planning), 1)
     if tested:
         stages["tests"] = sum(one.seconds for one in tested) + planning * len(tested)
@@ -276,6 +288,7 @@ def forecast(
         stages=stages,
         trade=tuple(one for one in trade if math.isfinite(one.samples)),
         ends_at=None if claim else ends,
+        draws=draws,
         cyclic_noise=_cyclic(session),
         seed=session.sampler.seed,
     )
@@ -345,6 +358,46 @@ def _beside(  # noqa: PLR0913, PLR0917 - what is drawn beside a guarantee
             told(session.estimator, mechanism, direction, epsilons, shards=SHARDS // 4, most=SHARDS // 4)
         stages["profile"] = histograms * SHARD + AFRESH * (time.monotonic() - began)
     return stages
+
+
+def draws_of(session: Session, planned: dict[Direction, list[_Planned]]) -> Iterator[str]:
+    """Where tests draw from, in words; and where not from a power of the likelihood ratio, what its chain would take."""
+    for direction, tests in planned.items():
+        ways = [f"about {one.samples:.2g} samples of {_law(one)}" if one.samples else "none" for one in tests]
+        yield f"{direction}: {', after '.join(ways)}"
+        mechanism = tests[0].mechanism
+        least = mechanism.core.replicas(FIRST)
+        if direction != "remove" or least is None or tests[0].proposal.order or not tests[0].samples:
+            continue
+        known = session.sampler.replicas
+        if known is None:
+            yield (
+                f"remove: the smallest chain of replicas has {least[0]} states, more than the {MOST_SAMPLED} that fit; "
+                f"a separation with a divisor from 2 to {BLOCKS[0]} has chains by blocks of rounds"
+            )
+        else:
+            order, block, (states, work) = known
+            rounds = f" by blocks of {block} rounds" if block else ""
+            seconds = duration(1e-9 * CHAIN * work)
+            yield (
+                f"remove: the power {order}{rounds} would take a chain of {states} states, about {seconds} on one core, and is "
+                "not expected to save that"
+            )
+
+
+def _law(test: _Planned) -> str:
+    """Where samples come from, in words."""
+    proposal = test.proposal
+    if proposal.log_sobolev is not None:
+        return "a mean that bounds " + ("δ" if proposal.log_sobolev.moment == 1 else "the second moment of others")
+    if proposal.order:
+        price = test.mechanism.core.replicas(proposal.order, proposal.block or None)
+        rounds = f" by blocks of {proposal.block} rounds" if proposal.block else ""
+        states = "" if price is None else f", a chain of {price[0]} states"
+        return f"the power {proposal.order} of the likelihood ratio{rounds}{states}"
+    if proposal.components:
+        return "a mixture"
+    return "the mechanism itself" if proposal == plain(test.mechanism, test.direction) else "a scaled law"
 
 
 def _cyclic(session: Session) -> float | None:

@@ -39,10 +39,14 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class LogSobolev:
-    """Samples of D, whose mean bounds δ of an added record: d = `size` times the mean participation, and the exponent λ."""
+    """Samples of D, whose mean bounds δ of an added record: d = `size` times the mean participation, and the exponent λ.
+
+    With `moment` 2 it bounds E V² of samples of N(−d, I) instead.
+    """
 
     size: float
     exponent: float
+    moment: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,7 @@ class Job:
             assert mean is not None, "the test was planned for this mechanism"
             shards = mean.simulate(
                 [(self.proposal.log_sobolev.exponent, most, placed) for _, most, placed in bets],
+                self.proposal.log_sobolev.moment,
                 key=self.key,
                 first=first,
                 count=count,
@@ -196,7 +201,7 @@ class Job:
         )
         drawn = (self.direction, proposal.parameters, proposal.mean_scale, components, tables, self.key, self.edges)
         if proposal.log_sobolev is not None:
-            shape = (proposal.log_sobolev.size, proposal.log_sobolev.exponent)
+            shape = (proposal.log_sobolev.size, proposal.log_sobolev.exponent, proposal.log_sobolev.moment)
             return fingerprint("shards", self.recipe, self.curve, drawn, shape)
         if proposal.block:
             return fingerprint("shards", self.recipe, self.curve, drawn, proposal.order, proposal.block)

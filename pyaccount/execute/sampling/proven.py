@@ -8,11 +8,17 @@ probability together, and all of them with the sum of their own and this once.
 (A verified guarantee has the tests' error folded into its δ: then it is a statement about the procedure that tests and runs what
 was accepted, and holds for certain. The profile is not about that procedure but about the run, so the probability is stated.)
 
-**Without samples** the profile of `Session.unsampled` holds for certain, and so does what moments prove (see `moments`).
+A test of an added record by one mean says more. E D₁ does not depend on ε, and the bound that it gives falls with e^{−λε}: where
+it proves δ(ε₁) ≤ δ₀ it proves δ(ε) ≤ δ₀e^{−λ(ε − ε₁)} at every ε. Likewise E V² ≤ v e^{−λ(ε − ε₁)}, and δ(ε) ≤ √(E V²). More
+noise than was tested loses no privacy.
+
+**Without samples** the profile of `Session.unsampled` holds for certain, and so does what moments prove (see `moments`), and what
+the weight bounds of proposals and the logarithmic Sobolev inequality say (`SampledMechanism.bounded_profile`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,16 +29,44 @@ from pyaccount.risk.implied import implied
 from pyaccount.risk.tradeoff import Bound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.session import Session
+    from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import Instance
 
 #: The relative width of what is known without samples, where it is composed.
 TOLERANCE = 1e-2
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a run when its profile is told: its guarantee (ε, δ), and how that was proven."""
+
+    guarantee: tuple[float, float]
+    proof: MomentProof | None = None
+    tests: Sequence[Test] = ()
+    #: Whether all is told that holds: not where an older certificate is recomputed bit for bit.
+    everything: bool = True
+
+    def added(self, epsilon: float) -> Iterator[float]:
+        """Upper bounds on δ where a record is added, by the means that were tested; without what is beyond all samples."""
+        for test in self.tests:
+            mean, square = test.proposal.log_sobolev, test.square
+            further = epsilon - test.epsilon
+            if test.accepted and mean is not None:
+                yield _falling(test.threshold, mean.exponent * further)
+            if square is not None and square.accepted:
+                yield _falling(math.sqrt(square.bound), 0.5 * square.proposal.exponent * further)
+
+
+def _falling(bound: float, exponent: float) -> float:
+    """A bound times e^{−exponent}, rounded up; at most 1."""
+    log = math.log(bound) - exponent
+    return min(1.0, math.exp(min(log, 0.0) * (1.0 - 1e-14) + 1e-14 * (1.0 + abs(exponent))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +82,14 @@ class Proven:
         return replace(point, upper=min(point.upper, implied(own, other, point.epsilon)))
 
 
-def proven(
-    session: Session,
-    instance: Instance,
-    guarantee: tuple[float, float],
-    epsilons: Sequence[float],
-    proof: MomentProof | None = None,
-) -> Proven:
-    """The guarantee (ε, δ), and what holds at these ε without samples, by moments too if there are any. Raises `LimitError`."""
+def proven(session: Session, instance: Instance, known: Known, epsilons: Sequence[float]) -> Proven:
+    """What a guarantee and its proof imply at these ε, and what holds there without samples. Raises `LimitError`."""
     bounds = unsampled_bounds(instance)
     width = TOLERANCE if session.plan.mixed else session.fineness
     answers = session.engine.ask_all([(bounds, Question(epsilon, None, width)) for epsilon in epsilons])
     sides = {
         side: (
-            Bound(*guarantee),
+            Bound(*known.guarantee),
             *(
                 Bound(epsilon, min(1.0, answer.directions[side].upper))
                 for epsilon, answer in zip(epsilons, answers, strict=True)
@@ -69,8 +97,20 @@ def proven(
         )
         for side in DIRECTIONS
     }
-    if proof is not None:
-        mechanism = session.mechanism(instance)
+    mechanism = session.mechanism(instance)
+    if known.everything and "replace" not in mechanism.directions:
         for side in DIRECTIONS:
-            sides[side] += tuple(Bound(epsilon, proof.bounded(mechanism, side, epsilon)) for epsilon in epsilons)
+            of_samples = mechanism.bounded_profile(side, epsilons)
+            if side == "add":
+                of_samples = [
+                    min(bound, *known.added(epsilon), 1.0) for epsilon, bound in zip(epsilons, of_samples, strict=True)
+                ]
+            beyond = [session.sampler.beyond(mechanism, side, epsilon) for epsilon in epsilons]
+            sides[side] += tuple(
+                Bound(epsilon, min(1.0, bound + more))
+                for epsilon, bound, more in zip(epsilons, of_samples, beyond, strict=True)
+            )
+    if known.proof is not None:
+        for side in DIRECTIONS:
+            sides[side] += tuple(Bound(epsilon, known.proof.bounded(mechanism, side, epsilon)) for epsilon in epsilons)
     return Proven(sides["remove"], sides["add"])

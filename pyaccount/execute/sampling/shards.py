@@ -247,11 +247,13 @@ class Sampler:
         *,
         candidate: int,
         count: int,
+        moment: int = 1,
     ) -> list[list[tuple[list[float], float, float]]]:
         """The sums of D of `count` shards for each λ of the tables, for a first look. Raises `LimitError`."""
         with self._limited():
             found = mean.simulate(
                 tables,
+                moment,
                 key=self._key("pilot", candidate, "add"),
                 first=0,
                 count=count,

@@ -14,9 +14,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.added_mean import mean_claim
-from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
-from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
+from pyaccount.execute.sampling.added_mean import MeanClaim, mean_claim
+from pyaccount.execute.sampling.betting_choice import MEAN_FRACTION, Betting, Claim, choose_betting
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, LogSobolev, Proposal
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.shards import SampleLimits, Sampler
 
@@ -42,6 +42,19 @@ FAR_SHARES = (0.003, 0.01, 0.03, 0.1, 0.2, *LOWER_SHARES)
 
 
 @dataclass(frozen=True, slots=True)
+class SquareTest:
+    """A test that the second moment of samples is at most `bound`, as run before these are drawn: by a mean of D."""
+
+    proposal: LogSobolev
+    bound: float
+    most: float
+    fractions: tuple[float, ...]
+    samples: int
+    log_wealth: float
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Test:
     """One test in one direction, as run."""
 
@@ -59,6 +72,8 @@ class Test:
     #: None where no sample was seen to count.
     standard_error: float | None
     accepted: bool
+    #: What was tested before it, with the same target, where it needs that.
+    square: SquareTest | None = None
 
     @property
     def drawn(self) -> bool:
@@ -151,6 +166,8 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     """Bet until the wealth reaches its target, or the patience ends."""
     if betting.proposal.log_sobolev is not None:
         return _bet_on_mean(sampler, claim, direction, betting)
+    if betting.square is not None:
+        return _bet_on_square(sampler, claim, direction, betting)
     candidate, proposal = sampler.fresh(), betting.proposal
     limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
     if betting.proven:
@@ -239,6 +256,48 @@ def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: 
     bound = math.exp(min(found.log_factor + test.mean, 0.0))
     error = None if test.standard_error is None else bound * test.standard_error
     return replace(test, mean=bound, standard_error=error)
+
+
+def _bet_on_square(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
+    """Bet that the second moment of samples is at most what clipping them needs, and then on the clipped samples.
+
+    Both at the claim's q: a false claim has one of two false premises, which the other test cannot hide.
+    """
+    chosen = betting.square
+    assert chosen is not None
+    assert direction == "add"
+    proposal = replace(plain(claim.mechanism, direction), log_sobolev=chosen.mean.proposal)
+    found = mean_claim(claim.mechanism, chosen.mean.proposal, claim.epsilon, chosen.square)
+    limits = sampler.limits(claim.mechanism, direction, betting.proposal, claim.epsilon)
+    if found is None:
+        return _without_samples(claim, direction, betting.proposal, limits, None, accepted=False)
+    first = _square_test(sampler, claim, replace(betting, proposal=proposal), found)
+    if not first.accepted:
+        refused = _without_samples(claim, direction, betting.proposal, limits, None, accepted=False)
+        return replace(refused, square=first)
+    return replace(_bet(sampler, claim, direction, replace(betting, square=None)), square=first)
+
+
+def _square_test(sampler: Sampler, claim: Claim, betting: Betting, found: MeanClaim) -> SquareTest:
+    """The test of the second moment; nothing is drawn where its bound holds whatever is drawn."""
+    chosen = betting.square
+    assert chosen is not None
+    if found.room <= 0.0:
+        return SquareTest(chosen.mean.proposal, chosen.square, found.most, (), 0, claim.log_target, accepted=True)
+    fraction = MEAN_FRACTION / found.room
+    table = BetTable(claim.epsilon, found.most, (Bet(found.threshold, fraction),))
+    planned = replace(betting, expected_samples=betting.square_samples)
+    limits = SampleLimits(found.most, 0.0, 0.0)
+    test = _watched(sampler, claim, "add", planned, limits, table, sampler.fresh())
+    return SquareTest(
+        chosen.mean.proposal,
+        chosen.square,
+        found.most,
+        (fraction,),
+        test.samples,
+        test.log_wealth,
+        accepted=test.accepted,
+    )
 
 
 def _error(mean: float, square: float, samples: int) -> float | None:

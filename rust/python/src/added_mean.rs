@@ -1,8 +1,9 @@
-//! Samples of a mean that bounds δ where a record is added.
+//! Samples of a mean that bounds δ, or a second moment, where a record is added.
 
 use std::sync::Arc;
 
-use pyaccount_core::montecarlo::added_mean::{simulate, AddedMean as CoreMean, MeanTable};
+use pyaccount_core::error::Error;
+use pyaccount_core::montecarlo::added_mean::{simulate, AddedMean as CoreMean, MeanTable, Moment};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -23,27 +24,37 @@ impl AddedMean {
     }
 
     /// ln of the factor of e^{E D}, the largest D, and the error of the mean.
-    fn limits(&self, exponent: f64, epsilon: f64) -> (f64, f64, f64) {
-        let found = self.0.limits(exponent, epsilon);
-        (found.log_factor, found.most, found.error)
+    fn limits(&self, exponent: f64, moment: u32, epsilon: f64) -> PyResult<(f64, f64, f64)> {
+        let found = self.0.limits(exponent, bounded(moment)?, epsilon);
+        Ok((found.log_factor, found.most, found.error))
     }
 
-    #[pyo3(signature = (tables, *, key, first, count, threads, time_limit))]
+    #[pyo3(signature = (tables, moment, *, key, first, count, threads, time_limit))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn simulate(
         &self,
         py: Python<'_>,
         tables: Vec<Bets>,
+        moment: u32,
         key: (u64, u32, u32, u32),
         first: u64,
         count: u64,
         threads: usize,
         time_limit: Option<f64>,
     ) -> PyResult<Shards> {
-        let mean = Arc::clone(&self.0);
-        let table = |(exponent, most, bets): Bets| MeanTable { exponent, most, bets };
+        let (mean, moment) = (Arc::clone(&self.0), bounded(moment)?);
+        let table = |(exponent, most, bets): Bets| MeanTable { exponent, moment, most, bets };
         let tables: Vec<MeanTable> = tables.into_iter().map(table).collect();
         let key = stream_key(key);
         Ok(shards(call(py, threads, time_limit, move |run| simulate(&mean, &tables, key, first, count, run))?))
+    }
+}
+
+/// What a mean bounds.
+fn bounded(moment: u32) -> PyResult<Moment> {
+    match moment {
+        1 => Ok(Moment::First),
+        2 => Ok(Moment::Second),
+        other => Err(raise(Error::Domain { name: "moment", value: f64::from(other), allowed: "1 or 2" })),
     }
 }

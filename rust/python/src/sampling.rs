@@ -448,10 +448,11 @@ impl Sampled {
 
     /// ln of upper bounds on the second moment of samples of R tilted, and on δ, where a record is added; None for several mechanisms
     /// and for those that nothing is known of.
-    fn added_bounds(&self, tilt: f64, epsilon: f64) -> Option<(f64, f64)> {
+    #[allow(clippy::needless_pass_by_value)] // as it comes from Python
+    fn added_bounds(&self, tilt: f64, epsilons: Vec<f64>) -> Option<Vec<(f64, f64)>> {
         let [(mechanism, 1)] = &self.parts[..] else { return None };
-        let AddedBounds { log_square, log_delta } = added_bounds(mechanism.replicated()?, tilt, epsilon);
-        Some((log_square, log_delta))
+        let found = added_bounds(mechanism.replicated()?, tilt, &epsilons);
+        Some(found.into_iter().map(|AddedBounds { log_square, log_delta }| (log_square, log_delta)).collect())
     }
 
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {

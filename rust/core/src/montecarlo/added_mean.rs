@@ -1,4 +1,4 @@
-//! One mean that bounds δ where the record is added: how far ln f is from linear, seen on samples.
+//! One mean that bounds δ, or a second moment, where the record is added: how far ln f is from linear, seen on samples.
 //!
 //! f = dP/dR = Σ_x w_x e^{⟨Ĉx,y⟩ − ‖Ĉx‖²/2}, R = N(0, I). With (1 − x)₊ ≤ x^{−λ}λ^λ/(1+λ)^{1+λ} for λ > 0,
 //!
@@ -10,17 +10,28 @@
 //!
 //! `δ_add(ε) ≤ λ^λ/(1+λ)^{1+λ}·exp(−λε − ½‖d‖² + E_S D)`, `D = −λ(ln f − ⟨g, z⟩) + ½‖λ∇ ln f − d‖²`,
 //!
-//! for any d and g. With g = ∇ ln f(−d) (computed to within an error that counts below, on |z| ≤ 8.5) is ln f − ⟨g, z⟩ ≥ ln f(−d) by convexity. ∇ ln f is a mean of Ĉx, which has no negative
-//! entries, and neither has d, so that
+//! for any d and g.
 //!
-//! `D ≤ −λ ln f(−d) + ½(λ² max‖Ĉx‖² + ‖d‖²)`:
+//! **The second moment** of V = (1 − e^ε f)₊ dR/dS, whose mean under S is δ_add(ε): since dR/dS = e^{⟨y,d⟩ + ‖d‖²/2} and
+//! (1 − x)₊² ≤ k x^{−λ}, k = (2/(λ+2))²(λ/(λ+2))^λ (the maximum of (1 − x)²x^λ),
 //!
-//! bets against "E_S D is at least this" need no more (see [`super::betting`]). Here d = sm̄, m̄ the mean of Ĉx (see [`super::tilt`]).
+//! `E_S V² ≤ k e^{−λε}·E_S e^ψ`, ψ = −λ ln f + 2⟨y, d⟩ + ‖d‖²,
 //!
-//! **Errors**, all of D. The generator: a unit change of coordinate i of z changes D by at most λ|∂_i ln f| + λ|g_i| + λΣ_j |H_ij||v_j|, v =
-//! λ∇ ln f − d, and H the covariance of Ĉx, whose entries are at most ĉ²/4 for means in [0, ĉ]: together λ(2Λ + nĉ²‖v‖₁/4), Λ
-//! [`RenewalKernel::lipschitz`]. Rounding: e of ln f moves each posterior probability by 2e of itself, the passes by 8nu, sums over
-//! the bands by a few u more.
+//! and as above, ∇ψ = −λ∇ ln f + 2d and E_S⟨y, d⟩ = −‖d‖²,
+//!
+//! `E_S V² ≤ (2/(λ+2))²(λ/(λ+2))^λ·exp(−λε − ‖d‖² + E_S D₂)`, `D₂ = −λ(ln f − ⟨g, z⟩) + ½‖λ∇ ln f − 2d‖²`.
+//!
+//! **Bets.** With g = ∇ ln f(−d) (computed to within an error that counts below, on |z| ≤ 8.5) is ln f − ⟨g, z⟩ ≥ ln f(−d) by
+//! convexity. ∇ ln f is a mean of Ĉx, which has no negative entries, and neither has d, so that, D = D₁,
+//!
+//! `D_k ≤ −λ ln f(−d) + ½(λ² max‖Ĉx‖² + k²‖d‖²)`:
+//!
+//! bets against "E_S D_k is at least this" need no more (see [`super::betting`]). Here d = sm̄, m̄ the mean of Ĉx (see [`super::tilt`]).
+//!
+//! **Errors**, all of D_k. The generator: a unit change of coordinate i of z changes D_k by at most λ|∂_i ln f| + λ|g_i| + λΣ_j
+//! |H_ij||v_j|, v = λ∇ ln f − kd, and H the covariance of Ĉx, whose entries are at most ĉ²/4 for means in [0, ĉ]: together λ(2Λ +
+//! nĉ²‖v‖₁/4), Λ [`RenewalKernel::lipschitz`]. Rounding: e of ln f moves each posterior probability by 2e of itself, the passes by
+//! 8nu, sums over the bands by a few u more.
 
 use std::sync::Arc;
 
@@ -54,10 +65,29 @@ pub struct AddedMean {
     rounding: f64,
 }
 
+/// What a mean bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// δ_add(ε), by D₁.
+    First,
+    /// E V² of samples around −d, by D₂.
+    Second,
+}
+
+impl Moment {
+    /// k.
+    fn number(self) -> f64 {
+        match self {
+            Self::First => 1.0,
+            Self::Second => 2.0,
+        }
+    }
+}
+
 /// What holds of D for one λ, and of the bound at one ε.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// δ_add(ε) is at most the exponential of this and of E_S D; rounded up.
+    /// What is bounded is at most the exponential of this and of E_S D; rounded up.
     pub log_factor: f64,
     /// D is at most this.
     pub most: f64,
@@ -70,6 +100,8 @@ pub struct Limits {
 pub struct MeanTable {
     /// λ.
     pub exponent: f64,
+    /// What is bounded.
+    pub moment: Moment,
     /// D is held to this, at least [`Limits::most`] where there are bets: lower ones would be of another mean.
     pub most: f64,
     /// (t, fraction) of each bet against "E D ≥ t".
@@ -119,18 +151,18 @@ impl AddedMean {
         Ok(found)
     }
 
-    /// What holds for this λ > 0 at this ε.
+    /// What holds for this λ > 0 and this moment at this ε.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-    pub fn limits(&self, exponent: f64, epsilon: f64) -> Limits {
-        let (kernel, lambda) = (&self.kernel, exponent);
+    pub fn limits(&self, exponent: f64, moment: Moment, epsilon: f64) -> Limits {
+        let (kernel, lambda, k) = (&self.kernel, exponent, moment.number());
         let (n, bands) = (self.shift.len() as f64, kernel.coefficients.len() as f64);
         let (largest, lipschitz) = (kernel.largest_mean(), kernel.lipschitz());
         let squares = (n + 8.0) * UNIT_ROUNDOFF;
         let longest = (kernel.law().most_participations() as f64 * kernel.law().squares[0]).sqrt() * (1.0 + 1e-9);
-        let length = self.square.sqrt() * (1.0 + 2.0 * squares);
+        let length = k * self.square.sqrt() * (1.0 + 2.0 * squares);
         let half = 0.5 * ((lambda * longest).powi(2) + length * length) * (1.0 + 1e-9);
-        let sum = lambda * lipschitz + self.shift.iter().sum::<f64>() * (1.0 + 2.0 * squares);
+        let sum = lambda * lipschitz + k * self.shift.iter().sum::<f64>() * (1.0 + 2.0 * squares);
         let entry = largest * (2.0 * self.rounding + 8.0 * bands * (n + 16.0) * UNIT_ROUNDOFF);
         let rounding = lambda * (self.rounding + 2.0 * squares * lipschitz * (LARGEST_NORMAL + length))
             + 2.0 * lambda * sum * entry
@@ -139,15 +171,16 @@ impl AddedMean {
         let slope = lambda * (2.0 * lipschitz + 0.25 * n * largest * largest * sum);
         let coordinate = NORMAL_ERROR + 8.0 * UNIT_ROUNDOFF * self.shift.iter().copied().fold(0.0, f64::max);
         let error = (rounding + slope * coordinate) * (1.0 + 1e-6);
-        let terms = [
-            lambda * libm::log(lambda),
-            -(1.0 + lambda) * libm::log1p(lambda),
-            -lambda * epsilon,
-            -0.5 * self.square * (1.0 - 2.0 * squares),
-        ];
+        let [one, other] = match moment {
+            Moment::First => [lambda * libm::log(lambda), -(1.0 + lambda) * libm::log1p(lambda)],
+            Moment::Second => {
+                [lambda * libm::log(lambda) + 2.0 * std::f64::consts::LN_2, -(2.0 + lambda) * libm::log(2.0 + lambda)]
+            }
+        };
+        let terms = [one, other, -lambda * epsilon, -0.5 * k * self.square * (1.0 - 2.0 * squares)];
         let sizes: f64 = terms.iter().map(|term| term.abs()).sum();
         let log_factor = terms.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + sizes);
-        // g is computed: its error, on |z| ≤ 8.5, is among those of rounding.
+        // g is computed: its error, on |z| ≤ 8.5, is among those of rounding. A logarithm of two terms is within 2u of its larger one.
         Limits { log_factor, most: half - lambda * self.log_ratio + error, error }
     }
 
@@ -218,9 +251,10 @@ impl Vectored for Shard<'_> {
             shift::<V>(&mut buffers.scratch.all_rows, &mean.shift, -1.0);
             let found = mean.statistics::<V>(inner, buffers);
             for ((table, wealth), (value, square)) in tables.iter().zip(&mut wealth).zip(&mut sums) {
-                let lambda = V::splat(table.exponent);
-                let half = lambda.mul(found.square).mul(V::splat(0.5)).sub(found.inner).sub(found.log);
-                let d = lambda.mul_add(half, V::splat(0.5 * mean.square)).min(V::splat(table.most));
+                let (lambda, k) = (V::splat(table.exponent), table.moment.number());
+                let inner = V::splat(k).mul(found.inner);
+                let half = lambda.mul(found.square).mul(V::splat(0.5)).sub(inner).sub(found.log);
+                let d = lambda.mul_add(half, V::splat(0.5 * k * k * mean.square)).min(V::splat(table.most));
                 V::load(value).add(d).store(value);
                 d.mul_add(d, V::load(square)).store(square);
                 for (&(threshold, fraction), wealth) in table.bets.iter().zip(wealth) {
@@ -256,7 +290,7 @@ pub fn simulate(
         if !(table.exponent > 0.0 && table.exponent.is_finite()) {
             return Err(Error::Domain { name: "exponent", value: table.exponent, allowed: "positive" });
         }
-        if !table.bets.is_empty() && table.most < mean.limits(table.exponent, 0.0).most {
+        if !table.bets.is_empty() && table.most < mean.limits(table.exponent, table.moment, 0.0).most {
             return Err(Error::Domain { name: "largest value", value: table.most, allowed: "at least what D may be" });
         }
         for &(threshold, fraction) in &table.bets {
@@ -342,9 +376,9 @@ mod tests {
             for size in [0.5, 1.5, 3.0, 6.0] {
                 let mean = AddedMean::new(&kernel, size).expect("valid");
                 for exponent in [0.5, 1.0, 3.0, 6.0] {
-                    let limits = mean.limits(exponent, epsilon);
-                    let table = MeanTable { exponent, most: f64::INFINITY, bets: vec![] };
-                    let held = MeanTable { exponent, most: limits.most, bets: vec![] };
+                    let limits = mean.limits(exponent, Moment::First, epsilon);
+                    let table = MeanTable { exponent, moment: Moment::First, most: f64::INFINITY, bets: vec![] };
+                    let held = MeanTable { exponent, moment: Moment::First, most: limits.most, bets: vec![] };
                     let sums = simulate(&mean, &[table, held], key, 0, 16, &Run::default()).expect("valid");
                     // Nothing is cut off.
                     assert!(sums.iter().all(|shard| shard[0] == shard[1]));
@@ -363,6 +397,48 @@ mod tests {
         }
     }
 
+    /// E V² of samples around −d, d = s·cp, for one round: by a trapezoidal sum.
+    fn exact_square(c: f64, p: f64, epsilon: f64, shift: f64) -> f64 {
+        let step = 1e-3;
+        let values = (-12_000..12_000).map(|k| {
+            let normal = f64::from(k) * step;
+            let y = normal - shift;
+            let ratio = 1.0 - p + p * (c * y - 0.5 * c * c).exp();
+            let weight = (y * shift + 0.5 * shift * shift).exp();
+            ((1.0 - epsilon.exp() * ratio).max(0.0) * weight).powi(2) * (-0.5 * normal * normal).exp()
+        });
+        values.sum::<f64>() * step / (2.0 * std::f64::consts::PI).sqrt()
+    }
+
+    #[test]
+    fn the_bound_on_the_second_moment_is_above_it() {
+        let key = StreamKey { seed: 5, purpose: 1, candidate: 1, direction: 1 };
+        for (c, p, epsilon) in [(0.7, 0.5, 0.2), (1.2, 0.8, 0.8), (0.3, 0.9, 0.1)] {
+            let kernel = kernel(&[c], 1, 1, p, false);
+            let mut nearest = f64::INFINITY;
+            for size in [0.5, 1.5, 3.0, 6.0] {
+                let mean = AddedMean::new(&kernel, size).expect("valid");
+                let square = exact_square(c, p, epsilon, mean.shift[0]);
+                for exponent in [0.5, 1.0, 3.0, 6.0, 12.0] {
+                    let limits = mean.limits(exponent, Moment::Second, epsilon);
+                    let table = |most| MeanTable { exponent, moment: Moment::Second, most, bets: vec![] };
+                    let tables = [table(f64::INFINITY), table(limits.most)];
+                    let sums = simulate(&mean, &tables, key, 0, 16, &Run::default()).expect("valid");
+                    assert!(sums.iter().all(|shard| shard[0] == shard[1]));
+                    #[allow(clippy::cast_precision_loss)] // few
+                    let count = (16 * SHARD) as f64;
+                    let value = sums.iter().map(|shard| shard[0].value).sum::<f64>() / count;
+                    let second = sums.iter().map(|shard| shard[0].square).sum::<f64>() / count;
+                    let spread = ((second - value * value).max(0.0) / count).sqrt();
+                    let bound = (limits.log_factor + value + 5.0 * spread).exp();
+                    assert!(bound >= square, "{c} {p} {size} {exponent}: {bound} is below {square}");
+                    nearest = nearest.min(bound / square);
+                }
+            }
+            assert!(nearest < 12.0, "{nearest}");
+        }
+    }
+
     #[test]
     fn what_it_is_not_about_is_refused() {
         let own = kernel(&[0.8, 0.5], 7, 2, 0.3, true);
@@ -375,16 +451,21 @@ mod tests {
         let mean = AddedMean::new(&own, 1.0).expect("valid");
         let key = StreamKey { seed: 5, purpose: 1, candidate: 1, direction: 1 };
         let run = |exponent, fraction| {
-            let table = MeanTable { exponent, most: 30.0, bets: vec![(28.0, fraction)] };
+            let table = MeanTable { exponent, moment: Moment::First, most: 30.0, bets: vec![(28.0, fraction)] };
             simulate(&mean, &[table], key, 0, 1, &Run::default())
         };
-        assert!(mean.limits(1.0, 0.0).most < 30.0);
+        assert!(mean.limits(1.0, Moment::First, 0.0).most < 30.0);
         assert!(run(1.0, 0.49).is_ok());
         assert!(run(1.0, 0.5).is_err());
         assert!(run(0.0, 0.1).is_err());
         assert!(run(f64::NAN, 0.1).is_err());
         // Samples that are cut off would have a lower mean.
-        let low = MeanTable { exponent: 1.0, most: 0.9 * mean.limits(1.0, 0.0).most, bets: vec![(0.0, 0.1)] };
+        let low = MeanTable {
+            exponent: 1.0,
+            moment: Moment::First,
+            most: 0.9 * mean.limits(1.0, Moment::First, 0.0).most,
+            bets: vec![(0.0, 0.1)],
+        };
         assert!(simulate(&mean, &[low], key, 0, 1, &Run::default()).is_err());
     }
 }
