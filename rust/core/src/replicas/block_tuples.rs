@@ -176,7 +176,7 @@ impl BlockTuples {
     pub fn begin(&self, tuple: &mut BlockTuple) {
         let BlockTuple { path, who, replicas, gained } = tuple;
         let chain = &self.tables.steps.chain;
-        path.begin(chain, self.tables.value(1, chain.multisets.count() - 1));
+        path.begin(chain, |_| self.tables.value(1, chain.multisets.count() - 1));
         who.clear();
         who.extend(0..self.order());
         replicas.clear();
@@ -190,6 +190,14 @@ impl BlockTuples {
         BlockStep { t, at: self.tables.at(t) }
     }
 
+    /// Whether it takes little to know that by this uniform number in (0, 1] nobody joins and nobody is to be placed; nothing is left to
+    /// do in this step then.
+    #[inline]
+    #[must_use]
+    pub fn pass(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> bool {
+        tuple.path.pass(&self.tables.steps.chain, &stage.at, uniform)
+    }
+
     /// How many replicas join, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
     #[inline]
     #[must_use]
@@ -201,7 +209,7 @@ impl BlockTuples {
     #[inline]
     #[must_use]
     pub fn needed(&self, tuple: &BlockTuple, (joined, _): Chosen) -> usize {
-        usize::from(tuple.path.kinds[0] == 0) + joined
+        usize::from(tuple.path.young()) + joined
     }
 
     /// Place those that joined the block before, and let others join this one; whether the tuple goes on. `uniform(k)` are numbers in
@@ -217,7 +225,7 @@ impl BlockTuples {
     ) -> bool {
         let chain = &self.tables.steps.chain;
         let (joined, _) = chosen;
-        let young = tuple.path.kinds[0] == 0;
+        let young = tuple.path.young();
         if young && !self.place(stage, joined, tuple, uniform(0), placed) {
             return false;
         }
@@ -226,7 +234,7 @@ impl BlockTuples {
             tuple.path.follow(chain, chosen);
             return true;
         }
-        let waiting = chain.waiting(&tuple.path.kinds, tuple.path.busy);
+        let waiting = tuple.path.waiting();
         for k in 0..joined {
             let left = chain.order - waiting - k;
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -249,7 +257,7 @@ impl BlockTuples {
         mut placed: impl FnMut(usize, usize),
     ) -> bool {
         let (order, blocks) = (self.order(), &self.blocks);
-        let (young, before) = youngest(&tuple.path.kinds);
+        let (young, before) = youngest(tuple.path.kinds());
         let partial = blocks.partial(order, young, before, joined);
         let total = stage.at.factors.near.as_ref().map_or(0.0, |near| near.joining((young, before))[joined]);
         let target = uniform * total;

@@ -177,6 +177,60 @@ impl Chain {
         older + self.free_after[j + waiting.len()]
     }
 
+    /// The number of a state with these busy replicas.
+    #[inline]
+    pub(super) fn number(&self, busy: &[usize]) -> usize {
+        self.multisets.number(busy) + self.free_after[busy.len()]
+    }
+
+    /// The place of states in [`Self::nobody`] of which so many replicas may not join and the youngest is of this kind.
+    #[inline]
+    pub(super) fn class(&self, waiting: usize, youngest: usize) -> usize {
+        waiting * (self.free + 1) + youngest
+    }
+
+    /// For each class of states a number that is no larger than the quotient of what nobody's joining contributes to a step, from the values
+    /// `after` it, and `growth` times the value `before` it, whatever state of the class it is; 0 where replicas of age 1 matter.
+    pub(super) fn nobody(
+        &self,
+        factors: &Factors,
+        growth: f64,
+        (before, after): (&[f64], &[f64]),
+        run: &Run,
+    ) -> Result<Vec<f64>> {
+        let all = vec![f64::INFINITY; self.class(self.order + 1, 0)];
+        let mut least = before
+            .par_chunks(CHUNK)
+            .enumerate()
+            .map(|(chunk, before)| {
+                run.check()?;
+                let mut kinds = vec![0; self.order];
+                self.multisets.write(chunk * CHUNK, &mut kinds);
+                let mut least = all.clone();
+                for value in before {
+                    let waiting = kinds.partition_point(|&kind| kind < self.available);
+                    let weight = factors.joining(self.order, self.order - waiting)[0];
+                    let quotient = weight * after[self.following(&kinds[..waiting], 0)] / (growth * value);
+                    let class = &mut least[self.class(waiting, kinds[0])];
+                    *class = class.min(quotient);
+                    self.multisets.advance(&mut kinds);
+                }
+                Ok(least)
+            })
+            .try_reduce(
+                || all.clone(),
+                |mut one, other| {
+                    one.iter_mut().zip(other).for_each(|(least, other)| *least = least.min(other));
+                    Ok(one)
+                },
+            )?;
+        least.iter_mut().for_each(|least| *least *= 1.0 - 4.0 * UNIT_ROUNDOFF);
+        if factors.near.is_some() {
+            (0..=self.order).for_each(|waiting| least[self.class(waiting, 0)] = 0.0);
+        }
+        Ok(least)
+    }
+
     /// What a computed value is multiplied by to be no less than the exact one: the field has at most m factors, its powers as many
     /// times j, and j + 1 terms of three or four factors are added: fewer than m² + 4m + 8 roundings, each counted four times.
     pub(super) fn slack(&self) -> f64 {

@@ -6,46 +6,118 @@ use crate::replicas::tables::At;
 /// Where a tuple is.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Path {
-    /// The kinds of its replicas, in ascending order.
-    pub kinds: Vec<usize>,
-    /// How many of these are busy.
-    pub busy: usize,
-    /// v_i of the state before step i.
-    pub value: f64,
+    /// The kinds of its replicas, in ascending order, before the steps that were passed over.
+    kinds: Vec<usize>,
+    /// How many of these are busy, and how many of the busy ones may not join.
+    busy: usize,
+    waiting: usize,
+    /// v_i of the state before step i; none since a step was passed over.
+    value: Option<f64>,
     /// What ln of the tuple's weight has beside the constant.
     pub log_factor: f64,
+    /// The steps that were passed over because nobody joins them, and how many may be before more replicas may join.
+    passed: usize,
+    most_passed: usize,
+    /// The place of the state in [`At::nobody`] after them, and by how much a step that nobody joins moves it.
+    class: usize,
+    stride: usize,
 }
 
 impl Path {
-    /// Before the first step, with all replicas free, where v_1 is this.
-    pub(super) fn begin(&mut self, chain: &Chain, value: f64) {
+    /// Before the first step, where v_1 is this, with all replicas free, or of the kinds that `write` tells.
+    pub(super) fn begin(&mut self, chain: &Chain, write: impl FnOnce(&mut [usize]) -> f64) {
         self.log_factor = 0.0;
         self.kinds.clear();
         self.kinds.resize(chain.order, chain.free);
-        self.busy = 0;
-        self.value = value;
+        self.value = Some(write(&mut self.kinds));
+        self.busy = chain.order;
+        self.settle(chain);
+    }
+
+    /// The kinds of the busy replicas, if no step was passed over.
+    pub(super) fn kinds(&self) -> &[usize] {
+        debug_assert_eq!(self.passed, 0);
+        &self.kinds[..self.busy]
+    }
+
+    /// Whether a replica joined the step before, if no step was passed over.
+    pub(super) fn young(&self) -> bool {
+        debug_assert_eq!(self.passed, 0);
+        self.kinds[0] == 0
+    }
+
+    /// How many replicas may not join, if no step was passed over.
+    pub(super) fn waiting(&self) -> usize {
+        debug_assert_eq!(self.passed, 0);
+        self.waiting
+    }
+
+    /// Whether it takes little to know that by this uniform number in (0, 1] nobody joins a step: the step is then passed over, and what
+    /// it changes is found out when a later one is not.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, chain: &Chain, at: &At, uniform: f64) -> bool {
+        if self.passed == self.most_passed {
+            self.age(chain);
+        }
+        let nobody = at.nobody.get(self.class).is_some_and(|least| uniform <= *least);
+        if nobody {
+            self.passed += 1;
+            self.class += self.stride;
+        }
+        nobody
+    }
+
+    /// Take the steps that were passed over, but for the value.
+    #[inline(never)]
+    fn age(&mut self, chain: &Chain) {
+        self.value = None;
+        for kind in &mut self.kinds[..self.busy] {
+            *kind = (*kind + self.passed).min(chain.free);
+        }
+        self.settle(chain);
+    }
+
+    /// What follows from the kinds. At most so many replicas are busy as were said to be.
+    fn settle(&mut self, chain: &Chain) {
+        while self.busy > 0 && self.kinds[self.busy - 1] == chain.free {
+            self.busy -= 1;
+        }
+        self.waiting = chain.waiting(&self.kinds, self.busy);
+        self.passed = 0;
+        self.class = chain.class(self.waiting, self.kinds[0]);
+        (self.most_passed, self.stride) = if self.waiting > 0 {
+            (chain.available - self.kinds[self.waiting - 1], 1)
+        } else if self.busy > 0 {
+            (1, 1)
+        } else {
+            (usize::MAX, 0)
+        };
     }
 
     /// How many replicas join a step, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
     #[inline]
     pub(super) fn choose(&mut self, chain: &Chain, at: &At, uniform: f64) -> Option<(usize, f64)> {
+        if self.passed > 0 {
+            self.age(chain);
+        }
+        let before = self.value.unwrap_or_else(|| at.value_before(chain.number(self.kinds())));
         // Mostly nobody joins, which is found out with the least work. The factors that depend on replicas of age 1 are 1 without them.
         if !at.bridge && (at.factors.near.is_none() || self.kinds[0] > 0) {
-            let waiting = &self.kinds[..chain.waiting(&self.kinds, self.busy)];
+            let waiting = &self.kinds[..self.waiting];
             let value = at.value(chain.following(waiting, 0));
             let weight = at.factors.joining(chain.order, chain.order - waiting.len())[0];
-            if weight * value >= uniform * (at.growth * self.value) {
+            if weight * value >= uniform * (at.growth * before) {
                 return Some((0, value));
             }
         }
-        self.choose_slowly(chain, at, uniform)
+        self.choose_slowly(chain, at, before, uniform)
     }
 
     /// The same in all cases.
     #[inline(never)]
-    fn choose_slowly(&mut self, chain: &Chain, at: &At, uniform: f64) -> Option<(usize, f64)> {
+    fn choose_slowly(&mut self, chain: &Chain, at: &At, before: f64, uniform: f64) -> Option<(usize, f64)> {
         let factors = at.factors;
-        let waiting = &self.kinds[..chain.waiting(&self.kinds, self.busy)];
+        let waiting = &self.kinds[..self.waiting];
         let joining = factors.joining(chain.order, chain.order - waiting.len());
         let near = factors.near.as_ref().map(|near| near.joining(youngest(&self.kinds)));
         let weigh = |j: usize, weight: f64| near.map_or(weight, |near| weight * near[j]);
@@ -56,10 +128,10 @@ impl Path {
                 sum += weigh(j, weight) * power * at.value(chain.following(waiting, j));
                 power *= field;
             }
-            self.log_factor += libm::log(sum / self.value);
+            self.log_factor += libm::log(sum / before);
             sum
         } else {
-            at.growth * self.value
+            at.growth * before
         };
         let target = uniform * total;
         let (field, mut sum, mut power) = (field(), 0.0, 1.0);
@@ -77,8 +149,8 @@ impl Path {
     /// Take the step in which so many join, to a state with this v.
     #[inline]
     pub(super) fn follow(&mut self, chain: &Chain, (joined, value): (usize, f64)) {
-        let waiting = chain.waiting(&self.kinds, self.busy);
-        self.value = value;
+        let waiting = self.waiting;
+        self.value = Some(value);
         if joined == 0 {
             self.kinds[..waiting].iter_mut().for_each(|kind| *kind += 1);
             self.kinds[waiting..self.busy].fill(chain.free);
@@ -91,8 +163,6 @@ impl Path {
         }
         // Those that waited longest may be free now.
         self.busy = waiting + joined;
-        while self.busy > 0 && self.kinds[self.busy - 1] == chain.free {
-            self.busy -= 1;
-        }
+        self.settle(chain);
     }
 }

@@ -162,12 +162,11 @@ impl Tuples {
     /// The first state of a tuple, from two uniform numbers in (0, 1].
     pub fn begin(&self, (block, within): (f64, f64), tuple: &mut Tuple) {
         let (chain, Tuple(path)) = (&self.tables.steps.chain, tuple);
-        path.begin(chain, self.tables.value(1, chain.multisets.count() - 1));
-        if let Some(start) = &self.start {
-            let number = start.draw(chain, (block, within), |number| self.tables.value(1, number), &mut path.kinds);
-            path.value = self.tables.value(1, number);
-            path.busy = path.kinds.partition_point(|&kind| kind < chain.free);
-        }
+        let value = |number| self.tables.value(1, number);
+        path.begin(chain, |kinds| match &self.start {
+            Some(start) => value(start.draw(chain, (block, within), value, kinds)),
+            None => value(chain.multisets.count() - 1),
+        });
     }
 
     /// RoundStep i, from 1 on.
@@ -181,11 +180,14 @@ impl Tuples {
     #[must_use]
     pub fn step(&self, round: &RoundStep, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
         let chain = &self.tables.steps.chain;
+        if path.pass(chain, &round.at, uniform) {
+            return Some(0);
+        }
         let (joined, value) = path.choose(chain, &round.at, uniform)?;
         if self.tables.steps.extended && joined > 0 {
             #[allow(clippy::cast_precision_loss)] // at most the order
             let many = joined as f64;
-            path.log_factor -= many * self.missing(round.i, &path.kinds[..path.busy]);
+            path.log_factor -= many * self.missing(round.i, path.kinds());
         }
         path.follow(chain, (joined, value));
         Some(joined)
