@@ -71,59 +71,45 @@ impl Path {
     #[inline(never)]
     fn age(&mut self, chain: &Chain) {
         self.value = None;
-        for kind in &mut self.kinds[..self.busy] {
-            *kind = (*kind + self.passed).min(chain.free);
-        }
+        self.kinds[..self.busy].iter_mut().for_each(|kind| *kind += self.passed);
         self.settle(chain);
     }
 
-    /// What follows from the kinds. At most so many replicas are busy as were said to be.
+    /// What follows from the kinds of those that were busy: they may be above that of free replicas now.
+    #[inline]
     fn settle(&mut self, chain: &Chain) {
-        while self.busy > 0 && self.kinds[self.busy - 1] == chain.free {
+        while let [.., oldest] = &mut self.kinds[..self.busy] {
+            if *oldest < chain.free {
+                break;
+            }
+            *oldest = chain.free;
             self.busy -= 1;
         }
         self.waiting = chain.waiting(&self.kinds, self.busy);
         self.passed = 0;
         self.class = chain.class(self.waiting, self.kinds[0]);
-        (self.most_passed, self.stride) = if self.waiting > 0 {
-            (chain.available - self.kinds[self.waiting - 1], 1)
-        } else if self.busy > 0 {
-            (1, 1)
-        } else {
-            (usize::MAX, 0)
+        // Who may join next is the oldest of those that may not, or an age that may becomes none.
+        (self.most_passed, self.stride) = match &self.kinds[..self.waiting] {
+            [.., oldest] => (chain.available - oldest, 1),
+            [] if self.busy > 0 => (1, 1),
+            [] => (usize::MAX, 0),
         };
     }
 
     /// How many replicas join a step, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
-    #[inline]
+    #[inline(never)]
     pub(super) fn choose(&mut self, chain: &Chain, at: &At, uniform: f64) -> Option<(usize, f64)> {
         if self.passed > 0 {
             self.age(chain);
         }
+        let (factors, waiting) = (at.factors, &self.kinds[..self.waiting]);
         let before = self.value.unwrap_or_else(|| at.value_before(chain.number(self.kinds())));
-        // Mostly nobody joins, which is found out with the least work. The factors that depend on replicas of age 1 are 1 without them.
-        if !at.bridge && (at.factors.near.is_none() || self.kinds[0] > 0) {
-            let waiting = &self.kinds[..self.waiting];
-            let value = at.value(chain.following(waiting, 0));
-            let weight = at.factors.joining(chain.order, chain.order - waiting.len())[0];
-            if weight * value >= uniform * (at.growth * before) {
-                return Some((0, value));
-            }
-        }
-        self.choose_slowly(chain, at, before, uniform)
-    }
-
-    /// The same in all cases.
-    #[inline(never)]
-    fn choose_slowly(&mut self, chain: &Chain, at: &At, before: f64, uniform: f64) -> Option<(usize, f64)> {
-        let factors = at.factors;
-        let waiting = &self.kinds[..self.waiting];
         let joining = factors.joining(chain.order, chain.order - waiting.len());
         let near = factors.near.as_ref().map(|near| near.joining(youngest(&self.kinds)));
         let weigh = |j: usize, weight: f64| near.map_or(weight, |near| weight * near[j]);
-        let field = || -> f64 { self.kinds[..self.busy].iter().map(|&kind| factors.by_kind[kind]).product() };
+        let field: f64 = self.kinds().iter().map(|&kind| factors.by_kind[kind]).product();
         let total = if at.bridge {
-            let (field, mut power, mut sum) = (field(), 1.0, 0.0);
+            let (mut power, mut sum) = (1.0, 0.0);
             for (j, &weight) in joining.iter().enumerate() {
                 sum += weigh(j, weight) * power * at.value(chain.following(waiting, j));
                 power *= field;
@@ -134,7 +120,7 @@ impl Path {
             at.growth * before
         };
         let target = uniform * total;
-        let (field, mut sum, mut power) = (field(), 0.0, 1.0);
+        let (mut sum, mut power) = (0.0, 1.0);
         for (j, &weight) in joining.iter().enumerate() {
             let value = at.value(chain.following(waiting, j));
             sum += weigh(j, weight) * power * value;
@@ -149,20 +135,17 @@ impl Path {
     /// Take the step in which so many join, to a state with this v.
     #[inline]
     pub(super) fn follow(&mut self, chain: &Chain, (joined, value): (usize, f64)) {
-        let waiting = self.waiting;
         self.value = Some(value);
-        if joined == 0 {
-            self.kinds[..waiting].iter_mut().for_each(|kind| *kind += 1);
-            self.kinds[waiting..self.busy].fill(chain.free);
-        } else {
-            for k in (0..waiting).rev() {
-                self.kinds[k + joined] = self.kinds[k] + 1;
-            }
-            self.kinds[..joined].fill(0);
-            self.kinds[waiting + joined..].fill(chain.free);
+        // Those that may join and do not are free, those that joined are before all others.
+        let (waiting, busy) = (self.waiting, self.waiting + joined);
+        for k in (0..waiting).rev() {
+            self.kinds[k + joined] = self.kinds[k] + 1;
         }
-        // Those that waited longest may be free now.
-        self.busy = waiting + joined;
+        self.kinds[..joined].fill(0);
+        if self.busy > busy {
+            self.kinds[busy..self.busy].fill(chain.free);
+        }
+        self.busy = busy;
         self.settle(chain);
     }
 }

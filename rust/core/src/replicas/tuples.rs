@@ -42,6 +42,8 @@ use crate::special::UNIT_ROUNDOFF;
 
 /// States whose start is drawn by looking at each.
 const BLOCK: usize = 256;
+/// So many states, the last ones, have their sums kept: it is them that most tuples start in, as most replicas are free.
+const KEPT: usize = 1 << 17;
 
 /// Tuples of m replicas of b-min-sep sampling.
 #[derive(Debug)]
@@ -56,11 +58,12 @@ pub struct Tuples {
     rounded: f64,
 }
 
-/// The law of the first state: sums of start·v over blocks of states, each with all before it, and the probabilities of an age and of
-/// none.
+/// The law of the first state: sums of start·v over blocks of states, each with all before it; of each of the last states those over
+/// its block up to it; and the probabilities of an age and of none.
 #[derive(Debug)]
 struct Start {
     cumulative: Vec<f64>,
+    kept: Vec<f64>,
     busy: f64,
     free: f64,
 }
@@ -210,19 +213,14 @@ impl Tuples {
 impl Start {
     fn new(chain: &Chain, law: Stationary, values: &[f64], run: &Run) -> Result<Self> {
         let Stationary { busy, free } = law;
-        let sums: Vec<f64> = values
-            .par_chunks(BLOCK)
-            .enumerate()
-            .map(|(block, values)| {
+        let mut start = Self { cumulative: Vec::new(), kept: Vec::new(), busy, free };
+        let blocks = values.len().div_ceil(BLOCK);
+        let sums: Vec<f64> = (0..blocks)
+            .into_par_iter()
+            .map(|block| {
                 run.check()?;
-                let mut kinds = vec![0; chain.order];
-                chain.multisets.write(block * BLOCK, &mut kinds);
-                let mut sum = 0.0;
-                for value in values {
-                    sum += chain.multinomial(&kinds, busy, free) * value;
-                    chain.multisets.advance(&mut kinds);
-                }
-                Ok(sum)
+                let mut sums = [0.0; BLOCK];
+                Ok(start.sum(chain, block, |number| values[number], &mut sums).last().copied().unwrap_or(0.0))
             })
             .collect::<Result<_>>()?;
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
@@ -232,7 +230,33 @@ impl Start {
             sum += block * up;
             sum
         });
-        Ok(Self { cumulative: cumulative.collect(), busy, free })
+        start.cumulative = cumulative.collect();
+        for block in blocks - blocks.min(KEPT / BLOCK)..blocks {
+            let mut sums = [0.0; BLOCK];
+            start.kept.extend_from_slice(start.sum(chain, block, |number| values[number], &mut sums));
+        }
+        Ok(start)
+    }
+
+    /// Sums of start·v over the states of a block up to each of them.
+    fn sum<'a>(
+        &self,
+        chain: &Chain,
+        block: usize,
+        value: impl Fn(usize) -> f64,
+        sums: &'a mut [f64; BLOCK],
+    ) -> &'a [f64] {
+        let first = block * BLOCK;
+        let sums = &mut sums[..BLOCK.min(chain.multisets.count() - first)];
+        let mut kinds = vec![0; chain.order];
+        chain.multisets.write(first, &mut kinds);
+        let mut sum = 0.0;
+        for (number, upto) in (first..).zip(&mut *sums) {
+            sum += chain.multinomial(&kinds, self.busy, self.free) * value(number);
+            *upto = sum;
+            chain.multisets.advance(&mut kinds);
+        }
+        sums
     }
 
     /// The number of a state, and the state itself, by two uniform numbers.
@@ -246,16 +270,13 @@ impl Start {
         let total = self.cumulative.last().copied().unwrap_or(0.0);
         let chosen = self.cumulative.partition_point(|sum| *sum < block * total).min(self.cumulative.len() - 1);
         let first = chosen * BLOCK;
-        let many = BLOCK.min(chain.multisets.count() - first);
-        let weigh = |kinds: &[usize], number: usize| chain.multinomial(kinds, self.busy, self.free) * value(number);
-        chain.multisets.write(first, kinds);
-        let (mut sums, mut sum) = ([0.0; BLOCK], 0.0);
-        for (number, upto) in (first..).zip(&mut sums[..many]) {
-            sum += weigh(kinds, number);
-            *upto = sum;
-            chain.multisets.advance(kinds);
-        }
-        let chosen = first + sums[..many].partition_point(|upto| *upto < within * sum).min(many - 1);
+        let mut computed = [0.0; BLOCK];
+        let sums = match first.checked_sub(chain.multisets.count() - self.kept.len()) {
+            Some(place) => &self.kept[place..self.kept.len().min(place + BLOCK)],
+            None => self.sum(chain, chosen, value, &mut computed),
+        };
+        let target = within * sums[sums.len() - 1];
+        let chosen = first + sums.partition_point(|upto| *upto < target).min(sums.len() - 1);
         chain.multisets.write(chosen, kinds);
         chosen
     }
