@@ -45,6 +45,8 @@ pub struct BlockTuple {
     /// The replica of each kind of the state.
     who: Vec<usize>,
     replicas: Vec<Replica>,
+    /// Those that were placed so few blocks ago that others may still depend on it, in ascending order.
+    recent: Vec<usize>,
     /// S − J so far.
     gained: Carried,
 }
@@ -174,13 +176,14 @@ impl BlockTuples {
 
     /// A tuple before its first step.
     pub fn begin(&self, tuple: &mut BlockTuple) {
-        let BlockTuple { path, who, replicas, gained } = tuple;
+        let BlockTuple { path, who, replicas, recent, gained } = tuple;
         let chain = &self.tables.steps.chain;
         path.begin(chain, |_| self.tables.value(1, chain.multisets.count() - 1));
         who.clear();
         who.extend(0..self.order());
         replicas.clear();
         replicas.resize(self.order(), Replica::default());
+        recent.clear();
         *gained = Carried::default();
     }
 
@@ -268,6 +271,8 @@ impl BlockTuples {
         // Placements are counted from 0, steps from 1.
         let (block, mut first) = (stage.t - 2, 0);
         let counts = blocks.placement(young, number);
+        let BlockTuple { replicas, recent, .. } = tuple;
+        recent.retain(|&one| replicas[one].last.is_some_and(|last| block - last.block <= blocks.far.len() + 1));
         for (position, &count) in counts.iter().enumerate().filter(|(_, &count)| count > 0) {
             let (round, count) = (block * blocks.length + position, usize::from(count));
             if round >= self.rounds {
@@ -291,6 +296,9 @@ impl BlockTuples {
                     replica.first = round;
                 }
                 replica.last = Some(Place { round, block });
+                if let Err(place) = tuple.recent.binary_search(&one) {
+                    tuple.recent.insert(place, one);
+                }
             }
             first += usize::from(count);
         }
@@ -303,18 +311,15 @@ impl BlockTuples {
         let rows = bands.min(self.rounds - at.round);
         let shared = |rounds: usize| if rounds < bands { blocks.overlaps.product(rows, rounds) } else { 0.0 };
         let own = tuple.who[k];
-        for (other, replica) in tuple.replicas.iter().enumerate() {
-            let Some(last) = replica.last else { continue };
+        for &other in &tuple.recent {
+            let Some(last) = tuple.replicas[other].last else { continue };
             let rounds = at.round - last.round;
             if other == own && rounds < self.separation {
                 return false;
             }
             let taken = match at.block - last.block {
                 1 => blocks.edge[position] + blocks.edge[blocks.length - 1 - last.round % blocks.length],
-                distance => match blocks.far.get(distance - 2) {
-                    Some(far) => *far,
-                    None => continue,
-                },
+                distance => blocks.far[distance - 2],
             };
             let pair = if other == own { 0.0 } else { shared(rounds) };
             tuple.gained.add(pair - taken);

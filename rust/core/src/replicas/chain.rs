@@ -163,11 +163,8 @@ impl Chain {
     /// How many of the busy replicas, the first ones, may not join.
     #[inline]
     pub(super) fn waiting(&self, kinds: &[usize], busy: usize) -> usize {
-        if self.available == self.free {
-            busy
-        } else {
-            kinds[..busy].partition_point(|&kind| kind < self.available)
-        }
+        // Few of them, if any, are of the oldest age.
+        busy - kinds[..busy].iter().rev().take_while(|&&kind| kind >= self.available).count()
     }
 
     /// The number of the state that follows if j replicas join and these may not.
@@ -307,8 +304,9 @@ impl Chain {
 /// How many replicas are of age 1, and of age 2, of those of these kinds in ascending order.
 #[inline]
 pub(super) fn youngest(kinds: &[usize]) -> (usize, usize) {
-    let first = kinds.partition_point(|&kind| kind == 0);
-    (first, kinds[first..].partition_point(|&kind| kind == 1))
+    // Mostly one or two: halving all of them would take longer.
+    let first = kinds.iter().take_while(|&&kind| kind == 0).count();
+    (first, kinds[first..].iter().take_while(|&&kind| kind == 1).count())
 }
 
 /// A table of zeros.
