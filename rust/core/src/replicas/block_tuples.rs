@@ -65,7 +65,7 @@ struct Place {
     block: usize,
 }
 
-/// How many join a step, and the v of the state after it.
+/// How many join a step, and the v of the state after it; where nobody joins, v is not needed.
 pub type Chosen = (usize, f64);
 
 /// Step t, for all tuples that take it.
@@ -198,14 +198,22 @@ impl BlockTuples {
     #[inline]
     #[must_use]
     pub fn pass(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> bool {
-        tuple.path.pass(&self.tables.steps.chain, &stage.at, uniform)
+        let passed = !tuple.path.young() && tuple.path.nobody(&self.tables.steps.chain, &stage.at, uniform);
+        if passed {
+            tuple.path.pass();
+        }
+        passed
     }
 
     /// How many replicas join, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
     #[inline]
     #[must_use]
     pub fn choose(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> Option<Chosen> {
-        tuple.path.choose(&self.tables.steps.chain, &stage.at, uniform)
+        let chain = &self.tables.steps.chain;
+        if tuple.path.nobody(chain, &stage.at, uniform) {
+            return Some((0, f64::NAN));
+        }
+        tuple.path.choose(chain, &stage.at, uniform)
     }
 
     /// How many more uniform numbers this step takes: one to place those that joined the block before, and one for each that joins.

@@ -187,7 +187,7 @@ impl Chain {
     }
 
     /// For each class of states a number that is no larger than the quotient of what nobody's joining contributes to a step, from the values
-    /// `after` it, and `growth` times the value `before` it, whatever state of the class it is; 0 where replicas of age 1 matter.
+    /// `after` it, and `growth` times the value `before` it, whatever state of the class it is.
     pub(super) fn nobody(
         &self,
         factors: &Factors,
@@ -207,6 +207,8 @@ impl Chain {
                 for value in before {
                     let waiting = kinds.partition_point(|&kind| kind < self.available);
                     let weight = factors.joining(self.order, self.order - waiting)[0];
+                    let near = factors.near.as_ref().map(|near| near.joining(youngest(&kinds))[0]);
+                    let weight = near.map_or(weight, |near| weight * near);
                     let quotient = weight * after[self.following(&kinds[..waiting], 0)] / (growth * value);
                     let class = &mut least[self.class(waiting, kinds[0])];
                     *class = class.min(quotient);
@@ -222,9 +224,6 @@ impl Chain {
                 },
             )?;
         least.iter_mut().for_each(|least| *least *= 1.0 - 4.0 * UNIT_ROUNDOFF);
-        if factors.near.is_some() {
-            (0..=self.order).for_each(|waiting| least[self.class(waiting, 0)] = 0.0);
-        }
         Ok(least)
     }
 

@@ -40,10 +40,10 @@ impl Path {
         &self.kinds[..self.busy]
     }
 
-    /// Whether a replica joined the step before, if no step was passed over.
+    /// Whether a replica joined the step before.
+    #[inline(always)]
     pub(super) fn young(&self) -> bool {
-        debug_assert_eq!(self.passed, 0);
-        self.kinds[0] == 0
+        self.passed == 0 && self.kinds[0] == 0
     }
 
     /// How many replicas may not join, if no step was passed over.
@@ -52,19 +52,20 @@ impl Path {
         self.waiting
     }
 
-    /// Whether it takes little to know that by this uniform number in (0, 1] nobody joins a step: the step is then passed over, and what
-    /// it changes is found out when a later one is not.
+    /// Whether it takes little to know that by this uniform number in (0, 1] nobody joins a step.
     #[inline(always)]
-    pub(super) fn pass(&mut self, chain: &Chain, at: &At, uniform: f64) -> bool {
+    pub(super) fn nobody(&mut self, chain: &Chain, at: &At, uniform: f64) -> bool {
         if self.passed == self.most_passed {
             self.age(chain);
         }
-        let nobody = at.nobody.get(self.class).is_some_and(|least| uniform <= *least);
-        if nobody {
-            self.passed += 1;
-            self.class += self.stride;
-        }
-        nobody
+        at.nobody.get(self.class).is_some_and(|least| uniform <= *least)
+    }
+
+    /// Take a step that nobody joins: what it changes is found out when a later one is not passed over.
+    #[inline(always)]
+    pub(super) fn pass(&mut self) {
+        self.passed += 1;
+        self.class += self.stride;
     }
 
     /// Take the steps that were passed over, but for the value.
@@ -135,6 +136,10 @@ impl Path {
     /// Take the step in which so many join, to a state with this v.
     #[inline]
     pub(super) fn follow(&mut self, chain: &Chain, (joined, value): (usize, f64)) {
+        if joined == 0 {
+            self.pass();
+            return;
+        }
         self.value = Some(value);
         // Those that may join and do not are free, those that joined are before all others.
         let (waiting, busy) = (self.waiting, self.waiting + joined);

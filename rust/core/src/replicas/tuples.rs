@@ -183,7 +183,8 @@ impl Tuples {
     #[must_use]
     pub fn step(&self, round: &RoundStep, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
         let chain = &self.tables.steps.chain;
-        if path.pass(chain, &round.at, uniform) {
+        if path.nobody(chain, &round.at, uniform) {
+            path.pass();
             return Some(0);
         }
         let (joined, value) = path.choose(chain, &round.at, uniform)?;
