@@ -383,7 +383,7 @@ impl Carried {
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockTuple, BlockTuples};
+    use super::{At, BlockStep, BlockTuple, BlockTuples};
     use crate::participation::renewal::Renewal;
     use crate::replicas::enumeration::{mean_with_error, participations, uniforms};
     use crate::replicas::{log_moment, Replicas, GAP};
@@ -395,12 +395,24 @@ mod tests {
 
     /// How many join each round of a tuple, and ln ρ; −∞ where it is given up.
     fn one_of(tuples: &BlockTuples, rounds: usize, draw: &mut impl FnMut() -> f64) -> (Vec<usize>, f64) {
+        one_by_steps(tuples, rounds, |t| tuples.at(t), draw)
+    }
+
+    fn one_by_steps<'a>(
+        tuples: &BlockTuples,
+        rounds: usize,
+        at: impl Fn(usize) -> BlockStep<'a>,
+        draw: &mut impl FnMut() -> f64,
+    ) -> (Vec<usize>, f64) {
         let mut tuple = BlockTuple::default();
         tuples.begin(&mut tuple);
         let mut joined = vec![0; rounds];
         for t in 1..=tuples.steps() {
-            let stage = tuples.at(t);
-            let Some(chosen) = tuples.choose(&stage, draw(), &mut tuple) else { return (joined, f64::NEG_INFINITY) };
+            let (stage, uniform) = (at(t), draw());
+            if tuples.pass(&stage, uniform, &mut tuple) {
+                continue;
+            }
+            let Some(chosen) = tuples.choose(&stage, uniform, &mut tuple) else { return (joined, f64::NEG_INFINITY) };
             let further: Vec<f64> = (0..tuples.needed(&tuple, chosen)).map(|_| draw()).collect();
             if !tuples.step(&stage, chosen, &mut tuple, |k| further[k], |round, count| joined[round] = count) {
                 return (joined, f64::NEG_INFINITY);
@@ -456,6 +468,28 @@ mod tests {
             }
         }
         assert!(checked > 90, "{checked}");
+    }
+
+    #[test]
+    fn bounds_on_who_joins_change_nothing() {
+        for ((b, block), n, warm, p) in [((2, 1), 9, true, 0.3), ((6, 2), 200, true, 0.03), ((6, 3), 41, false, 0.05)] {
+            let law = law(b, p, warm, n);
+            for room in [usize::MAX, 1] {
+                let tuples = BlockTuples::new(&law, &COLUMNS[1][..b.min(3)], (4, block), room, &Run::default());
+                let tuples = tuples.expect("valid");
+                let (mut draw, mut same) = (uniforms(3), uniforms(3));
+                let plain = |t| BlockStep { t, at: At { nobody: &[], ..tuples.at(t).at } };
+                for _ in 0..1000 {
+                    let (joined, log) = one_of(&tuples, n, &mut draw);
+                    let (plainly, other) = one_by_steps(&tuples, n, plain, &mut same);
+                    assert_eq!((joined, log.to_bits()), (plainly, other.to_bits()), "{b} {n} {room}");
+                }
+                assert!(
+                    (1..=tuples.steps()).any(|t| tuples.at(t).at.nobody.iter().any(|least| *least > 0.1)),
+                    "{b} {n} {room}"
+                );
+            }
+        }
     }
 
     #[test]

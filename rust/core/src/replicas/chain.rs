@@ -196,7 +196,7 @@ impl Chain {
         run: &Run,
     ) -> Result<Vec<f64>> {
         let all = vec![f64::INFINITY; self.class(self.order + 1, 0)];
-        let mut least = before
+        let least = before
             .par_chunks(CHUNK)
             .enumerate()
             .map(|(chunk, before)| {
@@ -204,14 +204,26 @@ impl Chain {
                 let mut kinds = vec![0; self.order];
                 self.multisets.write(chunk * CHUNK, &mut kinds);
                 let mut least = all.clone();
-                for value in before {
+                let mut done = 0;
+                while done < before.len() {
                     let waiting = kinds.partition_point(|&kind| kind < self.available);
                     let weight = factors.joining(self.order, self.order - waiting)[0];
                     let near = factors.near.as_ref().map(|near| near.joining(youngest(&kinds))[0]);
+                    // States that differ in their youngest replica alone are taken together, as in a step.
+                    let alike = if waiting == 0 || near.is_some() && kinds[0] == 0 {
+                        1
+                    } else {
+                        (kinds[1].min(self.available - 1) - kinds[0] + 1).min(before.len() - done)
+                    };
                     let weight = near.map_or(weight, |near| weight * near);
-                    let quotient = weight * after[self.following(&kinds[..waiting], 0)] / (growth * value);
-                    let class = &mut least[self.class(waiting, kinds[0])];
-                    *class = class.min(quotient);
+                    let after = &after[self.following(&kinds[..waiting], 0)..][..alike];
+                    let class = self.class(waiting, kinds[0]);
+                    let values = before[done..done + alike].iter().zip(after);
+                    for (least, (before, after)) in least[class..class + alike].iter_mut().zip(values) {
+                        *least = least.min(weight * after / (growth * before));
+                    }
+                    kinds[0] += alike - 1;
+                    done += alike;
                     self.multisets.advance(&mut kinds);
                 }
                 Ok(least)
@@ -223,8 +235,8 @@ impl Chain {
                     Ok(one)
                 },
             )?;
-        least.iter_mut().for_each(|least| *least *= 1.0 - 4.0 * UNIT_ROUNDOFF);
-        Ok(least)
+        // Each quotient is rounded by u of it.
+        Ok(least.into_iter().map(|least| least * (1.0 - 4.0 * UNIT_ROUNDOFF)).collect())
     }
 
     /// What a computed value is multiplied by to be no less than the exact one: the field has at most m factors, its powers as many

@@ -41,7 +41,7 @@ impl Path {
     }
 
     /// Whether a replica joined the step before.
-    #[inline(always)]
+    #[inline]
     pub(super) fn young(&self) -> bool {
         self.passed == 0 && self.kinds[0] == 0
     }
@@ -53,7 +53,7 @@ impl Path {
     }
 
     /// Whether it takes little to know that by this uniform number in (0, 1] nobody joins a step.
-    #[inline(always)]
+    #[inline]
     pub(super) fn nobody(&mut self, chain: &Chain, at: &At, uniform: f64) -> bool {
         if self.passed == self.most_passed {
             self.age(chain);
@@ -62,7 +62,7 @@ impl Path {
     }
 
     /// Take a step that nobody joins: what it changes is found out when a later one is not passed over.
-    #[inline(always)]
+    #[inline]
     pub(super) fn pass(&mut self) {
         self.passed += 1;
         self.class += self.stride;

@@ -47,8 +47,8 @@ struct Table {
 pub(super) struct At<'a> {
     pub factors: &'a Factors,
     /// The tables of v_i and v_{i+1}; none where all are alike.
-    before: Option<&'a [f32]>,
-    after: Option<&'a [f32]>,
+    pub before: Option<&'a [f32]>,
+    pub after: Option<&'a [f32]>,
     /// T̃_i/v_i.
     pub growth: f64,
     /// For each class of states a number up to which a uniform number says that nobody joins, whatever state of the class it is: see

@@ -285,7 +285,7 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tuple, Tuples};
+    use super::{At, RoundStep, Tuple, Tuples};
     use crate::participation::renewal::Renewal;
     use crate::replicas::enumeration::mean_with_error as mean;
     use crate::replicas::enumeration::{participations, uniforms};
@@ -298,11 +298,20 @@ mod tests {
 
     /// The participations of a tuple, and ln ρ; −∞ where it is given up.
     fn one_of(tuples: &Tuples, rounds: usize, draw: &mut impl FnMut() -> f64) -> (Vec<usize>, f64) {
+        one_by_steps(tuples, rounds, |i| tuples.at(i), draw)
+    }
+
+    fn one_by_steps<'a>(
+        tuples: &Tuples,
+        rounds: usize,
+        at: impl Fn(usize) -> RoundStep<'a>,
+        draw: &mut impl FnMut() -> f64,
+    ) -> (Vec<usize>, f64) {
         let mut tuple = Tuple::default();
         tuples.begin((draw(), draw()), &mut tuple);
         let mut joined = vec![0; rounds];
         for i in 1..=rounds {
-            match tuples.step(&tuples.at(i), draw(), &mut tuple) {
+            match tuples.step(&at(i), draw(), &mut tuple) {
                 Some(j) => joined[i - 1] = j,
                 None => return (joined, f64::NEG_INFINITY),
             }
@@ -352,6 +361,27 @@ mod tests {
             }
         }
         assert!(checked > 80, "{checked}");
+    }
+
+    #[test]
+    fn bounds_on_who_joins_change_nothing() {
+        for (b, n, warm, p, order) in
+            [(1, 6, true, 0.3, 3), (2, 9, true, 0.6, 4), (5, 300, true, 0.04, 6), (7, 40, false, 0.1, 3)]
+        {
+            let coefficients = [0.6, 0.3, 0.2, 0.2];
+            let (law, coefficients) = (law(b, p, warm, n), &coefficients[..b.min(4)]);
+            for room in [usize::MAX, 300, 1] {
+                let Ok(tuples) = Tuples::new(&law, coefficients, order, room, &Run::default()) else { continue };
+                let (mut draw, mut same) = (uniforms(3), uniforms(3));
+                let plain = |i| RoundStep { i, at: At { nobody: &[], ..tuples.at(i).at } };
+                for _ in 0..1000 {
+                    let (joined, log) = one_of(&tuples, n, &mut draw);
+                    let (plainly, other) = one_by_steps(&tuples, n, plain, &mut same);
+                    assert_eq!((joined, log.to_bits()), (plainly, other.to_bits()), "{b} {n} {room}");
+                }
+                assert!((1..=n).any(|i| tuples.at(i).at.nobody.iter().any(|least| *least > 0.1)), "{b} {n} {room}");
+            }
+        }
     }
 
     #[test]
