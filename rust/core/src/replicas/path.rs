@@ -1,4 +1,11 @@
 //! A tuple on its way through the states of a chain.
+//!
+//! **Steps that are passed over.** In most steps nobody joins: where uT̃ ≤ (what nobody's joining contributes), u the step's uniform
+//! number. [`At::nobody`] has a number for each class of states, no larger than the quotient of the computed contribution A and the
+//! computed T̃ of any state of the class. If u is no larger than that, uT̃ ≤ A, and so is the product rounded, as A is a double: looking
+//! at the state itself would find the same. All that such a step does is to make the replicas a step older, which is done for many
+//! steps at once, when somebody may join. Until the number of those that may not join changes, the class is that of the youngest
+//! replica's age.
 
 use crate::replicas::chain::{youngest, Chain};
 use crate::replicas::tables::At;

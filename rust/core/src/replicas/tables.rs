@@ -27,14 +27,14 @@ pub(super) struct Tables {
     starts: Vec<Table>,
     ends: Vec<Table>,
     between: Option<Vec<f32>>,
-    /// λ̄ of the rounds between, and [`Chain::nobody`].
+    /// λ̄ of the rounds between, and [`super::chain::Chain::nobody`].
     growth: f64,
     nobody: Vec<f64>,
     /// The largest (T_i v_{i+1})(s)/v(s) of the round between the tables of the last rounds and v; 1 if there is none.
     pub most_bridged: f64,
 }
 
-/// v_i, T̃_i/v_i, and [`Chain::nobody`].
+/// v_i, T̃_i/v_i, and [`super::chain::Chain::nobody`].
 #[derive(Debug)]
 struct Table {
     values: Vec<f32>,
@@ -52,7 +52,7 @@ pub(super) struct At<'a> {
     /// T̃_i/v_i.
     pub growth: f64,
     /// For each class of states a number up to which a uniform number says that nobody joins, whatever state of the class it is: see
-    /// [`Chain::nobody`]. Empty where nothing is known.
+    /// [`super::chain::Chain::nobody`]. Empty where nothing is known.
     pub nobody: &'a [f64],
     /// Whether it is the one between the tables of the last rounds and another one.
     pub bridge: bool,
@@ -206,19 +206,14 @@ impl Tables {
 
     /// What tuples need in step i.
     pub(super) fn at(&self, i: usize) -> At<'_> {
+        let (factors, bridge) = (self.steps.factors(i), self.bridge() == Some(i));
         let (growth, nobody) = match self.ends.get(self.steps.count - i).or_else(|| self.starts.get(i - 1)) {
             Some(own) => (own.growth, &own.nobody[..]),
+            // Some of the last rounds may have factors of their own and no table.
+            None if bridge || !std::ptr::eq(factors, &self.steps.inner) => (self.growth, &[][..]),
             None => (self.growth, &self.nobody[..]),
         };
-        let bridge = self.bridge() == Some(i);
-        At {
-            factors: self.steps.factors(i),
-            before: self.table(i),
-            after: self.table(i + 1),
-            growth,
-            nobody: if bridge { &[] } else { nobody },
-            bridge,
-        }
+        At { factors, before: self.table(i), after: self.table(i + 1), growth, nobody, bridge }
     }
 
     /// The round between the tables of the last rounds and another one.
