@@ -210,7 +210,7 @@ impl Tables {
         let (growth, nobody) = match self.ends.get(self.steps.count - i).or_else(|| self.starts.get(i - 1)) {
             Some(own) => (own.growth, &own.nobody[..]),
             // Some of the last rounds may have factors of their own and no table.
-            None if bridge || !std::ptr::eq(factors, &self.steps.inner) => (self.growth, &[][..]),
+            None if bridge || !std::ptr::eq(factors, &raw const self.steps.inner) => (self.growth, &[][..]),
             None => (self.growth, &self.nobody[..]),
         };
         At { factors, before: self.table(i), after: self.table(i + 1), growth, nobody, bridge }
