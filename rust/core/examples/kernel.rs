@@ -13,12 +13,14 @@ use pyaccount_core::montecarlo::correlate::Correlator;
 use pyaccount_core::montecarlo::gradient::{simulate_gradient, GradientJob};
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::proposal::Direction;
-use pyaccount_core::montecarlo::proposed::Part;
+use pyaccount_core::montecarlo::proposed::{Part, Proposed};
 use pyaccount_core::montecarlo::renewal::{RenewalKernel, RenewalScratch};
+use pyaccount_core::montecarlo::replicated::Replicated;
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::source::Source;
 use pyaccount_core::montecarlo::stream::{Stream, StreamKey};
 use pyaccount_core::montecarlo::truncated::TruncatedKernel;
+use pyaccount_core::replicas::Replicas;
 use pyaccount_core::run::{pool, Run};
 use pyaccount_core::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
 
@@ -109,20 +111,15 @@ fn main() {
         (2000, 64, 64, 0.01, 0.0),
         (1024, 64, 32, 0.01, 0.0),
     ] {
-        let mut c = vec![1.0f64];
-        for j in 1..bands {
-            let j = j as f64;
-            c.push(c.last().unwrap() * (2.0 * j - 1.0) / (2.0 * j));
-        }
-        let norm = c.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let c = column(bands, 1.0);
         let p = rate / (1.0 - rate * (b as f64 - 1.0));
-        let kernel = Arc::new(RenewalKernel::new(c.iter().map(|x| x / norm).collect(), n, b, p, true).unwrap());
+        let kernel = Arc::new(RenewalKernel::new(c.clone(), n, b, p, true).unwrap());
         let [noise, correlation, recursion] = stages(&kernel);
         println!("    noise {noise:.2}, correlation {correlation:.2}, recursion {recursion:.2} ns per sample and step");
         let plain = timed_shards(&Mechanism::Renewal(Arc::clone(&kernel)), p, mean_scale, n);
         println!("n={n} b={b} bands={bands} mean_scale={mean_scale}:{plain}");
         if mean_scale.to_bits() == 1.0f64.to_bits() {
-            let near = c.iter().map(|x| 1.001 * x / norm).collect();
+            let near = c.iter().map(|x| 1.001 * x).collect();
             let near = RenewalKernel::new(near, n, b, p, true).unwrap().into();
             println!("    {}", timed_gradients(&Mechanism::Renewal(Arc::clone(&kernel)), near));
         }
@@ -135,6 +132,24 @@ fn main() {
             }
         }
     }
+    for (b, order, sigma, block) in [(8, 10, 4.13, None), (64, 3, 1.6, None), (16, 15, 4.55, Some(2))] {
+        let (n, p) = (2000, 0.01 / (1.0 - 0.01 * (b as f64 - 1.0)));
+        let kernel = Arc::new(RenewalKernel::new(column(b, sigma), n, b, p, true).unwrap());
+        let power = Replicated::new(&kernel, Replicas { order, block }, &Run::default()).unwrap();
+        let line = timed_samples(&Arc::new(power).into(), Direction::Remove, n);
+        println!("n={n} b={b}, power {order}, block {block:?}:{line}");
+    }
+}
+
+/// The first entries of the square root's column, of norm 1/σ.
+fn column(bands: usize, sigma: f64) -> Vec<f64> {
+    let mut c = vec![1.0f64];
+    for j in 1..bands {
+        let j = j as f64;
+        c.push(c.last().unwrap() * (2.0 * j - 1.0) / (2.0 * j));
+    }
+    let norm = sigma * c.iter().map(|x| x * x).sum::<f64>().sqrt();
+    c.iter().map(|x| x / norm).collect()
 }
 
 /// Modes of one norm that all overlap a bit.
@@ -181,10 +196,13 @@ fn timed_gradients(mechanism: &Mechanism, near: Mechanism) -> String {
 /// Nanoseconds of whole samples on one thread and on two.
 fn timed_shards(mechanism: &Mechanism, parameter: f64, mean_scale: f64, n: usize) -> String {
     let proposed = mechanism.proposed(parameter, mean_scale).unwrap();
-    let direction = if mean_scale == 0.0 { Direction::Add } else { Direction::Remove };
+    timed_samples(&proposed, if mean_scale == 0.0 { Direction::Add } else { Direction::Remove }, n)
+}
+
+fn timed_samples(proposed: &Proposed, direction: Direction, n: usize) -> String {
     let tables = vec![BetTable { epsilon: 8.0, weight_bound: 1.0, bets: vec![(1e-5, 0.5)] }];
     let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
-    let parts = vec![Part { proposed, runs: 1 }];
+    let parts = vec![Part { proposed: proposed.clone(), runs: 1 }];
     let job = Job { parts, direction, curve: None, tables, edges: None, key };
     let mut line = String::new();
     for threads in [1, 2] {

@@ -275,7 +275,7 @@ impl Vectored for ByBlocks<'_> {
             drawing.uniform().store(&mut one);
             let (mut chosen, mut needed) = ([None; LANES], 0);
             for (lane, tuple) in states.iter_mut().enumerate() {
-                if log_weights[lane] == f64::NEG_INFINITY {
+                if log_weights[lane] == f64::NEG_INFINITY || tuples.pass(&stage, one[lane], tuple) {
                     continue;
                 }
                 match tuples.choose(&stage, one[lane], tuple) {

@@ -45,6 +45,8 @@ pub struct BlockTuple {
     /// The replica of each kind of the state.
     who: Vec<usize>,
     replicas: Vec<Replica>,
+    /// Those that were placed so few blocks ago that others may still depend on it, in ascending order.
+    recent: Vec<usize>,
     /// S − J so far.
     gained: Carried,
 }
@@ -63,7 +65,7 @@ struct Place {
     block: usize,
 }
 
-/// How many join a step, and the v of the state after it.
+/// How many join a step, and the v of the state after it; where nobody joins, v is not needed.
 pub type Chosen = (usize, f64);
 
 /// Step t, for all tuples that take it.
@@ -174,13 +176,14 @@ impl BlockTuples {
 
     /// A tuple before its first step.
     pub fn begin(&self, tuple: &mut BlockTuple) {
-        let BlockTuple { path, who, replicas, gained } = tuple;
+        let BlockTuple { path, who, replicas, recent, gained } = tuple;
         let chain = &self.tables.steps.chain;
-        path.begin(chain, self.tables.value(1, chain.multisets.count() - 1));
+        path.begin(chain, |_| self.tables.value(1, chain.multisets.count() - 1));
         who.clear();
         who.extend(0..self.order());
         replicas.clear();
         replicas.resize(self.order(), Replica::default());
+        recent.clear();
         *gained = Carried::default();
     }
 
@@ -190,18 +193,34 @@ impl BlockTuples {
         BlockStep { t, at: self.tables.at(t) }
     }
 
+    /// Whether it takes little to know that by this uniform number in (0, 1] nobody joins and nobody is to be placed; nothing is left to
+    /// do in this step then.
+    #[inline]
+    #[must_use]
+    pub fn pass(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> bool {
+        let passed = !tuple.path.young() && tuple.path.nobody(&self.tables.steps.chain, &stage.at, uniform);
+        if passed {
+            tuple.path.pass();
+        }
+        passed
+    }
+
     /// How many replicas join, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
     #[inline]
     #[must_use]
     pub fn choose(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> Option<Chosen> {
-        tuple.path.choose(&self.tables.steps.chain, &stage.at, uniform)
+        let chain = &self.tables.steps.chain;
+        if tuple.path.nobody(chain, &stage.at, uniform) {
+            return Some((0, f64::NAN));
+        }
+        tuple.path.choose(chain, &stage.at, uniform)
     }
 
     /// How many more uniform numbers this step takes: one to place those that joined the block before, and one for each that joins.
     #[inline]
     #[must_use]
     pub fn needed(&self, tuple: &BlockTuple, (joined, _): Chosen) -> usize {
-        usize::from(tuple.path.kinds[0] == 0) + joined
+        usize::from(tuple.path.young()) + joined
     }
 
     /// Place those that joined the block before, and let others join this one; whether the tuple goes on. `uniform(k)` are numbers in
@@ -217,7 +236,7 @@ impl BlockTuples {
     ) -> bool {
         let chain = &self.tables.steps.chain;
         let (joined, _) = chosen;
-        let young = tuple.path.kinds[0] == 0;
+        let young = tuple.path.young();
         if young && !self.place(stage, joined, tuple, uniform(0), placed) {
             return false;
         }
@@ -226,7 +245,7 @@ impl BlockTuples {
             tuple.path.follow(chain, chosen);
             return true;
         }
-        let waiting = chain.waiting(&tuple.path.kinds, tuple.path.busy);
+        let waiting = tuple.path.waiting();
         for k in 0..joined {
             let left = chain.order - waiting - k;
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -249,7 +268,7 @@ impl BlockTuples {
         mut placed: impl FnMut(usize, usize),
     ) -> bool {
         let (order, blocks) = (self.order(), &self.blocks);
-        let (young, before) = youngest(&tuple.path.kinds);
+        let (young, before) = youngest(tuple.path.kinds());
         let partial = blocks.partial(order, young, before, joined);
         let total = stage.at.factors.near.as_ref().map_or(0.0, |near| near.joining((young, before))[joined]);
         let target = uniform * total;
@@ -260,6 +279,8 @@ impl BlockTuples {
         // Placements are counted from 0, steps from 1.
         let (block, mut first) = (stage.t - 2, 0);
         let counts = blocks.placement(young, number);
+        let BlockTuple { replicas, recent, .. } = tuple;
+        recent.retain(|&one| replicas[one].last.is_some_and(|last| block - last.block <= blocks.far.len() + 1));
         for (position, &count) in counts.iter().enumerate().filter(|(_, &count)| count > 0) {
             let (round, count) = (block * blocks.length + position, usize::from(count));
             if round >= self.rounds {
@@ -283,6 +304,9 @@ impl BlockTuples {
                     replica.first = round;
                 }
                 replica.last = Some(Place { round, block });
+                if let Err(place) = tuple.recent.binary_search(&one) {
+                    tuple.recent.insert(place, one);
+                }
             }
             first += usize::from(count);
         }
@@ -295,18 +319,15 @@ impl BlockTuples {
         let rows = bands.min(self.rounds - at.round);
         let shared = |rounds: usize| if rounds < bands { blocks.overlaps.product(rows, rounds) } else { 0.0 };
         let own = tuple.who[k];
-        for (other, replica) in tuple.replicas.iter().enumerate() {
-            let Some(last) = replica.last else { continue };
+        for &other in &tuple.recent {
+            let Some(last) = tuple.replicas[other].last else { continue };
             let rounds = at.round - last.round;
             if other == own && rounds < self.separation {
                 return false;
             }
             let taken = match at.block - last.block {
                 1 => blocks.edge[position] + blocks.edge[blocks.length - 1 - last.round % blocks.length],
-                distance => match blocks.far.get(distance - 2) {
-                    Some(far) => *far,
-                    None => continue,
-                },
+                distance => blocks.far[distance - 2],
             };
             let pair = if other == own { 0.0 } else { shared(rounds) };
             tuple.gained.add(pair - taken);
@@ -362,7 +383,7 @@ impl Carried {
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockTuple, BlockTuples};
+    use super::{At, BlockStep, BlockTuple, BlockTuples};
     use crate::participation::renewal::Renewal;
     use crate::replicas::enumeration::{mean_with_error, participations, uniforms};
     use crate::replicas::{log_moment, Replicas, GAP};
@@ -374,12 +395,24 @@ mod tests {
 
     /// How many join each round of a tuple, and ln ρ; −∞ where it is given up.
     fn one_of(tuples: &BlockTuples, rounds: usize, draw: &mut impl FnMut() -> f64) -> (Vec<usize>, f64) {
+        one_by_steps(tuples, rounds, |t| tuples.at(t), draw)
+    }
+
+    fn one_by_steps<'a>(
+        tuples: &BlockTuples,
+        rounds: usize,
+        at: impl Fn(usize) -> BlockStep<'a>,
+        draw: &mut impl FnMut() -> f64,
+    ) -> (Vec<usize>, f64) {
         let mut tuple = BlockTuple::default();
         tuples.begin(&mut tuple);
         let mut joined = vec![0; rounds];
         for t in 1..=tuples.steps() {
-            let stage = tuples.at(t);
-            let Some(chosen) = tuples.choose(&stage, draw(), &mut tuple) else { return (joined, f64::NEG_INFINITY) };
+            let (stage, uniform) = (at(t), draw());
+            if tuples.pass(&stage, uniform, &mut tuple) {
+                continue;
+            }
+            let Some(chosen) = tuples.choose(&stage, uniform, &mut tuple) else { return (joined, f64::NEG_INFINITY) };
             let further: Vec<f64> = (0..tuples.needed(&tuple, chosen)).map(|_| draw()).collect();
             if !tuples.step(&stage, chosen, &mut tuple, |k| further[k], |round, count| joined[round] = count) {
                 return (joined, f64::NEG_INFINITY);
@@ -435,6 +468,28 @@ mod tests {
             }
         }
         assert!(checked > 90, "{checked}");
+    }
+
+    #[test]
+    fn bounds_on_who_joins_change_nothing() {
+        for ((b, block), n, warm, p) in [((2, 1), 9, true, 0.3), ((6, 2), 200, true, 0.03), ((6, 3), 41, false, 0.05)] {
+            let law = law(b, p, warm, n);
+            for room in [usize::MAX, 1] {
+                let tuples = BlockTuples::new(&law, &COLUMNS[1][..b.min(3)], (4, block), room, &Run::default());
+                let tuples = tuples.expect("valid");
+                let (mut draw, mut same) = (uniforms(3), uniforms(3));
+                let plain = |t| BlockStep { t, at: At { nobody: &[], ..tuples.at(t).at } };
+                for _ in 0..1000 {
+                    let (joined, log) = one_of(&tuples, n, &mut draw);
+                    let (plainly, other) = one_by_steps(&tuples, n, plain, &mut same);
+                    assert_eq!((joined, log.to_bits()), (plainly, other.to_bits()), "{b} {n} {room}");
+                }
+                assert!(
+                    (1..=tuples.steps()).any(|t| tuples.at(t).at.nobody.iter().any(|least| *least > 0.1)),
+                    "{b} {n} {room}"
+                );
+            }
+        }
     }
 
     #[test]

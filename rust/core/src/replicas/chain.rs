@@ -163,11 +163,8 @@ impl Chain {
     /// How many of the busy replicas, the first ones, may not join.
     #[inline]
     pub(super) fn waiting(&self, kinds: &[usize], busy: usize) -> usize {
-        if self.available == self.free {
-            busy
-        } else {
-            kinds[..busy].partition_point(|&kind| kind < self.available)
-        }
+        // Few of them, if any, are of the oldest age.
+        busy - kinds[..busy].iter().rev().take_while(|&&kind| kind >= self.available).count()
     }
 
     /// The number of the state that follows if j replicas join and these may not.
@@ -175,6 +172,71 @@ impl Chain {
     pub(super) fn following(&self, waiting: &[usize], j: usize) -> usize {
         let older: usize = waiting.iter().zip(j + 1..).map(|(&kind, i)| self.multisets.term(kind + 1, i)).sum();
         older + self.free_after[j + waiting.len()]
+    }
+
+    /// The number of a state with these busy replicas.
+    #[inline]
+    pub(super) fn number(&self, busy: &[usize]) -> usize {
+        self.multisets.number(busy) + self.free_after[busy.len()]
+    }
+
+    /// The place of states in [`Self::nobody`] of which so many replicas may not join and the youngest is of this kind.
+    #[inline]
+    pub(super) fn class(&self, waiting: usize, youngest: usize) -> usize {
+        waiting * (self.free + 1) + youngest
+    }
+
+    /// For each class of states a number that is no larger than the quotient of what nobody's joining contributes to a step, from the values
+    /// `after` it, and `growth` times the value `before` it, whatever state of the class it is.
+    pub(super) fn nobody(
+        &self,
+        factors: &Factors,
+        growth: f64,
+        (before, after): (&[f64], &[f64]),
+        run: &Run,
+    ) -> Result<Vec<f64>> {
+        let all = vec![f64::INFINITY; self.class(self.order + 1, 0)];
+        let least = before
+            .par_chunks(CHUNK)
+            .enumerate()
+            .map(|(chunk, before)| {
+                run.check()?;
+                let mut kinds = vec![0; self.order];
+                self.multisets.write(chunk * CHUNK, &mut kinds);
+                let mut least = all.clone();
+                let mut done = 0;
+                while done < before.len() {
+                    let waiting = kinds.partition_point(|&kind| kind < self.available);
+                    let weight = factors.joining(self.order, self.order - waiting)[0];
+                    let near = factors.near.as_ref().map(|near| near.joining(youngest(&kinds))[0]);
+                    // States that differ in their youngest replica alone are taken together, as in a step.
+                    let alike = if waiting == 0 || near.is_some() && kinds[0] == 0 {
+                        1
+                    } else {
+                        (kinds[1].min(self.available - 1) - kinds[0] + 1).min(before.len() - done)
+                    };
+                    let weight = near.map_or(weight, |near| weight * near);
+                    let after = &after[self.following(&kinds[..waiting], 0)..][..alike];
+                    let class = self.class(waiting, kinds[0]);
+                    let values = before[done..done + alike].iter().zip(after);
+                    for (least, (before, after)) in least[class..class + alike].iter_mut().zip(values) {
+                        *least = least.min(weight * after / (growth * before));
+                    }
+                    kinds[0] += alike - 1;
+                    done += alike;
+                    self.multisets.advance(&mut kinds);
+                }
+                Ok(least)
+            })
+            .try_reduce(
+                || all.clone(),
+                |mut one, other| {
+                    one.iter_mut().zip(other).for_each(|(least, other)| *least = least.min(other));
+                    Ok(one)
+                },
+            )?;
+        // Each quotient is rounded by u of it.
+        Ok(least.into_iter().map(|least| least * (1.0 - 4.0 * UNIT_ROUNDOFF)).collect())
     }
 
     /// What a computed value is multiplied by to be no less than the exact one: the field has at most m factors, its powers as many
@@ -253,8 +315,9 @@ impl Chain {
 /// How many replicas are of age 1, and of age 2, of those of these kinds in ascending order.
 #[inline]
 pub(super) fn youngest(kinds: &[usize]) -> (usize, usize) {
-    let first = kinds.partition_point(|&kind| kind == 0);
-    (first, kinds[first..].partition_point(|&kind| kind == 1))
+    // Mostly one or two: halving all of them would take longer.
+    let first = kinds.iter().take_while(|&&kind| kind == 0).count();
+    (first, kinds[first..].iter().take_while(|&&kind| kind == 1).count())
 }
 
 /// A table of zeros.

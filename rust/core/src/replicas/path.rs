@@ -1,4 +1,11 @@
 //! A tuple on its way through the states of a chain.
+//!
+//! **Steps that are passed over.** In most steps nobody joins: where uT̃ ≤ (what nobody's joining contributes), u the step's uniform
+//! number. [`At::nobody`] has a number for each class of states, no larger than the quotient of the computed contribution A and the
+//! computed T̃ of any state of the class. If u is no larger than that, uT̃ ≤ A, and so is the product rounded, as A is a double: looking
+//! at the state itself would find the same. All that such a step does is to make the replicas a step older, which is done for many
+//! steps at once, when somebody may join. Until the number of those that may not join changes, the class is that of the youngest
+//! replica's age.
 
 use crate::replicas::chain::{youngest, Chain};
 use crate::replicas::tables::At;
@@ -6,63 +13,122 @@ use crate::replicas::tables::At;
 /// Where a tuple is.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Path {
-    /// The kinds of its replicas, in ascending order.
-    pub kinds: Vec<usize>,
-    /// How many of these are busy.
-    pub busy: usize,
-    /// v_i of the state before step i.
-    pub value: f64,
+    /// The kinds of its replicas, in ascending order, before the steps that were passed over.
+    kinds: Vec<usize>,
+    /// How many of these are busy, and how many of the busy ones may not join.
+    busy: usize,
+    waiting: usize,
+    /// v_i of the state before step i; none since a step was passed over.
+    value: Option<f64>,
     /// What ln of the tuple's weight has beside the constant.
     pub log_factor: f64,
+    /// The steps that were passed over because nobody joins them, and how many may be before more replicas may join.
+    passed: usize,
+    most_passed: usize,
+    /// The place of the state in [`At::nobody`] after them, and by how much a step that nobody joins moves it.
+    class: usize,
+    stride: usize,
 }
 
 impl Path {
-    /// Before the first step, with all replicas free, where v_1 is this.
-    pub(super) fn begin(&mut self, chain: &Chain, value: f64) {
+    /// Before the first step, where v_1 is this, with all replicas free, or of the kinds that `write` tells.
+    pub(super) fn begin(&mut self, chain: &Chain, write: impl FnOnce(&mut [usize]) -> f64) {
         self.log_factor = 0.0;
         self.kinds.clear();
         self.kinds.resize(chain.order, chain.free);
-        self.busy = 0;
-        self.value = value;
+        self.value = Some(write(&mut self.kinds));
+        self.busy = chain.order;
+        self.settle(chain);
+    }
+
+    /// The kinds of the busy replicas, if no step was passed over.
+    pub(super) fn kinds(&self) -> &[usize] {
+        debug_assert_eq!(self.passed, 0);
+        &self.kinds[..self.busy]
+    }
+
+    /// Whether a replica joined the step before.
+    #[inline]
+    pub(super) fn young(&self) -> bool {
+        self.passed == 0 && self.kinds[0] == 0
+    }
+
+    /// How many replicas may not join, if no step was passed over.
+    pub(super) fn waiting(&self) -> usize {
+        debug_assert_eq!(self.passed, 0);
+        self.waiting
+    }
+
+    /// Whether it takes little to know that by this uniform number in (0, 1] nobody joins a step.
+    #[inline]
+    pub(super) fn nobody(&mut self, chain: &Chain, at: &At, uniform: f64) -> bool {
+        if self.passed == self.most_passed {
+            self.age(chain);
+        }
+        at.nobody.get(self.class).is_some_and(|least| uniform <= *least)
+    }
+
+    /// Take a step that nobody joins: what it changes is found out when a later one is not passed over.
+    #[inline]
+    pub(super) fn pass(&mut self) {
+        self.passed += 1;
+        self.class += self.stride;
+    }
+
+    /// Take the steps that were passed over, but for the value.
+    #[inline(never)]
+    fn age(&mut self, chain: &Chain) {
+        self.value = None;
+        self.kinds[..self.busy].iter_mut().for_each(|kind| *kind += self.passed);
+        self.settle(chain);
+    }
+
+    /// What follows from the kinds of those that were busy: they may be above that of free replicas now.
+    #[inline]
+    fn settle(&mut self, chain: &Chain) {
+        while let [.., oldest] = &mut self.kinds[..self.busy] {
+            if *oldest < chain.free {
+                break;
+            }
+            *oldest = chain.free;
+            self.busy -= 1;
+        }
+        self.waiting = chain.waiting(&self.kinds, self.busy);
+        self.passed = 0;
+        self.class = chain.class(self.waiting, self.kinds[0]);
+        // Who may join next is the oldest of those that may not, or an age that may becomes none.
+        (self.most_passed, self.stride) = match &self.kinds[..self.waiting] {
+            [.., oldest] => (chain.available - oldest, 1),
+            [] if self.busy > 0 => (1, 1),
+            [] => (usize::MAX, 0),
+        };
     }
 
     /// How many replicas join a step, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
-    #[inline]
-    pub(super) fn choose(&mut self, chain: &Chain, at: &At, uniform: f64) -> Option<(usize, f64)> {
-        // Mostly nobody joins, which is found out with the least work. The factors that depend on replicas of age 1 are 1 without them.
-        if !at.bridge && (at.factors.near.is_none() || self.kinds[0] > 0) {
-            let waiting = &self.kinds[..chain.waiting(&self.kinds, self.busy)];
-            let value = at.value(chain.following(waiting, 0));
-            let weight = at.factors.joining(chain.order, chain.order - waiting.len())[0];
-            if weight * value >= uniform * (at.growth * self.value) {
-                return Some((0, value));
-            }
-        }
-        self.choose_slowly(chain, at, uniform)
-    }
-
-    /// The same in all cases.
     #[inline(never)]
-    fn choose_slowly(&mut self, chain: &Chain, at: &At, uniform: f64) -> Option<(usize, f64)> {
-        let factors = at.factors;
-        let waiting = &self.kinds[..chain.waiting(&self.kinds, self.busy)];
+    pub(super) fn choose(&mut self, chain: &Chain, at: &At, uniform: f64) -> Option<(usize, f64)> {
+        if self.passed > 0 {
+            self.age(chain);
+        }
+        let (factors, waiting) = (at.factors, &self.kinds[..self.waiting]);
+        let before = self.value.unwrap_or_else(|| at.value_before(chain.number(self.kinds())));
         let joining = factors.joining(chain.order, chain.order - waiting.len());
         let near = factors.near.as_ref().map(|near| near.joining(youngest(&self.kinds)));
         let weigh = |j: usize, weight: f64| near.map_or(weight, |near| weight * near[j]);
-        let field = || -> f64 { self.kinds[..self.busy].iter().map(|&kind| factors.by_kind[kind]).product() };
+        let field: f64 = self.kinds().iter().map(|&kind| factors.by_kind[kind]).product();
         let total = if at.bridge {
-            let (field, mut power, mut sum) = (field(), 1.0, 0.0);
+            let (mut power, mut sum) = (1.0, 0.0);
             for (j, &weight) in joining.iter().enumerate() {
                 sum += weigh(j, weight) * power * at.value(chain.following(waiting, j));
                 power *= field;
             }
-            self.log_factor += libm::log(sum / self.value);
+            self.log_factor += libm::log(sum / before);
             sum
         } else {
-            at.growth * self.value
+            at.growth * before
         };
         let target = uniform * total;
-        let (field, mut sum, mut power) = (field(), 0.0, 1.0);
+        let (mut sum, mut power) = (0.0, 1.0);
         for (j, &weight) in joining.iter().enumerate() {
             let value = at.value(chain.following(waiting, j));
             sum += weigh(j, weight) * power * value;
@@ -77,22 +143,21 @@ impl Path {
     /// Take the step in which so many join, to a state with this v.
     #[inline]
     pub(super) fn follow(&mut self, chain: &Chain, (joined, value): (usize, f64)) {
-        let waiting = chain.waiting(&self.kinds, self.busy);
-        self.value = value;
         if joined == 0 {
-            self.kinds[..waiting].iter_mut().for_each(|kind| *kind += 1);
-            self.kinds[waiting..self.busy].fill(chain.free);
-        } else {
-            for k in (0..waiting).rev() {
-                self.kinds[k + joined] = self.kinds[k] + 1;
-            }
-            self.kinds[..joined].fill(0);
-            self.kinds[waiting + joined..].fill(chain.free);
+            self.pass();
+            return;
         }
-        // Those that waited longest may be free now.
-        self.busy = waiting + joined;
-        while self.busy > 0 && self.kinds[self.busy - 1] == chain.free {
-            self.busy -= 1;
+        self.value = Some(value);
+        // Those that may join and do not are free, those that joined are before all others.
+        let (waiting, busy) = (self.waiting, self.waiting + joined);
+        for k in (0..waiting).rev() {
+            self.kinds[k + joined] = self.kinds[k] + 1;
         }
+        self.kinds[..joined].fill(0);
+        if self.busy > busy {
+            self.kinds[busy..self.busy].fill(chain.free);
+        }
+        self.busy = busy;
+        self.settle(chain);
     }
 }

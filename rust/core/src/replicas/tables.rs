@@ -27,27 +27,33 @@ pub(super) struct Tables {
     starts: Vec<Table>,
     ends: Vec<Table>,
     between: Option<Vec<f32>>,
-    /// λ̄ of the rounds between.
+    /// λ̄ of the rounds between, and [`super::chain::Chain::nobody`].
     growth: f64,
+    nobody: Vec<f64>,
     /// The largest (T_i v_{i+1})(s)/v(s) of the round between the tables of the last rounds and v; 1 if there is none.
     pub most_bridged: f64,
 }
 
-/// v_i, and T̃_i/v_i.
+/// v_i, T̃_i/v_i, and [`super::chain::Chain::nobody`].
 #[derive(Debug)]
 struct Table {
     values: Vec<f32>,
     growth: f64,
+    nobody: Vec<f64>,
 }
 
 /// One step i, for all tuples that take it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At<'a> {
     pub factors: &'a Factors,
-    /// The table of v_{i+1}; none where all are alike.
-    after: Option<&'a [f32]>,
+    /// The tables of v_i and v_{i+1}; none where all are alike.
+    pub before: Option<&'a [f32]>,
+    pub after: Option<&'a [f32]>,
     /// T̃_i/v_i.
     pub growth: f64,
+    /// For each class of states a number up to which a uniform number says that nobody joins, whatever state of the class it is: see
+    /// [`super::chain::Chain::nobody`]. Empty where nothing is known.
+    pub nobody: &'a [f64],
     /// Whether it is the one between the tables of the last rounds and another one.
     pub bridge: bool,
 }
@@ -56,8 +62,20 @@ impl At<'_> {
     /// v_{i+1} of a state.
     #[inline]
     pub(super) fn value(&self, number: usize) -> f64 {
-        self.after.map_or(2.0_f64.powi(TOP), |table| f64::from(table[number]))
+        entry(self.after, number)
     }
+
+    /// v_i of a state.
+    #[inline]
+    pub(super) fn value_before(&self, number: usize) -> f64 {
+        entry(self.before, number)
+    }
+}
+
+/// The value of a state, from a table or without one.
+#[inline]
+fn entry(table: Option<&[f32]>, number: usize) -> f64 {
+    table.map_or(2.0_f64.powi(TOP), |table| f64::from(table[number]))
 }
 
 /// v_{i+1}, and how it becomes v_i.
@@ -102,6 +120,12 @@ impl Backwards<'_> {
         Ok(2.0_f64.powi(power))
     }
 
+    /// The table of v_i, just accepted.
+    fn table(&self, steps: &Steps, i: usize, growth: f64) -> Result<Table> {
+        let nobody = steps.chain.nobody(steps.factors(i), growth, (&self.next, &self.values), self.run)?;
+        Ok(Table { values: self.kept()?, growth, nobody })
+    }
+
     /// v_i, of single-precision numbers since [`Self::accept`].
     fn kept(&self) -> Result<Vec<f32>> {
         let mut kept = Vec::new();
@@ -138,7 +162,8 @@ impl Tables {
         let mut back = Backwards { next: table(count)?, values: table(count)?, run };
         back.next.fill(2.0_f64.powi(TOP));
         let (starts, ends) = (Vec::new(), Vec::new());
-        let mut tables = Self { steps, starts, ends, between: None, growth: 1.0, most_bridged: 1.0 };
+        let mut tables =
+            Self { steps, starts, ends, between: None, growth: 1.0, nobody: Vec::new(), most_bridged: 1.0 };
         let (fits, most) = (room / count, tables.steps.most);
         let between = tables.last_rounds(&mut back, fits, most)?;
         if let Some(i) = tables.bridge() {
@@ -176,19 +201,19 @@ impl Tables {
     /// v_i of a state.
     #[inline]
     pub(super) fn value(&self, i: usize, number: usize) -> f64 {
-        self.table(i).map_or(2.0_f64.powi(TOP), |table| f64::from(table[number]))
+        entry(self.table(i), number)
     }
 
     /// What tuples need in step i.
     pub(super) fn at(&self, i: usize) -> At<'_> {
-        let (factors, after) = (self.steps.factors(i), self.table(i + 1));
-        At { factors, after, growth: self.growth(i), bridge: self.bridge() == Some(i) }
-    }
-
-    /// T̃_i/v_i.
-    fn growth(&self, i: usize) -> f64 {
-        let own = self.ends.get(self.steps.count - i).or_else(|| self.starts.get(i - 1));
-        own.map_or(self.growth, |table| table.growth)
+        let (factors, bridge) = (self.steps.factors(i), self.bridge() == Some(i));
+        let (growth, nobody) = match self.ends.get(self.steps.count - i).or_else(|| self.starts.get(i - 1)) {
+            Some(own) => (own.growth, &own.nobody[..]),
+            // Some of the last rounds may have factors of their own and no table.
+            None if bridge || !std::ptr::eq(factors, &raw const self.steps.inner) => (self.growth, &[][..]),
+            None => (self.growth, &self.nobody[..]),
+        };
+        At { factors, before: self.table(i), after: self.table(i + 1), growth, nobody, bridge }
     }
 
     /// The round between the tables of the last rounds and another one.
@@ -210,6 +235,8 @@ impl Tables {
             let near = looked && (i as f64) * libm::log(found.most / found.least) <= GAP;
             if looked && found.most.is_finite() && (enough || near) {
                 self.growth = found.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
+                let same = (&back.next[..], &back.next[..]);
+                self.nobody = steps.chain.nobody(steps.factors(i), self.growth, same, back.run)?;
                 if self.ends.len() < passed {
                     self.ends.truncate(fits.saturating_sub(1));
                     self.between = Some(back.kept()?);
@@ -218,7 +245,7 @@ impl Tables {
             }
             let growth = back.accept(found.largest)?;
             if self.ends.len() == passed && passed < fits {
-                self.ends.push(Table { values: back.kept()?, growth });
+                self.ends.push(back.table(steps, i, growth)?);
             }
         }
         if self.ends.len() < n {
@@ -252,7 +279,7 @@ impl Tables {
         for i in (1..=few).rev() {
             let found = back.step(&self.steps, i, &Against::Nothing)?;
             let growth = back.accept(found.largest)?;
-            self.starts.push(Table { values: back.kept()?, growth });
+            self.starts.push(back.table(&self.steps, i, growth)?);
         }
         self.starts.reverse();
         Ok(())

@@ -42,6 +42,8 @@ use crate::special::UNIT_ROUNDOFF;
 
 /// States whose start is drawn by looking at each.
 const BLOCK: usize = 256;
+/// So many states, the last ones, have their sums kept: it is them that most tuples start in, as most replicas are free.
+const KEPT: usize = 1 << 17;
 
 /// Tuples of m replicas of b-min-sep sampling.
 #[derive(Debug)]
@@ -56,11 +58,12 @@ pub struct Tuples {
     rounded: f64,
 }
 
-/// The law of the first state: sums of start·v over blocks of states, each with all before it, and the probabilities of an age and of
-/// none.
+/// The law of the first state: sums of start·v over blocks of states, each with all before it; of each of the last states those over
+/// its block up to it; and the probabilities of an age and of none.
 #[derive(Debug)]
 struct Start {
     cumulative: Vec<f64>,
+    kept: Vec<f64>,
     busy: f64,
     free: f64,
 }
@@ -80,7 +83,7 @@ impl Tuples {
     /// The tuples of m = `order` replicas, with tables that have at most `room` numbers beside those that are computed with, or those of one
     /// table.
     ///
-    /// * Memory: 4 bytes for each of these, and up to 24 bytes for each state. Time: as [`super::log_moment`].
+    /// * Memory: 4 bytes for each of these, 8 for each of (m + 1)b classes of states in each table, and up to 24 bytes for each state. Time: as [`super::log_moment`].
     /// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
     ///
     /// # Errors
@@ -162,12 +165,11 @@ impl Tuples {
     /// The first state of a tuple, from two uniform numbers in (0, 1].
     pub fn begin(&self, (block, within): (f64, f64), tuple: &mut Tuple) {
         let (chain, Tuple(path)) = (&self.tables.steps.chain, tuple);
-        path.begin(chain, self.tables.value(1, chain.multisets.count() - 1));
-        if let Some(start) = &self.start {
-            let number = start.draw(chain, (block, within), |number| self.tables.value(1, number), &mut path.kinds);
-            path.value = self.tables.value(1, number);
-            path.busy = path.kinds.partition_point(|&kind| kind < chain.free);
-        }
+        let value = |number| self.tables.value(1, number);
+        path.begin(chain, |kinds| match &self.start {
+            Some(start) => value(start.draw(chain, (block, within), value, kinds)),
+            None => value(chain.multisets.count() - 1),
+        });
     }
 
     /// RoundStep i, from 1 on.
@@ -181,11 +183,15 @@ impl Tuples {
     #[must_use]
     pub fn step(&self, round: &RoundStep, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
         let chain = &self.tables.steps.chain;
+        if path.nobody(chain, &round.at, uniform) {
+            path.pass();
+            return Some(0);
+        }
         let (joined, value) = path.choose(chain, &round.at, uniform)?;
         if self.tables.steps.extended && joined > 0 {
             #[allow(clippy::cast_precision_loss)] // at most the order
             let many = joined as f64;
-            path.log_factor -= many * self.missing(round.i, &path.kinds[..path.busy]);
+            path.log_factor -= many * self.missing(round.i, path.kinds());
         }
         path.follow(chain, (joined, value));
         Some(joined)
@@ -208,19 +214,14 @@ impl Tuples {
 impl Start {
     fn new(chain: &Chain, law: Stationary, values: &[f64], run: &Run) -> Result<Self> {
         let Stationary { busy, free } = law;
-        let sums: Vec<f64> = values
-            .par_chunks(BLOCK)
-            .enumerate()
-            .map(|(block, values)| {
+        let mut start = Self { cumulative: Vec::new(), kept: Vec::new(), busy, free };
+        let blocks = values.len().div_ceil(BLOCK);
+        let sums: Vec<f64> = (0..blocks)
+            .into_par_iter()
+            .map(|block| {
                 run.check()?;
-                let mut kinds = vec![0; chain.order];
-                chain.multisets.write(block * BLOCK, &mut kinds);
-                let mut sum = 0.0;
-                for value in values {
-                    sum += chain.multinomial(&kinds, busy, free) * value;
-                    chain.multisets.advance(&mut kinds);
-                }
-                Ok(sum)
+                let mut sums = [0.0; BLOCK];
+                Ok(start.sum(chain, block, |number| values[number], &mut sums).last().copied().unwrap_or(0.0))
             })
             .collect::<Result<_>>()?;
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
@@ -230,7 +231,33 @@ impl Start {
             sum += block * up;
             sum
         });
-        Ok(Self { cumulative: cumulative.collect(), busy, free })
+        start.cumulative = cumulative.collect();
+        for block in blocks - blocks.min(KEPT / BLOCK)..blocks {
+            let mut sums = [0.0; BLOCK];
+            start.kept.extend_from_slice(start.sum(chain, block, |number| values[number], &mut sums));
+        }
+        Ok(start)
+    }
+
+    /// Sums of start·v over the states of a block up to each of them.
+    fn sum<'a>(
+        &self,
+        chain: &Chain,
+        block: usize,
+        value: impl Fn(usize) -> f64,
+        sums: &'a mut [f64; BLOCK],
+    ) -> &'a [f64] {
+        let first = block * BLOCK;
+        let sums = &mut sums[..BLOCK.min(chain.multisets.count() - first)];
+        let mut kinds = vec![0; chain.order];
+        chain.multisets.write(first, &mut kinds);
+        let mut sum = 0.0;
+        for (number, upto) in (first..).zip(&mut *sums) {
+            sum += chain.multinomial(&kinds, self.busy, self.free) * value(number);
+            *upto = sum;
+            chain.multisets.advance(&mut kinds);
+        }
+        sums
     }
 
     /// The number of a state, and the state itself, by two uniform numbers.
@@ -244,16 +271,13 @@ impl Start {
         let total = self.cumulative.last().copied().unwrap_or(0.0);
         let chosen = self.cumulative.partition_point(|sum| *sum < block * total).min(self.cumulative.len() - 1);
         let first = chosen * BLOCK;
-        let many = BLOCK.min(chain.multisets.count() - first);
-        let weigh = |kinds: &[usize], number: usize| chain.multinomial(kinds, self.busy, self.free) * value(number);
-        chain.multisets.write(first, kinds);
-        let (mut sums, mut sum) = ([0.0; BLOCK], 0.0);
-        for (number, upto) in (first..).zip(&mut sums[..many]) {
-            sum += weigh(kinds, number);
-            *upto = sum;
-            chain.multisets.advance(kinds);
-        }
-        let chosen = first + sums[..many].partition_point(|upto| *upto < within * sum).min(many - 1);
+        let mut computed = [0.0; BLOCK];
+        let sums = match first.checked_sub(chain.multisets.count() - self.kept.len()) {
+            Some(place) => &self.kept[place..self.kept.len().min(place + BLOCK)],
+            None => self.sum(chain, chosen, value, &mut computed),
+        };
+        let target = within * sums[sums.len() - 1];
+        let chosen = first + sums.partition_point(|upto| *upto < target).min(sums.len() - 1);
         chain.multisets.write(chosen, kinds);
         chosen
     }
@@ -261,7 +285,7 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tuple, Tuples};
+    use super::{At, RoundStep, Tuple, Tuples};
     use crate::participation::renewal::Renewal;
     use crate::replicas::enumeration::mean_with_error as mean;
     use crate::replicas::enumeration::{participations, uniforms};
@@ -274,11 +298,20 @@ mod tests {
 
     /// The participations of a tuple, and ln ρ; −∞ where it is given up.
     fn one_of(tuples: &Tuples, rounds: usize, draw: &mut impl FnMut() -> f64) -> (Vec<usize>, f64) {
+        one_by_steps(tuples, rounds, |i| tuples.at(i), draw)
+    }
+
+    fn one_by_steps<'a>(
+        tuples: &Tuples,
+        rounds: usize,
+        at: impl Fn(usize) -> RoundStep<'a>,
+        draw: &mut impl FnMut() -> f64,
+    ) -> (Vec<usize>, f64) {
         let mut tuple = Tuple::default();
         tuples.begin((draw(), draw()), &mut tuple);
         let mut joined = vec![0; rounds];
         for i in 1..=rounds {
-            match tuples.step(&tuples.at(i), draw(), &mut tuple) {
+            match tuples.step(&at(i), draw(), &mut tuple) {
                 Some(j) => joined[i - 1] = j,
                 None => return (joined, f64::NEG_INFINITY),
             }
@@ -328,6 +361,27 @@ mod tests {
             }
         }
         assert!(checked > 80, "{checked}");
+    }
+
+    #[test]
+    fn bounds_on_who_joins_change_nothing() {
+        for (b, n, warm, p, order) in
+            [(1, 6, true, 0.3, 3), (2, 9, true, 0.6, 4), (5, 300, true, 0.04, 6), (7, 40, false, 0.1, 3)]
+        {
+            let coefficients = [0.6, 0.3, 0.2, 0.2];
+            let (law, coefficients) = (law(b, p, warm, n), &coefficients[..b.min(4)]);
+            for room in [usize::MAX, 300, 1] {
+                let Ok(tuples) = Tuples::new(&law, coefficients, order, room, &Run::default()) else { continue };
+                let (mut draw, mut same) = (uniforms(3), uniforms(3));
+                let plain = |i| RoundStep { i, at: At { nobody: &[], ..tuples.at(i).at } };
+                for _ in 0..1000 {
+                    let (joined, log) = one_of(&tuples, n, &mut draw);
+                    let (plainly, other) = one_by_steps(&tuples, n, plain, &mut same);
+                    assert_eq!((joined, log.to_bits()), (plainly, other.to_bits()), "{b} {n} {room}");
+                }
+                assert!((1..=n).any(|i| tuples.at(i).at.nobody.iter().any(|least| *least > 0.1)), "{b} {n} {room}");
+            }
+        }
     }
 
     #[test]
