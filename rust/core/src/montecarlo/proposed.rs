@@ -23,6 +23,7 @@ use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
 use crate::montecarlo::value::Curve;
 use crate::participation::bins::Bins;
 use crate::participation::renewal::Renewal;
+use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::Vector;
 
@@ -105,6 +106,17 @@ impl Proposed {
             | Kind::Truncated(Pair { proposal, .. }) => proposal.mean_scale,
             Kind::Bins(Pair { proposal, .. }) | Kind::TruncatedBins(Pair { proposal, .. }) => proposal.mean_scale,
             Kind::Replicated(samples) => samples.power(),
+        }
+    }
+
+    /// Make ready for many samples.
+    ///
+    /// # Errors
+    /// As [`Replicated::prepare`].
+    pub(super) fn prepare(&self, run: &Run) -> Result<()> {
+        match &self.0 {
+            Kind::Replicated(samples) => samples.prepare(run),
+            _ => Ok(()),
         }
     }
 

@@ -58,6 +58,17 @@ impl Replicated {
         Ok(Self { kernel: Arc::clone(kernel), tuples, order })
     }
 
+    /// Make ready for samples to be drawn fast. They are the same without.
+    ///
+    /// # Errors
+    /// As [`Tuples::prepare`].
+    pub fn prepare(&self, run: &Run) -> Result<()> {
+        match &self.tuples {
+            Drawn::Rounds(tuples) => tuples.prepare(run),
+            Drawn::Blocks(tuples) => tuples.prepare(run),
+        }
+    }
+
     /// What is sampled.
     #[must_use]
     pub fn kernel(&self) -> &Arc<RenewalKernel> {

@@ -127,6 +127,7 @@ impl Job {
 /// if rounding could change a loss by more than 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome> {
     let error = job.check()?;
+    job.parts.iter().try_for_each(|part| part.proposed.prepare(run))?;
     let results: Vec<Result<(Vec<ShardSums>, Option<Histogram>)>> = (first..first + count)
         .into_par_iter()
         .map_init(Buffers::default, |buffers, index| {

@@ -109,6 +109,14 @@ impl BlockTuples {
         })
     }
 
+    /// Make ready for tuples to be drawn fast. They are the same without.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::error::Error::Cancelled); [`Error::TimeLimit`](crate::error::Error::TimeLimit).
+    pub fn prepare(&self, run: &Run) -> Result<()> {
+        self.tables.prepare(run)
+    }
+
     /// ln ρ of a tuple is at most this.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
@@ -477,6 +485,7 @@ mod tests {
             for room in [usize::MAX, 1] {
                 let tuples = BlockTuples::new(&law, &COLUMNS[1][..b.min(3)], (4, block), room, &Run::default());
                 let tuples = tuples.expect("valid");
+                tuples.prepare(&Run::default()).expect("no limit");
                 let (mut draw, mut same) = (uniforms(3), uniforms(3));
                 let plain = |t| BlockStep { t, at: At { nobody: &[], ..tuples.at(t).at } };
                 for _ in 0..1000 {

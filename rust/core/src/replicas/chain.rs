@@ -192,20 +192,20 @@ impl Chain {
         &self,
         factors: &Factors,
         growth: f64,
-        (before, after): (&[f64], &[f64]),
+        (before, after): (impl Fn(usize) -> f64 + Sync, impl Fn(usize) -> f64 + Sync),
         run: &Run,
     ) -> Result<Vec<f64>> {
         let all = vec![f64::INFINITY; self.class(self.order + 1, 0)];
-        let least = before
-            .par_chunks(CHUNK)
-            .enumerate()
-            .map(|(chunk, before)| {
+        let count = self.multisets.count();
+        let least = (0..count.div_ceil(CHUNK))
+            .into_par_iter()
+            .map(|chunk| {
                 run.check()?;
                 let mut kinds = vec![0; self.order];
-                self.multisets.write(chunk * CHUNK, &mut kinds);
+                let (mut done, end) = (chunk * CHUNK, count.min((chunk + 1) * CHUNK));
+                self.multisets.write(done, &mut kinds);
                 let mut least = all.clone();
-                let mut done = 0;
-                while done < before.len() {
+                while done < end {
                     let waiting = kinds.partition_point(|&kind| kind < self.available);
                     let weight = factors.joining(self.order, self.order - waiting)[0];
                     let near = factors.near.as_ref().map(|near| near.joining(youngest(&kinds))[0]);
@@ -213,14 +213,13 @@ impl Chain {
                     let alike = if waiting == 0 || near.is_some() && kinds[0] == 0 {
                         1
                     } else {
-                        (kinds[1].min(self.available - 1) - kinds[0] + 1).min(before.len() - done)
+                        (kinds[1].min(self.available - 1) - kinds[0] + 1).min(end - done)
                     };
                     let weight = near.map_or(weight, |near| weight * near);
-                    let after = &after[self.following(&kinds[..waiting], 0)..][..alike];
+                    let following = self.following(&kinds[..waiting], 0);
                     let class = self.class(waiting, kinds[0]);
-                    let values = before[done..done + alike].iter().zip(after);
-                    for (least, (before, after)) in least[class..class + alike].iter_mut().zip(values) {
-                        *least = least.min(weight * after / (growth * before));
+                    for (k, least) in least[class..class + alike].iter_mut().enumerate() {
+                        *least = least.min(weight * after(following + k) / (growth * before(done + k)));
                     }
                     kinds[0] += alike - 1;
                     done += alike;

@@ -4,6 +4,8 @@
 //! T_i v_{i+1} rounded up, in the last rounds, and in the first ones of a warm start if these tables fit; in all rounds between it is
 //! one table v, and T̃ = λ̄v.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -27,19 +29,27 @@ pub(super) struct Tables {
     starts: Vec<Table>,
     ends: Vec<Table>,
     between: Option<Vec<f32>>,
-    /// λ̄ of the rounds between, and [`super::chain::Chain::nobody`].
+    /// λ̄ of the rounds between.
     growth: f64,
-    nobody: Vec<f64>,
+    /// [`super::chain::Chain::nobody`] of each step: made when tuples are drawn, bounds alone do without.
+    nobody: OnceLock<Nobody>,
     /// The largest (T_i v_{i+1})(s)/v(s) of the round between the tables of the last rounds and v; 1 if there is none.
     pub most_bridged: f64,
 }
 
-/// v_i, T̃_i/v_i, and [`super::chain::Chain::nobody`].
+/// v_i, and T̃_i/v_i.
 #[derive(Debug)]
 struct Table {
     values: Vec<f32>,
     growth: f64,
-    nobody: Vec<f64>,
+}
+
+/// [`super::chain::Chain::nobody`] of the first rounds, of the last ones from the last one back, and of all between.
+#[derive(Debug)]
+struct Nobody {
+    starts: Vec<Vec<f64>>,
+    ends: Vec<Vec<f64>>,
+    between: Vec<f64>,
 }
 
 /// One step i, for all tuples that take it.
@@ -120,12 +130,6 @@ impl Backwards<'_> {
         Ok(2.0_f64.powi(power))
     }
 
-    /// The table of v_i, just accepted.
-    fn table(&self, steps: &Steps, i: usize, growth: f64) -> Result<Table> {
-        let nobody = steps.chain.nobody(steps.factors(i), growth, (&self.next, &self.values), self.run)?;
-        Ok(Table { values: self.kept()?, growth, nobody })
-    }
-
     /// v_i, of single-precision numbers since [`Self::accept`].
     fn kept(&self) -> Result<Vec<f32>> {
         let mut kept = Vec::new();
@@ -163,7 +167,7 @@ impl Tables {
         back.next.fill(2.0_f64.powi(TOP));
         let (starts, ends) = (Vec::new(), Vec::new());
         let mut tables =
-            Self { steps, starts, ends, between: None, growth: 1.0, nobody: Vec::new(), most_bridged: 1.0 };
+            Self { steps, starts, ends, between: None, growth: 1.0, nobody: OnceLock::new(), most_bridged: 1.0 };
         let (fits, most) = (room / count, tables.steps.most);
         let between = tables.last_rounds(&mut back, fits, most)?;
         if let Some(i) = tables.bridge() {
@@ -207,13 +211,44 @@ impl Tables {
     /// What tuples need in step i.
     pub(super) fn at(&self, i: usize) -> At<'_> {
         let (factors, bridge) = (self.steps.factors(i), self.bridge() == Some(i));
-        let (growth, nobody) = match self.ends.get(self.steps.count - i).or_else(|| self.starts.get(i - 1)) {
-            Some(own) => (own.growth, &own.nobody[..]),
-            // Some of the last rounds may have factors of their own and no table.
-            None if bridge || !std::ptr::eq(factors, &raw const self.steps.inner) => (self.growth, &[][..]),
-            None => (self.growth, &self.nobody[..]),
-        };
+        let growth = self.own(i).map_or(self.growth, |table| table.growth);
+        // Some of the last rounds may have factors of their own and no table.
+        let inner = !bridge && std::ptr::eq(factors, &raw const self.steps.inner);
+        let nobody = self.nobody.get().and_then(|all| {
+            let own = all.ends.get(self.steps.count - i).or_else(|| all.starts.get(i - 1));
+            own.or_else(|| inner.then_some(&all.between))
+        });
+        let nobody = nobody.map_or(&[][..], |least| least);
         At { factors, before: self.table(i), after: self.table(i + 1), growth, nobody, bridge }
+    }
+
+    /// The table that round i has to itself.
+    fn own(&self, i: usize) -> Option<&Table> {
+        self.ends.get(self.steps.count - i).or_else(|| self.starts.get(i - 1))
+    }
+
+    /// Make ready for tuples to be drawn fast: by what says, for most steps, that nobody joins.
+    pub(super) fn prepare(&self, run: &Run) -> Result<()> {
+        if self.nobody.get().is_some() {
+            return Ok(());
+        }
+        let least = |i: usize| {
+            let at = self.at(i);
+            let (before, after) = (|number| at.value_before(number), |number| at.value(number));
+            self.steps.chain.nobody(at.factors, at.growth, (before, after), run)
+        };
+        let count = self.steps.count;
+        let from = count - self.ends.len();
+        let inner = (self.starts.len() + 1..=from)
+            .find(|&i| self.bridge() != Some(i) && std::ptr::eq(self.steps.factors(i), &raw const self.steps.inner));
+        let made = Nobody {
+            starts: (1..=self.starts.len()).map(least).collect::<Result<_>>()?,
+            ends: (from + 1..=count).rev().map(least).collect::<Result<_>>()?,
+            between: inner.map_or(Ok(Vec::new()), least)?,
+        };
+        // Whoever was faster made the same.
+        let _ = self.nobody.set(made);
+        Ok(())
     }
 
     /// The round between the tables of the last rounds and another one.
@@ -235,8 +270,6 @@ impl Tables {
             let near = looked && (i as f64) * libm::log(found.most / found.least) <= GAP;
             if looked && found.most.is_finite() && (enough || near) {
                 self.growth = found.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
-                let same = (&back.next[..], &back.next[..]);
-                self.nobody = steps.chain.nobody(steps.factors(i), self.growth, same, back.run)?;
                 if self.ends.len() < passed {
                     self.ends.truncate(fits.saturating_sub(1));
                     self.between = Some(back.kept()?);
@@ -245,7 +278,7 @@ impl Tables {
             }
             let growth = back.accept(found.largest)?;
             if self.ends.len() == passed && passed < fits {
-                self.ends.push(back.table(steps, i, growth)?);
+                self.ends.push(Table { values: back.kept()?, growth });
             }
         }
         if self.ends.len() < n {
@@ -279,7 +312,7 @@ impl Tables {
         for i in (1..=few).rev() {
             let found = back.step(&self.steps, i, &Against::Nothing)?;
             let growth = back.accept(found.largest)?;
-            self.starts.push(back.table(&self.steps, i, growth)?);
+            self.starts.push(Table { values: back.kept()?, growth });
         }
         self.starts.reverse();
         Ok(())

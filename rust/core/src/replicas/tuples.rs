@@ -103,6 +103,14 @@ impl Tuples {
         Ok(Self { tables, overlaps, start, log_weight, log_bound, rounded })
     }
 
+    /// Make ready for tuples to be drawn fast. They are the same without.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::error::Error::Cancelled); [`Error::TimeLimit`](crate::error::Error::TimeLimit).
+    pub fn prepare(&self, run: &Run) -> Result<()> {
+        self.tables.prepare(run)
+    }
+
     /// ln ρ of a tuple is at most this.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
@@ -372,6 +380,7 @@ mod tests {
             let (law, coefficients) = (law(b, p, warm, n), &coefficients[..b.min(4)]);
             for room in [usize::MAX, 300, 1] {
                 let Ok(tuples) = Tuples::new(&law, coefficients, order, room, &Run::default()) else { continue };
+                tuples.prepare(&Run::default()).expect("no limit");
                 let (mut draw, mut same) = (uniforms(3), uniforms(3));
                 let plain = |i| RoundStep { i, at: At { nobody: &[], ..tuples.at(i).at } };
                 for _ in 0..1000 {
