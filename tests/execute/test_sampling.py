@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from scipy.stats import binom, norm
 import pyaccount
 from pyaccount import _core, cli
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling import tests_of_claims
+from pyaccount.execute.sampling import betting_choice, tests_of_claims
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimate, told
 from pyaccount.execute.sampling.evidence import curve_of
@@ -535,6 +537,30 @@ def test_plans_estimate_only_when_asked(tmp_path: Path, capsys: pytest.CaptureFi
     estimated = capsys.readouterr().out
     assert "σ near" in estimated
     assert estimated.count("not a guarantee") == 3
+
+
+def test_a_forecast_says_where_tests_draw_from_and_why_not_from_a_power() -> None:
+    document = {
+        "pyaccount": 1,
+        "name": "draws",
+        "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-5},
+        "training": {"sampling_probability": 0.05, "iterations": 60},
+        "sampler": {"kind": "b-min-sep", "min_separation": 5},
+        "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5, 0.3]},
+        "noise": {"multiplier": "solve"},
+        "accounting": {"seed": 3, "tolerance": 0.03},
+    }
+    plan = pyaccount.compile(document)
+    (removed,) = [line for line in forecast(plan).draws if line.startswith("remove")]
+    assert re.fullmatch(
+        r"remove: about \S+ samples from the power \d+ of the likelihood ratio( by .*)?, a chain of \d+ states", removed
+    )
+    with patch.object(betting_choice, "MOST_SAMPLED", 10):
+        _, why = [line for line in forecast(plan).draws if line.startswith("remove")]
+    assert why.startswith("remove: a power of the likelihood ratio needs a chain of at least 15 states")
+    with patch.object(betting_choice, "SLOWER", 1e6):
+        _, why = [line for line in forecast(plan).draws if line.startswith("remove")]
+    assert why.endswith("that is expected to cost more than it saves")
 
 
 def test_an_epsilon_of_zero_has_a_price_too() -> None:

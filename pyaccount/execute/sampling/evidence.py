@@ -29,7 +29,7 @@ from pyaccount.execute.sampling.tests_of_claims import (
 )
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.drawing import NEWEST, DrawingRule
+from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.sampled import SampledMechanism
 
-#: Shards for the curves, and for the lower ends, once and since more is known of curves without them.
-PROFILE_SHARDS, PROFILE_SHARDS_NEWER = (64, 512), (32, 512)
+#: Shards for the curves, and for the lower ends.
+PROFILE_SHARDS = (64, 512)
 #: Shards for the estimates of a profile, and the most where too little of some ε is seen; fewer where samples are spared.
 ESTIMATE_SHARDS, SPARED_ESTIMATES = (64, 256), (32, 256)
 #: How many fewer are drawn from a power of the likelihood ratio, and where samples are spared: they vary little.
@@ -152,7 +152,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     instance, acceptance, sequence = result.instance, result.acceptance, result.sequence
     kind, epsilon, delta, q = result.kind, result.epsilon, result.delta, acceptance.probability
     document, sampler, mechanism = instance.document, session.sampler, session.mechanism(instance)
-    drawn = profile_shards(_accepted(session, sequence.tests), session.plan.drawing) if shards is None else shards
+    drawn = profile_shards(_accepted(session, sequence.tests)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions': either may be the one that fails.
     share = q / len(mechanism.directions)
     # The last accepted test's proposal has a small weight bound, and with it a small error of the generator; another varies less.
@@ -314,10 +314,9 @@ def _accepted(session: Session, tests: Sequence[Test]) -> int:
     return sum(test.samples for test in counted)
 
 
-def profile_shards(accepted: int, drawing: DrawingRule = NEWEST) -> int:
+def profile_shards(accepted: int) -> int:
     """Shards for the lower ends and the curves beside accepted tests of so many samples."""
-    least, most = PROFILE_SHARDS_NEWER if drawing.includes(DrawingRule.SECOND_MOMENTS) else PROFILE_SHARDS
-    return min(max(accepted // SHARD // 4, least), most)
+    return min(max(accepted // SHARD // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
 
 
 def _fewer(session: Session, proposal: Proposal, shards: int) -> int:

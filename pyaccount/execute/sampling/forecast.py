@@ -361,43 +361,45 @@ def _beside(  # noqa: PLR0913, PLR0917 - what is drawn beside a guarantee
 
 
 def draws_of(session: Session, planned: dict[Direction, list[_Planned]]) -> Iterator[str]:
-    """Where tests draw from, in words; and where not from a power of the likelihood ratio, what its chain would take."""
+    """Say for each direction where its tests draw samples from, and what a chain of replicas would take where none is used."""
     for direction, tests in planned.items():
-        ways = [f"about {one.samples:.2g} samples of {_law(one)}" if one.samples else "none" for one in tests]
-        yield f"{direction}: {', after '.join(ways)}"
+        steps = [f"about {test.samples:.2g} samples from {_law(test)}" for test in tests if test.samples]
+        yield f"{direction}: {', then '.join(reversed(steps)) or 'no samples, since a bound without samples is enough'}"
         mechanism = tests[0].mechanism
-        least = mechanism.core.replicas(FIRST)
-        if direction != "remove" or least is None or tests[0].proposal.order or not tests[0].samples:
+        smallest = mechanism.core.replicas(FIRST)
+        if direction != "remove" or smallest is None or tests[0].proposal.order or not tests[0].samples:
             continue
-        known = session.sampler.replicas
-        if known is None:
+        chosen = session.sampler.replicas
+        if chosen is None:
             yield (
-                f"remove: the smallest chain of replicas has {least[0]} states, more than the {MOST_SAMPLED} that fit; "
-                f"a separation with a divisor from 2 to {BLOCKS[0]} has chains by blocks of rounds"
+                f"remove: a power of the likelihood ratio needs a chain of at least {smallest[0]} states, and at most "
+                f"{MOST_SAMPLED} fit; with a separation that is divisible by a number from 2 to {BLOCKS[0]} a chain by blocks of "
+                "rounds is smaller"
             )
         else:
-            order, block, (states, work) = known
-            rounds = f" by blocks of {block} rounds" if block else ""
-            seconds = duration(1e-9 * CHAIN * work)
+            order, block, (states, work) = chosen
             yield (
-                f"remove: the power {order}{rounds} would take a chain of {states} states, about {seconds} on one core, and is "
-                "not expected to save that"
+                f"remove: the power {order} of the likelihood ratio{_blocks(block)} needs a chain of {states} states, which "
+                f"takes about {duration(1e-9 * CHAIN * work)} on one core; that is expected to cost more than it saves"
             )
 
 
 def _law(test: _Planned) -> str:
-    """Where samples come from, in words."""
+    """Name the law that the samples of a test come from."""
     proposal = test.proposal
     if proposal.log_sobolev is not None:
-        return "a mean that bounds " + ("δ" if proposal.log_sobolev.moment == 1 else "the second moment of others")
+        return f"a mean that bounds {'δ' if proposal.log_sobolev.moment == 1 else 'their second moment'}"
     if proposal.order:
         price = test.mechanism.core.replicas(proposal.order, proposal.block or None)
-        rounds = f" by blocks of {proposal.block} rounds" if proposal.block else ""
         states = "" if price is None else f", a chain of {price[0]} states"
-        return f"the power {proposal.order} of the likelihood ratio{rounds}{states}"
+        return f"the power {proposal.order} of the likelihood ratio{_blocks(proposal.block)}{states}"
     if proposal.components:
         return "a mixture"
     return "the mechanism itself" if proposal == plain(test.mechanism, test.direction) else "a scaled law"
+
+
+def _blocks(rounds: int) -> str:
+    return f" by blocks of {rounds} rounds" if rounds else ""
 
 
 def _cyclic(session: Session) -> float | None:

@@ -21,7 +21,7 @@ SHARD: int = _core.SHARD_SIZE
 #: Shards run between two looks at the wealth, and of samples of a power of the likelihood ratio, of which few are needed. Fixed,
 #: so that results do not depend on the machine.
 WAVE, FEW = 32, 8
-#: Shards of the first two waves of a test by samples of a power.
+#: Shards of the first two waves of a test.
 FIRST_WAVES = 4
 
 #: The seconds that are left, if a time limit is set. Raises `LimitError` where none are.

@@ -138,7 +138,7 @@ def retest(  # noqa: PLR0913 - a statement, and what to test it with
             accepted = all(test.accepted for test in tests)
             if accepted:
                 break
-    shards = MORE * profile_shards(stated.samples, plan.drawing)
+    shards = MORE * profile_shards(stated.samples)
     value = {"epsilon": epsilon, "delta": delta, "multiplier": stated.value, None: None}[stated.blank]
     sequence = SequenceResult(None if stated.kind == "deterministic" else value, tests)
     result = Result(

@@ -154,8 +154,9 @@ class Sampler:
         Raises `LimitError`.
         """
         key = self._key(purpose, candidate, direction)
-        # Most tests by samples of a power end within few shards, each of which takes long.
-        quick = proposal.order > 0 and purpose == "verification" and self.drawing.includes(DrawingRule.SPARING)
+        # Most tests end within a few shards: those by samples of a power, each of which takes long, and by now all others.
+        rule = DrawingRule.SPARING if proposal.order > 0 else DrawingRule.SECOND_MOMENTS
+        quick = purpose == "verification" and self.drawing.includes(rule)
         job = Job(
             mechanism.recipe,
             mechanism.curves.get(direction),
