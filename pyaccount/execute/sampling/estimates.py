@@ -32,6 +32,7 @@ from pyaccount import _core
 from pyaccount.execute.sampling.jobs import SHARD, Balanced, Component, Proposal
 from pyaccount.execute.sampling.proposals import PLAIN, library, plain, shared
 from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,8 @@ ENOUGH_EFFECTIVE, WANTED_EFFECTIVE = 30.0, 400.0
 #: The most of Σ V² that may be one sample's, and of Σ V without a second look. Where V has no second moment the largest of any
 #: number of samples has a share of Σ V² that does not vanish; where it has one, the share goes to 0.
 MOST_PEAK, LINE_PEAK, MOST_SHARE = 0.2, 0.05, 1.0 / 60.0
+#: A law is of no use at ε whose losses are so many times ε on average; beyond the range of doubles it is slow besides.
+FAR_LOSSES = 10.0
 #: As many samples like the largest as an estimate after a second look may lack.
 UNSEEN = 3.0
 #: A mixture serves a similar mechanism at a similar ε: values of ε and ‖m̄‖² that are so near, relatively, and samples
@@ -238,7 +241,9 @@ class Estimator:
     ) -> Mixture:
         """The proposals that matter, and in which shares; `far`: of more laws than usual."""
         tilts = self._tilts(mechanism, direction, epsilons)
-        scaled_laws = [] if mechanism.enclosed else library(mechanism, direction, far=far)
+        newer = self.sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
+        most = FAR_LOSSES * max(1.0, *epsilons) if newer else math.inf
+        scaled_laws = [] if mechanism.enclosed else library(mechanism, direction, far=far, most=most)
         components = [PLAIN]
         components += [Component(0, (), theta) for theta in tilts]
         components += [Component(0, one.parameters, one.mean_scale) for one in scaled_laws]

@@ -10,7 +10,7 @@ from pyaccount import _core
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.progress import NotComputed, silent
-from pyaccount.execute.sampling.betting_choice import MOST_ROUNDING
+from pyaccount.execute.sampling.betting_choice import BLOCKS, MOST_ROUNDING
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, told
 from pyaccount.execute.sampling.fixed_sequence import root
@@ -158,8 +158,8 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     # The last accepted test's proposal has a small weight bound, and with it a small error of the generator; another varies less.
     tested = {test.direction: test.proposal.single for test in sequence.tests if test.drawn}
     far, known = document.accounting.method == "renyi", _known(session, result, retested=shards is not None)
-    if far and result.proof is not None and mechanism.lower is None:
-        tested["remove"] = _of_a_power(mechanism, result.proof)
+    if result.proof is not None and mechanism.lower is None and (far or known.everything):
+        tested["remove"] = _of_a_power(mechanism, result.proof, blocks=known.everything)
     epsilons = document.accounting.profile
     lower: dict[Direction, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
     curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
@@ -173,8 +173,9 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         sampler.stage("lower ends")
         estimates = session.estimate(mechanism, epsilon, shards=_effort(session))
         for direction in mechanism.directions:
-            proposal = tested.get(direction, estimates[direction].proposal)
-            proposal = _lighter(session, mechanism, direction, (epsilon, delta), proposal, estimates[direction])
+            proposal = _lighter(
+                session, mechanism, direction, (epsilon, delta), tested.get(direction), estimates[direction]
+            )
             lower[direction] = _lower_ends(
                 session,
                 mechanism.lower or mechanism,
@@ -252,14 +253,22 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     )
 
 
-def _of_a_power(mechanism: SampledMechanism, proof: MomentProof) -> Proposal:
-    """Samples of the largest power of the likelihood ratio, up to the proof's, whose chain is small: they vary little."""
+def _of_a_power(mechanism: SampledMechanism, proof: MomentProof, *, blocks: bool) -> Proposal:
+    """Samples of the largest power of the likelihood ratio, up to the proof's, whose chain is small: they vary little.
 
-    def small(order: int) -> bool:
-        replicas = mechanism.core.replicas(order)
+    A chain may be small by blocks of rounds, the shortest that make it so.
+    """
+
+    def small(order: int, block: int) -> bool:
+        replicas = mechanism.core.replicas(order, block or None)
         return replicas is not None and replicas[1] <= SMALL_WORK
 
-    return powered(mechanism, max((order for order in range(2, proof.order + 1) if small(order)), default=2))
+    lengths = (0, *reversed(BLOCKS)) if blocks else (0,)
+    for order in range(proof.order, 2, -1):
+        for block in lengths:
+            if small(order, block):
+                return powered(mechanism, order, block)
+    return powered(mechanism, 2)
 
 
 def _without_samples(session: Session, result: Result) -> tuple[Answer, Answer]:
@@ -340,17 +349,20 @@ def _lighter(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     mechanism: SampledMechanism,
     direction: Direction,
     claim: tuple[float, float],
-    proposal: Proposal,
+    tested: Proposal | None,
     estimate: Estimate,
 ) -> Proposal:
-    """Where lower ends are drawn from: for a power of the likelihood ratio, the mixture of the estimate.
+    """Where lower ends are drawn from: the proposal that was tested, or the estimate's; for a power of the likelihood ratio, and
+    by now where nothing was tested, the mixture of the estimate.
 
     Bets against small values of δ need no bound on a sample. Samples of the mixture vary as little as those of a power, and each
     takes a tenth of the time. Their bound is that of plain ones, though, and with it the generator's error, which must be a small
     part of δ.
     """
-    epsilon, delta = claim
-    if not session.plan.drawing.includes(DrawingRule.SPARING) or not proposal.order or mechanism.lower is not None:
+    (epsilon, delta), drawing = claim, session.plan.drawing
+    proposal = tested or estimate.proposal
+    replaced = drawing.includes(DrawingRule.SPARING if proposal.order else DrawingRule.SECOND_MOMENTS)
+    if not replaced or (tested is not None and not tested.order) or mechanism.lower is not None:
         return proposal
     mixture = replace(estimate.proposal, components=estimate.components)
     limits = session.sampler.limits(mechanism, direction, mixture, epsilon)

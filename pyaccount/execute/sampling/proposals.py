@@ -90,12 +90,23 @@ def shared(weights: Sequence[float], units: int) -> list[int]:
     return [1 + one for one in found]
 
 
-def library(mechanism: SampledMechanism, direction: Direction, *, far: bool = False) -> list[Proposal]:
-    """Proposals for a first look; with some whose means are scaled further for a second one."""
+def library(
+    mechanism: SampledMechanism, direction: Direction, *, far: bool = False, most: float = math.inf
+) -> list[Proposal]:
+    """Proposals for a first look; with some whose means are scaled further for a second one.
+
+    Of the latter no law of a removed record whose losses are about more than `most`, on average.
+    """
     odds = (ODDS_ADDED if direction == "add" else ODDS) if _has_odds(mechanism) else (1.0,)
+    facts = mechanism.core.tilt(0.0) if direction == "remove" else None
+
+    def beyond(excess: float, factor: float) -> bool:
+        # With means κCx the loss is about (κ − ½)‖Cx‖², and there are so many times the participations.
+        return facts is not None and excess > EXCESSES[-1] and (2.0 * excess + 1.0) * facts[1] * factor > most
+
     excesses = (*EXCESSES, *FAR_EXCESSES) if far else EXCESSES
-    found = [scaled(mechanism, direction, excess, one) for excess in excesses for one in odds]
-    return list(dict.fromkeys(found))
+    pairs = [(excess, factor) for excess in excesses for factor in odds if not beyond(excess, factor)]
+    return list(dict.fromkeys(scaled(mechanism, direction, *pair) for pair in pairs))
 
 
 def between(plain_parameter: float, balanced: float, share: float) -> float:
