@@ -11,7 +11,7 @@ from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.error_probability import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import ESTIMATE
 from pyaccount.execute.sampling.evidence import Result, evidence_of
-from pyaccount.execute.sampling.fixed_sequence import ROOT, GridSearch, grids, root
+from pyaccount.execute.sampling.fixed_sequence import CHEAP, CHEAP_POWERS, ROOT, GridSearch, grids, root
 from pyaccount.execute.sampling.once import tested_in_sequence
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, noise_model
 from pyaccount.execute.sampling.session import FINENESS
@@ -60,12 +60,15 @@ def noise_search(session: Session, *, shards: int = ESTIMATE) -> GridSearch:
     acceptance = of_claim(plan.document, STARTS)
     pilot_value, fallback = pilot_noise(session, acceptance.delta, shards=shards)
     session.known[:] = [f"σ is near {pilot_value:.4g}, by the pilot's estimate"]
+    mechanism = session.mechanism(plan.at(pilot_value))
+    powers = plan.drawing.includes(DrawingRule.SECOND_MOMENTS) and mechanism.core.replicas(2) is not None
     return GridSearch(
         pilot_value,
         fallback,
         grids(plan.tolerance, starts=acceptance.starts),
         lambda sigma: (plan.at(sigma), epsilon, acceptance),
-        session.mechanism(plan.at(pilot_value)).cost,
+        mechanism.cost,
+        CHEAP_POWERS if powers else CHEAP,
     )
 
 

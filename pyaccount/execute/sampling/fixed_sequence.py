@@ -54,7 +54,8 @@ SECOND = (5.0, 3.0, 2.0)
 #: Values below the tolerance are tested while all their tests together are expected to take no more than this many seconds on one
 #: core (of the machine that costs are told for: so the answer does not depend on the machine), or no more samples than those
 #: that were asked for. What such tests took themselves does not count: a wider tolerance, with more of them, would take longer.
-CHEAP = 1.0
+#: More where powers of the likelihood ratio are drawn: the value that is nearest to the pilot's then takes seconds, not hours.
+CHEAP, CHEAP_POWERS = 1.0, 8.0
 #: How well a root is known, relatively.
 ROOT = 3e-4
 
@@ -108,6 +109,8 @@ class GridSearch:
     claim: Callable[[float], tuple[Instance, float, Acceptance]]
     #: Nanoseconds for a sample, of the machine that costs are told for.
     cost: float
+    #: The seconds of one core that optional values may take.
+    cheap: float = CHEAP
 
     @property
     def reachable(self) -> list[Grid]:
@@ -125,7 +128,7 @@ class GridSearch:
         if distance in grid.asked:
             return None
         asked = sum(samples for above, samples in spent.items() if above in grid.asked)
-        return max(CHEAP * 1e9 / self.cost, asked) + asked - sum(spent.values())
+        return max(self.cheap * 1e9 / self.cost, asked) + asked - sum(spent.values())
 
 
 @dataclass(frozen=True, slots=True)
