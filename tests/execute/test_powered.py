@@ -18,9 +18,9 @@ from pyaccount import _core
 from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
-from pyaccount.execute.sampling.estimates import Estimator
+from pyaccount.execute.sampling.estimates import Estimate, Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable
-from pyaccount.execute.sampling.proposals import powered
+from pyaccount.execute.sampling.proposals import plain, powered
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import verify
 from pyaccount.plan.added import added_bound
@@ -241,6 +241,27 @@ def test_tests_take_few_samples_in_both_directions() -> None:
     # A claim that is too small is refused, by both sides together.
     wrong = Claim(mechanism, 1.0, epsilon, 0.97 * estimates["remove"].value, 18.0)
     assert not all(test.accepted for test in verify(one, wrong, estimates))
+
+
+def test_the_order_is_the_best_one_where_chains_are_small() -> None:
+    """Three rounds: the weight bound falls slowly from the second power on, and rises beyond one of about 30."""
+    mechanism, one = made(3, 4, 0.0064, False, [0.55, 0.28, 0.14]), sampler()
+    claim = Claim(mechanism, 1.0, 0.164, 1e-10, 28.0)
+    found = choose_betting(one, claim, "remove", Estimate(5e-11, 1e-12, 1000.0, 10_000, plain(mechanism, "remove")))
+    assert found is not None
+    bounds = {}
+    for order in range(2, 60):
+        try:
+            bounds[order] = one.limits(mechanism, "remove", powered(mechanism, order), 0.164).weight_bound
+        except NumericsError:
+            break
+    assert found.proposal.order == min(bounds, key=lambda order: bounds[order]) > 10
+    # An older rule ends where the first steps predict no gain.
+    one = sampler()
+    one.drawing = DrawingRule.SPARING
+    older = choose_betting(one, claim, "remove", Estimate(5e-11, 1e-12, 1000.0, 10_000, plain(mechanism, "remove")))
+    assert older is not None
+    assert older.expected_samples > 10.0 * found.expected_samples
 
 
 def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:

@@ -29,8 +29,8 @@ LARGEST, BLOCKS = 16, (0, 2, 3)
 LOOSE, MOST_SAMPLES = 300.0, 2e5
 #: How often what bounds δ of an added record without samples is not looked at, so that clipped samples are.
 UNPROVEN = 0.7
-#: How often clipped samples are left out.
-UNCLIPPED = 0.3
+#: How often clipped samples are left out, and then the mean that bounds δ, so that a second moment is tested.
+UNCLIPPED, UNTESTED = 0.4, 0.5
 #: The share of the claim up to which a direction is tested once.
 FAR = 0.999
 
@@ -40,6 +40,7 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
     """Replace what decides by prices while this is entered; gives how many tests there were of each sort."""
     rng, counts = np.random.default_rng([seed, 17]), Counter[str]()
     bet, added, clip = tests_of_claims._bet, betting_choice.added_bound, betting_choice._clipped_betting
+    tested = betting_choice._mean_betting
 
     def replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[int, int] | None:
         """Any order and blocks whose bound says something."""
@@ -75,6 +76,9 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
         """Often left out, so that the mean that bounds δ is tested."""
         return None if rng.random() < UNCLIPPED else clip(*arguments)
 
+    def mean(*arguments: Any) -> Betting | None:
+        return None if rng.random() < UNTESTED else tested(*arguments)
+
     def bound(core: Any, epsilon: float, what: Any) -> tuple[float, float] | None:
         found = added(core, epsilon, what)
         # Above any claim.
@@ -97,8 +101,10 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
         patch.object(betting_choice, "_sampled_replicas", replicas),
         patch.object(betting_choice, "_powered_betting", short(betting_choice._powered_betting)),
         patch.object(betting_choice, "_clipped_betting", short(clipped)),
-        patch.object(betting_choice, "_mean_betting", short(betting_choice._mean_betting)),
-        patch.object(betting_choice, "MEAN_FROM", 0.0),
+        patch.object(betting_choice, "_mean_betting", short(mean)),
+        patch.object(betting_choice, "_square_betting", short(betting_choice._square_betting)),
+        patch.object(betting_choice, "_price", lambda betting: 1e-12 * betting.expected_samples),
+        patch.object(betting_choice, "MEAN_FROM_NEWER", 0.0),
         patch.object(betting_choice, "added_bound", bound),
         patch.object(tests_of_claims, "_bet", counted),
         patch.object(once, "FAR", FAR),
@@ -113,6 +119,8 @@ def sort_of(betting: Betting) -> str:
     """Where a test draws from, in words."""
     if betting.proven or not betting.fractions:
         return "without samples"
+    if betting.square is not None:
+        return "clipped after a second moment"
     if betting.clipped > 0.0:
         return "clipped"
     if betting.proposal.log_sobolev is not None:

@@ -16,7 +16,7 @@ from pyaccount import _core
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.added_mean import DEARER, SquareClaim, choose_mean, choose_square
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
-from pyaccount.execute.sampling.moments import MOST_ORDER
+from pyaccount.execute.sampling.moments import CHEAP_WORK, MOST_ORDER
 from pyaccount.execute.sampling.proposals import PLAIN, between, mixed, plain, powered, proposed, scaled
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.added import added_bound
@@ -202,13 +202,16 @@ def _sampled_order(sampler: Sampler, claim: Claim, gap: float, block: int, most:
     """The nanoseconds that the best order is expected to take, and that order; no chain that alone takes `most` is computed.
 
     ln of the weight bound is convex in m, and 0 at 1; by blocks that is a guess: what the next order is expected to give is found
-    from the last ones. Chains grow with m, and are computed from the smallest on while the next one pays.
+    from the last ones. Chains grow with m, and are computed from the smallest on while the next one pays. That ends too early
+    where the first steps say little of the further ones, as in runs of a few rounds: small chains are computed while they get
+    better.
     """
     mechanism, logs = claim.mechanism, [0.0]
     least = mechanism.core.replicas(FIRST, block or None)
     if least is None or least[0] > MOST_SAMPLED or least[1] * CHAIN >= most:
         return None
     samples = claim.log_target * (1.0 / gap + 0.5 / (gap * gap))
+    small = CHEAP_WORK if sampler.drawing.includes(DrawingRule.SECOND_MOMENTS) else 0.0
 
     def taken(log: float) -> float:
         return samples * max(math.exp(log) / claim.delta, 1.0) * SLOWER * mechanism.cost
@@ -221,10 +224,15 @@ def _sampled_order(sampler: Sampler, claim: Claim, gap: float, block: int, most:
         except NumericsError:
             return found
         logs.append(math.log(bound) if bound > 0.0 else -math.inf)
-        found = (taken(logs[-1]) + (0.0 if price is None else price[1] * CHAIN), order)
+        total = taken(logs[-1]) + (0.0 if price is None else price[1] * CHAIN)
+        if small > 0.0 and found is not None and total >= found[0]:
+            return found
+        found = (total, order)
         bend = logs[-1] - 2.0 * logs[-2] + logs[-3] if order > FIRST else 0.0
         further = 2.0 * logs[-1] - logs[-2] + bend
         replicas = mechanism.core.replicas(order + 1, block or None)
+        if replicas is not None and replicas[1] <= small:
+            continue
         if replicas is None or replicas[0] > MOST_SAMPLED or not math.isfinite(further) or further >= logs[-1]:
             return found
         if taken(logs[-1]) - taken(further) < replicas[1] * CHAIN or replicas[1] * CHAIN >= most:

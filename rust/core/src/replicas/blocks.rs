@@ -33,6 +33,14 @@
 //! `β_t(s) = Σ_{j ≤ F} C(F, j) q^j e^{jR} ĝ(N_1; N_2, j) β_{t+1}(s′)`, `β_{T+1}(s) = ĝ(N_1; N_2, 0)`, `Z̄ = A^m β_1(all free)`,
 //!
 //! T = ⌈n/h⌉. The last of these is a closing step that nobody joins. There are C(H + m, m) states.
+//!
+//! **Hypotheses.** Each is checked before a chain is made.
+//! * p < 1: q would be infinite.
+//! * h divides b, and H = b/h ≥ 2. With h = b two participations of one replica would lie in neighbouring blocks.
+//! * A warm start has n ≥ b − 1 rounds, for A. A cold start and a run of any other length are covered: h need not divide n.
+//! * No coefficient is negative and there are at most b bands, so that columns of one replica share no row and all inner products are at
+//!   least 0. [`super::overlaps`] and the kernel refuse others.
+//! * Single records that are added, removed or set to zero, without truncation and without a random phase: only they have such a law.
 
 use std::sync::Arc;
 
@@ -102,7 +110,7 @@ pub(super) fn steps(law: &Renewal, coefficients: &[f64], order: usize, length: u
         #[allow(clippy::cast_precision_loss)] // reported only
         let value = length as f64;
         let allowed =
-            "a divisor of the separation, at most half of it, with a probability below 1 and b − 1 rounds at least";
+            "a divisor of the separation, at most half of it; the probability is below 1, and a warm start has b − 1 rounds or more";
         return Err(Error::Domain { name: "block", value, allowed });
     }
     let count = kinds(law, length);
