@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from exact_mixtures import Mixture, hockey_stick, nothing
 from gate_tools import changed, refused, save
+from sampled_tools import lower_toeplitz, renewal_law
 from scipy.stats import binom
 
 import pyaccount
@@ -21,9 +22,12 @@ from pyaccount import _core, cli
 from pyaccount.document import load
 from pyaccount.errors import NumericsError
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling import betting_choice, tests_of_claims
+from pyaccount.execute.sampling import betting_choice, evidence, tests_of_claims
 from pyaccount.execute.sampling.added_mean import SquareClaim, choose_mean, mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
+from pyaccount.execute.sampling.error_probability import beside
+from pyaccount.execute.sampling.evidence import Result
+from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.jobs import SHARD, LogSobolev
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.proven import Known
@@ -285,3 +289,60 @@ def test_what_a_mean_implies_at_other_epsilons_is_above_delta(moment: int) -> No
         # It is the bound that the mean gives there itself.
         own = math.exp(found.limits(shape.exponent, moment, epsilon)[0] + mean)
         assert implied == pytest.approx(min(1.0, own if moment == 1 else math.sqrt(own)), rel=1e-9)
+
+
+def test_a_profile_uses_no_test_of_a_run_with_more_noise() -> None:
+    """Tests of larger σ bound δ of other runs: their bounds at ε above the guarantee's were below the result's δ by 5 %."""
+    n, b, p, ends = 3, 2, 0.7, [1.03, 1.15, 1.2, 1.25, 1.3, 1.4]
+    document = {
+        "pyaccount": 1,
+        "name": "several σ",
+        "privacy": {"adjacency": "zero-out", "epsilon": 0.05, "delta": 1e-4},
+        "training": {"sampling_probability": p, "iterations": n},
+        "sampler": {"kind": "b-min-sep", "min_separation": b, "start": "warm"},
+        "matrix": {"kind": "toeplitz", "coefficients": [0.8, 0.6]},
+        "noise": {"multiplier": "solve"},
+        "accounting": {"seed": 5, "tolerance": 0.5, "profile": [round(0.05 * factor, 6) for factor in ends]},
+    }
+    with patch.object(betting_choice, "added_bound", lambda *_: None):
+        certificate = pyaccount.certify(document, threads=1).data
+    assert certificate.evidence.sampling is not None
+    (phase,) = certificate.phases
+    tests = [test for test in certificate.evidence.sampling.tests if test.direction == "add"]
+    assert any(test.accepted and test.noise_multiplier > phase.noise_multiplier for test in tests)
+    law = renewal_law(n, b, p, warm=True)
+    means = lower_toeplitz(np.array([0.8, 0.6]) / phase.noise_multiplier, n)
+    for point in certificate.directions.add.profile:
+        assert point.delta >= hockey_stick(nothing(n), Mixture.of(law, means), point.epsilon)
+
+
+def test_only_tests_whose_errors_are_counted_bound_a_profile() -> None:
+    """Of a claim that was refused, and of a guarantee that needs no test, none is used."""
+    document = load(
+        {
+            "pyaccount": 1,
+            "name": "counted",
+            "privacy": {"adjacency": "zero-out", "epsilon": 0.5, "delta": 1e-3},
+            "training": {"sampling_probability": 0.4, "iterations": 4},
+            "sampler": {"kind": "b-min-sep", "min_separation": 2},
+            "matrix": {"kind": "toeplitz", "coefficients": COEFFICIENTS},
+            "noise": {"multiplier": 1.0},
+        }
+    )
+    session = open_session(compile_document(document), threads=1, time_limit=None, report=silent, seed=1)
+    instance = session.plan.at()
+    shape = LogSobolev(2.0, 3.0)
+    limits = SampleLimits(1.0, 0.0, 0.0)
+    place = replace(plain(session.mechanism(instance), "add"), log_sobolev=shape)
+    test = tests_of_claims.Test("add", 1.0, 0.5, 1e-3, place, limits, (), 0, 1.0, 1.0, 0.0, None, accepted=True)
+    acceptance = beside(1e-3, 1e-5)
+
+    def known(kind: Any, tests: tuple[Any, ...], refused: int = 0) -> tuple[Any, ...]:
+        result = Result(instance, acceptance, SequenceResult(1.0, tests), kind, 0.5, 1e-3, refused=refused)
+        return tuple(evidence._known(session, result, retested=False).tests)
+
+    noisier = replace(test, noise_multiplier=1.1)
+    quieter = replace(test, noise_multiplier=0.9)
+    assert known("verified", (noisier, test, quieter)) == (test, quieter)
+    assert known("deterministic", (test,)) == ()
+    assert known("confidence", (test, quieter), refused=1) == (quieter,)

@@ -50,13 +50,19 @@ def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> Sa
     if refused is not None:
         sequence = replace(sequence, tests=refused.tests + sequence.tests)
     instance, _, acceptance = search.claim(epsilon)
-    solved = None if refused is not None else epsilon
-    return evidence_of(
-        session,
-        Result(
-            instance, acceptance, sequence, kind, epsilon, delta, holds=refused is None, solved=solved, within=within
-        ),
+    result = Result(
+        instance,
+        acceptance,
+        sequence,
+        kind,
+        epsilon,
+        delta,
+        holds=refused is None,
+        solved=None if refused is not None else epsilon,
+        within=within,
+        refused=0 if refused is None else len(refused.tests),
     )
+    return evidence_of(session, result)
 
 
 def epsilon_search(session: Session) -> GridSearch:

@@ -91,6 +91,8 @@ class Result:
     within: bool = True
     #: What proves it where moments do.
     proof: MomentProof | None = None
+    #: How many tests, the first ones, were of a claim that was refused: their error is no part of the result's probability.
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,9 +309,16 @@ def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
 
 
 def _known(session: Session, result: Result, *, retested: bool) -> Known:
-    """What is known of a result; all of it, unless an older certificate is recomputed bit for bit."""
+    """What is known of a result; all of it, unless an older certificate is recomputed bit for bit.
+
+    Tests count whose errors are part of the result's probability, none where that is 0, and which are of no more noise than it
+    has: a run with more noise is another run, which may be more private.
+    """
     everything = retested or session.plan.drawing.includes(DrawingRule.SECOND_MOMENTS)
-    return Known((result.epsilon, result.delta), result.proof, result.sequence.tests, everything)
+    noise, own = session.noise(result.instance), result.sequence.tests[result.refused :]
+    counted = result.kind != "deterministic"
+    tests = tuple(test for test in own if counted and test.noise_multiplier <= noise)
+    return Known((result.epsilon, result.delta), result.proof, tests, everything)
 
 
 def _accepted(session: Session, tests: Sequence[Test]) -> int:

@@ -9,8 +9,10 @@ probability together, and all of them with the sum of their own and this once.
 was accepted, and holds for certain. The profile is not about that procedure but about the run, so the probability is stated.)
 
 A test of an added record by one mean says more. E D₁ does not depend on ε, and the bound that it gives falls with e^{−λε}: where
-it proves δ(ε₁) ≤ δ₀ it proves δ(ε) ≤ δ₀e^{−λ(ε − ε₁)} at every ε. Likewise E V² ≤ v e^{−λ(ε − ε₁)}, and δ(ε) ≤ √(E V²). More
-noise than was tested loses no privacy.
+it proves δ(ε₁) ≤ δ₀ it proves δ(ε) ≤ δ₀e^{−λ(ε − ε₁)} at every ε. Likewise E V² ≤ v e^{−λ(ε − ε₁)}, and δ(ε) ≤ √(E V²). The run
+that was tested may have less noise than the result, which loses no privacy by it, but never more. The errors are those of the
+tests as they stand: all tests of a grid, those of second moments among them, are one sequence, of which the first false claim is
+accepted with probability at most q.
 
 **Without samples** the profile of `Session.unsampled` holds for certain, and so does what moments prove (see `moments`), and what
 the weight bounds of proposals and the logarithmic Sobolev inequality say (`SampledMechanism.bounded_profile`).
@@ -44,7 +46,10 @@ TOLERANCE = 1e-2
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a run when its profile is told: its guarantee (ε, δ), and how that was proven."""
+    """What is known of a run when its profile is told: its guarantee (ε, δ), and how that was proven.
+
+    The tests are of runs with no more noise, and their errors are part of the guarantee's probability.
+    """
 
     guarantee: tuple[float, float]
     proof: MomentProof | None = None
