@@ -29,7 +29,7 @@ class DrawingRule(Enum):
     SPARING = ((0, 1, 0), "2026-11-27T00:30:00+00:00")
     #: The second moment of samples of an added record may be tested where none is known. Larger powers are drawn where claims are
     #: near, and more is taken to be known of a profile without samples.
-    SECOND_MOMENTS = ((0, 1, 0), "2026-11-27T02:00:00+00:00")
+    SECOND_MOMENTS = ((0, 1, 0), "2026-11-27T04:05:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

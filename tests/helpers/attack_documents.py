@@ -14,6 +14,8 @@ Random = np.random.Generator
 Mapping = dict[str, Any]
 
 BANDED = ("identity", "banded-square-root", "toeplitz", "optimal-toeplitz")
+#: How often values of a grid are far apart: what is known at one of them may be false at another.
+WIDE = 0.4
 #: Whose columns may be longer than the separation.
 LONG = ("dense", "banded-inverse", "blt")
 
@@ -155,6 +157,10 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     if rng.random() < 0.3:
         accounting["profile"] = [0.0, 0.25, 1.0, 2.0, 4.0, 8.0, 12.0]
     document: Mapping = {"pyaccount": 1, "name": f"{kind}, {seed}", "privacy": {"adjacency": adjacency}, **made}
+    # Numbers of their own: all else is drawn as without.
+    wide = np.random.default_rng([seed, 23, *kind.encode()])
+    if wide.random() < WIDE:
+        accounting["tolerance"] = float(wide.choice([0.1, 0.3, 0.5]))
     document["accounting"] = accounting
     truth = Truth(document, folder)
     found = target(rng, truth)
