@@ -162,7 +162,7 @@ def ours(setting: Setting, threads: int, repeats: int) -> Row:
     seconds, core, found = sorted(runs, key=lambda run: run[:2])[(repeats - 1) // 2]
     assert found.evidence.sampling is not None
     tests = found.evidence.sampling.tests
-    samples = [sum(test.samples for test in tests if test.direction == side) for side in ("remove", "add")]
+    samples = [sum(test.all_samples for test in tests if test.direction == side) for side in ("remove", "add")]
     proven = f"{verdict(found.holds)}; δ ≥ {found.guarantee.delta_lower:.1e}"
     return "pyaccount", f"{samples[0]:,}", f"{samples[1]:,}", f"{seconds:.1f} s", f"{core:.1f} s", proven
 

@@ -398,6 +398,11 @@ class TestRecord(LaterRecord):
         "without samples. Absent otherwise.",
     )
 
+    @property
+    def all_samples(self) -> int:
+        """Return how many samples it took, those for the second moment included."""
+        return self.samples + (0 if self.second_moment is None else self.second_moment.samples)
+
 
 class ComposedCurveRecord(Record):
     """The composed profile of the phases that are not sampled, as the curve that weighs every sample."""

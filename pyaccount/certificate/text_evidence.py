@@ -95,7 +95,7 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             up(test.noise_multiplier),
             up(test.threshold, 4),
             up(test.epsilon),
-            f"{test.samples + (0 if test.second_moment is None else test.second_moment.samples)}",
+            f"{test.all_samples}",
             f"{test.log_capital:.2f}",
             f"{test.log_target:.2f}",
             up(test.cap, 3),

@@ -125,6 +125,13 @@ def test_what_the_theorem_is_not_about_has_no_such_claim() -> None:
     sampler, mechanism = made()
     assert choose_mean(sampler, mechanism, 0.5, 1e-300) is None
     assert mean_claim(mechanism, LogSobolev(1.0, 1.0), 0.5, 0.0) is None
+    # A pair that stands for lower ends has another second moment than the run, and δ of phases that compose is another one.
+    second = LogSobolev(1.0, 1.0, 2)
+    assert mean_claim(mechanism, second, 0.5, 1e-3) is not None
+    assert mean_claim(replace(mechanism, overstated=1e-9), second, 0.5, 1e-3) is None
+    assert mean_claim(replace(mechanism, overstated=1e-9), LogSobolev(1.0, 1.0), 0.5, 1e-3) is not None
+    composed = replace(mechanism, curves={"add": None})  # type: ignore[dict-item]
+    assert mean_claim(composed, second, 0.5, 1e-3) is None
     users = _core.Sampled.users([0.5, 0.2], 10, 2, 0.1, 2, True)
     assert _core.AddedMean.of(users, 1.0) is None
     assert _core.AddedMean.of(_core.Sampled.together([(mechanism.core, 2)]), 1.0) is None

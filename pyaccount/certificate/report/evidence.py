@@ -136,7 +136,7 @@ def _tests(tests: list[TestRecord]) -> PageTable:
             (safe(up(test.noise_multiplier), "clip norms", "test"),),
             (safe(up(test.threshold, 4), "probability", "test"),),
             (safe(up(test.epsilon), "nats", "test"),),
-            (exact(test.samples + _before(test), "samples", "record"),),
+            (exact(test.all_samples, "samples", "record"),),
             (exact(test.log_capital, "nats", "record", 4),),
             (exact(test.log_target, "nats", "record", 4),),
             (safe(up(test.cap, 3), "probability", "record"),),
@@ -149,11 +149,6 @@ def _tests(tests: list[TestRecord]) -> PageTable:
         "A claim at less noise, a smaller ε or a lower threshold implies those above it in its direction."
     )
     return PageTable((caption,), headings, rows, words=2)
-
-
-def _before(test: TestRecord) -> int:
-    """The samples of the second moment's test, where there was one."""
-    return 0 if test.second_moment is None else test.second_moment.samples
 
 
 def _proposal(test: TestRecord) -> Content:

@@ -186,8 +186,8 @@ impl Chain {
         waiting * (self.free + 1) + youngest
     }
 
-    /// For each class of states a number that is no larger than the quotient of what nobody's joining contributes to a step, from the values
-    /// `after` it, and `growth` times the value `before` it, whatever state of the class it is.
+    /// For each class of states a lower bound on A/T̃ over all its states: A is what the step contributes if nobody joins, from the values
+    /// `after` it, and T̃ is `growth` times the value `before` it, both as they are computed when a tuple is drawn.
     pub(super) fn nobody(
         &self,
         factors: &Factors,

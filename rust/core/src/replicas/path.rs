@@ -1,11 +1,11 @@
 //! A tuple on its way through the states of a chain.
 //!
-//! **Steps that are passed over.** In most steps nobody joins: where uT̃ ≤ (what nobody's joining contributes), u the step's uniform
-//! number. [`At::nobody`] has a number for each class of states, no larger than the quotient of the computed contribution A and the
-//! computed T̃ of any state of the class. If u is no larger than that, uT̃ ≤ A, and so is the product rounded, as A is a double: looking
-//! at the state itself would find the same. All that such a step does is to make the replicas a step older, which is done for many
-//! steps at once, when somebody may join. Until the number of those that may not join changes, the class is that of the youngest
-//! replica's age.
+//! **Steps that are passed over.** In most steps nobody joins. That is so where uT̃ ≤ A, with u the step's uniform number and A what
+//! the step contributes if nobody joins. [`At::nobody`] is a lower bound on A/T̃ for each class of states, with A and T̃ as they are
+//! computed. If u is at most this bound then uT̃ ≤ A holds exactly. It holds for the rounded product too, because A is a double. So
+//! looking at the state itself would give the same answer. Such a step only makes the replicas a step older. This is done for many
+//! steps at once, when somebody may join. A class consists of the states with the same number of replicas that may not join and the
+//! same youngest age; while that number does not change, a step moves a state to the class of the next age.
 
 use crate::replicas::chain::{youngest, Chain};
 use crate::replicas::tables::At;

@@ -83,7 +83,8 @@ impl Tuples {
     /// The tuples of m = `order` replicas, with tables that have at most `room` numbers beside those that are computed with, or those of one
     /// table.
     ///
-    /// * Memory: 4 bytes for each of these, 8 for each of (m + 1)b classes of states in each table, and up to 24 bytes for each state. Time: as [`super::log_moment`].
+    /// * Memory: 4 bytes for each of these, and up to 24 bytes for each state; where tuples are drawn also 8 for each of the (m + 1)b
+    ///   classes of states of each table. Time: as [`super::log_moment`].
     /// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
     ///
     /// # Errors
