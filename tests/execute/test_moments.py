@@ -87,6 +87,16 @@ def test_every_order_bounds_delta_from_above(p: float, sigma: float, start: str,
     assert nearest < 8.0
 
 
+def test_a_claim_that_a_moment_proves_has_a_lower_end() -> None:
+    """δ is 5 % of the claim, and 1e-10: too small for the samples of a scaled law, not for those of a power or a mixture."""
+    data = pyaccount.certify(document(privacy__delta=3e-9, accounting__profile=[]), threads=1).data
+    assert data.guarantee.kind == "deterministic"
+    assert data.evidence.sampling is not None
+    assert data.evidence.sampling.moment is not None
+    assert 0.0 < data.guarantee.delta_lower < data.evidence.sampling.moment.remove
+    assert 0.0 < data.guarantee.epsilon_lower < 4.0
+
+
 def test_a_claim_that_follows_from_a_moment_is_proven_without_samples() -> None:
     certificate = pyaccount.certify(document(), threads=1)
     data, moment = certificate.data, certificate.data.evidence.sampling.moment

@@ -23,7 +23,7 @@ from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable
 from pyaccount.execute.sampling.proposals import plain, powered
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import verify
-from pyaccount.plan.added import added_bound
+from pyaccount.plan.added import added_bound, added_profile
 from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.sampled import SampledMechanism
 
@@ -176,6 +176,10 @@ def test_bounds_of_an_added_record_hold(small: tuple[int, int, float, bool, list
     rng = np.random.default_rng(11)
     for epsilon in (0.01, 0.05):
         right = hockey_stick(nothing(n), truth, epsilon)
+        # What is known of a whole profile without samples, in both directions.
+        (added,), (removed_,) = (made(*small).bounded_profile(side, [epsilon]) for side in ("add", "remove"))
+        assert added >= right
+        assert removed_ >= removed(small, epsilon)
         for tilt in (0.5, 5.0, 15.0, 40.0):
             found = core.added_bounds(-tilt, [epsilon])
             assert found is not None
@@ -208,6 +212,13 @@ def test_what_is_known_where_a_record_is_added_is_the_least_over_tilts() -> None
         assert found is not None
         looked = [core.added_bounds(-tilt, [0.5]) for tilt in np.geomspace(1.0, 200.0, 60)]
         assert found[0] <= 1.05 * math.exp(min(one[0][place] for one in looked if one is not None))
+    # Of a whole profile the bounds are near those of each ε, and no search is.
+    epsilons = [0.0, 0.1, 0.3, 0.5, 0.8]
+    for epsilon, profile in zip(epsilons, added_profile(core, epsilons), strict=True):
+        single = added_bound(core, epsilon, "delta")
+        assert single is not None
+        assert 0.9 * single[0] <= profile <= 1.5 * single[0]
+    assert added_profile(_core.Sampled.users([0.5], 10, 2, 0.1, 2, True), epsilons) == [1.0] * 5
     # Too far from linear, and for what nothing is known of.
     assert added_bound(made(4, 2, 0.3, True, [9.0, 6.0]).core, 2.0, "delta") is None
     assert added_bound(_core.Sampled.users([0.5], 10, 2, 0.1, 2, True), 2.0, "square") is None

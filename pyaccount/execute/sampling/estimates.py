@@ -61,7 +61,7 @@ ENOUGH_EFFECTIVE, WANTED_EFFECTIVE = 30.0, 400.0
 #: The most of Σ V² that may be one sample's, and of Σ V without a second look. Where V has no second moment the largest of any
 #: number of samples has a share of Σ V² that does not vanish; where it has one, the share goes to 0.
 MOST_PEAK, LINE_PEAK, MOST_SHARE = 0.2, 0.05, 1.0 / 60.0
-#: A law is of no use at ε whose losses are so many times ε on average; beyond the range of doubles it is slow besides.
+#: A scaled law is of no use if its mean loss is so many times the largest ε, and slow if a density leaves the range of doubles.
 FAR_LOSSES = 10.0
 #: As many samples like the largest as an estimate after a second look may lack.
 UNSEEN = 3.0

@@ -93,9 +93,9 @@ def shared(weights: Sequence[float], units: int) -> list[int]:
 def library(
     mechanism: SampledMechanism, direction: Direction, *, far: bool = False, most: float = math.inf
 ) -> list[Proposal]:
-    """Proposals for a first look; with some whose means are scaled further for a second one.
+    """Return proposals for a first look, and with `far` some whose means are scaled further, for a second one.
 
-    Of the latter no law of a removed record whose losses are about more than `most`, on average.
+    A further law of a removed record is left out if its mean loss is about `most` or more.
     """
     odds = (ODDS_ADDED if direction == "add" else ODDS) if _has_odds(mechanism) else (1.0,)
     facts = mechanism.core.tilt(0.0) if direction == "remove" else None
