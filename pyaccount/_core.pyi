@@ -329,6 +329,7 @@ class Sampled:
         *,
         order: int | None = None,
         block: int | None = None,
+        most_busy: int | None = None,
         threads: int = 1,
         time_limit: float | None = None,
     ) -> tuple[float, float, float]:
@@ -336,9 +337,24 @@ class Sampled:
 
         With a curve, V and δ are without its tail mass. With an `order` samples are of that power of the likelihood ratio of a
         removed record, whatever the proposal is (see the core's `montecarlo::replicated`), drawn by blocks of `block` rounds if
-        these are given: its chain of replicas is computed, and kept until another one is asked for, in up to 24 bytes for each
-        state and 256 MiB. Raises `NumericsError` where a
-        mechanism has no chain or one that leaves the range of numbers, `LimitError`.
+        these are given, or where no more than `most_busy` replicas are busy at once (see `left_out`): its chain of replicas is
+        computed, and kept until another one is asked for, in up to 24 bytes for each state and 256 MiB. Raises `NumericsError`
+        where a mechanism has no chain or one that leaves the range of numbers, `LimitError`.
+        """
+
+    def left_out(
+        self,
+        order: int,
+        most_busy: int,
+        epsilon: float,
+        curve: ComposedCurve | None = None,
+        *,
+        threads: int,
+        time_limit: float | None,
+    ) -> float:
+        """By how much E V falls short of δ(ε) at most, of samples of a power with no more than `most_busy` busy replicas.
+
+        See the core's `replicas::left_out` for the proof. Infinite where nothing is known. Takes 32 bytes more for each state.
         """
 
     def simulate(
@@ -357,6 +373,7 @@ class Sampled:
         curve: ComposedCurve | None = None,
         order: int | None = None,
         block: int | None = None,
+        most_busy: int | None = None,
     ) -> tuple[list[list[tuple[list[float], float, float]]], LossHistogram | None]:
         """Run `count` shards from `first` with the streams of `key` = (seed, purpose, candidate, direction).
 
@@ -437,10 +454,11 @@ class Sampled:
         or add.
         """
 
-    def replicas(self, order: int, block: int | None = None) -> tuple[int, float] | None:
+    def replicas(self, order: int, block: int | None = None, most_busy: int | None = None) -> tuple[int, float] | None:
         """The states of the largest chain of so many replicas, and how many are computed of all chains in all steps at most.
 
-        A step is a round, or a block of so many. None where a mechanism has no chain, one that is too large, or no such blocks.
+        A step is a round, or a block of so many; no more than `most_busy` replicas are busy at once, if this is given, at least 2
+        and fewer than all. None where a mechanism has no chain, one that is too large, or no such blocks.
         """
 
     def log_moment(
@@ -448,6 +466,7 @@ class Sampled:
         order: int,
         *,
         block: int | None = None,
+        most_busy: int | None = None,
         gap: float = 1e-3,
         threads: int,
         time_limit: float | None,
@@ -455,8 +474,9 @@ class Sampled:
         """Bounds on ln E f^order of all mechanisms and runs together, f = dP/dR and the mean under R; the upper may be infinite.
 
         It may be too high by `gap` for not computing every step, or where that needs more steps than a few times the separation,
-        by what these cost. By blocks the lower bound is 0. Takes 16 bytes for each state of a chain. Raises `NumericsError` where
-        a mechanism has no chain.
+        by what these cost. By blocks the lower bound is 0. Where few replicas may be busy the upper bound has what is left out.
+        Takes 16 bytes for each state of a chain, 32 more for what is left out. Raises `NumericsError` where a mechanism has no
+        chain.
         """
 
     def added_bounds(self, tilt: float, epsilons: list[float]) -> list[tuple[float, float]] | None:

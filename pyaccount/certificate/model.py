@@ -322,7 +322,7 @@ class LogSobolevRecord(Record):
 class ProposalRecord(LaterRecord):
     """Where samples were drawn from; see the documentation of sampling."""
 
-    later: ClassVar[tuple[str, ...]] = ("order", "block", "log_sobolev")
+    later: ClassVar[tuple[str, ...]] = ("order", "block", "most_busy", "log_sobolev")
 
     parameter: Finite = Field(
         description="The probability (or the exponent of the bins' weights) that participation patterns were drawn with."
@@ -338,6 +338,13 @@ class ProposalRecord(LaterRecord):
         default=None,
         ge=2,
         description="The rounds of a block where replicas are drawn by blocks. Absent where they are drawn round by round.",
+    )
+    most_busy: int | None = Field(
+        default=None,
+        ge=2,
+        le=63,
+        description="K where no more than so many replicas take part within as many rounds as the sampler's separation: what "
+        "that leaves out is taken from the claim that is tested. Absent where all may.",
     )
     log_sobolev: LogSobolevRecord | None = Field(
         default=None,

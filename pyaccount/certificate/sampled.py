@@ -131,6 +131,10 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
             lines["clipping samples whose second moment is bounded, taken from the claim that is tested"] = (
                 test.limits.clipped
             )
+        if test.limits.left_out > 0.0:
+            lines["samples that draw few busy replicas: what they leave out, taken from the claim that is tested"] = (
+                test.limits.left_out
+            )
         if test.limits.beyond > 0.0:
             lines["batches that are truncated, added to δ of the run without truncation"] = test.limits.beyond
         budget += [
@@ -208,12 +212,14 @@ def _curve(composed: ComposedProfile) -> ComposedCurveRecord:
 
 
 def _proposal(proposal: Proposal) -> ProposalRecord:
+    power = proposal.replicas
     return ProposalRecord(
         parameter=proposal.parameter,
         stretch=proposal.mean_scale,
         others=list(proposal.further),
-        order=proposal.order or None,
-        block=proposal.block or None,
+        order=None if power is None else power.order,
+        block=None if power is None else power.block or None,
+        most_busy=None if power is None else power.most_busy or None,
         log_sobolev=None
         if proposal.log_sobolev is None
         else LogSobolevRecord(size=proposal.log_sobolev.size, exponent=proposal.log_sobolev.exponent),

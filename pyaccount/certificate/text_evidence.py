@@ -60,7 +60,8 @@ def _drawn(test: TestRecord) -> str:
     if test.second_moment is not None:
         return f"E V², λ = {test.second_moment.exponent:.3g}"
     if proposal.order is not None:
-        return f"f^{proposal.order}" + (f", {proposal.block} rounds" if proposal.block is not None else "")
+        few = f", {proposal.most_busy} busy" if proposal.most_busy is not None else ""
+        return f"f^{proposal.order}" + (f", {proposal.block} rounds" if proposal.block is not None else few)
     if proposal.log_sobolev is not None:
         return f"E D, λ = {proposal.log_sobolev.exponent:.3g}"
     return f"{proposal.stretch:.3g}{' +' + str(len(proposal.mixture) - 1) if proposal.mixture else ''}"

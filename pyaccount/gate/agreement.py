@@ -60,7 +60,7 @@ _CHOSEN = re.compile(r"evidence\.considered.*")
 #: has them.
 _MACHINE = re.compile(r"evidence\.considered\[\d+\]\.\w+_estimate|utility\.(workload\.)?\w+")
 #: Absent where a test does not draw from a power of the likelihood ratio, or of a mean: its pilot decides that.
-_POWER = re.compile(r"evidence\.sampling\.tests\[\d+\]\.(proposal\.(order|block|log_sobolev)|second_moment)")
+_POWER = re.compile(r"evidence\.sampling\.tests\[\d+\]\.(proposal\.(order|block|most_busy|log_sobolev)|second_moment)")
 #: What differs from samples to samples and bounds nothing. That accepted tests carry the guarantee is looked at elsewhere.
 _DRAWN = re.compile(
     r"evidence\.(within_tolerance|considered.*|sampling\.(samples|tests.*))|.*profile\[\d+\]\.standard_error"

@@ -41,7 +41,12 @@ STATED_MATRIX = (
 #: Blanks that are a bound of the guarantee itself: they are recomputed, not put in.
 _BOUNDS = ("epsilon", "delta")
 #: Fields of a test's proposal that are written since a rule of drawing, by their names.
-_WRITTEN = {"order": DrawingRule.POWERS, "block": DrawingRule.SPARING, "log_sobolev": DrawingRule.SPARING}
+_WRITTEN = {
+    "order": DrawingRule.POWERS,
+    "block": DrawingRule.SPARING,
+    "log_sobolev": DrawingRule.SPARING,
+    "most_busy": DrawingRule.FEW_BUSY,
+}
 
 
 @dataclass(slots=True)

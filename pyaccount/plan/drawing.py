@@ -30,6 +30,8 @@ class DrawingRule(Enum):
     #: The second moment of samples of an added record may be tested where none is known. Larger powers are drawn where claims are
     #: near, and more is taken to be known of a profile without samples.
     SECOND_MOMENTS = ((0, 1, 0), "2026-11-27T04:05:00+00:00")
+    #: Powers may be drawn with few busy replicas.
+    FEW_BUSY = ((0, 1, 0), "2026-11-27T08:15:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

@@ -22,7 +22,17 @@ from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import tests_of_claims
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.execute import execute_sampled
-from pyaccount.execute.sampling.jobs import SHARD, Balanced, BalancedJob, BetTable, Job, Local, Remaining, Wave
+from pyaccount.execute.sampling.jobs import (
+    SHARD,
+    Balanced,
+    BalancedJob,
+    BetTable,
+    Job,
+    Local,
+    Remaining,
+    Replicas,
+    Wave,
+)
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import PURPOSES, Sampler
 from pyaccount.plan.compiling import compile_document
@@ -70,7 +80,7 @@ def test_no_test_looks_at_samples_that_anything_else_has_seen(solved: str) -> No
     found = execute_sampled(plan, threads=1, time_limit=None, report=silent, seed=5, runner=runner)
     tests = [job for job in runner.jobs if job.key[1] == PURPOSES["verification"]]
     assert len(tests) == sum(test.samples > 0 for test in found.tests) > 1
-    assert any(isinstance(job, Job) and job.proposal.order > 0 for job in tests)
+    assert any(isinstance(job, Job) and job.proposal.replicas is not None for job in tests)
     # A candidate number that nothing else has, and so a stream for each test.
     candidates = [job.key[2] for job in runner.jobs]
     assert all(candidates.count(job.key[2]) == 1 for job in tests)
@@ -119,7 +129,7 @@ def test_runs_that_compose_have_the_mean_of_all_together(block: int) -> None:
     both = replace(one, recipe=Recipe("Sampled.together", (((one.recipe, 2),),)))
     exact = hockey_stick(truth.beside(truth), nothing(4), 1.5)
     assert exact > 1.5 * hockey_stick(truth, nothing(2), 1.5)
-    drawing, proposal = Sampler(seed=7, threads=1, time_limit=None, report=silent), powered(both, 3, block)
+    drawing, proposal = Sampler(seed=7, threads=1, time_limit=None, report=silent), powered(both, Replicas(3, block))
     limits = drawing.limits(both, "remove", proposal, 1.5)
     tables = [BetTable(1.5, math.inf)]
     sums = drawing.run(both, "remove", proposal, tables, purpose="verification", candidate=1, count=64)

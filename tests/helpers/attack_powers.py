@@ -18,6 +18,7 @@ import numpy as np
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling import betting_choice, once, tests_of_claims
 from pyaccount.execute.sampling.betting_choice import FIRST, Betting, Claim
+from pyaccount.execute.sampling.jobs import Replicas
 from pyaccount.execute.sampling.once import once_on
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.session import Session
@@ -42,27 +43,29 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
     bet, added, clip = tests_of_claims._bet, betting_choice.added_bound, betting_choice._clipped_betting
     tested = betting_choice._mean_betting
 
-    def replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[int, int] | None:
-        """Any order and blocks whose bound says something."""
+    def replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Replicas, tuple[int, float]] | None:
+        """Any replicas whose bound says something, and that leave out less than the claim."""
         core = claim.mechanism.core
-        possible = [
-            (order, block)
-            for block in BLOCKS
-            for order in range(FIRST, LARGEST + 1)
-            if core.replicas(order, block or None) is not None
-        ]
-        # Each sort of blocks first as often as another.
-        first = int(rng.choice(sorted({block for _, block in possible})))
-        for k in sorted(rng.permutation(len(possible)), key=lambda k: possible[k][1] != first):
-            order, block = possible[k]
+        orders = range(FIRST, LARGEST + 1)
+        wanted = [Replicas(order, block) for block in BLOCKS for order in orders]
+        wanted += [Replicas(order, most_busy=busy) for order in orders for busy in range(2, order)]
+        priced = [(one, one.price(core)) for one in wanted]
+        possible = [(one, price) for one, price in priced if price is not None]
+
+        def sort(one: Replicas) -> int:
+            return -1 if one.most_busy else one.block
+
+        # Each sort first as often as another.
+        first = int(rng.choice(sorted({sort(one) for one, _ in possible})))
+        for k in sorted(rng.permutation(len(possible)), key=lambda k: sort(possible[k][0]) != first):
             try:
                 limits = sampler.limits(
-                    claim.mechanism, "remove", powered(claim.mechanism, order, block), claim.epsilon
+                    claim.mechanism, "remove", powered(claim.mechanism, possible[k][0]), claim.epsilon
                 )
             except NumericsError:
                 continue
-            if claim.delta < limits.weight_bound < LOOSE * claim.delta:
-                return order, block
+            if claim.delta < limits.weight_bound < LOOSE * claim.delta and limits.left_out < 0.5 * claim.delta:
+                return possible[k]
         return None
 
     def short(choose: Callable[..., Betting | None]) -> Callable[..., Betting | None]:
@@ -125,7 +128,8 @@ def sort_of(betting: Betting) -> str:
         return "clipped"
     if betting.proposal.log_sobolev is not None:
         return "a mean that bounds δ"
-    if betting.proposal.order:
-        rounds = f"blocks of {betting.proposal.block}" if betting.proposal.block else "round by round"
-        return f"power, {rounds}"
+    power = betting.proposal.replicas
+    if power is not None:
+        rounds = f"blocks of {power.block}" if power.block else "round by round"
+        return "power, few busy replicas" if power.most_busy else f"power, {rounds}"
     return "mixture" if betting.proposal.components else "plain or scaled"

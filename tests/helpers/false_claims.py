@@ -22,7 +22,7 @@ from pyaccount.execute.sampling import tests_of_claims
 from pyaccount.execute.sampling.added_mean import SquareClaim, mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, fixed_sequence_test
-from pyaccount.execute.sampling.jobs import SHARD, BetTable, Component, LogSobolev, Proposal
+from pyaccount.execute.sampling.jobs import SHARD, BetTable, Component, LogSobolev, Proposal, Replicas
 from pyaccount.execute.sampling.proposals import PLAIN, plain, powered
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import Test
@@ -71,9 +71,9 @@ def _sampler(seed: int) -> Sampler:
     return Sampler(seed=seed, threads=1, time_limit=None, report=silent)
 
 
-def _powered(made: tuple[SampledMechanism, Mixture], epsilon: float, order: int, block: int) -> Setting:
+def _powered(made: tuple[SampledMechanism, Mixture], epsilon: float, replicas: Replicas) -> Setting:
     mechanism, truth = made
-    proposal = powered(mechanism, order, block)
+    proposal = powered(mechanism, replicas)
     bound = _sampler(1).limits(mechanism, "remove", proposal, epsilon).weight_bound
     delta = hockey_stick(truth, nothing(truth.means.shape[1]), epsilon)
     return Setting(mechanism, "remove", proposal, epsilon, delta, bound)
@@ -81,17 +81,22 @@ def _powered(made: tuple[SampledMechanism, Mixture], epsilon: float, order: int,
 
 def by_rounds() -> Setting:
     """A power, round by round."""
-    return _powered(small(4, 2, 0.3, [1.2, 0.6], warm=True), 2.0, 3, 0)
+    return _powered(small(4, 2, 0.3, [1.2, 0.6], warm=True), 2.0, Replicas(3))
 
 
 def by_blocks() -> Setting:
     """A power by blocks of two rounds."""
-    return _powered(small(4, 4, 0.15, [0.7, 0.0, 0.8], warm=False), 1.0, 4, 2)
+    return _powered(small(4, 4, 0.15, [0.7, 0.0, 0.8], warm=False), 1.0, Replicas(4, 2))
 
 
 def by_short_blocks() -> Setting:
     """A power by blocks of one round, of which a replica may take part in two."""
-    return _powered(small(4, 2, 0.1, [1.2, 0.6], warm=True), 1.5, 3, 1)
+    return _powered(small(4, 2, 0.1, [1.2, 0.6], warm=True), 1.5, Replicas(3, 1))
+
+
+def few_busy() -> Setting:
+    """A power with few busy replicas, which leave out up to half of δ: that is taken off the claim."""
+    return _powered(small(4, 2, 0.2, [0.3, 0.2], warm=True), 0.2, Replicas(6, most_busy=4))
 
 
 def clipped(factor: float = 40.0) -> Setting:
@@ -150,7 +155,7 @@ def false_second_moment() -> Setting:
 def tested_once() -> Setting:
     """A removed record that is tested once, by samples of a power, and an added one whose δ is smaller, at every value."""
     made = small(4, 2, 0.3, [1.2, 0.6], warm=True)
-    one = _powered(made, 0.5, 2, 0)
+    one = _powered(made, 0.5, Replicas(2))
     added = hockey_stick(nothing(4), made[1], one.epsilon)
     return replace(one, other=Setting(made[0], "add", plain(made[0], "add"), one.epsilon, added, 1.0))
 
@@ -160,6 +165,7 @@ SETTINGS: dict[str, Callable[[], Setting]] = {
     "power, round by round": cache(by_rounds),
     "power, blocks of 2": cache(by_blocks),
     "power, blocks of 1": cache(by_short_blocks),
+    "power, few busy replicas": cache(few_busy),
     "clipped": cache(clipped),
     "clipped where much is lost": cache(clipped_short),
     "clipped after a second moment": cache(after_second_moment),

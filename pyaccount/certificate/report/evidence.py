@@ -157,6 +157,8 @@ def _proposal(test: TestRecord) -> Content:
         return ("after their second moment, λ = ", exact(test.second_moment.exponent, "factor", "record", 3))
     if test.proposal.order is not None:
         power: Content = ("power ", exact(test.proposal.order, "factor", "record"))
+        if test.proposal.most_busy is not None:
+            return (*power, " with ", exact(test.proposal.most_busy, "replicas", "record"), " busy at most")
         if test.proposal.block is None:
             return power
         return (*power, " by blocks of ", exact(test.proposal.block, "rounds", "record"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyaccount import _core
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.added_mean import DEARER, SquareClaim, choose_mean, choose_square
-from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal, Replicas
 from pyaccount.execute.sampling.moments import CHEAP_WORK, MOST_ORDER
 from pyaccount.execute.sampling.proposals import PLAIN, between, mixed, plain, powered, proposed, scaled
 from pyaccount.execute.sampling.shards import Sampler
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
+    from pyaccount.execute.sampling.shards import SampleLimits
     from pyaccount.plan.sampled import SampledMechanism
 
 #: How far means are scaled for a test.
@@ -44,8 +45,16 @@ MEASURED, TRIAL = 6, 8
 SPECIAL_TRIAL, SPARED_TRIAL, SLOWER = 4, 2, 3.0
 #: The least power, and the largest chain that samples are drawn by, of 24 bytes for each state and with tables of 256 MiB.
 FIRST, MOST_SAMPLED = 2, 13_000_000
-#: Rounds of blocks that replicas may be drawn by, where they divide the separation.
-BLOCKS = (16, 12, 10, 8, 6, 5, 4, 3, 2)
+#: Rounds of blocks that replicas may be drawn by, where they divide the separation; and what stands for few busy replicas beside
+#: them.
+BLOCKS, FEW = (16, 12, 10, 8, 6, 5, 4, 3, 2), -1
+#: Powers that are drawn with few busy replicas, and how many these are at least; by how many more a look may be better than the
+#: last one. A chain is computed, and twice for what is left out, which may be such a share of the gap between the claim and the
+#: estimate, or for claims that follow such a one.
+FEW_ORDERS, LEAST_BUSY, BUSIER = (6, 8, 10, 12, 14, 17, 20, 24, 28, 33, 39, 46, 54, 64), 3, 4
+FEW_PASSES, LEFT_OUT, FAR_LEFT_OUT = 3.0, 0.02, 0.1
+#: The most states in all rounds of a chain of few busy replicas.
+FEW_WORK = 1e8
 #: Nanoseconds for a state's round of a chain; and how far below the claim the estimate is taken to be, since nearer claims may
 #: follow: at most so far, relatively, or in later rules a share of what it is at the first claim.
 CHAIN, NEAR, NEARER = 5.0, 0.25, 0.4
@@ -104,7 +113,7 @@ class Betting:
     @property
     def expected_plain_samples(self) -> float:
         """As many plain samples as take as long."""
-        return (SLOWER if self.proposal.order else 1.0) * self.expected_samples + DEARER * self.square_samples
+        return (SLOWER if self.proposal.replicas else 1.0) * self.expected_samples + DEARER * self.square_samples
 
 
 def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
@@ -158,48 +167,128 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
 def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
     """Samples of a power of the likelihood ratio of a removed record; None where there are none, or none that could be bet on."""
     mechanism = claim.mechanism
-    if direction != "remove" or mechanism.core.replicas(2) is None:
+    if direction != "remove" or Replicas(FIRST).price(mechanism.core) is None:
         return None
+    gap = (claim.delta - estimate.value) / claim.delta
     known = sampler.replicas
-    if known is None or mechanism.core.replicas(known[0], known[1] or None) != known[2]:
-        gap = (claim.delta - estimate.value) / claim.delta
-        nearest = NEARER * gap if sampler.drawing.includes(DrawingRule.SECOND_MOMENTS) else min(gap, NEAR)
-        chosen = _sampled_replicas(sampler, claim, nearest)
-        price = None if chosen is None else mechanism.core.replicas(chosen[0], chosen[1] or None)
-        if chosen is None or price is None:
-            return None
-        known = sampler.replicas = (*chosen, price)
-    order, block, _ = known
-    proposal = powered(mechanism, order, block)
-    try:
-        limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
-    except NumericsError:
-        # A chain that leaves the range of numbers.
+    if known is None or known[0].price(mechanism.core) != known[1]:
+        known = sampler.replicas = _sampled_replicas(sampler, claim, _nearest(sampler, gap))
+    limits = None if known is None else _power_limits(sampler, claim, known[0])
+    if limits is not None and limits.left_out > FAR_LEFT_OUT * gap * claim.delta:
+        # What served another claim leaves too much of this one out.
+        known = sampler.replicas = _sampled_replicas(sampler, claim, _nearest(sampler, gap))
+        limits = None if known is None else _power_limits(sampler, claim, known[0])
+    if known is None or limits is None:
+        # No chain, none that is small enough, or one that leaves the range of numbers.
         return None
-    if limits.weight_bound + limits.generator < claim.delta:
+    proposal = powered(mechanism, known[0])
+    if limits.weight_bound + limits.generator + limits.left_out < claim.delta:
         return Betting(proposal, limits.weight_bound, (), 0.0)
     if not (limits.rounding < MOST_ROUNDING and limits.weight_bound > claim.delta):
         return None
-    return _measured_betting(sampler, claim, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
+    stated = replace(claim, delta=claim.delta - limits.left_out)
+    if stated.delta <= estimate.value:
+        return None
+    return _measured_betting(sampler, stated, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
 
 
-def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[int, int] | None:
-    """The order m of the power f^m that samples are drawn from, and the rounds of a block (0: round by round).
+def _nearest(sampler: Sampler, gap: float) -> float:
+    """How far below a claim the estimate is taken to be, relatively, where claims that are nearer may follow."""
+    return NEARER * gap if sampler.drawing.includes(DrawingRule.SECOND_MOMENTS) else min(gap, NEAR)
+
+
+def _power_limits(sampler: Sampler, claim: Claim, replicas: Replicas) -> SampleLimits | None:
+    """What is proven of samples of a power of the likelihood ratio; None where its chain leaves the range of numbers."""
+    try:
+        return sampler.limits(claim.mechanism, "remove", powered(claim.mechanism, replicas), claim.epsilon)
+    except NumericsError:
+        return None
+
+
+def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Replicas, tuple[int, float]] | None:
+    """The power of the likelihood ratio that samples are drawn from, and the price of its chain.
 
     By what the chain and the samples of each are expected to take; None where even the least is too much. Chains of long blocks
-    are small, and so come first: a chain that takes longer than what was found is not computed.
+    are small, and so come first, and those of few busy replicas next: a chain that takes longer than what was found is not
+    computed.
     """
     core = claim.mechanism.core
-    possible = [block for block in BLOCKS if core.replicas(FIRST, block) is not None]
-    best: tuple[float, int, int] | None = None
-    for block in (*possible, 0) if sampler.drawing.includes(DrawingRule.SPARING) else (0,):
-        found = _sampled_order(sampler, claim, gap, block, math.inf if best is None else best[0])
-        if found is not None and (best is None or found[0] < best[0]):
-            best = (*found, block)
-    return None if best is None else best[1:]
+    best: tuple[float, Replicas] | None = None
+    for block in (*BLOCKS, FEW, 0) if sampler.drawing.includes(DrawingRule.SPARING) else (0,):
+        most = math.inf if best is None else best[0]
+        if block == FEW:
+            few = sampler.drawing.includes(DrawingRule.FEW_BUSY)
+            found = _few_busy(sampler, claim, gap, most) if few else None
+        else:
+            found = _sampled_order(sampler, claim, gap, block, most)
+        if found is not None and found[0] < most:
+            best = found
+    price = None if best is None else best[1].price(core)
+    return None if best is None or price is None else (best[1], price)
 
 
-def _sampled_order(sampler: Sampler, claim: Claim, gap: float, block: int, most: float) -> tuple[float, int] | None:
+def _taken(claim: Claim, gap: float, weight_bound: float) -> float:
+    """The nanoseconds that samples with this weight bound are expected to take."""
+    samples = claim.log_target * (1.0 / gap + 0.5 / (gap * gap))
+    return samples * max(weight_bound / claim.delta, 1.0) * SLOWER * claim.mechanism.cost
+
+
+def _few_busy(sampler: Sampler, claim: Claim, gap: float, most: float) -> tuple[float, Replicas] | None:
+    """The nanoseconds that the best power with few busy replicas is expected to take, and these; None where all may be busy.
+
+    Larger powers need more busy ones. Chains that are small with all replicas are no matter of this.
+    """
+    found: tuple[float, Replicas] | None = None
+    busy, least_price = LEAST_BUSY, Replicas(FEW_ORDERS[0], most_busy=LEAST_BUSY).price(claim.mechanism.core)
+    if least_price is None or least_price[1] > CHEAP_WORK:
+        # With so many ages no chain of as many busy replicas as it takes is small.
+        return None
+    for order in FEW_ORDERS:
+        whole = Replicas(order).price(claim.mechanism.core)
+        if whole is not None and whole[1] <= CHEAP_WORK:
+            continue
+        least = most if found is None else min(most, found[0])
+        enough = _enough_busy(sampler, claim, LEFT_OUT * gap * claim.delta, Replicas(order, most_busy=busy), least)
+        if enough is None:
+            return found
+        replicas, limits = enough
+        total, busy = _taken(claim, gap, limits.weight_bound) + _few_price(claim, replicas), replicas.most_busy
+        if found is not None and total >= found[0]:
+            return found
+        found = (total, replicas)
+    return found
+
+
+def _enough_busy(
+    sampler: Sampler, claim: Claim, most_left_out: float, replicas: Replicas, most: float
+) -> tuple[Replicas, SampleLimits] | None:
+    """So many busy replicas, from these on, that little is left out, and what is proven then; None where that takes too long.
+
+    What is left out falls about geometrically with each more.
+    """
+    before: tuple[int, float] | None = None
+    while _few_price(claim, replicas) < most:
+        limits = _power_limits(sampler, claim, replicas)
+        if limits is None or not math.isfinite(limits.left_out):
+            return None
+        if limits.left_out <= most_left_out:
+            return replicas, limits
+        busy, excess = replicas.most_busy, math.log(limits.left_out / most_left_out)
+        fell = 0.0 if before is None else (before[1] - excess) / (busy - before[0])
+        before = (busy, excess)
+        replicas = replace(replicas, most_busy=busy + (min(max(round(excess / fell), 1), BUSIER) if fell > 0.0 else 1))
+    return None
+
+
+def _few_price(claim: Claim, replicas: Replicas) -> float:
+    """The nanoseconds that a chain of few busy replicas takes, and what it leaves out; infinite where there is none."""
+    price = replicas.price(claim.mechanism.core)
+    return math.inf if price is None or price[1] > FEW_WORK else FEW_PASSES * price[1] * CHAIN
+
+
+def _sampled_order(
+    sampler: Sampler, claim: Claim, gap: float, block: int, most: float
+) -> tuple[float, Replicas] | None:
     """The nanoseconds that the best order is expected to take, and that order; no chain that alone takes `most` is computed.
 
     ln of the weight bound is convex in m, and 0 at 1; by blocks that is a guess: what the next order is expected to give is found
@@ -208,35 +297,34 @@ def _sampled_order(sampler: Sampler, claim: Claim, gap: float, block: int, most:
     better.
     """
     mechanism, logs = claim.mechanism, [0.0]
-    least = mechanism.core.replicas(FIRST, block or None)
+    least = Replicas(FIRST, block).price(mechanism.core)
     if least is None or least[0] > MOST_SAMPLED or least[1] * CHAIN >= most:
         return None
-    samples = claim.log_target * (1.0 / gap + 0.5 / (gap * gap))
     small = CHEAP_WORK if sampler.drawing.includes(DrawingRule.SECOND_MOMENTS) else 0.0
 
     def taken(log: float) -> float:
-        return samples * max(math.exp(log) / claim.delta, 1.0) * SLOWER * mechanism.cost
+        return _taken(claim, gap, math.exp(log))
 
-    found: tuple[float, int] | None = None
+    found: tuple[float, Replicas] | None = None
     for order in range(FIRST, MOST_ORDER + 1):
-        price = mechanism.core.replicas(order, block or None)
-        try:
-            bound = sampler.limits(mechanism, "remove", powered(mechanism, order, block), claim.epsilon).weight_bound
-        except NumericsError:
+        replicas = Replicas(order, block)
+        price, limits = replicas.price(mechanism.core), _power_limits(sampler, claim, replicas)
+        if limits is None:
             return found
+        bound = limits.weight_bound
         logs.append(math.log(bound) if bound > 0.0 else -math.inf)
         total = taken(logs[-1]) + (0.0 if price is None else price[1] * CHAIN)
         if small > 0.0 and found is not None and total >= found[0]:
             return found
-        found = (total, order)
+        found = (total, replicas)
         bend = logs[-1] - 2.0 * logs[-2] + logs[-3] if order > FIRST else 0.0
         further = 2.0 * logs[-1] - logs[-2] + bend
-        replicas = mechanism.core.replicas(order + 1, block or None)
-        if replicas is not None and replicas[1] <= small:
+        larger = Replicas(order + 1, block).price(mechanism.core)
+        if larger is not None and larger[1] <= small:
             continue
-        if replicas is None or replicas[0] > MOST_SAMPLED or not math.isfinite(further) or further >= logs[-1]:
+        if larger is None or larger[0] > MOST_SAMPLED or not math.isfinite(further) or further >= logs[-1]:
             return found
-        if taken(logs[-1]) - taken(further) < replicas[1] * CHAIN or replicas[1] * CHAIN >= most:
+        if taken(logs[-1]) - taken(further) < larger[1] * CHAIN or larger[1] * CHAIN >= most:
             return found
     return found
 
@@ -406,7 +494,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
         largest = 1.0 / (bound - threshold)
         tables.append(BetTable(claim.epsilon, bound, tuple(Bet(threshold, share * largest) for share in SHARES)))
     special = SPARED_TRIAL if sampler.drawing.includes(DrawingRule.SPARING) else SPECIAL_TRIAL
-    trial = special if proposal.order or bounds[0][1] else TRIAL
+    trial = special if proposal.replicas or bounds[0][1] else TRIAL
     sums = sampler.run(
         claim.mechanism, direction, proposal, tables, purpose="pilot", candidate=sampler.fresh(), count=trial
     )

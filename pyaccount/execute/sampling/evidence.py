@@ -14,7 +14,7 @@ from pyaccount.execute.sampling.betting_choice import BLOCKS, MOST_ROUNDING
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, told
 from pyaccount.execute.sampling.fixed_sequence import root
-from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal, Replicas
 from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain, powered
 from pyaccount.execute.sampling.proven import Known, Proven, proven
@@ -261,16 +261,14 @@ def _of_a_power(mechanism: SampledMechanism, proof: MomentProof, *, blocks: bool
     A chain may be small by blocks of rounds, the shortest that make it so.
     """
 
-    def small(order: int, block: int) -> bool:
-        replicas = mechanism.core.replicas(order, block or None)
-        return replicas is not None and replicas[1] <= SMALL_WORK
-
     lengths = (0, *reversed(BLOCKS)) if blocks else (0,)
     for order in range(proof.order, 2, -1):
         for block in lengths:
-            if small(order, block):
-                return powered(mechanism, order, block)
-    return powered(mechanism, 2)
+            replicas = Replicas(order, block)
+            price = replicas.price(mechanism.core)
+            if price is not None and price[1] <= SMALL_WORK:
+                return powered(mechanism, replicas)
+    return powered(mechanism, Replicas(2))
 
 
 def _without_samples(session: Session, result: Result) -> tuple[Answer, Answer]:
@@ -340,7 +338,7 @@ def profile_shards(accepted: int) -> int:
 def _fewer(session: Session, proposal: Proposal, shards: int) -> int:
     """Shards of a proposal where so many are drawn of others: those of a power of the likelihood ratio vary little."""
     fewer = SPARED_FEWER if session.plan.drawing.includes(DrawingRule.SPARING) else FEWER
-    return max(shards // fewer, 1) if proposal.order else shards
+    return max(shards // fewer, 1) if proposal.replicas else shards
 
 
 def _effort(session: Session) -> int:
@@ -370,9 +368,9 @@ def _lighter(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     """
     (epsilon, delta), drawing = claim, session.plan.drawing
     proposal = tested or estimate.proposal
-    replaced = drawing.includes(DrawingRule.SPARING if proposal.order else DrawingRule.SECOND_MOMENTS)
+    replaced = drawing.includes(DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS)
     # Plain samples, which stand for a mixture that was tested, see next to nothing of a small δ.
-    own = tested is not None and not tested.order and tested != plain(mechanism, direction)
+    own = tested is not None and tested.replicas is None and tested != plain(mechanism, direction)
     if not replaced or own or mechanism.lower is not None:
         return proposal
     mixture = replace(estimate.proposal, components=estimate.components)

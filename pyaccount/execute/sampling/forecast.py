@@ -22,7 +22,7 @@ from pyaccount.execute.sampling.error_probability import STARTS, Acceptance, of_
 from pyaccount.execute.sampling.estimates import told
 from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
-from pyaccount.execute.sampling.jobs import SHARD, BetTable
+from pyaccount.execute.sampling.jobs import SHARD, BetTable, Replicas
 from pyaccount.execute.sampling.moments import chernoff
 from pyaccount.execute.sampling.once import once_on
 from pyaccount.execute.sampling.proposals import plain
@@ -166,12 +166,12 @@ class _Pace:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: dict[tuple[Direction, str, int, int], float] = {}
+        self._known: dict[tuple[Direction, str, Replicas | int], float] = {}
 
     def of(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
         """The pace of samples from a proposal; that of a mixture goes by its components."""
-        kind = "mean" if proposal.log_sobolev else "power" if proposal.order else "mixture"
-        key = (direction, kind, proposal.order or len(proposal.components), proposal.block)
+        kind = "mean" if proposal.log_sobolev else "power" if proposal.replicas else "mixture"
+        key = (direction, kind, proposal.replicas or len(proposal.components))
         if key not in self._known:
             self._known[key] = self._taken(mechanism, direction, epsilon, proposal)
         return self._known[key]
@@ -366,8 +366,8 @@ def draws_of(session: Session, planned: dict[Direction, list[_Planned]]) -> Iter
         steps = [f"about {test.samples:.2g} samples from {_law(test)}" for test in tests if test.samples]
         yield f"{direction}: {', then '.join(reversed(steps)) or 'no samples, since a bound without samples is enough'}"
         mechanism = tests[0].mechanism
-        smallest = mechanism.core.replicas(FIRST)
-        if direction != "remove" or smallest is None or tests[0].proposal.order or not tests[0].samples:
+        smallest = Replicas(FIRST).price(mechanism.core)
+        if direction != "remove" or smallest is None or tests[0].proposal.replicas or not tests[0].samples:
             continue
         chosen = session.sampler.replicas
         if chosen is None:
@@ -377,9 +377,9 @@ def draws_of(session: Session, planned: dict[Direction, list[_Planned]]) -> Iter
                 "rounds is smaller"
             )
         else:
-            order, block, (states, work) = chosen
+            replicas, (states, work) = chosen
             yield (
-                f"remove: the power {order} of the likelihood ratio{_blocks(block)} needs a chain of {states} states, which "
+                f"remove: {_power(replicas)} needs a chain of {states} states, which "
                 f"takes about {duration(1e-9 * CHAIN * work)} on one core; that is expected to cost more than it saves"
             )
 
@@ -389,17 +389,19 @@ def _law(test: _Planned) -> str:
     proposal = test.proposal
     if proposal.log_sobolev is not None:
         return f"a mean that bounds {'δ' if proposal.log_sobolev.moment == 1 else 'their second moment'}"
-    if proposal.order:
-        price = test.mechanism.core.replicas(proposal.order, proposal.block or None)
+    if proposal.replicas is not None:
+        price = proposal.replicas.price(test.mechanism.core)
         states = "" if price is None else f", a chain of {price[0]} states"
-        return f"the power {proposal.order} of the likelihood ratio{_blocks(proposal.block)}{states}"
+        return f"{_power(proposal.replicas)}{states}"
     if proposal.components:
         return "a mixture"
     return "the mechanism itself" if proposal == plain(test.mechanism, test.direction) else "a scaled law"
 
 
-def _blocks(rounds: int) -> str:
-    return f" by blocks of {rounds} rounds" if rounds else ""
+def _power(replicas: Replicas) -> str:
+    how = f" by blocks of {replicas.block} rounds" if replicas.block else ""
+    how = f" with at most {replicas.most_busy} busy replicas" if replicas.most_busy else how
+    return f"the power {replicas.order} of the likelihood ratio{how}"
 
 
 def _cyclic(session: Session) -> float | None:

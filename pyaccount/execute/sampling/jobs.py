@@ -8,8 +8,8 @@ another process. A `Runner` decides that.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict
 
 from pyaccount import _core
 from pyaccount.plan.recipe import Recipe, fingerprint
@@ -49,6 +49,38 @@ class LogSobolev:
     moment: int = 1
 
 
+class PowerArguments(TypedDict):
+    """What the core takes where samples are of a power."""
+
+    order: int | None
+    block: int | None
+    most_busy: int | None
+
+
+NO_POWER: PowerArguments = {"order": None, "block": None, "most_busy": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """How samples of the power f^m of the likelihood ratio of a removed record are drawn: by a chain of m replicas."""
+
+    #: m.
+    order: int
+    #: The rounds of a block where these are drawn by blocks; 0 where they are drawn round by round.
+    block: int = 0
+    #: The most that are busy at once, where not all may be: then what is left out is bounded, and 0 otherwise.
+    most_busy: int = 0
+
+    @property
+    def arguments(self) -> PowerArguments:
+        """As the core takes them."""
+        return {"order": self.order, "block": self.block or None, "most_busy": self.most_busy or None}
+
+    def price(self, core: _core.Sampled) -> tuple[int, float] | None:
+        """The states of the chain, and those that are computed in all its steps together; None where there is no such chain."""
+        return core.replicas(self.order, self.block or None, self.most_busy or None)
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """Where samples are drawn from; see the core's `proposal`."""
@@ -59,17 +91,15 @@ class Proposal:
     further: tuple[float, ...] = ()
     #: A mixture of this law, which bounds its samples, with further ones; see the core's `defensive`. Empty without.
     components: tuple[Component, ...] = ()
-    #: m where samples are of the power f^m of the likelihood ratio of a removed record; see the core's `replicated`. 0 otherwise.
-    order: int = 0
-    #: The rounds of a block where these are drawn by blocks; 0 where they are drawn round by round.
-    block: int = 0
+    #: Where samples are of a power of the likelihood ratio of a removed record; see the core's `replicated`.
+    replicas: Replicas | None = None
     #: Where no samples of δ are drawn, but such ones; see the core's `added_mean`.
     log_sobolev: LogSobolev | None = None
 
     @property
     def wave(self) -> int:
         """Shards run between two looks at the wealth."""
-        return FEW if self.order else WAVE
+        return WAVE if self.replicas is None else FEW
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -174,6 +204,7 @@ class Job:
                 curve=curve,
             )
         else:
+            power = self.proposal.replicas
             shards, histogram = core.simulate(
                 self.direction,
                 self.proposal.parameters,
@@ -186,8 +217,7 @@ class Job:
                 threads=threads,
                 time_limit=time_limit,
                 curve=curve,
-                order=self.proposal.order or None,
-                block=self.proposal.block or None,
+                **(NO_POWER if power is None else power.arguments),
             )
         return Wave([[Sums(tuple(log), value, square) for log, value, square in shard] for shard in shards], histogram)
 
@@ -203,11 +233,11 @@ class Job:
         if proposal.log_sobolev is not None:
             shape = (proposal.log_sobolev.size, proposal.log_sobolev.exponent, proposal.log_sobolev.moment)
             return fingerprint("shards", self.recipe, self.curve, drawn, shape)
-        if proposal.block:
-            return fingerprint("shards", self.recipe, self.curve, drawn, proposal.order, proposal.block)
-        if proposal.order:
-            return fingerprint("shards", self.recipe, self.curve, drawn, proposal.order)
-        return fingerprint("shards", self.recipe, self.curve, drawn)
+        if proposal.replicas is None:
+            return fingerprint("shards", self.recipe, self.curve, drawn)
+        order, block, most_busy = astuple(proposal.replicas)
+        further = (block, most_busy) if most_busy else (block,) if block else ()
+        return fingerprint("shards", self.recipe, self.curve, drawn, order, *further)
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ class Histogram:
 
         upper = above + margin(square, least)
         upper = min(upper, weight_bound * _chernoff(above / weight_bound, log / samples, upwards=True))
-        upper += limits.generator + limits.added
+        upper += limits.generator + limits.added + limits.left_out
         lower = below - margin(under, below)
         lower = max(lower, weight_bound * _chernoff(below / weight_bound, log / samples, upwards=False))
         judged = self.mechanism.lower

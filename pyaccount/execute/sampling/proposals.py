@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
+    from pyaccount.execute.sampling.jobs import Replicas
     from pyaccount.plan.sampled import SampledMechanism
 
 #: How far means are scaled in a first look, and what the odds of taking part are multiplied by. Small likelihood
@@ -43,9 +44,9 @@ def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:
     return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
 
 
-def powered(mechanism: SampledMechanism, order: int, block: int = 0) -> Proposal:
-    """Samples of a power of the likelihood ratio of a removed record, by blocks of so many rounds or round by round."""
-    return replace(proposed(mechanism.plain_parameters, float(order)), order=order, block=block)
+def powered(mechanism: SampledMechanism, replicas: Replicas) -> Proposal:
+    """Samples of a power of the likelihood ratio of a removed record."""
+    return replace(proposed(mechanism.plain_parameters, float(replicas.order)), replicas=replicas)
 
 
 def mixed(

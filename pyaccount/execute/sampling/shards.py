@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
     from pyaccount.execute.progress import Report
-    from pyaccount.execute.sampling.jobs import Balanced, BetTable, Component, Proposal, Runner, Sums, Wave
+    from pyaccount.execute.sampling.jobs import Balanced, BetTable, Component, Proposal, Replicas, Runner, Sums, Wave
     from pyaccount.plan.sampled import SampledMechanism
 
 #: What samples are drawn for. No two uses share a stream, so what one use chose cannot depend on another's samples.
@@ -43,6 +43,8 @@ class SampleLimits:
     below: float = 0.0
     #: How much of the mean is lost where samples are clipped at `weight_bound`.
     clipped: float = 0.0
+    #: How much of it is left out where not all replicas may be busy at once.
+    left_out: float = 0.0
 
     @property
     def added(self) -> float:
@@ -68,9 +70,9 @@ class Sampler:
         self._beyond: dict[tuple[object, ...], float] = {}
         #: By which rule samples are drawn.
         self.drawing = NEWEST
-        #: The power of the likelihood ratio that samples of an earlier claim were drawn from, by blocks of how many rounds, and
-        #: its chain's price: it serves similar claims as well.
-        self.replicas: tuple[int, int, tuple[int, float]] | None = None
+        #: The power of the likelihood ratio that samples of an earlier claim were drawn from, and its chain's price: it serves
+        #: similar claims as well.
+        self.replicas: tuple[Replicas, tuple[int, float]] | None = None
 
     def fresh(self) -> int:
         """A candidate number that no stream has used."""
@@ -95,22 +97,13 @@ class Sampler:
         self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
     ) -> SampleLimits:
         """What is proven about samples from a proposal."""
-        curve = mechanism.curve(direction)
+        curve, left_out = mechanism.curve(direction), 0.0
         if proposal.components:
             found = mechanism.core.defensive_bounds(direction, for_core(proposal.components), epsilon, curve)
+        elif proposal.replicas is None:
+            found = mechanism.core.bounds(direction, proposal.parameters, proposal.mean_scale, epsilon, curve)
         else:
-            with self._limited():
-                found = mechanism.core.bounds(
-                    direction,
-                    proposal.parameters,
-                    proposal.mean_scale,
-                    epsilon,
-                    curve,
-                    order=proposal.order or None,
-                    block=proposal.block or None,
-                    threads=self._threads,
-                    time_limit=self._remaining() if proposal.order else None,
-                )
+            found, left_out = self._of_a_power(mechanism, direction, proposal, epsilon)
         weight_bound, generator, rounding = found
         if mechanism.overstated > 0.0:
             generator += mechanism.overstated * (math.exp(min(epsilon, 700.0)) if direction == "add" else 1.0)
@@ -121,7 +114,37 @@ class Sampler:
             mechanism.tail_mass(direction),
             self.beyond(mechanism, direction, epsilon),
             mechanism.below(direction, epsilon),
+            left_out=left_out,
         )
+
+    def _of_a_power(
+        self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
+    ) -> tuple[tuple[float, float, float], float]:
+        """The core's bounds on samples of a power, and on what they leave out."""
+        replicas, curve = proposal.replicas, mechanism.curve(direction)
+        assert replicas is not None
+        with self._limited():
+            found = mechanism.core.bounds(
+                direction,
+                proposal.parameters,
+                proposal.mean_scale,
+                epsilon,
+                curve,
+                **replicas.arguments,
+                threads=self._threads,
+                time_limit=self._remaining(),
+            )
+            if not replicas.most_busy or direction != "remove":
+                return found, 0.0
+            left_out = mechanism.core.left_out(
+                replicas.order,
+                replicas.most_busy,
+                epsilon,
+                curve,
+                threads=self._threads,
+                time_limit=self._remaining(),
+            )
+        return found, left_out
 
     def beyond(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> float:
         """What the mechanism says, which takes a moment: kept, since every proposal is asked about it."""
@@ -155,7 +178,7 @@ class Sampler:
         """
         key = self._key(purpose, candidate, direction)
         # Most tests end within a few shards: those by samples of a power, each of which takes long, and by now all others.
-        rule = DrawingRule.SPARING if proposal.order > 0 else DrawingRule.SECOND_MOMENTS
+        rule = DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS
         quick = purpose == "verification" and self.drawing.includes(rule)
         job = Job(
             mechanism.recipe,

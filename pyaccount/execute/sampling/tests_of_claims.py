@@ -177,7 +177,7 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     if betting.clipped > 0.0:
         limits = replace(limits, weight_bound=betting.weight_bound, clipped=betting.clipped)
     # The claim about the generator's mean that implies the one about δ, less what is added whatever is drawn.
-    threshold = max(claim.delta - limits.generator - limits.added - limits.clipped, 0.0)
+    threshold = max(claim.delta - limits.generator - limits.added - limits.clipped - limits.left_out, 0.0)
     room = limits.weight_bound - threshold
     if room <= 0.0:
         # V, and so its mean, is at most the weight bound; clipped samples lose no more than was taken off.

@@ -14,7 +14,7 @@ use pyaccount_core::montecarlo::linear::{added_bounds, AddedBounds};
 use pyaccount_core::montecarlo::mechanism::Mechanism;
 use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
 use pyaccount_core::montecarlo::proposal::Direction;
-use pyaccount_core::montecarlo::proposed::{generator_error_of, rounding_of, weight_bounds_of, Part};
+use pyaccount_core::montecarlo::proposed::{generator_error_of, left_out_of, rounding_of, weight_bounds_of, Part};
 use pyaccount_core::montecarlo::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::replicated::Replicated;
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
@@ -261,8 +261,8 @@ impl Sampled {
     }
 
     /// With an `order`, of samples of that power of the likelihood ratio of a removed record, whatever the proposal is; with a `block`
-    /// too, drawn by blocks of so many rounds.
-    #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None, *, order = None, block = None, threads = 1, time_limit = None))]
+    /// too, drawn by blocks of so many rounds; or with `most_busy`, where no more than so many replicas are busy at once.
+    #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None, *, order = None, block = None, most_busy = None, threads = 1, time_limit = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn bounds(
         &self,
@@ -274,12 +274,13 @@ impl Sampled {
         curve: Option<&ComposedCurve>,
         order: Option<usize>,
         block: Option<usize>,
+        most_busy: Option<usize>,
         threads: usize,
         time_limit: Option<f64>,
     ) -> PyResult<(f64, f64, f64)> {
         let parts = match order {
             None => self.parts(parameter, mean_scale)?,
-            Some(order) => self.replicated(py, Replicas { order, block }, threads, time_limit)?,
+            Some(order) => self.replicated(py, Replicas { order, most_busy, block }, threads, time_limit)?,
         };
         let curve = curve.map(|curve| &*curve.0);
         let limits = weight_bounds_of(&parts, direction_of(direction)?, epsilon, curve);
@@ -287,8 +288,26 @@ impl Sampled {
         Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts) + read))
     }
 
+    /// What of δ(ε) of a removed record samples of a power leave out at most, where no more than `most_busy` replicas are busy at once.
+    #[pyo3(signature = (order, most_busy, epsilon, curve = None, *, threads, time_limit))]
+    #[allow(clippy::too_many_arguments)] // a call of the engine's
+    fn left_out(
+        &self,
+        py: Python<'_>,
+        order: usize,
+        most_busy: usize,
+        epsilon: f64,
+        curve: Option<&ComposedCurve>,
+        threads: usize,
+        time_limit: Option<f64>,
+    ) -> PyResult<f64> {
+        let parts = self.replicated(py, Replicas::of_few(order, most_busy), threads, time_limit)?;
+        let limits = weight_bounds_of(&parts, Direction::Remove, epsilon, curve.map(|curve| &*curve.0));
+        call(py, threads, time_limit, move |run| left_out_of(&parts, limits, run))
+    }
+
     /// As `bounds` with an `order`.
-    #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None, order = None, block = None))]
+    #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None, order = None, block = None, most_busy = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn simulate(
         &self,
@@ -306,11 +325,12 @@ impl Sampled {
         curve: Option<&ComposedCurve>,
         order: Option<usize>,
         block: Option<usize>,
+        most_busy: Option<usize>,
     ) -> PyResult<(Shards, Option<LossHistogram>)> {
         let mut job = self.job(direction, parameter, mean_scale, tables, edges, key)?;
         job.curve = curve.map(|curve| Arc::clone(&curve.0));
         if let Some(order) = order {
-            job.parts = self.replicated(py, Replicas { order, block }, threads, time_limit)?;
+            job.parts = self.replicated(py, Replicas { order, most_busy, block }, threads, time_limit)?;
         }
         let outcome = call(py, threads, time_limit, move |run| simulate(&job, first, count, run))?;
         Ok((shards(outcome.shards), outcome.histogram.map(LossHistogram)))
@@ -407,9 +427,9 @@ impl Sampled {
 
     /// The states of the largest chain of so many replicas, and the most that are computed of all chains in all rounds together; None
     /// where a mechanism has no chain, or one that is too large.
-    #[pyo3(signature = (order, block = None))]
-    fn replicas(&self, order: usize, block: Option<usize>) -> Option<(usize, f64)> {
-        let (mut most, replicas) = ((0, 0.0), Replicas { order, block });
+    #[pyo3(signature = (order, block = None, most_busy = None))]
+    fn replicas(&self, order: usize, block: Option<usize>, most_busy: Option<usize>) -> Option<(usize, f64)> {
+        let (mut most, replicas) = ((0, 0.0), Replicas { order, most_busy, block });
         for (mechanism, _) in &self.parts {
             let law = mechanism.replicated()?.law();
             let count = states(law, replicas)?;
@@ -421,17 +441,19 @@ impl Sampled {
     }
 
     /// Bounds on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum. `gap`: see the core.
-    #[pyo3(signature = (order, *, block = None, gap = GAP, threads, time_limit))]
+    #[pyo3(signature = (order, *, block = None, most_busy = None, gap = GAP, threads, time_limit))]
+    #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn log_moment(
         &self,
         py: Python<'_>,
         order: usize,
         block: Option<usize>,
+        most_busy: Option<usize>,
         gap: f64,
         threads: usize,
         time_limit: Option<f64>,
     ) -> PyResult<(f64, f64)> {
-        let (all, replicas) = (self.parts.clone(), Replicas { order, block });
+        let (all, replicas) = (self.parts.clone(), Replicas { order, most_busy, block });
         call(py, threads, time_limit, move |run| {
             let (mut lower, mut upper) = (0.0_f64, 0.0_f64);
             for (mechanism, runs) in &all {

@@ -237,6 +237,24 @@ pub fn weight_bounds_of(parts: &[Part], direction: Direction, epsilon: f64, curv
     weight_bounds(HolderSums::together(sums), first.proposed.mean_scale(), direction, epsilon, curve)
 }
 
+/// What E V is below δ(ε) at most beside rounding: what samples of a power leave out where few replicas may be busy at once.
+///
+/// With W_1·Z_⊥ for each of several parts the product of all Z_T + Z_⊥ less that of all Z_T is missing; it grows with Z_T, for which
+/// the bounds on ρ stand.
+///
+/// # Errors
+/// As [`Replicated::left_out`].
+pub fn left_out_of(parts: &[Part], limits: WeightBounds, run: &Run) -> Result<f64> {
+    let mut logs = 0.0;
+    for part in parts {
+        if let Kind::Replicated(samples) = &part.proposed.0 {
+            logs += f64::from(part.runs) * libm::log1p(samples.left_out(run)?);
+        }
+    }
+    // Each logarithm, product and sum is rounded by u of what it is, and all are positive.
+    Ok(if logs > 0.0 { limits.value * libm::expm1(logs * (1.0 + 1e-12)) * (1.0 + 1e-12) } else { 0.0 })
+}
+
 /// A bound on the error of each log density of all parts from rounding: each part's own, and a u of each partial sum.
 #[must_use]
 pub fn rounding_of(parts: &[Part]) -> f64 {

@@ -7,9 +7,10 @@
 //! [`super::proposal`] computes for a scale μ = m of the means, with sup ρ in the place of T^{μ−1}; and ln V moves by at most as much
 //! when an outcome does. For several mechanisms with one m the products of ρ and of f stand there.
 //!
-//! A tuple that was given up is a sample with V = 0.
+//! A tuple that was given up is a sample with V = 0. Where no more than K replicas may be busy at once, E V falls short of δ_remove(ε)
+//! by at most sup_x f^{1−m}D(x)·Z_⊥, which [`crate::replicas::left_out`] proves and bounds.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::Result;
 use crate::montecarlo::kernel::Ratios;
@@ -19,7 +20,7 @@ use crate::montecarlo::source::{add_participations, draw_noise, Source};
 use crate::montecarlo::stream::{Stream, NORMAL_ERROR};
 use crate::replicas::block_tuples::{BlockTuple, BlockTuples};
 use crate::replicas::tuples::{Tuple, Tuples};
-use crate::replicas::Replicas;
+use crate::replicas::{log_left_out, Replicas, ONE_OR_OTHER};
 use crate::run::Run;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
@@ -34,7 +35,9 @@ const WORTHLESS: f64 = -1e9;
 pub struct Replicated {
     kernel: Arc<RenewalKernel>,
     tuples: Drawn,
-    order: usize,
+    replicas: Replicas,
+    /// Z_⊥ over the bound on ρ.
+    left_out: OnceLock<f64>,
 }
 
 /// How tuples are drawn.
@@ -49,13 +52,15 @@ impl Replicated {
     ///
     /// # Errors
     /// As [`Tuples::new`] and [`BlockTuples::new`].
-    pub fn new(kernel: &Arc<RenewalKernel>, Replicas { order, block }: Replicas, run: &Run) -> Result<Self> {
+    pub fn new(kernel: &Arc<RenewalKernel>, replicas: Replicas, run: &Run) -> Result<Self> {
+        let Replicas { order, most_busy, block } = replicas;
         let (law, coefficients) = (kernel.law(), &kernel.coefficients);
         let tuples = match block {
-            None => Drawn::Rounds(Tuples::new(law, coefficients, order, ROOM, run)?),
+            None => Drawn::Rounds(Tuples::new(law, coefficients, (order, most_busy), ROOM, run)?),
+            Some(_) if most_busy.is_some() => return Err(ONE_OR_OTHER),
             Some(length) => Drawn::Blocks(BlockTuples::new(law, coefficients, (order, length), ROOM, run)?),
         };
-        Ok(Self { kernel: Arc::clone(kernel), tuples, order })
+        Ok(Self { kernel: Arc::clone(kernel), tuples, replicas, left_out: OnceLock::new() })
     }
 
     /// Make ready for samples to be drawn fast. They are the same without.
@@ -79,7 +84,7 @@ impl Replicated {
     #[must_use]
     pub fn power(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // at most 64 or so
-        let power = self.order as f64;
+        let power = self.replicas.order as f64;
         power
     }
 
@@ -90,6 +95,19 @@ impl Replicated {
             Drawn::Rounds(tuples) => tuples.log_bound(),
             Drawn::Blocks(tuples) => tuples.log_bound(),
         }
+    }
+
+    /// What of E V is missing at most, where no more than some replicas are busy at once, as a multiple of the weight bound.
+    ///
+    /// # Errors
+    /// As [`log_left_out`].
+    pub fn left_out(&self, run: &Run) -> Result<f64> {
+        if let Some(known) = self.left_out.get() {
+            return Ok(*known);
+        }
+        let log = log_left_out(self.kernel.law(), &self.kernel.coefficients, self.replicas, run)?;
+        let found = log.map_or(0.0, |log| libm::exp(log - self.log_bound()) * (1.0 + 1e-12));
+        Ok(*self.left_out.get_or_init(|| found))
     }
 
     /// How much the ln ρ that is told exceeds the exact one at most.

@@ -447,7 +447,7 @@ mod tests {
                 for order in [2, 3, 5] {
                     let (law, run) = (law(b, p, warm, n), Run::default());
                     let exact = log_moment(&law, coefficients, Replicas::exact(order), GAP, &run).expect("valid").upper;
-                    let above = log_moment(&law, coefficients, Replicas { order, block: Some(block) }, GAP, &run);
+                    let above = log_moment(&law, coefficients, Replicas::of_blocks(order, block), GAP, &run);
                     let above = above.expect("valid").upper;
                     assert!(above >= exact - 2e-3, "{b} {block} {n} {order}: {above} {exact}");
                     for room in [usize::MAX, 200, 1] {

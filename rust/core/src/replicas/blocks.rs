@@ -443,7 +443,7 @@ mod tests {
             for coefficients in columns.iter().filter(|c| c.len() <= b) {
                 for (p, warm) in [(0.1, true), (0.6, true), (0.3, false)] {
                     let (law, run) = (law(b, p, warm, n), Run::default());
-                    let found = log_moment(&law, coefficients, Replicas { order, block: Some(block) }, GAP, &run);
+                    let found = log_moment(&law, coefficients, Replicas::of_blocks(order, block), GAP, &run);
                     let found = found.expect("valid").upper;
                     let (_, blocks) = steps(&law, coefficients, order, block).expect("valid");
                     let expected = enumerated(coefficients, &law, order, &blocks).ln();
@@ -477,7 +477,7 @@ mod tests {
     #[test]
     fn what_the_theorem_does_not_cover_is_refused() {
         let refused = |law: &Renewal, block| {
-            let replicas = Replicas { order: 2, block: Some(block) };
+            let replicas = Replicas::of_blocks(2, block);
             states(law, replicas).is_none()
                 && matches!(log_moment(law, &[1.0], replicas, GAP, &Run::default()), Err(Error::Domain { .. }))
         };
@@ -489,7 +489,7 @@ mod tests {
         assert!(refused(&law(4, 1.0, false, 9), 2) && refused(&law(4, 0.3, true, 2), 2));
         assert!(!refused(&law(4, 0.3, true, 3), 2) && !refused(&law(4, 0.3, false, 2), 2));
         // Negative entries, overlapping columns and users are refused as for rounds.
-        let replicas = Replicas { order: 2, block: Some(1) };
+        let replicas = Replicas::of_blocks(2, 1);
         assert!(log_moment(&law(2, 0.3, false, 4), &[1.0, -0.5], replicas, GAP, &Run::default()).is_err());
         assert!(log_moment(&law(2, 0.3, false, 4), &[1.0, 0.5, 0.2], replicas, GAP, &Run::default()).is_err());
     }

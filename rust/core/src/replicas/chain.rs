@@ -45,13 +45,16 @@ pub(super) struct Chain {
     pub free: usize,
     /// From this kind on a replica may join: all ages where it is [`Self::free`], or the oldest one too.
     pub available: usize,
+    /// m.
     pub order: usize,
-    /// What positions i + 1, …, m add to a state's number if they are free, for i = 0, …, m.
+    /// K, the most replicas that are busy at once: a state's multiset has so many elements, and m − K further replicas are free.
+    pub most_busy: usize,
+    /// What positions i + 1, …, K add to a state's number if they are free, for i = 0, …, K.
     pub free_after: Vec<usize>,
 }
 
 /// What a step multiplies by.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Factors {
     /// e^{r(a)} for kinds a − 1 = 0, …
     pub by_kind: Vec<f64>,
@@ -87,6 +90,16 @@ pub(super) struct Step<'a> {
     pub factors: &'a Factors,
     pub scale: f64,
     pub against: Option<&'a [f64]>,
+    /// What more than may be busy at once are worth; nothing where there is none.
+    pub beyond: Option<Beyond<'a>>,
+}
+
+/// What a step adds where more replicas join than there may be busy.
+#[derive(Clone, Copy)]
+pub(super) struct Beyond<'a> {
+    /// By how many may not join, without the factor e^{jh} of j = one more than may, and without the value.
+    pub weights: &'a [f64],
+    pub value: f64,
 }
 
 /// One step's result beside the values themselves: the largest and smallest of them, and the largest and smallest ratio to those
@@ -112,32 +125,36 @@ impl Extremes {
     }
 }
 
-impl Factors {
-    /// Those of j of so many replicas that join, j = 0, 1, …
-    #[inline]
-    pub(super) fn joining(&self, order: usize, free: usize) -> &[f64] {
-        &self.joining[free * (order + 1)..][..=free]
-    }
-}
-
 impl Chain {
     /// The chain of `order` replicas, each of `kinds` kinds, those from `available` on of replicas that may join.
     pub(super) fn new(kinds: usize, available: usize, order: usize) -> Result<Self> {
-        let multisets = Multisets::new(kinds, order)?;
-        let mut free_after = vec![0; order + 1];
-        for i in (0..order).rev() {
+        Self::of_few(kinds, available, order, order)
+    }
+
+    /// The same, where no more than `most_busy` of the replicas, at least 2, are busy at once: a step in which more would be leads
+    /// nowhere, see [`super::left_out`].
+    pub(super) fn of_few(kinds: usize, available: usize, order: usize, most_busy: usize) -> Result<Self> {
+        let multisets = Multisets::new(kinds, most_busy)?;
+        let mut free_after = vec![0; most_busy + 1];
+        for i in (0..most_busy).rev() {
             free_after[i] = free_after[i + 1] + multisets.term(kinds - 1, i + 1);
         }
-        Ok(Self { multisets, free: kinds - 1, available, order, free_after })
+        Ok(Self { multisets, free: kinds - 1, available, order, most_busy, free_after })
+    }
+
+    /// What j replicas that join contribute, j = 0, 1, …, if so many may not join.
+    #[inline]
+    pub(super) fn joining<'a>(&self, factors: &'a Factors, waiting: usize) -> &'a [f64] {
+        &factors.joining[(self.order - waiting) * (self.order + 1)..][..=self.most_busy - waiting]
     }
 
     /// β_i of one state from β_{i+1}, rounded up but for the factor of [`Self::slack`].
     #[inline]
-    fn value(&self, kinds: &[usize], factors: &Factors, next: &[f64]) -> f64 {
+    fn value(&self, kinds: &[usize], Step { factors, next, beyond, .. }: &Step) -> f64 {
         let busy = kinds.partition_point(|&kind| kind < self.free);
         let field: f64 = kinds[..busy].iter().map(|&kind| factors.by_kind[kind]).product();
         let waiting = &kinds[..self.waiting(kinds, busy)];
-        let joining = factors.joining(self.order, self.order - waiting.len());
+        let joining = self.joining(factors, waiting.len());
         let (mut total, mut power) = (0.0, 1.0);
         match &factors.near {
             None => {
@@ -157,7 +174,8 @@ impl Chain {
                 }
             }
         }
-        total
+        // The power is that of one more than may join.
+        beyond.map_or(total, |Beyond { weights, value }| total + weights[waiting.len()] * power * value)
     }
 
     /// How many of the busy replicas, the first ones, may not join.
@@ -201,13 +219,13 @@ impl Chain {
             .into_par_iter()
             .map(|chunk| {
                 run.check()?;
-                let mut kinds = vec![0; self.order];
+                let mut kinds = vec![0; self.most_busy];
                 let (mut done, end) = (chunk * CHUNK, count.min((chunk + 1) * CHUNK));
                 self.multisets.write(done, &mut kinds);
                 let mut least = all.clone();
                 while done < end {
                     let waiting = kinds.partition_point(|&kind| kind < self.available);
-                    let weight = factors.joining(self.order, self.order - waiting)[0];
+                    let weight = self.joining(factors, waiting)[0];
                     let near = factors.near.as_ref().map(|near| near.joining(youngest(&kinds))[0]);
                     // States that differ in their youngest replica alone are taken together, as in a step.
                     let alike = if waiting == 0 || near.is_some() && kinds[0] == 0 {
@@ -249,16 +267,18 @@ impl Chain {
     /// One step of all states, scaled by `scale`, a power of two. Ratios are looked at if they are asked for.
     pub(super) fn step(&self, step: &Step, out: &mut [f64], run: &Run) -> Result<Extremes> {
         let factor = self.slack() * step.scale;
+        // Where all replicas are busy nothing is multiplied by.
+        let simple = step.factors.near.is_none() && self.most_busy == self.order;
         out.par_chunks_mut(CHUNK)
             .enumerate()
             .map(|(chunk, values)| {
                 run.check()?;
                 let first = chunk * CHUNK;
-                let mut kinds = vec![0; self.order];
+                let mut kinds = vec![0; self.most_busy];
                 self.multisets.write(first, &mut kinds);
                 let mut done = 0;
                 while done < values.len() {
-                    if step.factors.near.is_none() && kinds[self.order - 1] < self.available {
+                    if simple && kinds[self.most_busy - 1] < self.available {
                         // Nobody can join. States that differ in their youngest replica alone follow one another, and so do those
                         // that they become.
                         let length = (kinds[1] - kinds[0] + 1).min(values.len() - done);
@@ -271,7 +291,7 @@ impl Chain {
                         kinds[0] += length - 1;
                         done += length;
                     } else {
-                        let value = self.value(&kinds, step.factors, step.next) * factor;
+                        let value = self.value(&kinds, step) * factor;
                         // NaN comes from infinity alone, and `max` would pass it over.
                         values[done] = if value.is_finite() { value.max(LEAST) } else { f64::INFINITY };
                         done += 1;
@@ -295,12 +315,13 @@ impl Chain {
             .try_reduce(|| Extremes::NONE, |one, other| Ok(one.with(other)))
     }
 
-    /// The probability of a multiset of independent kinds: m!/Π(counts!)·Π probabilities, one factor after another; each partial product
+    /// The probability of a state of m independent kinds: m!/Π(counts!)·Π probabilities, one factor after another; each partial product
     /// that underflows is raised, so that the result is no smaller than without.
     pub(super) fn multinomial(&self, kinds: &[usize], busy: f64, free: f64) -> f64 {
         let (mut weight, mut alike, mut placed) = (1.0, 0.0, 0.0);
         let mut before = None;
-        for &kind in kinds {
+        let further = std::iter::repeat_n(&self.free, self.order - self.most_busy);
+        for &kind in kinds.iter().chain(further) {
             alike = if before == Some(kind) { alike + 1.0 } else { 1.0 };
             placed += 1.0;
             weight =

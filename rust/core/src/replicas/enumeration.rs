@@ -1,7 +1,13 @@
 //! All patterns of b-min-sep sampling of one record, for tests of small cases.
 
-/// Every pattern of one record with its probability, by drawing round after round.
+/// Every pattern of one record with its probability.
 pub(crate) fn patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<(Vec<usize>, f64)> {
+    let all = waits_and_patterns(b, p, warm, n);
+    all.into_iter().map(|(_, taken, q)| (taken, q)).collect()
+}
+
+/// The same with the rounds that the record is unavailable at first, by drawing round after round.
+pub(crate) fn waits_and_patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<(usize, Vec<usize>, f64)> {
     #[allow(clippy::cast_precision_loss)] // small
     let total = 1.0 + (b as f64 - 1.0) * p;
     let starts: Vec<(usize, f64)> = if warm {
@@ -10,14 +16,14 @@ pub(crate) fn patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<(Vec<usize
         vec![(0, 1.0)]
     };
     let mut found = Vec::new();
-    let mut open: Vec<(usize, Vec<usize>, f64)> = starts.into_iter().map(|(wait, q)| (wait, vec![], q)).collect();
-    while let Some((round, taken, q)) = open.pop() {
+    let mut open: Vec<_> = starts.into_iter().map(|(wait, q)| (wait, wait, Vec::new(), q)).collect();
+    while let Some((round, wait, taken, q)) = open.pop() {
         if round >= n {
-            found.push((taken, q));
+            found.push((wait, taken, q));
             continue;
         }
-        open.push((round + 1, taken.clone(), q * (1.0 - p)));
-        open.push((round + b, [taken, vec![round]].concat(), q * p));
+        open.push((round + 1, wait, taken.clone(), q * (1.0 - p)));
+        open.push((round + b, wait, [taken, vec![round]].concat(), q * p));
     }
     found
 }

@@ -40,6 +40,13 @@ impl Overlaps {
         Ok(Self { bands, products })
     }
 
+    /// This multiple of all of them, each rounded up.
+    #[must_use]
+    pub fn times(&self, factor: f64) -> Self {
+        let product = |r: &f64| r * factor * (1.0 + 4.0 * UNIT_ROUNDOFF);
+        Self { bands: self.bands, products: self.products.iter().map(product).collect() }
+    }
+
     /// The number of bands.
     #[must_use]
     pub fn bands(&self) -> usize {

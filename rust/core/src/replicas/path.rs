@@ -35,9 +35,9 @@ impl Path {
     pub(super) fn begin(&mut self, chain: &Chain, write: impl FnOnce(&mut [usize]) -> f64) {
         self.log_factor = 0.0;
         self.kinds.clear();
-        self.kinds.resize(chain.order, chain.free);
+        self.kinds.resize(chain.most_busy, chain.free);
         self.value = Some(write(&mut self.kinds));
-        self.busy = chain.order;
+        self.busy = chain.most_busy;
         self.settle(chain);
     }
 
@@ -112,7 +112,7 @@ impl Path {
         }
         let (factors, waiting) = (at.factors, &self.kinds[..self.waiting]);
         let before = self.value.unwrap_or_else(|| at.value_before(chain.number(self.kinds())));
-        let joining = factors.joining(chain.order, chain.order - waiting.len());
+        let joining = chain.joining(factors, waiting.len());
         let near = factors.near.as_ref().map(|near| near.joining(youngest(&self.kinds)));
         let weigh = |j: usize, weight: f64| near.map_or(weight, |near| weight * near[j]);
         let field: f64 = self.kinds().iter().map(|&kind| factors.by_kind[kind]).product();

@@ -31,21 +31,44 @@ pub(super) fn most(law: &Renewal) -> usize {
 /// # Errors
 /// [`Error::Domain`] for an order below 2, more bands than the separation, negative coefficients, users with several records or random
 /// phases; [`Error::Machine`] where the tables do not fit in memory.
-pub(super) fn steps(law: &Renewal, coefficients: &[f64], order: usize) -> Result<(Steps, Overlaps)> {
+pub(super) fn steps(
+    law: &Renewal,
+    coefficients: &[f64],
+    order: usize,
+    most_busy: Option<usize>,
+) -> Result<(Steps, Overlaps)> {
     let overlaps = overlaps(law, coefficients, order)?;
+    let most_busy = busy(order, most_busy)?;
+    Ok((of_overlaps(law, &overlaps, order, most_busy)?, overlaps))
+}
+
+/// The most replicas that are busy at once: at least 2, where fewer than all of them may be.
+fn busy(order: usize, most_busy: Option<usize>) -> Result<usize> {
+    match most_busy {
+        None => Ok(order),
+        Some(most) if (2..order).contains(&most) => Ok(most),
+        #[allow(clippy::cast_precision_loss)] // reported only
+        Some(most) => {
+            Err(Error::Domain { name: "most busy", value: most as f64, allowed: "at least 2, and below the order" })
+        }
+    }
+}
+
+/// The steps of m = `order` replicas with these inner products, of which no more than `most_busy` are busy at once.
+pub(super) fn of_overlaps(law: &Renewal, overlaps: &Overlaps, order: usize, most_busy: usize) -> Result<Steps> {
     let (n, b, bands, p) = (law.iterations(), law.min_separation, overlaps.bands(), law.sampling_probability);
-    let chain = Chain::new(b, b - 1, order)?;
+    let chain = Chain::of_few(b, b - 1, order, most_busy)?;
     let few = bands.min(n + 1);
-    let last = (1..few).map(|rows| factors(&chain, &overlaps, p, rows, n - rows)).collect();
-    let first = (1..few).map(|i| factors(&chain, &overlaps, p, bands, i - 1)).collect();
-    let inner = factors(&chain, &overlaps, p, bands, bands);
+    let last = (1..few).map(|rows| factors(&chain, overlaps, p, rows, n - rows)).collect();
+    let first = (1..few).map(|i| factors(&chain, overlaps, p, bands, i - 1)).collect();
+    let inner = factors(&chain, overlaps, p, bands, bands);
     let start = law.warm.then(|| stationary(law));
     let (log_constant, most) = (0.0, most(law));
     let mut steps =
         Steps { chain, count: n, last, first, inner, extended: false, start, log_constant, most, raised: None };
     // Terms made of logarithms are raised by more.
-    steps.raised = (steps.logarithms() <= 0.0).then(|| raised(&steps.chain, &overlaps));
-    Ok((steps, overlaps))
+    steps.raised = (steps.logarithms() <= 0.0).then(|| raised(&steps.chain, overlaps));
+    Ok(steps)
 }
 
 /// By how much a computed step is above the exact one, relatively: 10u(m + 3)²(1 + Br), with B bands and r the largest inner product.

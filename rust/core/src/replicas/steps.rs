@@ -84,7 +84,7 @@ impl Steps {
         while i >= 1 {
             let ratios = self.same(i) && computed % LOOK == 0;
             let against = ratios.then_some(&next[..]);
-            let step = Step { next: &next, factors: self.factors(i), scale, against };
+            let step = Step { next: &next, factors: self.factors(i), scale, against, beyond: None };
             let extremes = self.chain.step(&step, &mut values, run)?;
             let power = libm::ilogb(extremes.largest);
             if !extremes.largest.is_finite() || power.abs() > MOST_CHANGE {
@@ -124,7 +124,7 @@ impl Steps {
     }
 
     /// Σ_s start(s) v(s), rounded up, and by how much at most, relatively.
-    fn started(&self, values: &[f64], run: &Run) -> Result<(f64, f64)> {
+    pub(super) fn started(&self, values: &[f64], run: &Run) -> Result<(f64, f64)> {
         let Some(Stationary { busy, free }) = self.start else { return Ok((values[values.len() - 1], 0.0)) };
         let chain = &self.chain;
         let sums: Vec<f64> = values
@@ -132,7 +132,7 @@ impl Steps {
             .enumerate()
             .map(|(chunk, values)| {
                 run.check()?;
-                let mut kinds = vec![0; chain.order];
+                let mut kinds = vec![0; chain.most_busy];
                 chain.multisets.write(chunk * CHUNK, &mut kinds);
                 let mut sum = 0.0;
                 for &value in values {

@@ -110,7 +110,7 @@ impl Backwards<'_> {
             Against::Next => Some(&self.next[..]),
             Against::Other(other) => Some(*other),
         };
-        let step = Step { next: &self.next, factors: steps.factors(i), scale: 1.0, against };
+        let step = Step { next: &self.next, factors: steps.factors(i), scale: 1.0, against, beyond: None };
         steps.chain.step(&step, &mut self.values, self.run)
     }
 

@@ -90,8 +90,14 @@ impl Tuples {
     /// # Errors
     /// As [`super::log_moment`]; [`Error::Numerics`] where the tables of a short run do not fit, and where a
     /// chain leaves the range of numbers.
-    pub fn new(law: &Renewal, coefficients: &[f64], order: usize, room: usize, run: &Run) -> Result<Self> {
-        let (steps, overlaps) = rounds::steps(law, coefficients, order)?;
+    pub fn new(
+        law: &Renewal,
+        coefficients: &[f64],
+        (order, most_busy): (usize, Option<usize>),
+        room: usize,
+        run: &Run,
+    ) -> Result<Self> {
+        let (steps, overlaps) = rounds::steps(law, coefficients, order, most_busy)?;
         let (tables, first) = Tables::new(steps, room, run)?;
         let start = tables.steps.start.map(|law| Start::new(&tables.steps.chain, law, &first, run)).transpose()?;
         let total = start.as_ref().map_or(first.last(), |start| start.cumulative.last()).copied().unwrap_or(0.0);
@@ -258,7 +264,7 @@ impl Start {
     ) -> &'a [f64] {
         let first = block * BLOCK;
         let sums = &mut sums[..BLOCK.min(chain.multisets.count() - first)];
-        let mut kinds = vec![0; chain.order];
+        let mut kinds = vec![0; chain.most_busy];
         chain.multisets.write(first, &mut kinds);
         let mut sum = 0.0;
         for (number, upto) in (first..).zip(&mut *sums) {
@@ -343,7 +349,8 @@ mod tests {
                             .upper;
                     for room in [usize::MAX, 400, 1] {
                         let run = Run::default();
-                        let Ok(tuples) = Tuples::new(&law(b, p, warm, n), coefficients, order, room, &run) else {
+                        let Ok(tuples) = Tuples::new(&law(b, p, warm, n), coefficients, (order, None), room, &run)
+                        else {
                             assert!(room < usize::MAX && n < 2 * coefficients.len() + 2, "{b} {n} {room}");
                             continue;
                         };
@@ -388,7 +395,9 @@ mod tests {
             let coefficients = [0.6, 0.3, 0.2, 0.2];
             let (law, coefficients) = (law(b, p, warm, n), &coefficients[..b.min(4)]);
             for room in [usize::MAX, 300, 1] {
-                let Ok(tuples) = Tuples::new(&law, coefficients, order, room, &Run::default()) else { continue };
+                let Ok(tuples) = Tuples::new(&law, coefficients, (order, None), room, &Run::default()) else {
+                    continue;
+                };
                 tuples.prepare(&Run::default()).expect("no limit");
                 let (mut draw, mut same) = (uniforms(3), uniforms(3));
                 let plain = |i| RoundStep { i, at: At { nobody: &[], ..tuples.at(i).at } };
@@ -408,7 +417,8 @@ mod tests {
         let (b, n, p, order) = (2, 4, 0.35, 3);
         let coefficients = [0.9, 0.5];
         for room in [usize::MAX, 8] {
-            let tuples = Tuples::new(&law(b, p, true, n), &coefficients, order, room, &Run::default()).expect("valid");
+            let tuples =
+                Tuples::new(&law(b, p, true, n), &coefficients, (order, None), room, &Run::default()).expect("valid");
             let mut draw = uniforms(2);
             let mut seen = vec![vec![0.0; order + 1]; n];
             let drawn = 20_000;
