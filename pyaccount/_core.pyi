@@ -470,8 +470,10 @@ class Sampled:
         gap: float = 1e-3,
         threads: int,
         time_limit: float | None,
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, float]:
         """Bounds on ln E f^order of all mechanisms and runs together, f = dP/dR and the mean under R; the upper may be infinite.
+
+        The third number is how much of the upper one is for what few busy replicas leave out.
 
         It may be too high by `gap` for not computing every step, or where that needs more steps than a few times the separation,
         by what these cost. By blocks the lower bound is 0. Where few replicas may be busy the upper bound has what is left out.

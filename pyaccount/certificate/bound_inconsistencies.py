@@ -186,6 +186,8 @@ def _moment(guarantee: Guarantee, moment: MomentRecord) -> Iterator[Inconsistenc
         if not found.dominates:
             yield Inconsistency(f"{path}.polynomial.coefficients", "the polynomial is below x − 1, or below 0")
         least = min(least, found.bound(epsilon))
+    if moment.most_busy is not None and moment.most_busy >= order:
+        yield Inconsistency(f"{path}.most_busy", "not fewer than the replicas")
     if moment.remove < least * (1.0 - 1e-9):
         yield Inconsistency(f"{path}.remove", "below what follows from the moments")
     for name, bound in (("remove", moment.remove), ("add", moment.add)):
@@ -228,6 +230,12 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
         yield Inconsistency(
             "evidence.sampling.tests", f"none that was accepted implies the guarantee ({', '.join(missing)})"
         )
+    for index, test in enumerate(sampling.tests):
+        power = test.proposal
+        if power.most_busy is not None and not (power.block is None and power.most_busy < (power.order or 0)):
+            yield Inconsistency(
+                f"evidence.sampling.tests[{index}].proposal.most_busy", "not fewer than the replicas, or beside blocks"
+            )
     if sampling.test_probability > q:
         yield Inconsistency("evidence.sampling.test_probability", "above the total_probability")
 

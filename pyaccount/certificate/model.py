@@ -394,7 +394,10 @@ class TestRecord(LaterRecord):
     samples: int = Field(description="How many it took.")
     log_capital: Finite = Field(description="ln of the highest wealth reached.")
     log_target: Finite = Field(description="ln(1/q): the wealth that certifies.")
-    mean: NonNegative = Field(description="Of the samples; an estimate, which a test that may stop early biases.")
+    mean: NonNegative = Field(
+        description="Of the samples; an estimate, which a test that may stop early biases, and which few busy replicas lower "
+        "by what they leave out."
+    )
     standard_error: NonNegative | None = Field(
         description="Of the mean; an estimate. Null where no sample counted, or too few to tell."
     )
@@ -443,13 +446,20 @@ class MomentPolynomialRecord(Record):
 class MomentRecord(LaterRecord):
     """A claim proven by moments of the likelihood ratio f of the whole run, the mean under the law without the record."""
 
-    later: ClassVar[tuple[str, ...]] = ("polynomial",)
+    later: ClassVar[tuple[str, ...]] = ("most_busy", "polynomial")
 
     order: int = Field(ge=2, description="m: the claim follows from E f^m.")
     log_moment: NonNegative = Field(
         description="ln E f^m at most, by a chain over m replicas of a record's participations."
     )
     states: int = Field(ge=1, description="States of that chain.")
+    most_busy: int | None = Field(
+        default=None,
+        ge=2,
+        le=63,
+        description="K where no more than so many replicas take part within as many rounds as the sampler's separation: "
+        "`log_moment` has what that leaves out too. Absent where all may.",
+    )
     remove: Probability = Field(
         description="δ(ε) at most where a record is removed, from that moment, or from the polynomial."
     )

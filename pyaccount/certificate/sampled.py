@@ -187,6 +187,7 @@ def _moment(proof: MomentProof) -> MomentRecord:
         order=proof.order,
         log_moment=proof.log_moment,
         states=proof.states,
+        most_busy=proof.replicas.most_busy or None,
         remove=proof.remove,
         add=proof.add,
         polynomial=None if proof.polynomial is None else _polynomial(proof.polynomial),

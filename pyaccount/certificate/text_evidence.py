@@ -75,6 +75,13 @@ def _harder(data: CertificateModel) -> bool:
     return any(test.accepted and test.noise_multiplier < solved.value for test in sampling.tests)
 
 
+def _few_busy(moment: MomentRecord) -> str:
+    """How many replicas may be busy at once, where not all may."""
+    return (
+        "" if moment.most_busy is None else f" with at most {moment.most_busy} busy replicas and what that leaves out"
+    )
+
+
 def _together(moment: MomentRecord) -> str:
     """How many moments prove the claim, where one is not enough."""
     if moment.polynomial is None:
@@ -126,8 +133,8 @@ def _tests(data: CertificateModel) -> list[RenderableType]:
             0,
             Text(
                 f"E f^{moment.order} ≤ exp({up(moment.log_moment)}), f the likelihood ratio of the run, by a chain of "
-                f"{moment.states} states{_together(moment)}: δ ≤ {up(moment.remove, 4)} (remove); by the weights of a "
-                f"proposal δ ≤ {up(moment.add, 4)} (add)."
+                f"{moment.states} states{_few_busy(moment)}{_together(moment)}: δ ≤ {up(moment.remove, 4)} (remove); by the "
+                f"weights of a proposal δ ≤ {up(moment.add, 4)} (add)."
             ),
         )
     if data.evidence.considered:

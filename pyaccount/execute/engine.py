@@ -149,12 +149,17 @@ class Engine:
         self.compositions += sum(count for _, count in curves)
         return curves
 
-    def log_moment(self, mechanism: _core.Sampled, order: int, gap: float = 1e-3) -> tuple[float, float]:
+    def log_moment(
+        self, mechanism: _core.Sampled, order: int, *, most_busy: int | None = None, gap: float = 1e-3
+    ) -> tuple[float, float, float]:
         """Return bounds on ln E f^order, f = dP/dQ of a mechanism and the mean under Q; the upper one may be infinite.
 
-        They may be apart by `gap` where steps settle.
+        They may be apart by `gap` where steps settle. Where no more than `most_busy` replicas are busy at once, the third number
+        is how much of the upper bound is for what that leaves out; 0 otherwise.
         """
-        return mechanism.log_moment(order, gap=gap, threads=self._threads, time_limit=self._remaining())
+        return mechanism.log_moment(
+            order, most_busy=most_busy, gap=gap, threads=self._threads, time_limit=self._remaining()
+        )
 
     @contextmanager
     def _counting(self) -> Iterator[None]:

@@ -106,9 +106,12 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
             ", add: δ ",
             at_most(moment.add, "probability", "moment", 2),
         )
-        how = (
-            f"E f^{moment.order} by a chain of {moment.states} states; ln E f^{moment.order} ≤ {up(moment.log_moment)}"
+        few = (
+            ""
+            if moment.most_busy is None
+            else f" with at most {moment.most_busy} busy replicas and what that leaves out"
         )
+        how = f"E f^{moment.order} by a chain of {moment.states} states{few}; ln E f^{moment.order} ≤ {up(moment.log_moment)}"
         if moment.polynomial is not None:
             how += f"; all moments up to {len(moment.polynomial.coefficients) - 1} together, by a polynomial"
         facts.insert(0, Fact("proven by moments", bounds, (how,)))

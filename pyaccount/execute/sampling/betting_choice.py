@@ -16,7 +16,14 @@ from pyaccount import _core
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.added_mean import DEARER, SquareClaim, choose_mean, choose_square
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal, Replicas
-from pyaccount.execute.sampling.moments import CHEAP_WORK, MOST_ORDER
+from pyaccount.execute.sampling.moments import (
+    CHEAP_WORK,
+    FEW_PASSES,
+    FEW_WORK,
+    LEAST_BUSY,
+    MOST_ORDER,
+    enough_busy,
+)
 from pyaccount.execute.sampling.proposals import PLAIN, between, mixed, plain, powered, proposed, scaled
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.added import added_bound
@@ -48,13 +55,9 @@ FIRST, MOST_SAMPLED = 2, 13_000_000
 #: Rounds of blocks that replicas may be drawn by, where they divide the separation; and what stands for few busy replicas beside
 #: them.
 BLOCKS, FEW = (16, 12, 10, 8, 6, 5, 4, 3, 2), -1
-#: Powers that are drawn with few busy replicas, and how many these are at least; by how many more a look may be better than the
-#: last one. A chain is computed, and twice for what is left out, which may be such a share of the gap between the claim and the
+#: Powers that are drawn with few busy replicas. What that leaves out may be such a share of the gap between the claim and the
 #: estimate, or for claims that follow such a one.
-FEW_ORDERS, LEAST_BUSY, BUSIER = (6, 8, 10, 12, 14, 17, 20, 24, 28, 33, 39, 46, 54, 64), 3, 4
-FEW_PASSES, LEFT_OUT, FAR_LEFT_OUT = 3.0, 0.02, 0.1
-#: The most states in all rounds of a chain of few busy replicas.
-FEW_WORK = 1e8
+FEW_ORDERS, LEFT_OUT, FAR_LEFT_OUT = (6, 8, 10, 12, 14, 17, 20, 24, 28, 33, 39, 46, 54, 64), 0.02, 0.1
 #: Nanoseconds for a state's round of a chain; and how far below the claim the estimate is taken to be, since nearer claims may
 #: follow: at most so far, relatively, or in later rules a share of what it is at the first claim.
 CHAIN, NEAR, NEARER = 5.0, 0.25, 0.4
@@ -260,28 +263,24 @@ def _few_busy(sampler: Sampler, claim: Claim, gap: float, most: float) -> tuple[
 
 
 def _enough_busy(
-    sampler: Sampler, claim: Claim, most_left_out: float, replicas: Replicas, most: float
+    sampler: Sampler, claim: Claim, most_left_out: float, least: Replicas, most: float
 ) -> tuple[Replicas, SampleLimits] | None:
-    """So many busy replicas, from these on, that little is left out, and what is proven then; None where that takes too long.
+    """So many busy replicas, from these on, that little is left out, and what is proven then; None where that takes too long."""
+    limits: dict[int, SampleLimits | None] = {}
 
-    What is left out falls about geometrically with each more.
-    """
-    before: tuple[int, float] | None = None
-    while _few_price(claim, replicas) < most:
-        limits = _power_limits(sampler, claim, replicas)
-        if limits is None or not math.isfinite(limits.left_out):
-            return None
-        if limits.left_out <= most_left_out:
-            return replicas, limits
-        busy, excess = replicas.most_busy, math.log(limits.left_out / most_left_out)
-        fell = 0.0 if before is None else (before[1] - excess) / (busy - before[0])
-        before = (busy, excess)
-        replicas = replace(replicas, most_busy=busy + (min(max(round(excess / fell), 1), BUSIER) if fell > 0.0 else 1))
-    return None
+    def left_out(busy: int) -> float:
+        replicas = replace(least, most_busy=busy)
+        limits[busy] = None if _few_price(claim, replicas) >= most else _power_limits(sampler, claim, replicas)
+        found = limits[busy]
+        return math.inf if found is None else found.left_out
+
+    busy = enough_busy(left_out, most_left_out, least.order - 1, least.most_busy)
+    found = None if busy is None else limits[busy]
+    return None if busy is None or found is None else (replace(least, most_busy=busy), found)
 
 
 def _few_price(claim: Claim, replicas: Replicas) -> float:
-    """The nanoseconds that a chain of few busy replicas takes, and what it leaves out; infinite where there is none."""
+    """The nanoseconds that a chain of few busy replicas takes, and what it leaves out; infinite where it is not small."""
     price = replicas.price(claim.mechanism.core)
     return math.inf if price is None or price[1] > FEW_WORK else FEW_PASSES * price[1] * CHAIN
 

@@ -96,6 +96,10 @@ class Proposal:
     #: Where no samples of δ are drawn, but such ones; see the core's `added_mean`.
     log_sobolev: LogSobolev | None = None
 
+    def __post_init__(self) -> None:
+        # What a power leaves out would be lost in a mixture.
+        assert self.replicas is None or not self.components, "samples of a power are not mixed with others"
+
     @property
     def wave(self) -> int:
         """Shards run between two looks at the wealth."""

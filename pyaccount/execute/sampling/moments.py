@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.all_moments import FEWEST, MOST, best_polynomial
+from pyaccount.execute.sampling.jobs import Replicas
 from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ MOST_ORDER = 64
 #: Orders whose moments are known before those of larger orders are predicted; where an order is looked for, all whose chains have
 #: so many states in all rounds together, and how often it is predicted.
 KNOWN, CHEAP_WORK, PREDICTIONS = 3, 2e7, 3
+#: Where not all replicas may be busy at once: the least that may, how many more at most are tried at a time, and the most states
+#: in all rounds of such a chain. It is computed, and twice for what is left out.
+LEAST_BUSY, BUSIER, FEW_WORK, FEW_PASSES = 3, 4, 1e8, 3.0
+#: What a moment may have left out of its logarithm, or else all replicas are busy where their chain has so many states in all
+#: rounds at most.
+LITTLE, WHOLE_WORK = 1e-5, 2e9
+#: Where a claim is looked at, orders of few busy replicas are apart by such a part of them.
+SPREAD = 8
 #: A value so near to the least, relatively, is as good: a smaller order has a smaller chain.
 NEARLY = 3e-3
 #: The most states in all rounds of all chains whose moments are taken together, seconds of one core; how closely ln Z_m is
@@ -49,9 +58,9 @@ TOGETHER_WORK, TOGETHER_GAP, HOPED = 5e8, 1e-10, 5.0
 class MomentProof:
     """What proves a claim (ε, δ) without samples: upper bounds on δ(ε) in both directions, and what they follow from."""
 
-    #: Upper bounds on ln Z_m by the order m, the order that proves the claim, and the states of its chain.
+    #: Upper bounds on ln Z_m by the order m, the replicas whose order proves the claim, and the states of their chain.
     log_moments: Mapping[int, float]
-    order: int
+    replicas: Replicas
     states: int
     remove: float
     add: float
@@ -63,6 +72,11 @@ class MomentProof:
     def delta(self) -> float:
         """The larger of both directions."""
         return max(self.remove, self.add)
+
+    @property
+    def order(self) -> int:
+        """The order that proves the claim."""
+        return self.replicas.order
 
     @property
     def log_moment(self) -> float:
@@ -91,20 +105,68 @@ class Moments:
         self.mechanism = mechanism
         self._engine = engine
         self._logs: dict[int, float] = {}
+        #: The replicas that each of these was computed with.
+        self._replicas: dict[int, Replicas] = {}
         #: Bounds on ln Z_0, ln Z_1, … that are close to each other, and whether they are looked at.
         self._close: list[tuple[float, float]] = [(0.0, 0.0), (0.0, 0.0)]
-        self._allowed = rule.includes(DrawingRule.SPARING)
+        #: The busy replicas that a look begins with.
+        self._busy = LEAST_BUSY
+        self._allowed, self._few = rule.includes(DrawingRule.SPARING), rule.includes(DrawingRule.FEW_BUSY)
 
     def affordable(self, order: int, states: float = ASKED_STATES, work: float = ASKED_WORK) -> bool:
         """Whether there is a chain of so many replicas, and it is no larger than this."""
-        replicas = self.mechanism.core.replicas(order) if order <= MOST_ORDER else None
-        return replicas is not None and replicas[0] <= states and replicas[1] <= work
+        if order > MOST_ORDER:
+            return False
+        price, few = Replicas(order).price(self.mechanism.core), self._most_busy(order)
+        return (price is not None and price[0] <= states and price[1] <= work) or (
+            few > 0 and work >= FEW_PASSES * FEW_WORK
+        )
 
     def log(self, order: int) -> float:
         """Return an upper bound on ln Z_m. Raises `LimitError` at the engine's time limit."""
         if order not in self._logs:
-            _, self._logs[order] = self._engine.log_moment(self.mechanism.core, order)
+            self._logs[order], self._replicas[order] = self._computed(order)
         return self._logs[order]
+
+    def few_busy(self, order: int) -> bool:
+        """Whether the moment of an order, which was asked for, was computed with few busy replicas."""
+        return self._replicas[order].most_busy > 0
+
+    def _most_busy(self, order: int) -> int:
+        """The most replicas of so many that may be busy at once in a small chain; 0 where all may, or in none."""
+        core, whole = self.mechanism.core, Replicas(order).price(self.mechanism.core)
+        if not self._few or (whole is not None and whole[1] <= FEW_WORK):
+            return 0
+        most = 0
+        for busy in range(LEAST_BUSY, order):
+            price = Replicas(order, most_busy=busy).price(core)
+            if price is None or price[1] > FEW_WORK:
+                break
+            most = busy
+        return most
+
+    def _computed(self, order: int) -> tuple[float, Replicas]:
+        """An upper bound on ln Z_m, by as few busy replicas as leave little out, if there are such."""
+        core, most = self.mechanism.core, self._most_busy(order)
+        known: dict[int, tuple[float, float]] = {}
+
+        def left_out(busy: int) -> float:
+            _, upper, left = self._engine.log_moment(core, order, most_busy=busy)
+            known[busy] = upper, left
+            return left
+
+        busy = enough_busy(left_out, LITTLE, most, min(self._busy, most)) if most else None
+        if busy is not None:
+            # Other orders need about as many.
+            self._busy = max(busy - 1, LEAST_BUSY)
+            return known[busy][0], Replicas(order, most_busy=busy)
+        whole = Replicas(order).price(core)
+        # A chain that leaves much out may be far above the moment, and is still a bound.
+        if most and not (whole is not None and whole[1] <= WHOLE_WORK):
+            if most not in known:
+                left_out(most)
+            return known[most][0], Replicas(order, most_busy=most)
+        return self._engine.log_moment(core, order)[1], Replicas(order)
 
     def together(self, order: int) -> tuple[tuple[float, float], ...]:
         """Return bounds on ln Z_0, …, ln Z_m, m the order or less, for all moments at once; none where too few chains are small.
@@ -113,15 +175,16 @@ class Moments:
         """
         most, work = 1, 0.0
         for one in range(2, min(order, MOST) + 1):
-            replicas = self.mechanism.core.replicas(one)
-            work += math.inf if replicas is None else replicas[1]
+            price = Replicas(one).price(self.mechanism.core)
+            work += math.inf if price is None else price[1]
             if work > TOGETHER_WORK:
                 break
             most = one
         if not self._allowed or most < FEWEST:
             return ()
         for one in range(len(self._close), most + 1):
-            self._close.append(self._engine.log_moment(self.mechanism.core, one, TOGETHER_GAP))
+            lower, upper, _ = self._engine.log_moment(self.mechanism.core, one, gap=TOGETHER_GAP)
+            self._close.append((lower, upper))
         return tuple(self._close[: most + 1])
 
     def polynomial(self, order: int, epsilon: float) -> MomentPolynomial | None:
@@ -167,8 +230,8 @@ class Moments:
         Where that is more than the claim, all moments up to the order together, if that is less.
         """
         bound, mechanism = partial(chernoff, order, self.log(order)), self.mechanism
-        replicas, polynomial = mechanism.core.replicas(order), None
-        assert replicas is not None
+        price, polynomial = self._replicas[order].price(mechanism.core), None
+        assert price is not None
         single = bound(epsilon) + mechanism.beyond("remove", epsilon, bound)
         if single > claim:
             polynomial = self.polynomial(order, epsilon)
@@ -177,8 +240,8 @@ class Moments:
             single, polynomial = (several, polynomial) if several < single else (single, None)
         return MomentProof(
             dict(sorted(self._logs.items())),
-            order,
-            replicas[0],
+            self._replicas[order],
+            price[0],
             single,
             mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon),
             self.together(order),
@@ -186,9 +249,31 @@ class Moments:
         )
 
 
+def enough_busy(
+    left_out: Callable[[int], float], most_left_out: float, most_busy: int, busy: int = LEAST_BUSY
+) -> int | None:
+    """Return about the fewest busy replicas, from these on, that leave little out; None where that takes more than so many.
+
+    What is left out falls about geometrically with each more. Where it is infinite no number will do.
+    """
+    before: tuple[int, float] | None = None
+    while busy <= most_busy:
+        found = left_out(busy)
+        if found <= most_left_out:
+            return busy
+        if not math.isfinite(found):
+            return None
+        excess = math.log(found / most_left_out)
+        fell = 0.0 if before is None else (before[1] - excess) / (busy - before[0])
+        before, busy = (busy, excess), busy + (min(max(round(excess / fell), 1), BUSIER) if fell > 0.0 else 1)
+    return None
+
+
 def has_moments(mechanism: SampledMechanism) -> bool:
     """Whether moments of a mechanism are known: it has a chain of replicas, and no phases are composed beside it."""
-    return not mechanism.curves and "replace" not in mechanism.directions and mechanism.core.replicas(2) is not None
+    return (
+        not mechanism.curves and "replace" not in mechanism.directions and Replicas(2).price(mechanism.core) is not None
+    )
 
 
 def moment_proof(
@@ -203,18 +288,19 @@ def moment_proof(
     if mechanism.bounded("add", epsilon) + mechanism.beyond("add", epsilon) > delta:
         return None
     hoped = HOPED if rule.includes(DrawingRule.SPARING) else 1.0
-    moments, logs, least = Moments(engine, mechanism, rule), [0.0], math.inf
-    for order in range(2, MOST_ORDER + 1):
+    moments, known, least, order = Moments(engine, mechanism, rule), [(1, 0.0)], math.inf, 2
+    while order <= MOST_ORDER:
         affordable = moments.affordable(order, MOST_STATES, MOST_WORK)
-        if not affordable or (order > KNOWN and _predicted(logs, epsilon) > hoped * delta):
+        if not affordable or (order > KNOWN and _predicted(known, epsilon) > hoped * delta):
             return None
-        logs.append(moments.log(order))
-        remove = chernoff(order, logs[-1], epsilon)
+        known.append((order, moments.log(order)))
+        remove = chernoff(order, known[-1][1], epsilon)
         if remove <= hoped * delta and (proof := moments.proof(order, epsilon, delta)).delta <= delta:
             return proof
         if remove >= least:
             return None
-        least = remove
+        # Chains of few busy replicas are all of a size, and orders that are near each other prove much the same.
+        least, order = remove, order + (max(order // SPREAD, 1) if moments.few_busy(order) else 1)
     return None
 
 
@@ -238,16 +324,17 @@ def inverse(order: int, log_moment: float, delta: float) -> float:
     return max(exponent / (order - 1), 0.0)
 
 
-def _predicted(logs: list[float], epsilon: float) -> float:
+def _predicted(known: list[tuple[int, float]], epsilon: float) -> float:
     """The least W_m over all larger m if second differences of ln Z_m stay as they are; decides only whether to go on."""
-    last, order = logs[-1], len(logs)
-    slope, bend = logs[-1] - logs[-2], logs[-1] - 2.0 * logs[-2] + logs[-3]
+    (first, low), (middle, log), (order, last) = known[-3:]
+    slope = (last - log) / (order - middle)
+    bend = 2.0 * (slope - (log - low) / (middle - first)) / (order - first)
     return min(
-        chernoff(order + more, _extrapolated(last, slope, bend, more), epsilon)
+        chernoff(order + more, _extrapolated(last, slope, bend, more, order - middle), epsilon)
         for more in range(MOST_ORDER - order + 1)
     )
 
 
-def _extrapolated(last: float, slope: float, bend: float, more: int) -> float:
-    """ln Z_m so many orders further, if second differences stay as they are."""
-    return last + more * slope + 0.5 * more * (more + 1) * bend
+def _extrapolated(last: float, slope: float, bend: float, more: int, step: int = 1) -> float:
+    """ln Z_m so many orders further, if second differences stay as they are; the slope is that of the last step."""
+    return last + more * slope + 0.5 * more * (more + step) * bend

@@ -29,6 +29,7 @@ from pyaccount.execute.sampling.moments import (
     has_moments,
     inverse,
 )
+from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 MARGIN, STEPS = 5e-4, 30
 #: A search for σ begins with orders whose chains have few states in all rounds together, and is coarse with them.
 LEVELS = ((CHEAP_WORK, 0.1), (10.0 * CHEAP_WORK, 0.02), (ASKED_WORK, MARGIN))
+#: How often at most the order is looked for where it proves the claim, and how coarse the search for σ is until it stays.
+FURTHER_LOOKS, COARSE = 4, 0.02
 #: The furthest step in ln σ; and the share of the claim that an order must leave to a moment of 1.
 STRIDE, ROOM = 0.3, 0.5
 #: About how ln of a bound falls with ln σ, before it is known.
@@ -174,7 +177,9 @@ def _noise(session: Session) -> SampledEvidence:
         )
     smallest = enough[0]
     sigma, slope, order = cyclic_noise(session) or 1.0, SLOPE, 0
-    for work, margin in LEVELS:
+    newer = plan.drawing.includes(DrawingRule.FEW_BUSY)
+    for work, wanted in LEVELS:
+        margin = max(wanted, COARSE) if newer else wanted
         best = at(sigma).least(lambda one, log: chernoff(one, log, epsilon), work)
         before, order = order, max(best, smallest)
         if not at(sigma).affordable(order):
@@ -184,6 +189,15 @@ def _noise(session: Session) -> SampledEvidence:
             )
         if order != before or margin == MARGIN:
             sigma, slope = _crossing(partial(excess, order), sigma, slope, margin)
+    for _ in range(FURTHER_LOOKS if newer else 0):
+        # With much more noise another order was the best one.
+        best = max(at(sigma).least(lambda one, log: chernoff(one, log, epsilon)), smallest)
+        if best == order:
+            break
+        order = best
+        sigma, slope = _crossing(partial(excess, order), sigma, slope, COARSE)
+    if newer:
+        sigma, slope = _crossing(partial(excess, order), sigma, slope, MARGIN)
     session.known[:] = [f"σ is near {sigma:.5g}, by the moment of order {order}"]
     if at(sigma).together(order):
         session.known[:] = [f"σ is near {sigma:.5g}, by moments"]

@@ -440,7 +440,8 @@ impl Sampled {
         Some(most)
     }
 
-    /// Bounds on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum. `gap`: see the core.
+    /// Bounds on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum; and how much of the upper one is for what
+    /// few busy replicas leave out. `gap`: see the core.
     #[pyo3(signature = (order, *, block = None, most_busy = None, gap = GAP, threads, time_limit))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn log_moment(
@@ -452,10 +453,10 @@ impl Sampled {
         gap: f64,
         threads: usize,
         time_limit: Option<f64>,
-    ) -> PyResult<(f64, f64)> {
+    ) -> PyResult<(f64, f64, f64)> {
         let (all, replicas) = (self.parts.clone(), Replicas { order, most_busy, block });
         call(py, threads, time_limit, move |run| {
-            let (mut lower, mut upper) = (0.0_f64, 0.0_f64);
+            let (mut lower, mut upper, mut left_out) = (0.0_f64, 0.0_f64, 0.0_f64);
             for (mechanism, runs) in &all {
                 let kernel = mechanism.replicated().ok_or(NO_CHAIN)?;
                 let found = log_moment(kernel.law(), &kernel.coefficients, replicas, gap, run)?;
@@ -463,8 +464,9 @@ impl Sampled {
                 let runs = f64::from(*runs);
                 lower = (lower + (runs * found.lower).next_down().max(0.0)).next_down().max(0.0);
                 upper = (upper + (runs * found.upper).next_up()).next_up();
+                left_out += runs * found.left_out;
             }
-            Ok((lower, upper))
+            Ok((lower, upper, left_out))
         })
     }
 

@@ -2,8 +2,8 @@
 //! [`crate::replicas::block_tuples`].
 //!
 //! A sample's outcome is y = Σ_r Cx^r + N(0, I), and with the ρ of its tuple dP/dM = ρ f^{1−m} is its weight: `V = ρ f^{1−m}·(1 −
-//! e^{ε−L})₊`, or `ρ f^{1−m}·D(ε − L)` with a composed profile, L = ln f. The head of that module proves E V = δ_remove(ε), and the
-//! bound: V ≤ sup ρ·sup_x f^{1−m}D(x) with f = e^{ε−x}, which is sup ρ·e^{−(m−1)ε}·sup_x e^{(m−1)x}D(x). That is what
+//! e^{ε−L})₊`, or `ρ f^{1−m}·D(ε − L)` with a composed profile, L = ln f. The head of that module proves E V = δ_remove(ε), if all
+//! replicas may be busy at once, and the bound: V ≤ sup ρ·sup_x f^{1−m}D(x) with f = e^{ε−x}, which is sup ρ·e^{−(m−1)ε}·sup_x e^{(m−1)x}D(x). That is what
 //! [`super::proposal`] computes for a scale μ = m of the means, with sup ρ in the place of T^{μ−1}; and ln V moves by at most as much
 //! when an outcome does. For several mechanisms with one m the products of ρ and of f stand there.
 //!
@@ -106,7 +106,7 @@ impl Replicated {
             return Ok(*known);
         }
         let log = log_left_out(self.kernel.law(), &self.kernel.coefficients, self.replicas, run)?;
-        let found = log.map_or(0.0, |log| libm::exp(log - self.log_bound()) * (1.0 + 1e-12));
+        let found = log.map_or(0.0, |log| (libm::exp(log - self.log_bound()) * (1.0 + 1e-12)).max(f64::MIN_POSITIVE));
         Ok(*self.left_out.get_or_init(|| found))
     }
 

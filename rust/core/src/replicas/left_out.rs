@@ -2,8 +2,9 @@
 //!
 //! **Few are busy.** A state of [`super::rounds`] is a multiset of m ages, most of them free. With at most K busy replicas there are
 //! C(b + K − 1, K) states instead of C(b + m − 1, m), and a step is as before while j is at most K less the busy ones. Let T be the
-//! set of tuples of which never more are busy: at most K participations of all replicas together in any b rounds. Sums over T are
-//! what the chain computes, and what [`super::tuples`] draws: they are exact, but Z_m has the tuples beside T too. So with
+//! set of tuples (of starts and patterns) of which never more are busy: at most K participations of all replicas together in any b
+//! rounds, those before a warm start included. Sums over T are what the chain computes, and what [`super::tuples`] draws: they are
+//! exact, but Z_m has the tuples beside T too. So with
 //!
 //! `Z_T = Σ_{x ∈ T} Π_r w_{x^r} e^{Σ_{r<s} ⟨Cx^r, Cx^s⟩}`, `Z_m = Z_T + Z_⊥`, and for 0 ≤ g ≤ W_1 f^m
 //!
@@ -14,9 +15,10 @@
 //! **What they weigh.** Let a tuple leave T in round i: w replicas are busy, and more than K − w of the others join. From there on all
 //! m go on independently of one another, from some ages, and the pairs that they make multiply by Π_{r<s} F_{rs},
 //! F_{rs} = e^{inner products of pairs of participations of which one is after round i}, a function of the two replicas' further
-//! participations. Let G ≤ m, and A_S the product of F_{rs} over the pairs of a set S of G replicas. Each pair is in C(m−2, G−2) of
-//! these sets, so the product is that of A_S^{1/C(m−2, G−2)} over all of them; and each replica is in C(m−1, G−1). So by Finner's
-//! inequality (1992, Annals of Probability 20, for functions of independent variables), with 1/C(m−1, G−1) as the weight of each set,
+//! participations. Let 2 ≤ G ≤ m, and A_S ≥ 0 the product of F_{rs} over the pairs of a set S of G replicas. Each pair is in
+//! C(m−2, G−2) of these sets, so the product is that of A_S^{1/C(m−2, G−2)} over all of them; and each replica is in C(m−1, G−1). So
+//! by Finner's inequality (1992, Annals of Probability 20, for functions of independent variables; here given the ages after round i),
+//! with 1/C(m−1, G−1) as the weight of each set,
 //!
 //! `E Π_{r<s} F_{rs} ≤ Π_S (E A_S^{(m−1)/(G−1)})^{1/C(m−1, G−1)} ≤ U_{i+1}^{m/G}`,
 //!
@@ -29,10 +31,14 @@
 //! Of the last sum's factors e^{jh} only e^{(K−w+1)h} has the state's own field; what is beyond has the largest that w busy ages may
 //! make.
 //!
-//! **Many rounds in one.** Let v be positive, Tv ≤ λ̄v, and Tγ + uω ≤ κγ + μv, with ω that sum and some u: if the value after a round is
-//! at most aγ + bv and U^{m/G} there at most au, then the value before it is at most κaγ + (λ̄b + μa)v. Begin with a = 1, b = 0 and the
-//! γ, u of a round, and raise a where U^{m/G} grew by more. Any v, γ and κ will do; they are those of the chain once it has
-//! settled, κ also no less than what U^{m/G} grows by.
+//! **Many rounds in one.** Let T and ω, that last sum, be the same in some rounds. Let v be positive, γ ≥ 0, Tv ≤ λ̄v, and Tγ + uω ≤ κγ + μv
+//! for some u. If the value after such a round is at most aγ + bv and U^{m/G} there at most au, then the value before it is at most
+//! κaγ + (λ̄b + μa)v. Begin with a = 1, b = 0 and the γ, u of a round, and raise a where U^{m/G} grew by more. Any v, γ and κ will do;
+//! they are those of the chain once it has settled, κ also no less than what U^{m/G} grows by.
+//!
+//! **Hypotheses.** K ≥ 2. Those of [`super::rounds`]: no coefficient is negative, so that r ≥ 0, every F_{rs} is at least 1, and the first
+//! and last rounds, whose columns have fewer rows, multiply by no more than others; and there are at most b bands, so that the ages say
+//! all that the past does.
 //!
 //! **Rounding.** As in [`super::chain`]: everything is rounded up. μ is a difference, and so what its terms may be off by is added.
 
@@ -280,7 +286,7 @@ impl Leaving<'_> {
         for k in (self.steps.first.len() + 1..=i).rev() {
             (b, least_b) = ((growth * b + most * a) * up, growth * least_b + least.max(0.0) * a);
             own *= growth;
-            // Logarithms of up to MOST_LOG are off by less than 1e-12.
+            // Logarithms of numbers that are not infinite are off by less than 1e-12.
             let log = self.further.log(k) - reference - f64::from(exponent) * std::f64::consts::LN_2;
             a = (faster * a * up).max(libm::exp(log) * (1.0 + 1e-11));
             if a.max(b).max(own) > 2.0_f64.powi(LARGE) {

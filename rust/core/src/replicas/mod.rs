@@ -112,10 +112,11 @@ pub fn log_moment(law: &Renewal, coefficients: &[f64], replicas: Replicas, gap: 
     let Some(log) = log_left_out(law, coefficients, replicas, run)? else { return Ok(found) };
     let (larger, smaller) = (found.upper.max(log), found.upper.min(log));
     if larger == f64::INFINITY {
-        return Ok(LogMoment { upper: f64::INFINITY, ..found });
+        return Ok(LogMoment { upper: larger, left_out: larger, ..found });
     }
-    let upper = larger + libm::log1p(libm::exp(smaller - larger));
-    Ok(LogMoment { upper: upper + 8.0 * UNIT_ROUNDOFF * (1.0 + upper.abs()), ..found })
+    let sum = larger + libm::log1p(libm::exp(smaller - larger));
+    let upper = sum + 8.0 * UNIT_ROUNDOFF * (1.0 + sum.abs());
+    Ok(LogMoment { upper, left_out: libm::log1p(libm::exp(log - found.upper)), ..found })
 }
 
 /// An upper bound on ln Z_⊥, the part of Z_m that is left out where not all replicas may be busy at once; none where all may.

@@ -17,6 +17,8 @@ pub struct LogMoment {
     pub lower: f64,
     /// It is at most this; infinite where the chain leaves the range of doubles.
     pub upper: f64,
+    /// How much of this bound is for what is left out where few replicas may be busy at once.
+    pub left_out: f64,
     /// How many steps were computed; the others are bounded by λ̄.
     pub steps: usize,
 }
@@ -88,7 +90,7 @@ impl Steps {
             let extremes = self.chain.step(&step, &mut values, run)?;
             let power = libm::ilogb(extremes.largest);
             if !extremes.largest.is_finite() || power.abs() > MOST_CHANGE {
-                return Ok(LogMoment { lower: 0.0, upper: f64::INFINITY, steps: computed });
+                return Ok(LogMoment { lower: 0.0, upper: f64::INFINITY, left_out: 0.0, steps: computed });
             }
             smallest = smallest.min(extremes.smallest);
             std::mem::swap(&mut values, &mut next);
@@ -120,7 +122,7 @@ impl Steps {
             Some(raised) if smallest > LEAST => least - other - above - self.count as f64 * raised,
             _ => 0.0,
         };
-        Ok(LogMoment { lower: lower.max(0.0), upper: most + rounding, steps: computed })
+        Ok(LogMoment { lower: lower.max(0.0), upper: most + rounding, left_out: 0.0, steps: computed })
     }
 
     /// Σ_s start(s) v(s), rounded up, and by how much at most, relatively.

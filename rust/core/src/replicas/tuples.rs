@@ -6,8 +6,9 @@
 //!
 //! `E ρ g(y)/f(y)^m = E_R g`, and with g = (f − e^ε)₊: `E V = δ_remove(ε)`, V = ρ (f − e^ε)₊/f^m ≤ sup ρ·c_m e^{−(m−1)ε}
 //!
-//! by the inequality of [`super`]. Tuples that π leaves out would be missing; none are: what follows gives some of them up on their
-//! way, with probabilities that are part of π, and one that was given up is a sample with V = 0.
+//! by the inequality of [`super`], if π leaves no tuple out. What follows gives some of them up on their way, with probabilities that
+//! are part of π, and one that was given up is a sample with V = 0. Where no more than K replicas may be busy at once, tuples are left
+//! out: E V is δ_remove(ε) less what [`super::left_out`] bounds.
 //!
 //! **How.** Take any positive functions v_1, …, v_n of the states, v_{n+1} = 1, and numbers T̃_i(s) ≥ (T_i v_{i+1})(s), T_i the step of
 //! round i. Start in s with probability start(s) v_1(s)/Σ start·v_1. In round i let j free replicas join with probability

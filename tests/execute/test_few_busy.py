@@ -1,0 +1,157 @@
+"""Moments of replicas of which few are busy at once: bounds that are above those of all, and claims that they prove."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gate_tools import save
+from made import sampled
+from plain_documents import with_changes
+from rich.console import Console
+
+import pyaccount
+from pyaccount.certificate.text import print_certificate
+from pyaccount.execute.engine import Engine
+from pyaccount.execute.sampling import moments
+from pyaccount.execute.sampling.moments import Moments, chernoff, enough_busy
+from pyaccount.plan.drawing import NEWEST, DrawingRule
+from pyaccount.plan.sampled import SampledMechanism
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """b-min-sep sampling of 500 rounds with eight bands; `section__key=value` changes it."""
+    raw: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": "few-busy",
+        "privacy": {"adjacency": "zero-out", "epsilon": 1, "delta": 1e-9},
+        "training": {"participation_rate": 0.01, "iterations": 500},
+        "sampler": {"kind": "b-min-sep", "min_separation": 8},
+        "matrix": {"kind": "banded-square-root", "bands": 8},
+        "noise": {"multiplier": 4.0},
+        "accounting": {"seed": 5, "profile": []},
+    }
+    return with_changes(raw, changes)
+
+
+@pytest.fixture
+def small_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains of all replicas count as large from some 6,000 states on."""
+    monkeypatch.setattr(moments, "FEW_WORK", 2e6)
+    monkeypatch.setattr(moments, "WHOLE_WORK", 0.0)
+
+
+def weak() -> SampledMechanism:
+    """Six bands, and much noise."""
+    coefficients = [0.15 / math.sqrt(k + 1.0) for k in range(6)]
+    return SampledMechanism(sampled("renewal", coefficients, 300, 6, 0.01, True), ("remove", "add"), 300, 100.0, 0.01)
+
+
+@pytest.mark.usefixtures("small_chains")
+def test_a_moment_of_few_busy_replicas_is_a_little_above_that_of_all() -> None:
+    mechanism = weak()
+    few, whole = Moments(Engine(), mechanism, NEWEST), Moments(Engine(), mechanism, DrawingRule.SECOND_MOMENTS)
+    checked = 0
+    for order in range(12, 17):
+        one, other = few.log(order), whole.log(order)
+        if few.few_busy(order):
+            checked += 1
+            # Both are above the moment, by the gap of their steps at most and by what is left out.
+            assert other - 1e-3 < one < other + 1e-3 + moments.LITTLE
+        assert not whole.few_busy(order)
+    assert checked > 2
+
+
+@pytest.mark.usefixtures("small_chains")
+def test_a_moment_that_leaves_much_out_is_still_a_bound() -> None:
+    mechanism = SampledMechanism(
+        sampled("renewal", [0.9, 0.6, 0.4, 0.3], 40, 4, 0.05, False), ("remove", "add"), 40, 100.0, 0.05
+    )
+    for order in (5, 8):
+        _, upper, left = mechanism.core.log_moment(order, most_busy=3, threads=1, time_limit=None)
+        _, exact, none = mechanism.core.log_moment(order, threads=1, time_limit=None)
+        assert none == 0.0
+        assert left > 0.1
+        assert upper >= exact - 1e-3
+
+
+@pytest.mark.usefixtures("small_chains")
+def test_a_claim_is_proven_by_few_busy_replicas_and_recomputed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certificate = pyaccount.certify(document(), threads=2)
+    sampling = certificate.data.evidence.sampling
+    assert sampling is not None
+    assert sampling.moment is not None
+    moment = sampling.moment
+    assert certificate.data.guarantee.kind == "deterministic"
+    assert moment.most_busy is not None
+    assert 2 < moment.most_busy < moment.order
+    assert moment.states == math.comb(8 + moment.most_busy - 1, moment.most_busy)
+    assert chernoff(moment.order, moment.log_moment, 1.0) <= moment.remove <= 1e-9
+    print_certificate(Console(width=200), certificate.data)
+    few = f"with at most {moment.most_busy} busy replicas and what that leaves out"
+    assert few in " ".join(capsys.readouterr().out.replace("│", "").split())
+    assert few in certificate.to_markdown()
+    assert pyaccount.verify(save(tmp_path, certificate.to_json())).identical
+
+
+def test_few_busy_replicas_are_fewer_than_all_and_not_in_blocks(tmp_path: Path) -> None:
+    raw = json.loads(pyaccount.certify(document(noise__multiplier=3.0, privacy__delta=1e-8), threads=2).to_json())
+    tests = raw["evidence"]["sampling"]["tests"]
+    place = next(k for k, test in enumerate(tests) if test["direction"] == "remove")
+    assert "order" in tests[place]["proposal"]
+    for changes in ({"most_busy": 63}, {"most_busy": 2, "block": 2}):
+        tests[place]["proposal"] |= changes
+        (found,) = pyaccount.check(save(tmp_path, raw), max_epsilon=4, max_delta=1e-3).certificates
+        wrong = [str(rule) for rule in found.rules if not rule.passes]
+        assert any(f"tests[{place}].proposal.most_busy" in rule for rule in wrong), changes
+
+
+def test_a_claim_that_was_refused_is_proven_by_few_busy_replicas() -> None:
+    """With 16 bands the largest power whose chain fits says nothing of δ = 1e-10, whatever the noise up to three times this."""
+    raw = document(
+        privacy__epsilon=2,
+        privacy__delta=1e-10,
+        sampler__min_separation=16,
+        matrix__bands=16,
+        noise__multiplier=3.6,
+        accounting__method="renyi",
+    )
+    found = pyaccount.certify(raw, threads=2).data
+    assert found.holds
+    sampling = found.evidence.sampling
+    assert sampling is not None
+    assert sampling.moment is not None
+    assert sampling.moment.most_busy is not None
+
+
+def test_the_fewest_busy_replicas_are_found_by_what_they_leave_out() -> None:
+    looked: list[int] = []
+
+    def geometric(busy: int) -> float:
+        looked.append(busy)
+        return 10.0 ** (3 - busy)
+
+    assert enough_busy(geometric, 1e-6, 20) == 9
+    assert looked == [3, 4, 8, 9]
+    assert enough_busy(geometric, 1e-6, 8) is None
+    assert enough_busy(lambda _: math.inf, 1e-6, 20) is None
+    assert enough_busy(lambda busy: 1.0 / busy, 1e-6, 20) is None
+    assert enough_busy(lambda _: 0.0, 1e-6, 20, busy=5) == 5
+
+
+def test_chains_of_few_busy_replicas_have_as_many_states_as_multisets() -> None:
+    core = weak().core
+    for order, busy in ((6, 2), (9, 4), (40, 5)):
+        price = core.replicas(order, None, busy)
+        assert price is not None
+        assert price[0] == math.comb(6 + busy - 1, busy)
+    for order, busy in ((6, 6), (6, 7), (6, 1)):
+        assert core.replicas(order, None, busy) is None
+    assert core.replicas(6, 2, 3) is None
+    assert np.isfinite(core.left_out(9, 4, 1.0, threads=1, time_limit=None))
