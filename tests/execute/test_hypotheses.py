@@ -9,11 +9,12 @@ import math
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from exact_mixtures import hockey_stick, nothing
-from false_claims import SMALL_BETS, Q, betting, by_rounds, small
+from false_claims import SMALL_BETS, Q, accepted, betting, by_rounds, few_busy, most, small
 
 from pyaccount import _core
 from pyaccount.document import load
@@ -34,7 +35,7 @@ from pyaccount.execute.sampling.jobs import (
     Wave,
 )
 from pyaccount.execute.sampling.proposals import powered
-from pyaccount.execute.sampling.shards import PURPOSES, Sampler
+from pyaccount.execute.sampling.shards import PURPOSES, SampleLimits, Sampler
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.recipe import Recipe
 
@@ -122,6 +123,17 @@ def test_blocks_that_the_law_does_not_have_are_refused(n: int, b: int, p: float,
         core.bounds("remove", p, 2.0, 1.0, order=2, block=block)
 
 
+def test_a_false_claim_is_accepted_where_what_few_busy_replicas_leave_out_is_forgotten() -> None:
+    setting, limits = few_busy(), Sampler.limits
+    assert accepted(setting, 0.9, 40, 3) == 0
+
+    def forgotten(*arguments: Any) -> SampleLimits:
+        return replace(limits(*arguments), left_out=0.0)
+
+    with patch.object(Sampler, "limits", forgotten):
+        assert accepted(setting, 0.9, 40, 3) > most(40)
+
+
 @pytest.mark.parametrize("block", [0, 1])
 def test_runs_that_compose_have_the_mean_of_all_together(block: int) -> None:
     """Two runs of one mechanism: a product of ratios, and not one ratio twice."""
@@ -175,9 +187,9 @@ def test_infinite_losses_beside_the_samples_are_added_to_their_mean() -> None:
     assert abs(means.mean() + ATOM - setting.delta) < 4.5 * means.std(ddof=1) / 8.0
     bet = betting(setting, drawing, *SMALL_BETS)
     # ATOM is two fifths of δ: what is left of these claims lies far below the mean, or above it.
-    for factor, accepted in ((0.8, False), (1.2, True)):
+    for factor, holds in ((0.8, False), (1.2, True)):
         claim = Claim(mechanism, 1.0, setting.epsilon, factor * setting.delta, math.log(1.0 / Q))
-        assert tests_of_claims._bet(drawing, claim, "remove", bet).accepted == accepted
+        assert tests_of_claims._bet(drawing, claim, "remove", bet).accepted == holds
 
 
 def test_a_power_says_nothing_of_added_and_replaced_records() -> None:

@@ -95,8 +95,8 @@ def by_short_blocks() -> Setting:
 
 
 def few_busy() -> Setting:
-    """A power with few busy replicas, which leave out up to half of δ: that is taken off the claim."""
-    return _powered(small(4, 2, 0.2, [0.3, 0.2], warm=True), 0.2, Replicas(6, most_busy=4))
+    """A power with few busy replicas, which leave out a fifth of δ: three tenths are taken off the claim."""
+    return _powered(small(1, 1, 0.3, [0.5], warm=False), 0.1, Replicas(5, most_busy=3))
 
 
 def clipped(factor: float = 40.0) -> Setting:
